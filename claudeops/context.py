@@ -1,0 +1,10 @@
+"""What every template may use: the product's version and whether this is the demo."""
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from claudeops import __version__
+
+
+def claudeops(request: HttpRequest) -> dict[str, object]:
+    return {"demo": settings.CLAUDEOPS_DEMO, "version": __version__}

@@ -1,0 +1,335 @@
+"""Every environment variable claudeops reads, typed, in one place.
+
+A wrong value stops the start with the variable's name, what it held and what is allowed.
+Knows nothing of Django's settings: `claudeops/settings.py` asks here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from environ.fileaware_mapping import FileAwareMapping
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+TRUE = {"1", "true", "yes", "on", "y", "t"}
+FALSE = {"0", "false", "no", "off", "n", "f", ""}
+
+
+class Refused(ValueError):
+    """A raw value that the variable's reader does not take; the text says what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One environment variable.
+
+    `default` is the value when the variable is not set; `shown` is how the default reads in the
+    README when it is made at start (a path, a host name).
+    """
+
+    name: str
+    read: Callable[[str], Any]
+    default: Any
+    help: str
+    shown: str = ""
+
+
+def text(raw: str) -> str:
+    return raw.strip()
+
+
+def boolean(raw: str) -> bool:
+    word = raw.strip().lower()
+    if word in TRUE:
+        return True
+    if word in FALSE:
+        return False
+    raise Refused("true or false")
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    def read(raw: str) -> int:
+        try:
+            value = int(raw.strip())
+        except ValueError:
+            raise Refused(f"a whole number from {low} to {high}") from None
+        if not low <= value <= high:
+            raise Refused(f"a whole number from {low} to {high}")
+        return value
+
+    return read
+
+
+def number(low: float, high: float) -> Callable[[str], float]:
+    def read(raw: str) -> float:
+        try:
+            value = float(raw.strip())
+        except ValueError:
+            raise Refused(f"a number from {low:g} to {high:g}") from None
+        if not low <= value <= high:  # also refuses nan
+            raise Refused(f"a number from {low:g} to {high:g}")
+        return value
+
+    return read
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    def read(raw: str) -> str:
+        value = raw.strip()
+        if value.upper() not in allowed:
+            raise Refused("one of " + ", ".join(allowed))
+        return value.upper()
+
+    return read
+
+
+def names(raw: str) -> list[str]:
+    """Comma-separated names."""
+    return [part.strip() for part in raw.split(",") if part.strip()]
+
+
+def tool_rules(raw: str) -> list[str]:
+    """Comma-separated tool rules; a comma inside parentheses belongs to its rule."""
+    rules, depth, current = [], 0, ""
+    for character in raw:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            raise Refused("tool rules like Read,Bash(docker ps *) with balanced parentheses")
+        if character == "," and depth == 0:
+            rules.append(current)
+            current = ""
+        else:
+            current += character
+    if depth:
+        raise Refused("tool rules like Read,Bash(docker ps *) with balanced parentheses")
+    rules.append(current)
+    return [rule.strip() for rule in rules if rule.strip()]
+
+
+def folder(raw: str) -> Path:
+    if not raw.strip():
+        raise Refused("the path of a folder")
+    path = Path(raw.strip()).expanduser()
+    path = path if path.is_absolute() else BASE_DIR / path
+    if path.exists() and not path.is_dir():
+        raise Refused("the path of a folder (this is a file)")
+    return path
+
+
+OBSERVE = (
+    "Read,Grep,Glob,Bash(docker ps *),Bash(docker inspect *),Bash(docker logs *),"
+    "Bash(systemctl status *),Bash(journalctl *),Bash(curl -sS *),Bash(df *),Bash(free *),Bash(uptime)"
+)
+
+VARIABLES: tuple[Variable, ...] = (
+    # Django's own
+    Variable(
+        "SECRET_KEY",
+        text,
+        "",
+        "Signs cookies and queued tasks. `SECRET_KEY_FILE` names a file instead.",
+        "made once, kept in the data folder",
+    ),
+    Variable("DEBUG", boolean, False, "Django's debug pages. Never in production."),
+    Variable(
+        "ALLOWED_HOSTS",
+        names,
+        ["localhost", "127.0.0.1", "[::1]"],
+        "Host names the web server answers to.",
+        "localhost,127.0.0.1,[::1]",
+    ),
+    Variable(
+        "CSRF_TRUSTED_ORIGINS", names, [], "Origins (https://ops.example.org) whose forms are accepted behind a proxy."
+    ),
+    Variable(
+        "DATABASE_URL",
+        text,
+        "",
+        "`postgres://user:password@host/name`, or `sqlite:////path/to/file`.",
+        "a SQLite file in the data folder",
+    ),
+    # the house
+    Variable(
+        "CLAUDEOPS_DATA_DIR",
+        folder,
+        BASE_DIR / ".claudeops",
+        "Where the database, the raw logs and the secret key live.",
+        ".claudeops in the checkout",
+    ),
+    Variable(
+        "CLAUDEOPS_HOST",
+        text,
+        socket.gethostname(),
+        "The name of this host, written on the sessions it runs.",
+        "the machine's host name",
+    ),
+    Variable(
+        "CLAUDEOPS_PLAIN_HTTP",
+        boolean,
+        False,
+        "Serve over plain http: no secure cookies, no redirect to https. `up` sets it for a loopback address.",
+    ),
+    Variable(
+        "CLAUDEOPS_TRUST_PROXY",
+        boolean,
+        False,
+        "Believe `X-Forwarded-Proto` from the proxy in front (only when it always sets it).",
+    ),
+    Variable(
+        "CLAUDEOPS_LOG_LEVEL", one_of("DEBUG", "INFO", "WARNING", "ERROR"), "INFO", "How much is logged to stderr."
+    ),
+    Variable("CLAUDEOPS_WORKERS", whole(1, 64), 2, "Processes for short tasks (schedules, sweeps, reaping)."),
+    Variable("CLAUDEOPS_SESSION_WORKERS", whole(1, 64), 2, "Sessions that may run at once on this host."),
+    Variable(
+        "CLAUDEOPS_LOG_ENTRY_DAYS",
+        whole(1, 3650),
+        30,
+        "Days after which the readable log of an ended session is pruned; the raw log stays.",
+    ),
+    # what agents run with
+    Variable("CLAUDEOPS_CLAUDE_BIN", text, "", "The Claude Code CLI.", "`CLAUDE_BIN`, or `claude` on the PATH"),
+    Variable("CLAUDE_BIN", text, "claude", "The Claude Code CLI, when `CLAUDEOPS_CLAUDE_BIN` is not set."),
+    Variable(
+        "CLAUDEOPS_CLAUDE_HOME",
+        text,
+        os.environ.get("HOME", ""),
+        "HOME of the CLI, where its login lives.",
+        "the HOME of the worker",
+    ),
+    Variable(
+        "CLAUDEOPS_WORK_DIR",
+        text,
+        "",
+        "The folder sessions start in, unless their agent names one.",
+        "`work` in the data folder",
+    ),
+    Variable(
+        "CLAUDEOPS_PASS_ENV",
+        names,
+        [],
+        "Further environment variables handed to the CLI (agents can read them). `ANTHROPIC_*` is always handed on.",
+    ),
+    Variable("CLAUDEOPS_TIER1_MODEL", text, "haiku", "The model of tier 1 (observe)."),
+    Variable("CLAUDEOPS_TIER2_MODEL", text, "sonnet", "The model of tier 2 (investigate)."),
+    Variable("CLAUDEOPS_TIER3_MODEL", text, "opus", "The model of tier 3 (remediate)."),
+    Variable("CLAUDEOPS_MAX_TIER", whole(1, 3), 3, "The highest tier an escalation may reach."),
+    Variable(
+        "CLAUDEOPS_ALLOWED_TOOLS",
+        tool_rules,
+        tool_rules(OBSERVE),
+        "Tool rules of agents that have none of their own, comma-separated.",
+        "reading and looking only",
+    ),
+    Variable(
+        "CLAUDEOPS_DISALLOWED_TOOLS", tool_rules, [], "Tool rules denied to every agent; they beat what is allowed."
+    ),
+    Variable(
+        "CLAUDEOPS_DRY_RUN",
+        boolean,
+        False,
+        "Sessions observe only: tools that change things are denied, escalations are recorded but not started.",
+    ),
+    Variable(
+        "CLAUDEOPS_INTERVAL", whole(60, 2_592_000), 3600, "Seconds between runs of an interval agent without its own."
+    ),
+    Variable(
+        "CLAUDEOPS_SESSION_TIMEOUT",
+        whole(10, 86_400),
+        3600,
+        "Seconds after which a session is ended (an agent may have less).",
+    ),
+    Variable("CLAUDEOPS_STOP_GRACE", whole(1, 120), 10, "Seconds between SIGTERM and SIGKILL."),
+    Variable("CLAUDEOPS_MAX_TURNS", whole(1, 1000), 50, "Turns of a session, unless its agent says otherwise."),
+    Variable(
+        "CLAUDEOPS_MAX_BUDGET_USD",
+        number(0.01, 10_000),
+        2.0,
+        "Dollars a session may cost, unless its agent says otherwise.",
+    ),
+    Variable(
+        "CLAUDEOPS_DAILY_BUDGET_USD",
+        number(0, 1_000_000),
+        20.0,
+        "Dollars of a UTC day, all sessions together; beyond it scheduled sessions wait and say so. 0 = no limit.",
+    ),
+    Variable("CLAUDEOPS_INCLUDE_SUBAGENTS", boolean, False, "Read markers from subagents' text too."),
+    Variable(
+        "CLAUDEOPS_REPLAY_SPEED",
+        number(0, 1000),
+        1.0,
+        "How fast recorded streams are played: 1 = as recorded, 0 = at once.",
+    ),
+    # memory
+    Variable(
+        "CLAUDEOPS_MEMORY_BUDGET", whole(0, 200_000), 2000, "Tokens (characters / 4) of memory in a prompt; 0 = none."
+    ),
+    Variable(
+        "CLAUDEOPS_TIER1_MEMORY_BUDGET", whole(0, 200_000), None, "The same for tier 1.", "`CLAUDEOPS_MEMORY_BUDGET`"
+    ),
+    Variable(
+        "CLAUDEOPS_TIER2_MEMORY_BUDGET", whole(0, 200_000), None, "The same for tier 2.", "`CLAUDEOPS_MEMORY_BUDGET`"
+    ),
+    Variable(
+        "CLAUDEOPS_TIER3_MEMORY_BUDGET", whole(0, 200_000), None, "The same for tier 3.", "`CLAUDEOPS_MEMORY_BUDGET`"
+    ),
+    # cooldowns
+    Variable("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2, "Restarts of a service within the window."),
+    Variable("CLAUDEOPS_RESTART_WINDOW_HOURS", number(0.01, 8760), 4.0, "The window of the restart limit, in hours."),
+    Variable("CLAUDEOPS_REDEPLOYMENT_LIMIT", whole(0, 1000), 1, "Redeployments of a service within the window."),
+    Variable(
+        "CLAUDEOPS_REDEPLOYMENT_WINDOW_HOURS",
+        number(0.01, 8760),
+        24.0,
+        "The window of the redeployment limit, in hours.",
+    ),
+    # set by the commands themselves
+    Variable("CLAUDEOPS_DEMO", boolean, False, "Marks every page as a demo. Set by `up --demo` for its own processes."),
+    Variable(
+        "Q_CLUSTER_NAME",
+        text,
+        "",
+        "The queue a worker serves: `default` or `sessions`. Set by `runworker`.",
+        "`default`",
+    ),
+)
+
+BY_NAME: Mapping[str, Variable] = {variable.name: variable for variable in VARIABLES}
+
+
+def read(name: str, source: Mapping[str, str] | None = None) -> Any:
+    """The typed value of the variable `name`.
+
+    `NAME_FILE` may hold the path of a file with the value (as Docker and systemd hand over secrets).
+    Raises ImproperlyConfigured with the name, the value and what is allowed.
+    """
+    variable = BY_NAME[name]
+    try:
+        raw = FileAwareMapping(env=os.environ if source is None else source).get(name)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImproperlyConfigured(f"{name}_FILE names a file that cannot be read: {error}.") from error
+    if raw is None:
+        return variable.default
+    try:
+        return variable.read(raw)
+    except Refused as refusal:
+        shown = repr(raw)
+        raise ImproperlyConfigured(f"{name} is {shown}; allowed is {refusal}.") from None
+
+
+def unknown(source: Mapping[str, str]) -> list[tuple[str, str]]:
+    """CLAUDEOPS_ variables that nothing reads, each with the nearest known name (or an empty string)."""
+    found = []
+    for name in sorted(source):
+        known = name in BY_NAME or name.removesuffix("_FILE") in BY_NAME
+        if name.startswith("CLAUDEOPS_") and not known:
+            close = difflib.get_close_matches(name, BY_NAME, n=1)
+            found.append((name, close[0] if close else ""))
+    return found

@@ -1,0 +1,31 @@
+"""Who may see a page: signed-in staff, from the first page on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+
+class StaffOnlyMiddleware(LoginRequiredMiddleware):
+    """Refuses who is not staff on every view that is not marked `login_not_required`.
+
+    A signed-out browser is sent to the sign-in page; a fragment asked for by htmx gets 403 instead, so
+    that no sign-in page ends up inside a table.
+    """
+
+    def process_view(
+        self, request: HttpRequest, view_func: Callable[..., Any], view_args: Any, view_kwargs: Any
+    ) -> HttpResponseBase | None:
+        if not getattr(view_func, "login_required", True):
+            return None
+        if not request.user.is_authenticated:
+            if request.headers.get("HX-Request") == "true":
+                return HttpResponse("Signed out. Reload the page to sign in.", status=403, content_type="text/plain")
+            return super().process_view(request, view_func, view_args, view_kwargs)
+        if not request.user.is_staff:
+            raise PermissionDenied("This account is not marked as staff.")
+        return None

@@ -1,0 +1,237 @@
+"""Django's settings. Every value from outside comes through `claudeops.env`."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import environ
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from claudeops.env import BASE_DIR, read
+from claudeops.secret import secret_key
+
+DEBUG: bool = read("DEBUG")
+CLAUDEOPS_DATA_DIR = read("CLAUDEOPS_DATA_DIR")
+SECRET_KEY: str = read("SECRET_KEY") or secret_key(CLAUDEOPS_DATA_DIR)
+ALLOWED_HOSTS: list[str] = read("ALLOWED_HOSTS")
+CSRF_TRUSTED_ORIGINS: list[str] = read("CSRF_TRUSTED_ORIGINS")
+
+# What claudeops itself knows, by the names of the environment (README has the table).
+CLAUDEOPS_HOST: str = read("CLAUDEOPS_HOST")
+CLAUDEOPS_PLAIN_HTTP: bool = read("CLAUDEOPS_PLAIN_HTTP")
+CLAUDEOPS_DEMO: bool = read("CLAUDEOPS_DEMO")
+CLAUDEOPS_WORKERS: int = read("CLAUDEOPS_WORKERS")
+CLAUDEOPS_SESSION_WORKERS: int = read("CLAUDEOPS_SESSION_WORKERS")
+CLAUDEOPS_LOG_ENTRY_DAYS: int = read("CLAUDEOPS_LOG_ENTRY_DAYS")
+CLAUDEOPS_CLAUDE_BIN: str = read("CLAUDEOPS_CLAUDE_BIN") or read("CLAUDE_BIN") or "claude"
+CLAUDEOPS_CLAUDE_HOME: str = read("CLAUDEOPS_CLAUDE_HOME")
+CLAUDEOPS_WORK_DIR: str = read("CLAUDEOPS_WORK_DIR") or str(CLAUDEOPS_DATA_DIR / "work")
+CLAUDEOPS_PASS_ENV: list[str] = read("CLAUDEOPS_PASS_ENV")
+CLAUDEOPS_TIER1_MODEL: str = read("CLAUDEOPS_TIER1_MODEL")
+CLAUDEOPS_TIER2_MODEL: str = read("CLAUDEOPS_TIER2_MODEL")
+CLAUDEOPS_TIER3_MODEL: str = read("CLAUDEOPS_TIER3_MODEL")
+CLAUDEOPS_MAX_TIER: int = read("CLAUDEOPS_MAX_TIER")
+CLAUDEOPS_ALLOWED_TOOLS: list[str] = read("CLAUDEOPS_ALLOWED_TOOLS")
+CLAUDEOPS_DISALLOWED_TOOLS: list[str] = read("CLAUDEOPS_DISALLOWED_TOOLS")
+CLAUDEOPS_DRY_RUN: bool = read("CLAUDEOPS_DRY_RUN")
+CLAUDEOPS_INTERVAL: int = read("CLAUDEOPS_INTERVAL")
+CLAUDEOPS_SESSION_TIMEOUT: int = read("CLAUDEOPS_SESSION_TIMEOUT")
+CLAUDEOPS_STOP_GRACE: int = read("CLAUDEOPS_STOP_GRACE")
+CLAUDEOPS_MAX_TURNS: int = read("CLAUDEOPS_MAX_TURNS")
+CLAUDEOPS_MAX_BUDGET_USD: float = read("CLAUDEOPS_MAX_BUDGET_USD")
+CLAUDEOPS_DAILY_BUDGET_USD: float = read("CLAUDEOPS_DAILY_BUDGET_USD")
+CLAUDEOPS_INCLUDE_SUBAGENTS: bool = read("CLAUDEOPS_INCLUDE_SUBAGENTS")
+CLAUDEOPS_REPLAY_SPEED: float = read("CLAUDEOPS_REPLAY_SPEED")
+CLAUDEOPS_MEMORY_BUDGET: int = read("CLAUDEOPS_MEMORY_BUDGET")
+CLAUDEOPS_TIER1_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER1_MEMORY_BUDGET")
+CLAUDEOPS_TIER2_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER2_MEMORY_BUDGET")
+CLAUDEOPS_TIER3_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER3_MEMORY_BUDGET")
+CLAUDEOPS_RESTART_LIMIT: int = read("CLAUDEOPS_RESTART_LIMIT")
+CLAUDEOPS_RESTART_WINDOW_HOURS: float = read("CLAUDEOPS_RESTART_WINDOW_HOURS")
+CLAUDEOPS_REDEPLOYMENT_LIMIT: int = read("CLAUDEOPS_REDEPLOYMENT_LIMIT")
+CLAUDEOPS_REDEPLOYMENT_WINDOW_HOURS: float = read("CLAUDEOPS_REDEPLOYMENT_WINDOW_HOURS")
+
+INSTALLED_APPS = [
+    "claudeops.apps.ClaudeopsAdminConfig",
+    "claudeops.apps.ClaudeopsConfig",
+    "sessions_app",
+    "memories",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_filters",
+    "django_htmx",
+    "django_q",
+    "csp",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "claudeops.middleware.StaffOnlyMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "claudeops.urls"
+WSGI_APPLICATION = "claudeops.wsgi.application"
+ASGI_APPLICATION = "claudeops.asgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "claudeops.context.claudeops",
+            ]
+        },
+    }
+]
+
+SQLITE_OPTIONS = {
+    # IMMEDIATE takes the write lock when a transaction begins: a read-then-write never loses to "locked".
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    "init_command": (
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; "
+        "PRAGMA mmap_size=134217728; PRAGMA journal_size_limit=67108864; PRAGMA cache_size=-20000;"
+    ),
+}
+
+
+def database(url: str) -> dict[str, Any]:
+    """Django's database settings for `url`; SQLite in the data folder when it is empty."""
+    url = url or f"sqlite:///{CLAUDEOPS_DATA_DIR / 'claudeops.sqlite3'}"
+    try:
+        found = dict(environ.Env.db_url_config(url))
+    except Exception as error:
+        raise ImproperlyConfigured("DATABASE_URL cannot be read as a database URL.") from error
+    engine = found.get("ENGINE", "")
+    if engine == "django.db.backends.sqlite3":
+        found["OPTIONS"] = {**SQLITE_OPTIONS, **found.get("OPTIONS", {})}
+        # A real file, so that tests meet the same locks and pragmas as production.
+        found["TEST"] = {"NAME": str(CLAUDEOPS_DATA_DIR / "test.sqlite3")}
+    elif engine == "django.db.backends.postgresql":
+        found["CONN_MAX_AGE"] = 60
+        found["CONN_HEALTH_CHECKS"] = True
+    else:
+        raise ImproperlyConfigured(
+            f"DATABASE_URL names the engine {engine or 'of no known kind'}; allowed are postgres:// and sqlite://."
+        )
+    return found
+
+
+DATABASES = {"default": database(read("DATABASE_URL"))}
+
+
+def cluster(workers: int, timeout: int) -> dict[str, int]:
+    """One queue's numbers. `retry` counts from dequeue and includes the wait in the worker's own queue."""
+    queue_limit, bulk = workers, 1
+    return {
+        "workers": workers,
+        "queue_limit": queue_limit,
+        "bulk": bulk,
+        "timeout": timeout,
+        "retry": timeout * (1 + math.ceil((queue_limit + bulk) / workers)) + 300,
+    }
+
+
+# The run's own deadline must fire before the queue's: the queue's would leave the CLI orphaned.
+SESSION_TASK_TIMEOUT = CLAUDEOPS_SESSION_TIMEOUT + 2 * CLAUDEOPS_STOP_GRACE + 280
+Q_CLUSTER: dict[str, Any] = {
+    "name": "default",
+    "orm": "default",
+    "max_attempts": 1,
+    "ack_failures": True,
+    "catch_up": False,
+    "poll": 1,
+    "guard_cycle": 1,
+    "save_limit": 500,
+    "label": "Task queue",
+    **cluster(CLAUDEOPS_WORKERS, 300),
+    "ALT_CLUSTERS": {"sessions": cluster(CLAUDEOPS_SESSION_WORKERS, SESSION_TASK_TIMEOUT)},
+}
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "login"
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+
+APPEND_SLASH = True
+STATIC_URL = "static/"
+STATIC_ROOT = CLAUDEOPS_DATA_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "claudeops" / "static"]
+# Served from the packages themselves: nothing to collect, nothing to forget.
+WHITENOISE_USE_FINDERS = True
+
+SECURE_COOKIES = not (DEBUG or CLAUDEOPS_PLAIN_HTTP)
+SESSION_COOKIE_SECURE = SECURE_COOKIES
+CSRF_COOKIE_SECURE = SECURE_COOKIES
+SECURE_SSL_REDIRECT = SECURE_COOKIES
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_HSTS_SECONDS = 31_536_000 if SECURE_COOKIES else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_COOKIES
+SECURE_HSTS_PRELOAD = SECURE_COOKIES
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Lax"
+X_FRAME_OPTIONS = "DENY"
+if read("CLAUDEOPS_TRUST_PROXY"):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+        "form-action": [SELF],
+    }
+}
+
+# A bulk action on a whole page of rows sends one field a row.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {
+        name: {"handlers": ["stderr"], "level": read("CLAUDEOPS_LOG_LEVEL"), "propagate": False}
+        for name in ("claudeops", "memories", "sessions_app")
+    },
+}
+
+os.environ.setdefault("PYTHONUNBUFFERED", "1")

@@ -1,0 +1,21 @@
+#!/usr/bin/env python
+"""Django's command line for claudeops."""
+
+import os
+import sys
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "claudeops.settings")
+    try:
+        from django.core.management import execute_from_command_line
+    except ImportError as error:
+        raise SystemExit(
+            f"Django could not be imported ({error}). Install what claudeops needs first:\n"
+            "    pip install -r requirements.txt"
+        ) from error
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

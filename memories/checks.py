@@ -1,0 +1,1 @@
+"""System checks of the memory store: what a person can get wrong, with a hint."""

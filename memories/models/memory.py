@@ -1,0 +1,170 @@
+"""One durable observation. Reads only: what changes a memory is in `store.py` and `lifecycle/`."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from memories.taxonomy import DEFAULT_CONFIDENCE, GENERAL, TAXONOMIES, TAXONOMY_VERSION
+
+if TYPE_CHECKING:
+    from memories.models.project import Project
+
+SERVICE_PATTERN = r"^[a-zA-Z0-9_-]+\Z"
+valid_service = RegexValidator(SERVICE_PATTERN, "A service is one word of letters, digits, hyphens and underscores.")
+
+
+class Source(models.TextChoices):
+    """Who a memory came from."""
+
+    HUMAN = "human", "a person"
+    RUN = "run", "a session"
+    LEARNING = "learning", "reflection"
+    IMPORT = "import", "an import"
+
+
+class Verdict(models.TextChoices):
+    """The gate's answer on a stored memory. (What it discards is not stored.)"""
+
+    ALLOW = "allow", "allowed"
+    HOLD = "hold", "held for review"
+
+
+class Inactive(models.TextChoices):
+    """Why a memory is inactive."""
+
+    DECAYED = "decayed", "not confirmed for too long"
+    CONTRADICTED = "contradicted", "contradicted"
+    OPERATOR = "operator", "deactivated by a person"
+    LOWERED = "lowered", "confidence set below the threshold"
+    EXPIRED = "expired", "expired"
+    SUPERSEDED = "superseded", "superseded"
+    MERGED = "merged", "merged into another"
+
+
+class MemoryQuerySet(models.QuerySet["Memory"]):
+    def active(self) -> MemoryQuerySet:
+        return self.filter(active=True)
+
+    def held(self) -> MemoryQuerySet:
+        return self.filter(verdict=Verdict.HOLD)
+
+    def allowed(self) -> MemoryQuerySet:
+        return self.filter(verdict=Verdict.ALLOW)
+
+    def general(self) -> MemoryQuerySet:
+        """Memories that belong to no service."""
+        return self.filter(service=None)
+
+    def visible_to(self, project: Project | None) -> MemoryQuerySet:
+        """Global memories and those of `project`; nothing of another project."""
+        if project is None:
+            return self.filter(project=None)
+        return self.filter(Q(project=None) | Q(project=project))
+
+
+class Memory(models.Model):
+    """One durable observation, in one line.
+
+    `updated_at` is when the knowledge was last confirmed or edited; decay does not touch it.
+    `decayed_until` is up to when decay has been taken. All times are UTC.
+    """
+
+    uuid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    taxonomy = models.CharField(max_length=16, default="ops", choices=[(slug, slug) for slug in TAXONOMIES])
+    taxonomy_version = models.PositiveSmallIntegerField(default=TAXONOMY_VERSION)
+    project = models.ForeignKey(
+        "memories.Project", null=True, blank=True, on_delete=models.PROTECT, related_name="memories"
+    )
+    agent = models.CharField(max_length=64, null=True, blank=True)
+    service = models.CharField(
+        max_length=64, null=True, blank=True, validators=[valid_service], help_text="Empty = general."
+    )
+    category = models.CharField(max_length=32)
+    observation = models.TextField()
+    confidence = models.FloatField(default=DEFAULT_CONFIDENCE, db_default=DEFAULT_CONFIDENCE)
+    active = models.BooleanField(default=True, db_default=True)
+    inactive_reason = models.CharField(max_length=16, blank=True, default="", choices=Inactive.choices)
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+    session = models.ForeignKey(
+        "sessions_app.Session",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="memories",
+        help_text="The session that found it out; empty = made by a person.",
+    )
+    tier = models.PositiveSmallIntegerField(default=0, help_text="0 = the operator.")
+    source = models.CharField(max_length=16, default=Source.HUMAN, choices=Source.choices)
+    verdict = models.CharField(max_length=8, default=Verdict.ALLOW, choices=Verdict.choices)
+    verdict_reason = models.CharField(max_length=500, blank=True, default="")
+    relevance_score = models.FloatField(null=True, blank=True)
+    tags = models.JSONField(default=list, blank=True)
+    persistent = models.BooleanField(default=False, help_text="Never decays.")
+    expires_at = models.DateTimeField(null=True, blank=True)
+    approved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    approved_at = models.DateTimeField(null=True, blank=True)
+    decayed_until = models.DateTimeField(null=True, blank=True)
+    merged_count = models.PositiveIntegerField(default=0)
+    recall_count = models.PositiveIntegerField(default=0)
+    last_recalled_at = models.DateTimeField(null=True, blank=True)
+    stale_at = models.DateTimeField(null=True, blank=True)
+    superseded_by = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="supersedes"
+    )
+
+    objects = MemoryQuerySet.as_manager()
+
+    class Meta:
+        db_table = "memories"
+        verbose_name_plural = "memories"
+        ordering = ["-updated_at", "-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(confidence__gte=0.0, confidence__lte=1.0), name="memories_confidence_0_to_1"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["service", "active"], name="memories_service_active"),
+            models.Index(fields=["confidence", "active"], name="memories_confidence_active"),
+            models.Index(fields=["category"], name="memories_category"),
+            models.Index(fields=["-updated_at", "-id"], name="memories_updated"),
+            models.Index(fields=["-created_at"], name="memories_created"),
+            # Within what a new observation is compared with the known ones.
+            models.Index(fields=["taxonomy", "category", "service"], name="memories_scope"),
+            # What injection reads, best first; and counts without touching the rows.
+            models.Index(
+                fields=["taxonomy", "-confidence", "id", "project", "agent"],
+                condition=Q(active=True, verdict="allow"),
+                name="memories_injection",
+            ),
+            # What the decay sweep reads.
+            models.Index(
+                fields=["taxonomy", "updated_at", "decayed_until"],
+                condition=Q(active=True, persistent=False),
+                name="memories_decay",
+            ),
+            models.Index(
+                fields=["expires_at"],
+                condition=Q(active=True, expires_at__isnull=False),
+                name="memories_expiry",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        text = self.observation if len(self.observation) <= 80 else self.observation[:79] + "…"
+        return f"[{self.category}:{self.service or GENERAL}] {text}"
+
+    @property
+    def scope_label(self) -> str:
+        """The service, or `general`."""
+        return self.service or GENERAL

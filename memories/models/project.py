@@ -1,0 +1,17 @@
+"""A project: what a memory can be limited to. A memory without one is global."""
+
+from django.db import models
+from django.utils import timezone
+
+
+class Project(models.Model):
+    slug = models.SlugField(max_length=64, unique=True)
+    name = models.CharField(max_length=200, blank=True, default="")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        db_table = "projects"
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.slug

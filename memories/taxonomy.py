@@ -1,0 +1,123 @@
+"""The four vocabularies and their policies, as data.
+
+Nothing else knows these numbers. A taxonomy is a vocabulary of categories together with how its memories
+are matched, gain and lose confidence, age and are injected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import MappingProxyType
+
+TAXONOMY_VERSION = 1
+
+GENERAL = "general"
+"""How a memory without a service is shown; a service of this name is stored as none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decay:
+    """Confidence lost with time: nothing within `grace` of the last confirmation, then `step` every `every`."""
+
+    grace: timedelta
+    every: timedelta
+    step: float
+
+
+@dataclass(frozen=True, slots=True)
+class Taxonomy:
+    """One vocabulary. Confidences are 0..1.
+
+    `scope` names the fields within which two memories can say the same or disagree. `first_confidence` is
+    by source; a source that is missing takes the confidence that came with the candidate. `expires` is by
+    category: how long after confirmation a memory of it ends by itself (none = never).
+    """
+
+    slug: str
+    categories: tuple[str, ...]
+    scope: tuple[str, ...]
+    first_confidence: Mapping[str, float]
+    reinforced_by: float
+    contradicted_by: float
+    inactive_below: float | None
+    injected_from: float | None
+    decay: Decay | None = None
+    expires: Mapping[str, timedelta] = field(default_factory=dict)
+
+
+def _frozen(**values: float) -> Mapping[str, float]:
+    return MappingProxyType(values)
+
+
+OPS = Taxonomy(
+    slug="ops",
+    categories=("timing", "dependency", "behavior", "remediation", "maintenance"),
+    scope=("project", "service", "category"),
+    first_confidence=_frozen(run=0.7, learning=0.7),
+    reinforced_by=0.1,
+    contradicted_by=0.2,
+    inactive_below=0.3,
+    injected_from=0.3,
+    decay=Decay(grace=timedelta(days=30), every=timedelta(weeks=1), step=0.1),
+)
+
+PROJECT = Taxonomy(
+    slug="project",
+    categories=("pattern", "warning", "learning", "context"),
+    scope=("project", "category"),
+    first_confidence=_frozen(human=1.0, run=0.5, learning=0.3),
+    reinforced_by=0.1,
+    contradicted_by=0.2,
+    inactive_below=0.2,
+    injected_from=0.3,
+    expires=MappingProxyType(
+        {"warning": timedelta(days=90), "learning": timedelta(days=180), "context": timedelta(days=30)}
+    ),
+)
+
+AGENT = Taxonomy(
+    slug="agent",
+    categories=(
+        "pattern",
+        "architecture",
+        "guideline",
+        "mistake",
+        "strategy",
+        "integration",
+        "performance",
+        "context",
+    ),
+    scope=("project", "agent", "category"),
+    first_confidence=_frozen(human=1.0, run=0.7, learning=0.7),
+    reinforced_by=0.1,
+    contradicted_by=0.2,
+    inactive_below=0.2,
+    injected_from=0.3,
+)
+
+KNOWLEDGE = Taxonomy(
+    slug="knowledge",
+    categories=(
+        "preferences",
+        "rules-conventions",
+        "system-architecture",
+        "operations",
+        "memory-system",
+        "projects",
+        "people-relationships",
+    ),
+    scope=("project",),
+    first_confidence=_frozen(),
+    reinforced_by=0.0,
+    contradicted_by=0.0,
+    inactive_below=None,
+    injected_from=None,
+)
+
+TAXONOMIES: Mapping[str, Taxonomy] = MappingProxyType(
+    {taxonomy.slug: taxonomy for taxonomy in (OPS, PROJECT, AGENT, KNOWLEDGE)}
+)
+
+DEFAULT_CONFIDENCE = 0.7

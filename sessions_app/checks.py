@@ -1,0 +1,1 @@
+"""System checks of the runner: what a person can get wrong, with a hint."""

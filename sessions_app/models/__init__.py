@@ -1,0 +1,27 @@
+"""What agents do, stored. QuerySets here read; the runner, the queue and the domain modules write."""
+
+from sessions_app.models.agent import Agent, Runner, ScheduleKind
+from sessions_app.models.cooldown import CooldownAction, Outcome, Remediation, ServiceCheck
+from sessions_app.models.event import Event, Level
+from sessions_app.models.heartbeat import WorkerHeartbeat
+from sessions_app.models.receipt import InjectionReceipt
+from sessions_app.models.session import LogEntry, LogKind, Session, Status, Trigger
+
+__all__ = [
+    "Agent",
+    "CooldownAction",
+    "Event",
+    "InjectionReceipt",
+    "Level",
+    "LogEntry",
+    "LogKind",
+    "Outcome",
+    "Remediation",
+    "Runner",
+    "ScheduleKind",
+    "ServiceCheck",
+    "Session",
+    "Status",
+    "Trigger",
+    "WorkerHeartbeat",
+]

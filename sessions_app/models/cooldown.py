@@ -1,0 +1,68 @@
+"""Remediations that were carried out, and the health checks that end their counting."""
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+
+class Remediation(models.TextChoices):
+    RESTART = "restart", "restart"
+    REDEPLOYMENT = "redeployment", "redeployment"
+
+
+class Outcome(models.TextChoices):
+    SUCCESS = "success", "success"
+    FAILURE = "failure", "failure"
+
+
+class CooldownAction(models.Model):
+    """One restart or redeployment that a session reported. Dry runs are kept, and do not count."""
+
+    session = models.ForeignKey(
+        "sessions_app.Session", null=True, blank=True, on_delete=models.SET_NULL, related_name="cooldown_actions"
+    )
+    action = models.CharField(max_length=16, choices=Remediation.choices)
+    service = models.CharField(max_length=64)
+    outcome = models.CharField(max_length=16, choices=Outcome.choices)
+    message = models.TextField(blank=True, default="")
+    dry_run = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=timezone.now)
+    fingerprint = models.CharField(max_length=64)
+
+    class Meta:
+        db_table = "cooldown_actions"
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["session", "fingerprint"], name="cooldown_actions_once_a_session")
+        ]
+        indexes = [
+            models.Index(
+                fields=["service", "action", "-created_at"],
+                condition=Q(dry_run=False),
+                name="cooldown_actions_window",
+            ),
+            models.Index(fields=["-created_at"], name="cooldown_actions_created"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.service}: {self.outcome}"
+
+
+class ServiceCheck(models.Model):
+    """How a session found a service (from its structured answer). Two healthy ones in a row reset the limits."""
+
+    session = models.ForeignKey("sessions_app.Session", on_delete=models.CASCADE, related_name="service_checks")
+    service = models.CharField(max_length=64)
+    status = models.CharField(max_length=64)
+    healthy = models.BooleanField()
+    detail = models.TextField(blank=True, default="")
+    checked_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        db_table = "service_checks"
+        ordering = ["-checked_at", "-id"]
+        constraints = [models.UniqueConstraint(fields=["session", "service"], name="service_checks_once_a_session")]
+        indexes = [models.Index(fields=["service", "-checked_at", "-id"], name="service_checks_service")]
+
+    def __str__(self) -> str:
+        return f"{self.service}: {self.status}"

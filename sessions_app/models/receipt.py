@@ -1,0 +1,29 @@
+"""The record of what went into a session's prompt, what was left out and why."""
+
+from django.db import models
+from django.utils import timezone
+
+
+class InjectionReceipt(models.Model):
+    """One injection. Holds copies, not references: it stays true when the memories change.
+
+    `included` and `left_out` are lists of {id, uuid, service, category, confidence, observation, reason};
+    `left_out` names the first ones only, `counts` counts them all by reason. `sha256` is of the text in UTF-8.
+    """
+
+    session = models.OneToOneField("sessions_app.Session", on_delete=models.CASCADE, related_name="receipt")
+    text = models.TextField(blank=True, default="")
+    sha256 = models.CharField(max_length=64)
+    budget = models.PositiveIntegerField(help_text="Tokens allowed.")
+    tokens = models.PositiveIntegerField(help_text="Tokens used (characters / 4).")
+    included = models.JSONField(default=list, blank=True)
+    left_out = models.JSONField(default=list, blank=True)
+    counts = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        db_table = "injection_receipts"
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"receipt of session {self.session_id}: {len(self.included)} memories, {self.tokens} tokens"

