@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from cronsim import CronSim, CronSimError
 
@@ -14,7 +14,7 @@ def cron_error(expression: str) -> str:
     if len(expression.split()) != 5:
         return f"{expression!r} has {len(expression.split())} fields; a cron expression has five."
     try:
-        next(CronSim(expression, datetime(2000, 1, 1)))
+        next(CronSim(expression, datetime(2000, 1, 1, tzinfo=UTC)))
     except CronSimError as error:
         return f"{expression!r} is not a cron expression ({error})."
     except StopIteration:
