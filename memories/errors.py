@@ -2,9 +2,14 @@
 
 
 class MemoriesError(Exception):
-    """Base of what the memory store refuses; `code` is stable, the text is for a person."""
+    """Base of what the memory store refuses; `code` is stable, the text is for a person, `fix` says what to do."""
 
     code = "memories_error"
+    is_refusal = True
+
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.fix = fix
 
 
 class InvalidMemory(MemoriesError):
