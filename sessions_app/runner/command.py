@@ -1,0 +1,117 @@
+"""What is started for a session: argv and environment. Pure: values in, values out, nothing is run here.
+
+The flags and the variables are those measured with CLI 2.1.330; the prompt goes in on stdin, never as an
+argument (a leading `-` fails there, and variadic flags swallow it).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+APPEND_LIMIT = 100_000
+"""Bytes up to which text goes on the command line; one argument of 140,000 bytes is refused by Linux (E2BIG)."""
+
+ALWAYS_PASSED = ("PATH", "LANG", "LC_ALL", "TZ", "CLAUDE_CODE_OAUTH_TOKEN")
+PASSED_PREFIX = "ANTHROPIC_"
+
+FIXED_ENVIRONMENT = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+    # "@path" in a prompt would be expanded to that file's contents: alerts are untrusted text.
+    "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
+    # A background command keeps the process up to ten minutes after its result.
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+    "CLAUDE_CODE_MAX_RETRIES": "3",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What is needed to start one session. Money in US dollars."""
+
+    cli_session_id: str
+    model: str
+    allowed_tools: Sequence[str]
+    disallowed_tools: Sequence[str]
+    max_turns: int
+    max_budget_usd: float
+    append_text: str
+    append_file: Path
+    schema: str = ""
+
+
+def claude_argv(binary: str, launch: Launch) -> list[str]:
+    """The command line of the real CLI. `append_file` must hold `append_text` when that is long."""
+    argv = [
+        binary,
+        "-p",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--model",
+        launch.model,
+        "--session-id",
+        launch.cli_session_id,
+        "--setting-sources",
+        "",
+        "--strict-mcp-config",
+        "--permission-mode",
+        "dontAsk",
+        "--max-turns",
+        str(launch.max_turns),
+        "--max-budget-usd",
+        f"{launch.max_budget_usd:g}",
+    ]
+    if launch.append_text:
+        if needs_file(launch.append_text):
+            argv += ["--append-system-prompt-file", str(launch.append_file)]
+        else:
+            argv += ["--append-system-prompt", launch.append_text]
+    if launch.schema:
+        argv += ["--json-schema", launch.schema]
+    if launch.allowed_tools:
+        argv += ["--allowedTools", *launch.allowed_tools]
+    if launch.disallowed_tools:
+        argv += ["--disallowedTools", *launch.disallowed_tools]
+    return argv
+
+
+def needs_file(text: str) -> bool:
+    """Whether `text` is too long for an argument."""
+    return len(text.encode("utf-8")) > APPEND_LIMIT
+
+
+def replay_argv(player: Path, stream: Path, cli_session_id: str, speed: float) -> list[str]:
+    """The command line that plays a recorded stream as if the CLI ran."""
+    return [
+        sys.executable,
+        str(player),
+        "--stream",
+        str(stream),
+        "--session-id",
+        cli_session_id,
+        "--speed",
+        f"{speed:g}",
+    ]
+
+
+def environment(
+    inherited: Mapping[str, str], *, home: str, tmp_dir: Path, passed: Sequence[str], extra: Mapping[str, str]
+) -> dict[str, str]:
+    """The whole environment of the process: an allow-list, for whatever is in it the agent's tools can read."""
+    chosen = {
+        name: value
+        for name, value in inherited.items()
+        if name in ALWAYS_PASSED or name.startswith(PASSED_PREFIX) or name in passed
+    }
+    chosen.setdefault("LANG", "C.UTF-8")
+    chosen.update(FIXED_ENVIRONMENT)
+    chosen["CLAUDE_CODE_TMPDIR"] = str(tmp_dir)
+    if home:
+        chosen["HOME"] = home
+    chosen.update(extra)
+    return chosen

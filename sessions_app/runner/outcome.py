@@ -1,0 +1,117 @@
+"""How a run ended: status and reason from the exit code, the result line and who ended it. Pure.
+
+A run is good when the exit code is 0 AND a result line exists AND that says no error. (Measured: an API error
+comes as subtype `success` with is_error true; SIGINT gives exit code 0 without a result.)
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sessions_app.models import Status
+
+
+class EndedBy(StrEnum):
+    """Who ended the process, when it did not end by itself."""
+
+    ITSELF = ""
+    DEADLINE = "deadline"
+    STOP = "stop"
+    LINGER = "linger"
+
+
+@dataclass(frozen=True, slots=True)
+class LastResult:
+    """What decides from the last result line."""
+
+    subtype: str
+    is_error: bool
+    text: str = ""
+    errors: Sequence[str] = ()
+    api_error_status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is known about an ended process. `exit_code` is None when nobody was its parent; times in seconds."""
+
+    exit_code: int | None
+    result: LastResult | None
+    ended_by: EndedBy = EndedBy.ITSELF
+    stopped_by: str = ""
+    timeout: float = 0
+    linger: float = 0
+    stderr: str = ""
+    denials: Sequence[str] = ()
+    mcp_failed: Sequence[str] = ()
+
+
+LIMITS = {
+    "error_max_turns": "reached the highest number of turns",
+    "error_max_budget_usd": "reached the highest cost",
+    "error_max_structured_output_retries": "gave no valid structured answer",
+    "error_during_execution": "was interrupted while it worked",
+}
+
+
+def outcome(ending: Ending) -> tuple[Status, str]:
+    """(status, reason). The reason is a sentence for a person; for a good run it is empty or names what to look at."""
+    if ending.ended_by is EndedBy.STOP:
+        return Status.STOPPED, f"Stopped by {ending.stopped_by or 'an operator'}."
+    if ending.ended_by is EndedBy.DEADLINE:
+        return Status.TIMED_OUT, f"Ended after its time limit of {ending.timeout:g} seconds."
+    result = ending.result
+    if result is not None and result.is_error:
+        return Status.FAILED, _error(result)
+    if result is not None and ending.ended_by is EndedBy.LINGER:
+        remark = f"Ended {ending.linger:g} seconds after its result, because it did not exit by itself."
+        return Status.COMPLETED, " ".join(filter(None, [remark, _remarks(ending)]))
+    if ending.exit_code is None:
+        if result is not None:
+            return Status.COMPLETED, _remarks(ending)
+        return Status.LOST, "The process ended without a result while nobody followed it."
+    if ending.exit_code == 0 and result is not None:
+        return Status.COMPLETED, _remarks(ending)
+    return Status.FAILED, _exit(ending.exit_code, ending)
+
+
+def _error(result: LastResult) -> str:
+    if result.subtype in LIMITS:
+        detail = "; ".join(result.errors)
+        return f"The session {LIMITS[result.subtype]}" + (f": {detail}." if detail else ".")
+    text = (result.text or "; ".join(result.errors) or result.subtype).strip()
+    status = f" (HTTP {result.api_error_status})" if result.api_error_status else ""
+    return f"The API or the CLI reported an error{status}: {_cut(text)}"
+
+
+def _exit(code: int, ending: Ending) -> str:
+    number = -code if code < 0 else code - 128 if 128 < code < 160 else 0
+    if number:
+        name = signal.Signals(number).name if number in signal.valid_signals() else f"signal {number}"
+        hint = " (out of memory?)" if name == "SIGKILL" else ""
+        after = " after its result" if ending.result is not None else " before it gave a result"
+        return f"The process was ended by {name}{hint} from outside claudeops{after}."
+    if code == 0:
+        return "The process exited with code 0 but gave no result: it was interrupted (SIGINT)."
+    after = "after its result" if ending.result is not None else "without a result"
+    detail = f": {_cut(ending.stderr)}" if ending.stderr.strip() else "."
+    return f"The process exited with code {code} {after}{detail}"
+
+
+def _remarks(ending: Ending) -> str:
+    remarks = []
+    if ending.denials:
+        shown = ", ".join(ending.denials[:3]) + (" …" if len(ending.denials) > 3 else "")
+        noun = "tool call was" if len(ending.denials) == 1 else "tool calls were"
+        remarks.append(f"{len(ending.denials)} {noun} denied: {shown}.")
+    if ending.mcp_failed:
+        remarks.append(f"MCP servers that did not connect: {', '.join(ending.mcp_failed)}.")
+    return " ".join(remarks)
+
+
+def _cut(text: str, limit: int = 600) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
