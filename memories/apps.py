@@ -1,3 +1,5 @@
+"""The app of the memory store."""
+
 from django.apps import AppConfig
 
 

@@ -1,3 +1,5 @@
+"""The app of what agents do: sessions, their runner, their schedule."""
+
 from django.apps import AppConfig
 
 

@@ -1,0 +1,107 @@
+"""README.md against the program: what it can do is written there, as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.core.management import get_commands, load_command_class
+
+from claudeops.env import BASE_DIR, VARIABLES, Variable
+from memories.cli import VerbCommand
+
+OURS = ("claudeops", "memories", "sessions_app")
+START = "pip install -r requirements.txt && python manage.py up --demo"
+TEST = "pip install -r tests/requirements.txt && pytest"
+
+
+@pytest.fixture(scope="module")
+def readme() -> str:
+    return (BASE_DIR / "README.md").read_text(encoding="utf-8")
+
+
+def our_commands() -> Iterator[tuple[str, str]]:
+    """(command, verb) of everything `manage.py` can do here; the verb is empty where a command has none."""
+    for name, app in sorted(get_commands().items()):
+        if app in OURS:
+            command = load_command_class(app, name)
+            verbs = list(command.verbs) if isinstance(command, VerbCommand) else [""]
+            yield from ((name, verb) for verb in verbs)
+
+
+def shown_default(variable: Variable) -> str:
+    """How the table writes a variable's default: as the environment would hold it."""
+    if variable.shown:
+        return variable.shown
+    value = variable.default
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return ",".join(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "" if value is None else str(value)
+
+
+def row_of(name: str, readme: str) -> list[str]:
+    """The cells of the table row whose first cell is the variable."""
+    for line in readme.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if line.lstrip().startswith("|") and cells[0] == f"`{name}`":
+            return cells
+    return []
+
+
+def plain(cell: str) -> str:
+    return cell.replace("`", "").strip()
+
+
+def test_a_newcomer_finds_the_two_lines(readme):
+    lines = [line.split("#")[0].strip() for line in readme.splitlines()]
+    assert START in lines
+    assert TEST in lines
+
+
+def test_the_first_screen_shows_the_running_thing_and_the_two_lines(readme):
+    first_screen = "\n".join(readme.splitlines()[:40])
+    assert START in first_screen
+    assert TEST in first_screen
+    picture = re.search(r"!\[[^\]]+\]\(([^)]+)\)", first_screen)
+    assert picture
+    assert (BASE_DIR / picture[1]).is_file()
+
+
+def test_every_command_with_every_verb_is_in_the_readme(readme):
+    missing = []
+    for name, verb in our_commands():
+        # `manage.py session list` on a line, or `manage.py session list|show|stop`
+        if not re.search(rf"\b{name}\b" + (rf"[ `|\w]*\b{re.escape(verb)}\b" if verb else ""), readme):
+            missing.append(f"{name} {verb}".strip())
+    assert not missing
+
+
+def test_every_command_in_the_readme_exists(readme):
+    known = get_commands()
+    named = set(re.findall(r"manage\.py ([a-z_]+)", readme))
+    assert not {name for name in named if name not in known}
+
+
+@pytest.mark.parametrize("variable", VARIABLES, ids=lambda variable: variable.name)
+def test_every_variable_has_a_row_with_its_default_and_what_it_is_for(variable, readme):
+    cells = row_of(variable.name, readme)
+    assert cells, f"README.md has no row for {variable.name}"
+    assert plain(cells[1]) == plain(shown_default(variable))
+    assert plain(variable.help) in plain(" | ".join(cells[2:]))
+
+
+def test_no_variable_in_the_readme_is_unknown_to_the_program(readme):
+    known = {variable.name for variable in VARIABLES}
+    named = {name.removesuffix("_FILE") for name in re.findall(r"\bCLAUDEOPS_[A-Z0-9_]+\b", readme)}
+    assert not named - known
+
+
+def test_what_the_readme_links_to_is_there(readme):
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", readme)]
+    missing = [link for link in links if link and "://" not in link and not (BASE_DIR / link).exists()]
+    assert not missing
