@@ -34,3 +34,9 @@ class InvalidStream(SessionsError):
     """A file is no log that is known here."""
 
     code = "invalid_stream"
+
+
+class StreamNotFound(SessionsError):
+    """A replay agent has no recorded stream to play."""
+
+    code = "stream_not_found"

@@ -1,0 +1,192 @@
+"""Plays a recorded stream-json file as if the Claude Code CLI ran: a process of its own, told apart by nothing.
+
+A script (`python player.py --stream FILE --session-id UUID --speed X`), standard library only, no Django:
+it must start as fast as a process can, and know nothing of the house that starts it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any, BinaryIO, NoReturn
+
+LONGEST_WAIT = 20.0
+"""Seconds. A recorded night of silence is nothing to sit through."""
+
+NAMES_ITSELF = 16
+"""Characters from which an id is replaced wherever it stands: a shorter one may be part of other words."""
+
+EXITS = {signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGINT: 0}
+"""What the CLI answers to a signal with."""
+
+
+class Garbled(Exception):
+    """The file is no recorded stream; the text is for stderr."""
+
+
+class Line:
+    """One line of the recording: its bytes, its JSON object (None when it holds none), its time (None: unknown)."""
+
+    __slots__ = ("at", "raw", "record")
+
+    def __init__(self, raw: bytes) -> None:
+        self.at: datetime | None = None
+        self.raw = raw
+        self.record: dict[str, Any] | None = None
+        body = raw
+        stamp, tab, rest = raw.partition(b"\t")
+        if tab and len(stamp) <= 40:
+            self.at = moment(stamp.decode("ascii", "replace"))
+            if self.at is not None:
+                self.raw = body = rest
+        with contextlib.suppress(ValueError, RecursionError):
+            found = json.loads(body)
+            if isinstance(found, dict):
+                self.record = found
+        if self.at is None and self.record is not None:
+            self.at = moment(self.record.get("timestamp"))
+
+
+def moment(text: Any) -> datetime | None:
+    """The time an RFC 3339 text names, to the microsecond; None when it names none or has no time zone."""
+    if not isinstance(text, str):
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else None
+
+
+def recording(file: BinaryIO, name: str) -> Iterator[Line]:
+    """The lines of a recording. Raises Garbled before the first one when no line of it is a typed JSON object."""
+    held: list[Line] = []
+    sound = False
+    for raw in file:
+        line = Line(raw)
+        if not sound:
+            held.append(line)
+            sound = line.record is not None and "type" in line.record
+            if not sound:
+                continue
+            yield from held
+            held.clear()
+            continue
+        yield line
+    if not sound:
+        raise Garbled(
+            f"{name} is no stream-json recording: none of its {len(held)} lines is a JSON object with a type."
+        )
+
+
+class Player:
+    """Rewrites the lines of one recording for one session, in order."""
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        self.recorded: set[str] = set()
+        self.good = False
+
+    def played(self, line: Line, now: datetime) -> bytes:
+        """The bytes to write for `line`: this session's id for the recorded one, `now` for its timestamp.
+
+        The id is replaced wherever it stands, in paths and nested records too. What is no JSON is passed on as
+        it is: the CLI's output may hold such lines as well.
+        """
+        record = line.record
+        if record is None:
+            return self._named(line.raw)
+        recorded = record.get("session_id")
+        if isinstance(recorded, str) and recorded:
+            record["session_id"] = self.session_id
+            if len(recorded) >= NAMES_ITSELF:
+                self.recorded.add(recorded)
+        if record.get("type") == "result":
+            self.good = record.get("is_error") is False
+        if "timestamp" in record:
+            record["timestamp"] = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        try:
+            written = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
+        except UnicodeEncodeError:  # half a surrogate pair, which JSON can escape and UTF-8 cannot hold
+            written = json.dumps(record, separators=(",", ":")).encode()
+        return self._named(written) + (b"\n" if line.raw.endswith(b"\n") else b"")
+
+    def _named(self, written: bytes) -> bytes:
+        for recorded in self.recorded:
+            written = written.replace(recorded.encode(), self.session_id.encode())
+        return written
+
+
+def wait_before(previous: datetime | None, line: Line, speed: float) -> float:
+    """Seconds to wait before `line`; 0 at speed 0, when a time is not known, or when time runs backwards."""
+    if not speed or previous is None or line.at is None:
+        return 0.0
+    return min(max((line.at - previous).total_seconds() / speed, 0.0), LONGEST_WAIT)
+
+
+def play(stream: Path, session_id: str, speed: float, out: BinaryIO) -> int:
+    """Writes the recording to `out`, flushed line by line; the exit code the CLI would have had."""
+    player = Player(session_id)
+    previous: datetime | None = None
+    with stream.open("rb") as file:
+        for line in recording(file, stream.name):
+            wait = wait_before(previous, line, speed)
+            if wait:
+                time.sleep(wait)
+            previous = line.at or previous
+            out.write(player.played(line, datetime.now(UTC)))
+            out.flush()
+    return 0 if player.good else 1
+
+
+def leave(number: int, frame: FrameType | None) -> NoReturn:
+    """At once and without another byte: what is buffered belongs to a line that was not finished."""
+    os._exit(EXITS[signal.Signals(number)])
+
+
+class Parser(argparse.ArgumentParser):
+    """A wrong flag ends with 1, as it does with the CLI."""
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"error: {message}\n")
+        raise SystemExit(1)
+
+
+def speed_of(raw: str) -> float:
+    speed = float(raw)
+    if not 0 <= speed < float("inf"):
+        raise ValueError
+    return speed
+
+
+def main(argv: list[str] | None = None) -> int:
+    for number in EXITS:
+        signal.signal(number, leave)
+    parser = Parser(description="Plays a recorded stream-json file as if the CLI ran.")
+    parser.add_argument("--stream", required=True, type=Path, help="the recording")
+    parser.add_argument("--session-id", required=True, type=uuid.UUID, help="the id to play it under")
+    parser.add_argument("--speed", type=speed_of, default=1.0, help="1 = as recorded, 2 = twice as fast, 0 = at once")
+    given = parser.parse_args(argv)
+    while not sys.stdin.isatty() and sys.stdin.buffer.read(1 << 20):
+        pass  # the prompt: a CLI reads it to its end before it says anything
+    try:
+        return play(given.stream, str(given.session_id), given.speed, sys.stdout.buffer)
+    except BrokenPipeError:
+        os._exit(1)  # nobody listens any more; flushing at exit would only complain
+    except (OSError, Garbled) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
