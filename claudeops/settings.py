@@ -186,9 +186,8 @@ USE_TZ = True
 
 APPEND_SLASH = True
 STATIC_URL = "static/"
-STATIC_ROOT = CLAUDEOPS_DATA_DIR / "static"
-STATICFILES_DIRS = [BASE_DIR / "claudeops" / "static"]
-# Served from the packages themselves: nothing to collect, nothing to forget.
+# Served from the packages themselves: nothing to collect, nothing to forget. (A STATIC_ROOT that was never
+# filled would be warned about at every start; claudeops/static is found because claudeops is an app.)
 WHITENOISE_USE_FINDERS = True
 
 SECURE_COOKIES = not (DEBUG or CLAUDEOPS_PLAIN_HTTP)
