@@ -1,0 +1,156 @@
+"""The gate: whether what an agent said may become a memory. Deterministic, and closed when in doubt.
+
+Knows no database. It is small on purpose. It answers `discard` only for what says nothing at all, since what
+is discarded is gone; everything it doubts it answers with `hold`, which stores the memory for a person to
+look at and injects it nowhere. It doubts four things: what looks like a credential (memories are copied into
+prompts, receipts and exports), what talks to the model instead of about the world (a memory is put into
+later prompts, so it is how one poisoned tool result would reach every later session), what cannot be read,
+and what is too long to be an observation. It does not judge whether an observation is true or useful:
+confirmation, contradiction and decay do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from typing import Protocol
+
+from memories.capture.text import fold
+
+LONGEST = 10_000
+"""Characters. More than that is a document, not an observation."""
+
+SHORTEST = 5
+"""Letters and digits. Fewer say nothing ("ok", "n/a")."""
+
+UNREADABLE_SHARE = 0.3
+"""Share of replacement and control characters from which on a text is damaged rather than odd."""
+
+
+class HasObservation(Protocol):
+    @property
+    def observation(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """`verdict` is allow, hold or discard; `reason` says why in words for a person (empty when allowed)."""
+
+    verdict: str
+    reason: str = ""
+
+
+def judge(candidate: HasObservation) -> Judgement:
+    """The verdict on a candidate. Never raises: what cannot be judged is held, with the reason."""
+    try:
+        return _judge(candidate.observation)
+    except Exception as error:
+        return Judgement("hold", f"could not be judged: {type(error).__name__}: {error}"[:500])
+
+
+def _judge(observation: str) -> Judgement:
+    if len(observation) > LONGEST:
+        return Judgement("hold", f"longer than {LONGEST:,} characters")
+    if _unreadable_share(observation) > UNREADABLE_SHARE:
+        return Judgement("hold", "mostly unreadable characters")
+    # Folded and compatibility-normalised, so that invisible or full-width characters hide nothing.
+    text = unicodedata.normalize("NFKC", fold(observation))
+    if sum(character.isalnum() for character in text) < SHORTEST:
+        return Judgement("discard", "empty" if not text else "too short to say anything")
+    for pattern, what in CREDENTIALS:
+        if pattern.search(text):
+            return Judgement("hold", f"looks like a credential: {what}")
+    if _holds_random_value(text):
+        return Judgement("hold", "looks like a credential: a long random value")
+    for pattern, what in INSTRUCTIONS:
+        if pattern.search(text):
+            return Judgement("hold", f"talks to the model: {what}")
+    return Judgement("allow")
+
+
+def _unreadable_share(text: str) -> float:
+    """How much of `text`, white space aside, is replacement, control, surrogate or unassigned characters."""
+    seen = unreadable = 0
+    for character in text:
+        if character.isspace():
+            continue
+        seen += 1
+        unreadable += character == "\ufffd" or unicodedata.category(character) in ("Cc", "Cs", "Co", "Cn")
+    return unreadable / seen if seen else 0.0
+
+
+def _patterns(*pairs: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(pattern, re.IGNORECASE), what) for pattern, what in pairs)
+
+
+# Where a value may stand that is none: a placeholder, a variable, a mask.
+_NO_VALUE = r"(?![<$%{(*]|x{3,}|\.{2,})"
+_SECRET_NAME = (
+    r"\b[\w.-]*(?:passw(?:or)?d|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key)\b"
+)
+
+CREDENTIALS = _patterns(
+    (r"-----BEGIN [A-Z ]*PRIVATE KEY", "a private key"),
+    (r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b", "an AWS key"),
+    (r"\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{20,}", "a GitHub token"),
+    (r"\bglpat-[\w-]{16,}", "a GitLab token"),
+    (r"\bsk-[A-Za-z0-9_-]{16,}", "an API key"),
+    (r"\bxox[a-z]-[A-Za-z0-9-]{10,}", "a Slack token"),
+    (r"\bAIza[\w-]{30,}", "a Google API key"),
+    (r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.", "a JSON web token"),
+    (r"\bBearer\s+[\w.~+/-]{20,}", "a bearer token"),
+    (r"[a-z][a-z0-9+.-]*://[^\s:/@]+:" + _NO_VALUE + r"[^\s:/@]+@", "a password in a URL"),
+    (_SECRET_NAME + r"[\"']?\s*=\s*[\"']?" + _NO_VALUE + r"[^\s\"']{3,}", "a password or key with its value"),
+    (
+        r"\s--?(?:password|passwd|token|secret|api-key)[= ]" + _NO_VALUE + r"[^\s-]\S{2,}",
+        "a password on a command line",
+    ),
+    # In prose ("the token: expires daily") only a value with letters and digits mixed is taken for one.
+    (
+        _SECRET_NAME + r"[\"']?\s*(?::|\bis\b)\s*[\"']?" + _NO_VALUE + r"(?=[^\s\"']*\d)(?=[^\s\"']*[a-z])[^\s\"']{6,}",
+        "a password or key with its value",
+    ),
+)
+
+INSTRUCTIONS = _patterns(
+    (
+        r"\b(?:ignore|disregard|forget|override|bypass)\b[^.]{0,40}"
+        r"\b(?:previous|prior|earlier|preceding|above|all|any|your|system|safety)\b[^.]{0,30}"
+        r"\b(?:instructions?|rules?|prompts?|guidelines?|directions?|orders?|restrictions?)\b",
+        "asks to set instructions aside",
+    ),
+    (r"\byou (?:must|should|will|have to|are to) now\b|\bfrom now on,? you\b", "gives orders"),
+    (r"\byou are now (?:a|an|the|in|no longer|free)\b|\bpretend (?:to be|that you|you are)\b", "gives a new role"),
+    (r"\bsystem prompt\b|\bnew instructions?\s*:", "names the prompt"),
+    (r"\bdo(?: not|n't) (?:tell|inform|mention (?:this|it) to|reveal (?:this|it) to) the (?:user|operator|human)\b",
+     "asks for secrecy"),
+    (
+        r"</?(?:\w+:)?(?:system(?:[-_]\w+)?|assistant|human|instructions?|tool_(?:use|result)|thinking|invoke|"
+        r"function_(?:calls?|results?))\b[^>]*>|</user>|<\|[\w-]+\|>|\[/?INST\]|<</?SYS>>",
+        "holds a role tag",
+    ),
+)  # fmt: skip
+
+ASSIGNED = re.compile(r"[=:]\s*[\"']?([A-Za-z0-9+/_=-]{32,})")
+
+
+def _holds_random_value(text: str) -> bool:
+    """Whether a value of 32 characters or more is assigned that only a random generator writes.
+
+    Digests (hexadecimal, at most 4 bits a character) and paths stay below 4.2 bits; base64 of 32 random
+    bytes is at about 4.6.
+    """
+    for match in ASSIGNED.finditer(text):
+        value = match[1]
+        mixed = any(c.isdigit() for c in value) and any(c.isupper() for c in value) and any(c.islower() for c in value)
+        if mixed and _bits(value) > 4.2:
+            return True
+    return False
+
+
+def _bits(value: str) -> float:
+    """Shannon entropy in bits a character."""
+    return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values())

@@ -1,0 +1,125 @@
+"""Memory markers in an agent's text, and memories of its structured response. Pure: text in, values out.
+
+Which text may be read at all (assistant text, not tool results, not subagents) is the caller's to know.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from memories.capture.lines import accepted_lines
+from memories.capture.text import fold, normalise_service
+from memories.taxonomy import OPS
+
+SERVICE_LENGTH = 64
+SERVICE = re.compile(rf"[a-zA-Z0-9_-]{{1,{SERVICE_LENGTH}}}")
+MARKER = re.compile(rf"\[MEMORY:({'|'.join(OPS.categories)})(?::([a-zA-Z0-9_-]+))?\]\s*(.+)")
+LOOKS_LIKE = re.compile(r"\[MEMORY:([^\]\[]*)\]")
+OPENING = "[MEMORY:"
+EMPHASIS = ("**", "__", "`", "*", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMarker:
+    """One observation as the agent wrote it. `service` is normalised (None = general); `line` counts from 1,
+    0 for the structured response."""
+
+    category: str
+    service: str | None
+    observation: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownMarker:
+    """What looks like a memory and is not stored; `reason` says why, in words for the log."""
+
+    category: str
+    line_text: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMarkers:
+    """What a text holds; `quoted` counts marker lines in quotations and code blocks, which are not read."""
+
+    found: list[MemoryMarker] = field(default_factory=list)
+    unknown: list[UnknownMarker] = field(default_factory=list)
+    quoted: int = 0
+
+
+def memory_markers(text: str) -> MemoryMarkers:
+    """The memory markers of `text`, at most one a line; a marker without an observation is none."""
+    if OPENING not in text:
+        return MemoryMarkers()
+    accepted = accepted_lines(text)
+    found: list[MemoryMarker] = []
+    unknown: list[UnknownMarker] = []
+    for number, line in accepted.lines:
+        if OPENING not in line:
+            continue
+        match = MARKER.search(line)
+        unknown += _unknown(line[: match.start()] if match else line, line)
+        if match is None:
+            continue
+        category, service, rest = match.groups()
+        observation = _unwrap(line[: match.start()], fold(rest))
+        if len(service or "") > SERVICE_LENGTH:
+            reason = f"the service's name is longer than {SERVICE_LENGTH} characters"
+            unknown.append(UnknownMarker(category, line, reason))
+        elif observation:
+            found.append(MemoryMarker(category, normalise_service(service), observation, number))
+    return MemoryMarkers(found, unknown, sum(OPENING in line for line in accepted.skipped))
+
+
+def memory_from_key(key: str, value: str) -> MemoryMarker | UnknownMarker:
+    """A memory of the structured response: `key` is `service:category` or `category`, `value` the observation.
+
+    `category:service`, the order of the text marker, is understood too where it cannot mean anything else.
+    """
+    parts = [part.strip() for part in str(key).split(":")]
+    shown = f"{key}: {value}"
+    if len(parts) == 2 and parts[1] not in OPS.categories and parts[0] in OPS.categories:
+        parts.reverse()
+    category = parts[-1]
+    service = parts[0] if len(parts) == 2 else ""
+    if len(parts) > 2:
+        return UnknownMarker(category, shown, "the key is neither service:category nor category")
+    if category not in OPS.categories:
+        return UnknownMarker(category, shown, _no_category(category))
+    if service and not SERVICE.fullmatch(service):
+        return UnknownMarker(category, shown, _no_service(service))
+    observation = fold(str(value))
+    if not observation:
+        return UnknownMarker(category, shown, "there is no observation")
+    return MemoryMarker(category, normalise_service(service), observation, 0)
+
+
+def _unknown(part: str, line: str) -> list[UnknownMarker]:
+    """The first bracket of `part` that is no memory marker; those that only lack an observation are none."""
+    for bracket in LOOKS_LIKE.finditer(part):
+        category, _, service = bracket[1].partition(":")
+        if category not in OPS.categories:
+            return [UnknownMarker(category, line, _no_category(category))]
+        if ":" in bracket[1] and not SERVICE.fullmatch(service):
+            return [UnknownMarker(category, line, _no_service(service))]
+    return []
+
+
+def _no_category(category: str) -> str:
+    return f"{category!r} is not a category ({', '.join(OPS.categories)})"
+
+
+def _no_service(service: str) -> str:
+    return f"{service!r} is not a service's name (letters, digits, hyphens, underscores)"
+
+
+def _unwrap(before: str, observation: str) -> str:
+    """Without the emphasis that was opened directly before the marker: **[MEMORY:timing]** Takes 60 s."""
+    for mark in EMPHASIS:
+        if before.endswith(mark):
+            if observation.startswith(mark):
+                return observation[len(mark) :].lstrip()
+            return observation.removesuffix(mark).rstrip()
+    return observation
