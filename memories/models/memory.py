@@ -147,6 +147,11 @@ class Memory(models.Model):
                 condition=Q(active=True, verdict="allow"),
                 name="memories_injection",
             ),
+            # What the lists and the overview count: few rows among many, found without reading the others.
+            models.Index(fields=["-updated_at", "-id"], condition=Q(verdict="hold"), name="memories_held"),
+            models.Index(
+                fields=["-updated_at", "-id"], condition=Q(active=False, verdict="allow"), name="memories_inactive"
+            ),
             # What the decay sweep reads.
             models.Index(
                 fields=["taxonomy", "updated_at", "decayed_until"],

@@ -1,0 +1,196 @@
+"""What every admin page of claudeops is built from: lists that stay quick at a million rows, read-only history.
+
+Shared by the admins of both apps, as `cli.py` is by their commands. Knows no model of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import date, timedelta
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.contrib.admin.options import ShowFacets
+from django.contrib.admin.views.main import ChangeList
+from django.core.paginator import Paginator
+from django.db import connection
+from django.db.models import Max, Min, Model, QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.functional import cached_property
+
+from memories.taxonomy import GENERAL
+
+CAP = 100_000
+"""Up to here a list is counted; beyond, it says "100,000+". Counting on would read the whole table on each view."""
+
+MOST_CHOICES = 200
+
+
+class CappedPaginator(Paginator):
+    """Counts no further than CAP rows."""
+
+    @cached_property
+    def count(self) -> int:
+        return min(self.counted, CAP)
+
+    @cached_property
+    def counted(self) -> int:
+        rows = self.object_list
+        assert isinstance(rows, QuerySet)
+        return rows.order_by()[: CAP + 1].count()
+
+    @property
+    def capped(self) -> bool:
+        """Whether there are more rows than were counted."""
+        return self.counted > CAP
+
+    @property
+    def shown(self) -> str:
+        return f"{self.count:,}" + ("+" if self.capped else "")
+
+
+class LeanChangeList(ChangeList):
+    """A list that leaves out the columns it does not show and knows between which days its rows lie."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        name = str(self.opts.verbose_name_plural)
+        self.title = name[:1].upper() + name[1:]
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        rows = super().get_queryset(request, exclude_parameters)
+        left_out = self.model_admin.list_defer  # type: ignore[attr-defined]
+        return rows.defer(*left_out) if left_out else rows
+
+    def days(self) -> tuple[date, date] | None:
+        """The first and the last day (UTC) of all rows, by two looks into an index; None when there are none.
+
+        Django's own date hierarchy truncates every row's date on every view.
+        """
+        if not self.date_hierarchy:
+            return None
+        found = self.root_queryset.order_by().aggregate(first=Min(self.date_hierarchy), last=Max(self.date_hierarchy))
+        if found["first"] is None:
+            return None
+        return found["first"].date(), found["last"].date()
+
+
+class LeanAdmin(admin.ModelAdmin):
+    """A list and a page that cost the same whatever the number of rows."""
+
+    show_full_result_count = False
+    show_facets = ShowFacets.NEVER
+    paginator = CappedPaginator
+    list_per_page = 50
+    list_max_show_all = 200
+    list_defer: ClassVar[tuple[str, ...]] = ()
+    """Columns the list does not show and therefore does not read."""
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return LeanChangeList
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Django's own `delete_selected` lists every row it would delete; where rows may go, we have our own."""
+        actions: dict[str, Any] = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+
+class ReadOnlyAdmin(LeanAdmin):
+    """Rows that record what happened: looked at, never added, changed or deleted here."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+def distinct_values(model: type[Model], field: str, most: int = MOST_CHOICES) -> list[str]:
+    """The values of an indexed column, sorted, without null, at most `most` of them.
+
+    Jumps through the index from value to value; DISTINCT would read all of it.
+    """
+    table, column = (connection.ops.quote_name(name) for name in (model._meta.db_table, field))
+    sql = (
+        f"WITH RECURSIVE found(value) AS ("  # noqa: S608  (names of our own models, quoted)
+        f"SELECT MIN({column}) FROM {table} UNION ALL "
+        f"SELECT (SELECT MIN({column}) FROM {table} WHERE {column} > found.value) FROM found "
+        f"WHERE found.value IS NOT NULL) SELECT value FROM found WHERE value IS NOT NULL LIMIT %s"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [most])
+        return [row[0] for row in cursor.fetchall()]
+
+
+class ServiceFilter(admin.SimpleListFilter):
+    """By service; what belongs to none is `general`."""
+
+    title = "service"
+    parameter_name = "service"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> Iterable[tuple[str, str]]:
+        found = distinct_values(model_admin.model, "service")
+        return [(name, name) for name in (*found, *([GENERAL] if found else []))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if not value:
+            return queryset
+        return queryset.filter(service=None) if value == GENERAL else queryset.filter(service=value)
+
+
+AGES: tuple[tuple[str, str, timedelta, bool], ...] = (
+    ("hour", "the last hour", timedelta(hours=1), False),
+    ("day", "the last 24 hours", timedelta(days=1), False),
+    ("week", "the last 7 days", timedelta(days=7), False),
+    ("month", "the last 30 days", timedelta(days=30), False),
+    ("older", "more than 30 days ago", timedelta(days=30), True),
+    ("old", "more than 90 days ago", timedelta(days=90), True),
+)
+
+
+def age_filter(field: str, name: str) -> type[admin.SimpleListFilter]:
+    """A list filter by the age of the time in `field`; `name` is its title."""
+
+    class AgeFilter(admin.SimpleListFilter):
+        title = name
+        parameter_name = "age"
+
+        def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> Iterable[tuple[str, str]]:
+            return [(key, label) for key, label, *_ in AGES]
+
+        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+            for key, _label, length, older in AGES:
+                if key == self.value():
+                    return queryset.filter(**{f"{field}__{'lt' if older else 'gte'}": timezone.now() - length})
+            return queryset
+
+    return AgeFilter
+
+
+def choice_filter(
+    name: str,
+    parameter: str,
+    choices: Callable[[], Iterable[tuple[str, str]]],
+    select: Callable[[QuerySet[Any], str], QuerySet[Any]],
+) -> type[admin.SimpleListFilter]:
+    """A list filter with `choices` (value, label); `select` narrows the rows to one value."""
+
+    class ChoiceFilter(admin.SimpleListFilter):
+        title = name
+        parameter_name = parameter
+
+        def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> Iterable[tuple[str, str]]:
+            return list(choices())
+
+        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+            value = self.value()
+            allowed = {str(key) for key, _ in self.lookup_choices}
+            return select(queryset, value) if value in allowed else queryset
+
+    return ChoiceFilter

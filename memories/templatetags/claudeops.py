@@ -1,0 +1,140 @@
+"""What templates and the admin's columns show: ages, spans, amounts, confidence, Markdown.
+
+Turns values into small pieces of HTML without inline styles or scripts (the content policy forbids both).
+Queries nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from memories import markdown as markdown_of
+from memories import wording
+
+register = template.Library()
+
+NONE = SafeString('<span class="none" aria-label="none">–</span>')
+LOW, HIGH = 0.3, 0.7  # where the bar changes its colour; how it looks, not what it means
+
+
+@register.filter
+def ago(at: datetime | None) -> SafeString:
+    """An aware time as its age, with the exact time in UTC on hover; a dash for none."""
+    if at is None:
+        return NONE
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        at.astimezone(UTC).isoformat(timespec="seconds"),
+        wording.exact(at),
+        wording.ago(at, timezone.now()),
+    )
+
+
+@register.filter
+def exact(at: datetime | None) -> str | SafeString:
+    """An aware time in full, in UTC."""
+    return NONE if at is None else wording.exact(at)
+
+
+@register.filter
+def since(at: datetime | None) -> str | SafeString:
+    """How long ago an aware time was, as a span: "12 min 5 s"."""
+    return NONE if at is None else wording.span(max(0.0, (timezone.now() - at).total_seconds()))
+
+
+@register.filter
+def milliseconds(value: int | None) -> str | SafeString:
+    """A number of milliseconds as a span; a dash for none or zero."""
+    return wording.span(value / 1000) if value else NONE
+
+
+@register.filter
+def seconds(value: float | None) -> str | SafeString:
+    """A number of seconds as a span; a dash for none."""
+    return NONE if value is None else wording.span(value)
+
+
+@register.filter
+def dollars(value: Decimal | float | None) -> str | SafeString:
+    return NONE if value is None else wording.dollars(value)
+
+
+@register.filter
+def thousands(value: int) -> str:
+    """A whole number with separators: 12,345."""
+    return f"{value:,}"
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    """What an agent wrote, rendered and cleaned (see `memories.markdown`)."""
+    return markdown_of.render(text)
+
+
+@register.filter
+def pretty(value: Any) -> str:
+    """A JSON value, indented, as text."""
+    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True, default=str)
+
+
+@register.filter
+def value_text(value: Any) -> str | SafeString:
+    """One value of a change, as a person reads it: a time in UTC, yes and no, a list with commas, a dash for none."""
+    if value is None or value in ("", []):
+        return NONE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3f}".rstrip("0").rstrip(".")
+    if isinstance(value, list):
+        return ", ".join(str(part) for part in value)
+    if isinstance(value, str) and len(value) >= 19 and value[4:5] == "-" and value[10:11] == "T":
+        try:
+            return wording.exact(datetime.fromisoformat(value))
+        except ValueError:
+            return value
+    return str(value)
+
+
+@register.filter
+def percent_of(part: Decimal | float, whole: Decimal | float) -> int:
+    """`part` of `whole` in whole percent, 0 to 100; 0 when there is no whole."""
+    if not whole:
+        return 0
+    return max(0, min(100, round(100 * float(part) / float(whole))))
+
+
+@register.simple_tag
+def bar(percent: int, level: str = "mid") -> SafeString:
+    """A bar `percent` (0..100) full; decoration, so the number must stand beside it. `level`: low, mid or high."""
+    return format_html(
+        '<svg class="bar bar-{}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
+        '<rect class="bar-rest" width="100" height="8"/><rect class="bar-fill" width="{}" height="8"/></svg>',
+        level,
+        percent,
+    )
+
+
+@register.simple_tag
+def confidence(value: float) -> SafeString:
+    """A confidence (0..1) as a bar with its number."""
+    level = "low" if value < LOW else "high" if value >= HIGH else "mid"
+    return format_html(
+        '<span class="confidence">{}<span class="number">{}</span></span>',
+        bar(max(0, min(100, round(100 * value))), level),
+        f"{value:.2f}",
+    )
+
+
+@register.simple_tag
+def badge(kind: str, label: str) -> SafeString:
+    """A small label; `kind` chooses its colour (a status or a level) and is a class name."""
+    return format_html('<span class="badge badge-{}">{}</span>', kind, label)
