@@ -10,7 +10,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from claudeops.env import BASE_DIR, read
+from claudeops.env import BASE_DIR, OBSERVE, read, tool_rules
 from claudeops.secret import secret_key
 
 DEBUG: bool = read("DEBUG")
@@ -35,6 +35,7 @@ CLAUDEOPS_TIER2_MODEL: str = read("CLAUDEOPS_TIER2_MODEL")
 CLAUDEOPS_TIER3_MODEL: str = read("CLAUDEOPS_TIER3_MODEL")
 CLAUDEOPS_MAX_TIER: int = read("CLAUDEOPS_MAX_TIER")
 CLAUDEOPS_ALLOWED_TOOLS: list[str] = read("CLAUDEOPS_ALLOWED_TOOLS")
+CLAUDEOPS_OBSERVE_TOOLS: list[str] = tool_rules(OBSERVE)  # what a dry run may use
 CLAUDEOPS_DISALLOWED_TOOLS: list[str] = read("CLAUDEOPS_DISALLOWED_TOOLS")
 CLAUDEOPS_DRY_RUN: bool = read("CLAUDEOPS_DRY_RUN")
 CLAUDEOPS_INTERVAL: int = read("CLAUDEOPS_INTERVAL")

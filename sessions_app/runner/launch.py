@@ -1,0 +1,195 @@
+"""From a claimed row to a started process: sweep, injection and receipt, prompt, files, command.
+
+Everything the process needs is written down before it is started, so that whoever comes after a crash knows
+what to look for.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from memories.injection.ops import Injection, budget_for, build
+from memories.lifecycle.sweep import sweep
+from sessions_app import cooldowns, prompts
+from sessions_app.errors import InvalidSession
+from sessions_app.models import Agent, InjectionReceipt, Runner, Session
+from sessions_app.replay.pick import next_stream
+from sessions_app.runner import process
+from sessions_app.runner.command import Launch, claude_argv, environment, needs_file, replay_argv
+from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
+
+WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
+PLAYER = Path(__file__).resolve().parent.parent / "replay" / "player.py"
+
+
+def folder_of(session: Session) -> Path:
+    """The session's own folder in the data folder: raw log, stderr, prompt, handoff."""
+    return Path(settings.CLAUDEOPS_DATA_DIR) / "sessions" / f"{session.queued_at:%Y-%m}" / str(session.uuid)
+
+
+def handoff_file(session: Session) -> Path:
+    """Where the session may leave its request for a higher tier."""
+    return folder_of(session) / "handoff.json"
+
+
+def stderr_file(session: Session) -> Path:
+    return folder_of(session) / "stderr.log"
+
+
+def launch(session: Session, *, at: datetime | None = None) -> process.Process:
+    """Start the process of a session that this worker has claimed.
+
+    Raises CannotStart, SessionsError or OSError when that is not possible; the row says nothing of a pid then.
+    """
+    at = at or timezone.now()
+    agent = session.agent
+    sweep(at=at)
+    injection = inject(session, at=at)
+    folder = folder_of(session)
+    (folder / "tmp").mkdir(parents=True, exist_ok=True, mode=0o700)
+    session.prompt = prompts.render_prompt(
+        session,
+        agent,
+        limits=cooldowns.limits_text(at=at),
+        handoff_file=str(handoff_file(session)),
+        escalation=_handed_over(session),
+    )
+    session.injected_text = prompts.append_text(session, injection.text)
+    session.cli_session_id = str(uuid.uuid4())
+    log = folder / f"stdout-{session.attempts}.jsonl"
+    session.log_file = str(log.relative_to(settings.CLAUDEOPS_DATA_DIR))
+    session.ingest_offset, session.ingest_state = 0, {}
+    (folder / "prompt.md").write_text(session.prompt, encoding="utf-8")
+    argv = command_of(session, agent, folder)
+    cwd = working_directory(agent)
+    session.save(
+        update_fields=[
+            "prompt",
+            "injected_text",
+            "cli_session_id",
+            "log_file",
+            "ingest_offset",
+            "ingest_state",
+            "replay_stream",
+            "model",
+        ]
+    )
+    started = process.start(
+        argv,
+        stdin=folder / "prompt.md",
+        stdout=log,
+        stderr=stderr_file(session),
+        cwd=cwd,
+        env=environment(
+            os.environ,
+            home=settings.CLAUDEOPS_CLAUDE_HOME,
+            tmp_dir=folder / "tmp",
+            passed=settings.CLAUDEOPS_PASS_ENV,
+            extra={"CLAUDEOPS_SESSION": str(session.uuid), "CLAUDEOPS_HANDOFF_FILE": str(handoff_file(session))},
+        ),
+    )
+    session.pid, session.pid_started_at = started.pid, started.started_at
+    session.save(update_fields=["pid", "pid_started_at"])
+    return started
+
+
+def inject(session: Session, *, at: datetime) -> Injection:
+    """Build what the session is told of what is known, and keep its receipt."""
+    injection = build(budget=budget_for(session.tier), project_id=session.project_id, at=at)
+    with transaction.atomic():
+        InjectionReceipt.objects.update_or_create(
+            session=session,
+            defaults={
+                "text": injection.text,
+                "sha256": injection.sha256,
+                "budget": injection.budget,
+                "tokens": injection.tokens,
+                "included": injection.included,
+                "left_out": injection.left_out,
+                "counts": injection.counts,
+                "created_at": at,
+            },
+        )
+    return injection
+
+
+def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]:
+    """The command line of this session; writes the system prompt's file when its text is long."""
+    if session.runner == Runner.REPLAY:
+        return replay_argv(PLAYER, stream_of(session, agent), session.cli_session_id, settings.CLAUDEOPS_REPLAY_SPEED)
+    session.model = session.model or model_of(session.tier)
+    allowed, disallowed = tools_of(session, agent)
+    budget = agent.max_budget_usd if agent and agent.max_budget_usd else settings.CLAUDEOPS_MAX_BUDGET_USD
+    chosen = Launch(
+        cli_session_id=session.cli_session_id,
+        model=session.model,
+        allowed_tools=allowed,
+        disallowed_tools=disallowed,
+        max_turns=(agent and agent.max_turns) or settings.CLAUDEOPS_MAX_TURNS,
+        max_budget_usd=float(budget),
+        append_text=session.injected_text,
+        append_file=folder / "system-prompt.md",
+        schema=RESPONSE_SCHEMA_JSON if agent is None or agent.structured_response else "",
+    )
+    if needs_file(chosen.append_text):
+        chosen.append_file.write_text(chosen.append_text, encoding="utf-8")
+    return claude_argv(settings.CLAUDEOPS_CLAUDE_BIN, chosen)
+
+
+def model_of(tier: int) -> str:
+    """The configured model of a tier."""
+    return str(getattr(settings, f"CLAUDEOPS_TIER{tier}_MODEL"))
+
+
+def tools_of(session: Session, agent: Agent | None) -> tuple[Sequence[str], Sequence[str]]:
+    """(allowed, denied) tool rules. A dry run gets looking tools only, whatever its agent has."""
+    allowed = list((agent and agent.allowed_tools) or settings.CLAUDEOPS_ALLOWED_TOOLS)
+    disallowed = [*settings.CLAUDEOPS_DISALLOWED_TOOLS, *((agent and agent.disallowed_tools) or [])]
+    if session.dry_run:
+        return list(settings.CLAUDEOPS_OBSERVE_TOOLS), [*disallowed, *WRITING_TOOLS]
+    if agent is not None and not agent.structured_response:
+        allowed.append(f"Edit(/{handoff_file(session)})")  # two slashes begin an absolute path in a rule
+    return allowed, disallowed
+
+
+def stream_of(session: Session, agent: Agent | None) -> Path:
+    """Which recorded stream is played: the session's own, or the agent's next one in turn."""
+    if not session.replay_stream:
+        if agent is None or not agent.replay_stream:
+            raise InvalidSession("A replay needs a stream.", "Give --stream FILE, or an agent that has one.")
+        played = agent.sessions.filter(runner=Runner.REPLAY).exclude(replay_stream="").exclude(pk=session.pk).count()
+        session.replay_stream = str(next_stream(agent.replay_stream, played))
+    path = Path(session.replay_stream).expanduser()
+    if not path.is_file():
+        raise InvalidSession(f"There is no stream {session.replay_stream}.", "Give the path of a recorded stream.")
+    return path
+
+
+def working_directory(agent: Agent | None) -> Path:
+    """Where the process starts. The default folder is made; one that an agent names must be there."""
+    if agent and agent.working_directory:
+        path = Path(agent.working_directory).expanduser()
+        if not path.is_dir():
+            raise InvalidSession(
+                f"The working directory of agent {agent.slug} is not there: {agent.working_directory}.",
+                "Make it, or change the agent.",
+            )
+        return path
+    path = Path(settings.CLAUDEOPS_WORK_DIR)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _handed_over(session: Session) -> dict[str, object] | None:
+    parent = session.parent
+    if parent is None or not parent.escalation:
+        return None
+    return {**parent.escalation, "from_tier": parent.tier, "session": parent.pk}
