@@ -5,64 +5,264 @@ Takes text and a small Provenance; knows nothing of how a session runs, of a req
 
 from __future__ import annotations
 
-import hashlib
-import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from memories.capture.text import fold, normalise_service
+from memories.capture import fields
+from memories.capture.candidate import Candidate, Provenance, Remembered, candidate_key
+from memories.capture.gate import judge
+from memories.capture.text import fold
+from memories.errors import InvalidMemory
+from memories.lifecycle import rules, verbs
+from memories.lifecycle.lock import write_lock, writing
+from memories.lifecycle.record import Why, change_of, moment, whole_row
+from memories.matching import Kind, Relation, relation
+from memories.models import Change, Inactive, Memory, MemoryChange, Source, Verdict
+from memories.models.memory import MemoryQuerySet
+from memories.taxonomy import DEFAULT_CONFIDENCE, Taxonomy
+
+__all__ = ["Candidate", "Provenance", "Remembered", "candidate_key", "insert", "remember", "write_lock"]
+
+
+def remember(candidate: Candidate, provenance: Provenance, *, at: datetime | None = None) -> Remembered:
+    """Take a candidate in: through the gate, against what is known of its scope, into the store.
+
+    One transaction; within a session the same candidate counts once, so a replayed log changes nothing.
+    What restates a known memory reinforces it and makes no row; what contradicts known ones lowers them and
+    is stored; all else is stored beside them. What a person typed skips gate and matching, and is stored as
+    given. `at` is when it was said (aware UTC; else the provenance's, else now). Raises InvalidMemory for a
+    field that cannot be stored, and for a person's text that is active in the scope already.
+    """
+    ready = _checked(candidate, provenance)
+    when = moment(at or provenance.at)
+    if provenance.source == Source.HUMAN:
+        return _remember_human(ready, provenance, when)
+    judgement = judge(candidate)
+    if judgement.verdict == "discard":
+        return Remembered("discarded", reason=judgement.reason)
+    with writing():
+        if provenance.session_id is not None:
+            said = MemoryChange.objects.filter(session=provenance.session_id, candidate_key=ready.key).first()
+            if said is not None:
+                return Remembered("duplicate", said.memory_id, reason="this session said so already")
+        if judgement.verdict != "allow":
+            return _hold(ready, provenance, when, judgement.reason)
+        return _match(ready, provenance, when)
+
+
+def insert(memory: Memory, why: Why) -> Memory:
+    """Save a new memory with the first row of its history. Inside `writing()` only."""
+    memory.save(force_insert=True)
+    change_of(memory, Change.CREATED, {}, whole_row(memory), why).save(force_insert=True)
+    return memory
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """Something that may become a memory. `confidence` (0..1) counts only where the taxonomy has no first one."""
+class _Ready:
+    """A candidate whose fields were checked; `confidence` is its first one."""
 
+    taxonomy: Taxonomy
     category: str
+    service: str | None
     observation: str
-    service: str | None = None
-    taxonomy: str = "ops"
-    confidence: float | None = None
-    tags: tuple[str, ...] = ()
+    confidence: float
+    tags: list[str]
+    key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """Where a candidate comes from.
+def _checked(candidate: Candidate, provenance: Provenance) -> _Ready:
+    if provenance.source not in Source.values:
+        raise InvalidMemory(f"source is {provenance.source!r}; allowed are {', '.join(Source.values)}.")
+    taxonomy = fields.checked_taxonomy(candidate.taxonomy)
+    given = None if candidate.confidence is None else fields.checked_confidence(candidate.confidence)
+    policy = taxonomy.first_confidence.get(provenance.source)
+    if provenance.source == Source.HUMAN:
+        confidence = given if given is not None else policy
+        observation = fields.checked_observation(candidate.observation)
+    else:
+        confidence = policy if policy is not None else given
+        # What is longer is held, and held as far as a person would read it.
+        observation = fold(candidate.observation)[: fields.LONGEST_OBSERVATION]
+    return _Ready(
+        taxonomy=taxonomy,
+        category=fields.checked_category(candidate.category, taxonomy),
+        service=fields.checked_service(candidate.service),
+        observation=observation,
+        confidence=DEFAULT_CONFIDENCE if confidence is None else confidence,
+        tags=fields.checked_tags(candidate.tags),
+        key=candidate_key(candidate),
+    )
 
-    `source` is a value of `Source`, `actor` a user name, `agent:<slug>` or `system`; `channel` is how it
-    arrived (text, structured, human, import); `at` when it was said (UTC), the time of storing when None.
+
+def _scope(ready: _Ready, provenance: Provenance) -> MemoryQuerySet:
+    """The memories a candidate can repeat or contradict."""
+    values: dict[str, Any] = {
+        "project": provenance.project_id,
+        "service": ready.service,
+        "category": ready.category,
+        "agent": provenance.agent,
+    }
+    within = {name: values[name] for name in ready.taxonomy.scope}
+    return Memory.objects.filter(taxonomy=ready.taxonomy.slug, **within)
+
+
+def _same_text(rows: Iterable[Memory], ready: _Ready) -> Memory | None:
+    wanted = ready.observation.lower()
+    return next((row for row in rows if row.observation.lower() == wanted), None)
+
+
+def _remember_human(ready: _Ready, provenance: Provenance, at: datetime) -> Remembered:
+    with writing():
+        twin = _same_text(_scope(ready, provenance).active().order_by("id").iterator(), ready)
+        if twin is not None:
+            raise InvalidMemory(
+                f"Memory {twin.pk} says exactly this already.", f"Edit it: manage.py memory edit {twin.pk} …"
+            )
+        memory = _new(ready, provenance, at, {}, reason="Written by a person.")
+    return Remembered("created", memory.pk)
+
+
+def _hold(ready: _Ready, provenance: Provenance, at: datetime, reason: str) -> Remembered:
+    """Store for review; touches nothing else. The same text waits for review once."""
+    twin = _same_text(_scope(ready, provenance).held().order_by("id").iterator(), ready)
+    if twin is not None:
+        return Remembered("held", twin.pk, reason=f"{reason}; waits for review already")
+    memory = _new(ready, provenance, at, {}, reason=f"Held: {reason}", held=reason)
+    return Remembered("held", memory.pk, reason=reason)
+
+
+def _match(ready: _Ready, provenance: Provenance, at: datetime) -> Remembered:
+    """Store a candidate by how it relates to each known memory of its scope."""
+    agreeing: list[tuple[Memory, Relation]] = []
+    opposed: list[tuple[Memory, Relation]] = []
+    for row in _known(ready, provenance):
+        found = relation(row.observation, ready.observation)
+        if found.kind == Kind.REINFORCES:
+            agreeing.append((row, found))
+        elif found.kind == Kind.CONTRADICTS and row.active:
+            opposed.append((row, found))
+
+    best = _best(agreeing)
+    if best is not None:
+        memory, found = best
+        if _said_otherwise(memory, provenance):
+            return Remembered("duplicate", memory.pk, reason="this session said so over its other channel")
+        verbs.reinforce(
+            memory,
+            by=provenance.actor,
+            at=at,
+            reason=_said(provenance, "Said again"),
+            evidence=_evidence(ready, provenance, found),
+            session_id=provenance.session_id,
+            candidate_key=_key(ready, provenance),
+        )
+        outcome = "reinforced"
+    else:
+        ids = [row.pk for row, _ in opposed]
+        memory = _new(
+            ready, provenance, at, {"contradicts": ids} if ids else {}, reason=_said(provenance, "First said")
+        )
+        outcome = "created"
+
+    lowered = []
+    for row, found in opposed:
+        if row.pk == memory.pk or _contradicted_before(row, provenance):
+            continue
+        verbs.contradict(
+            row,
+            by=provenance.actor,
+            at=at,
+            reason=f"Contradicted by memory {memory.pk}.",
+            evidence={**_evidence(ready, provenance, found), "by": memory.pk},
+            session_id=provenance.session_id,
+        )
+        lowered.append(row.pk)
+    return Remembered(outcome, memory.pk, tuple(lowered))
+
+
+def _known(ready: _Ready, provenance: Provenance) -> Iterable[Memory]:
+    """What a candidate is compared with, inactive memories included: what has faded can come back.
+
+    Not those held for review, and not those that ended (expired, superseded, merged into what was deleted):
+    what is said again after that is new.
     """
-
-    source: str
-    actor: str
-    session_id: int | None = None
-    tier: int = 0
-    project_id: int | None = None
-    agent: str | None = None
-    channel: str = "text"
-    at: datetime | None = None
+    rows = _scope(ready, provenance).allowed().order_by("id")
+    rows = rows.exclude(inactive_reason__in=(Inactive.EXPIRED, Inactive.SUPERSEDED))
+    rows = rows.exclude(inactive_reason=Inactive.MERGED, superseded_by=None)
+    return rows.only("id", "observation", "active", "confidence", "inactive_reason", "superseded_by").iterator()
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """What became of a candidate.
+def _best(agreeing: list[tuple[Memory, Relation]]) -> tuple[Memory, Relation] | None:
+    """The best match; of equals the active, the surer, the older one. A merged memory stands for its target."""
+    ranked = sorted(agreeing, key=lambda pair: (-pair[1].score, not pair[0].active, -pair[0].confidence, pair[0].pk))
+    for row, found in ranked:
+        seen = {row.pk}
+        target: Memory | None = row
+        while target is not None and target.inactive_reason == Inactive.MERGED:
+            target = target.superseded_by
+            if target is None or target.pk in seen:
+                target = None
+            else:
+                seen.add(target.pk)
+        if target is not None and target.inactive_reason not in (Inactive.EXPIRED, Inactive.SUPERSEDED):
+            return target, found
+    return None
 
-    `outcome` is created, reinforced, held, discarded or duplicate; `memory_id` the memory it is now part of;
-    `contradicted` the ids of those it spoke against; `reason` is in words for a person.
-    """
 
-    outcome: str
-    memory_id: int | None = None
-    contradicted: tuple[int, ...] = ()
-    reason: str = ""
+def _said_otherwise(memory: Memory, provenance: Provenance) -> bool:
+    """Whether this session made or confirmed this memory over another channel: one statement, told twice."""
+    if provenance.session_id is None:
+        return False
+    earlier = MemoryChange.objects.filter(
+        memory=memory, session=provenance.session_id, kind__in=(Change.CREATED, Change.REINFORCED)
+    )
+    return any(row.evidence.get("channel") != provenance.channel for row in earlier)
 
 
-def candidate_key(candidate: Candidate) -> str:
-    """What makes two candidates of one session the same: SHA-256 (hexadecimal) of scope and folded text."""
-    parts = [
-        candidate.taxonomy,
-        candidate.category,
-        normalise_service(candidate.service) or "",
-        fold(candidate.observation).lower(),
-    ]
-    return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
+def _contradicted_before(memory: Memory, provenance: Provenance) -> bool:
+    """Whether this session spoke against this memory already: in other words it is still one objection."""
+    if provenance.session_id is None:
+        return False
+    return MemoryChange.objects.filter(memory=memory, session=provenance.session_id, kind=Change.CONTRADICTED).exists()
+
+
+def _new(
+    ready: _Ready, provenance: Provenance, at: datetime, evidence: dict[str, Any], *, reason: str, held: str = ""
+) -> Memory:
+    active = rules.is_active(ready.confidence, ready.taxonomy)
+    memory = Memory(
+        taxonomy=ready.taxonomy.slug,
+        project_id=provenance.project_id,
+        agent=provenance.agent,
+        service=ready.service,
+        category=ready.category,
+        observation=ready.observation,
+        confidence=ready.confidence,
+        active=active,
+        inactive_reason="" if active else Inactive.LOWERED,
+        created_at=at,
+        updated_at=at,
+        session_id=provenance.session_id,
+        tier=provenance.tier,
+        source=provenance.source,
+        verdict=Verdict.HOLD if held else Verdict.ALLOW,
+        verdict_reason=held[:500],
+        tags=ready.tags,
+    )
+    evidence = {"channel": provenance.channel, **evidence}
+    return insert(memory, Why(provenance.actor, at, reason, evidence, provenance.session_id, _key(ready, provenance)))
+
+
+def _evidence(ready: _Ready, provenance: Provenance, found: Relation) -> dict[str, Any]:
+    """What arrived, and why it was taken as it was."""
+    return {"text": ready.observation, "channel": provenance.channel, "score": found.score, "match": found.evidence}
+
+
+def _key(ready: _Ready, provenance: Provenance) -> str | None:
+    return None if provenance.session_id is None else ready.key
+
+
+def _said(provenance: Provenance, what: str) -> str:
+    return f"{what}." if provenance.session_id is None else f"{what} in session {provenance.session_id}."

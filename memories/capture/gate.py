@@ -52,6 +52,8 @@ def judge(candidate: HasObservation) -> Judgement:
 
 
 def _judge(observation: str) -> Judgement:
+    if not fold(observation):
+        return Judgement("discard", "empty")
     if len(observation) > LONGEST:
         return Judgement("hold", f"longer than {LONGEST:,} characters")
     if _unreadable_share(observation) > UNREADABLE_SHARE:
@@ -59,7 +61,7 @@ def _judge(observation: str) -> Judgement:
     # Folded and compatibility-normalised, so that invisible or full-width characters hide nothing.
     text = unicodedata.normalize("NFKC", fold(observation))
     if sum(character.isalnum() for character in text) < SHORTEST:
-        return Judgement("discard", "empty" if not text else "too short to say anything")
+        return Judgement("discard", "too short to say anything")
     for pattern, what in CREDENTIALS:
         if pattern.search(text):
             return Judgement("hold", f"looks like a credential: {what}")
@@ -88,8 +90,8 @@ def _patterns(*pairs: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...
 
 # Where a value may stand that is none: a placeholder, a variable, a mask.
 _NO_VALUE = r"(?![<$%{(*]|x{3,}|\.{2,})"
-_SECRET_NAME = (
-    r"\b[\w.-]*(?:passw(?:or)?d|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key)\b"
+_NAMED = (
+    r"\b[\w.-]{0,40}(?:passw(?:or)?d|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key)\b"
 )
 
 CREDENTIALS = _patterns(
@@ -102,15 +104,15 @@ CREDENTIALS = _patterns(
     (r"\bAIza[\w-]{30,}", "a Google API key"),
     (r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.", "a JSON web token"),
     (r"\bBearer\s+[\w.~+/-]{20,}", "a bearer token"),
-    (r"[a-z][a-z0-9+.-]*://[^\s:/@]+:" + _NO_VALUE + r"[^\s:/@]+@", "a password in a URL"),
-    (_SECRET_NAME + r"[\"']?\s*=\s*[\"']?" + _NO_VALUE + r"[^\s\"']{3,}", "a password or key with its value"),
+    (r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{1,200}:" + _NO_VALUE + r"[^\s:/@]{1,200}@", "a password in a URL"),
+    (_NAMED + r"[\"']?\s*=\s*[\"']?" + _NO_VALUE + r"[^\s\"']{3,}", "a password or key with its value"),
     (
         r"\s--?(?:password|passwd|token|secret|api-key)[= ]" + _NO_VALUE + r"[^\s-]\S{2,}",
         "a password on a command line",
     ),
     # In prose ("the token: expires daily") only a value with letters and digits mixed is taken for one.
     (
-        _SECRET_NAME + r"[\"']?\s*(?::|\bis\b)\s*[\"']?" + _NO_VALUE + r"(?=[^\s\"']*\d)(?=[^\s\"']*[a-z])[^\s\"']{6,}",
+        _NAMED + r"[\"']?\s*(?::|\bis\b)\s*[\"']?" + _NO_VALUE + r"(?=[^\s\"']*\d)(?=[^\s\"']*[a-z])[^\s\"']{6,}",
         "a password or key with its value",
     ),
 )

@@ -1,0 +1,70 @@
+"""What a memory's fields may hold. Pure: each function gives the value to store or raises InvalidMemory.
+
+The message names the field and what is allowed, since a person reads it in a form or a terminal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from memories.capture.markers import SERVICE, SERVICE_LENGTH
+from memories.capture.text import fold, normalise_service
+from memories.errors import InvalidMemory
+from memories.taxonomy import TAXONOMIES, Taxonomy
+
+LONGEST_OBSERVATION = 10_000
+LONGEST_TAG = 50
+MOST_TAGS = 20
+
+
+def checked_taxonomy(slug: str) -> Taxonomy:
+    if slug not in TAXONOMIES:
+        raise InvalidMemory(f"taxonomy is {slug!r}; allowed are {', '.join(TAXONOMIES)}.")
+    return TAXONOMIES[slug]
+
+
+def checked_category(category: str, taxonomy: Taxonomy) -> str:
+    if category not in taxonomy.categories:
+        allowed = ", ".join(taxonomy.categories)
+        raise InvalidMemory(f"category is {category!r}; {taxonomy.slug} memories have {allowed}.")
+    return category
+
+
+def checked_service(service: str | None) -> str | None:
+    name = normalise_service(service)
+    if name is not None and not SERVICE.fullmatch(name):
+        raise InvalidMemory(
+            f"service is {service!r}; allowed is one word of letters, digits, hyphens and underscores, at most "
+            f"{SERVICE_LENGTH} characters, or nothing for general."
+        )
+    return name
+
+
+def checked_observation(observation: str) -> str:
+    text = fold(observation)
+    if not any(character.isalnum() for character in text):
+        raise InvalidMemory("observation is empty; write what was observed, in one sentence.")
+    if len(text) > LONGEST_OBSERVATION:
+        raise InvalidMemory(f"observation has {len(text):,} characters; at most {LONGEST_OBSERVATION:,} are stored.")
+    return text
+
+
+def checked_confidence(confidence: float) -> float:
+    """Clamped to 0..1, to six decimals, so that 0.7 + 0.1 is 0.8. NaN and infinity are refused."""
+    try:
+        value = float(confidence)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise InvalidMemory(f"confidence is {confidence!r}; allowed is a number from 0 to 1.")
+    return round(min(1.0, max(0.0, value)), 6)
+
+
+def checked_tags(tags: Iterable[str]) -> list[str]:
+    """Folded, in their order, each once; empty ones go."""
+    found = list(dict.fromkeys(fold(str(tag)) for tag in tags))
+    found = [tag for tag in found if tag]
+    if len(found) > MOST_TAGS or any(len(tag) > LONGEST_TAG for tag in found):
+        raise InvalidMemory(f"tags: at most {MOST_TAGS}, each of at most {LONGEST_TAG} characters.")
+    return found

@@ -1,0 +1,238 @@
+"""What can be done to one memory. Each verb is one function, one transaction, one change row.
+
+Every verb takes a memory or its id, `by=` (user name, agent:<slug> or system), `at=` (aware UTC, default now)
+and `reason=` in words. It returns the change row, or None when there was nothing to change, and raises
+MemoryNotFound, or InvalidMemory for a value that cannot be stored. What many memories get at once is in
+`memories/bulk.py`; merging and deleting in `curate.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+from django.contrib.auth import get_user_model
+
+from memories.capture import fields
+from memories.lifecycle import rules
+from memories.lifecycle.curate import delete, merge
+from memories.lifecycle.lock import writing
+from memories.lifecycle.record import Why, apply, locked, moment
+from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
+from memories.taxonomy import TAXONOMIES, Taxonomy
+
+__all__ = [
+    "approve",
+    "contradict",
+    "deactivate",
+    "delete",
+    "edit",
+    "mark_persistent",
+    "merge",
+    "reactivate",
+    "reinforce",
+    "set_confidence",
+]
+
+STAYS_INACTIVE = (Inactive.OPERATOR, Inactive.MERGED, Inactive.SUPERSEDED, Inactive.EXPIRED)
+"""Why a memory is inactive although its confidence would carry it: an agent's word does not bring it back."""
+
+
+class Unset:
+    """Of an argument that was not given; None is a value."""
+
+
+UNSET: Final = Unset()
+
+
+def policy(row: Memory) -> Taxonomy:
+    return TAXONOMIES[row.taxonomy]
+
+
+def reinforce(
+    memory: Memory | int,
+    *,
+    by: str,
+    at: datetime | None = None,
+    reason: str = "",
+    evidence: dict[str, Any] | None = None,
+    session_id: int | None = None,
+    candidate_key: str | None = None,
+) -> MemoryChange | None:
+    """Somebody said the same again: more confidence, a fresh `updated_at`, and active again where it may be.
+
+    Always writes its change row, also at full confidence: that it was confirmed is worth knowing.
+    """
+    why = Why(by, moment(at), reason, evidence, session_id, candidate_key)
+    with writing():
+        row = locked(memory)
+        taxonomy = policy(row)
+        updated_at = max(row.updated_at, why.at)
+        new: dict[str, Any] = {
+            "confidence": rules.reinforced(row.confidence, taxonomy),
+            "updated_at": updated_at,
+            "decayed_until": rules.kept_decay(updated_at, row.decayed_until, taxonomy.decay),
+        }
+        back = not row.active and row.inactive_reason not in STAYS_INACTIVE
+        if back and rules.is_active(new["confidence"], taxonomy):
+            new |= {"active": True, "inactive_reason": ""}
+        return apply(row, Change.REINFORCED, new, why, handed=memory, always=True)
+
+
+def contradict(
+    memory: Memory | int,
+    *,
+    by: str,
+    at: datetime | None = None,
+    reason: str = "",
+    evidence: dict[str, Any] | None = None,
+    session_id: int | None = None,
+) -> MemoryChange | None:
+    """Somebody said otherwise: less confidence, and inactive below the taxonomy's threshold."""
+    why = Why(by, moment(at), reason, evidence, session_id)
+    with writing():
+        row = locked(memory)
+        new: dict[str, Any] = {"confidence": rules.contradicted(row.confidence, policy(row))}
+        if row.active and not rules.is_active(new["confidence"], policy(row)):
+            new |= {"active": False, "inactive_reason": Inactive.CONTRADICTED}
+        return apply(row, Change.CONTRADICTED, new, why, handed=memory)
+
+
+def edit(
+    memory: Memory | int,
+    *,
+    by: str,
+    at: datetime | None = None,
+    reason: str = "",
+    observation: str | Unset = UNSET,
+    service: str | Unset | None = UNSET,
+    category: str | Unset = UNSET,
+    confidence: float | Unset = UNSET,
+    tags: Iterable[str] | Unset = UNSET,
+    expires_at: datetime | Unset | None = UNSET,
+    persistent: bool | Unset = UNSET,
+) -> MemoryChange | None:
+    """A person changes what a memory says or how it counts; what is not given stays.
+
+    New text keeps the confidence. A confidence beyond 0..1 is clamped, from the threshold on it brings an
+    inactive memory back, below it deactivates. What a person edits is confirmed by it (`updated_at`).
+    """
+    why = Why(by, moment(at), reason)
+    with writing():
+        row = locked(memory)
+        new: dict[str, Any] = {}
+        if not isinstance(observation, Unset):
+            new["observation"] = fields.checked_observation(observation)
+        if not isinstance(service, Unset):
+            new["service"] = fields.checked_service(service)
+        if not isinstance(category, Unset):
+            new["category"] = fields.checked_category(category, policy(row))
+        if not isinstance(tags, Unset):
+            new["tags"] = fields.checked_tags(tags)
+        if not isinstance(confidence, Unset):
+            new |= _at_confidence(row, confidence, why.at)
+        if not isinstance(expires_at, Unset):
+            new["expires_at"] = expires_at and moment(expires_at)
+        if not isinstance(persistent, Unset):
+            new |= _persistent(row, persistent, why.at)
+        if any(getattr(row, name) != value for name, value in new.items()):
+            new |= _confirmed(row, why.at) | new
+        return apply(row, Change.EDITED, new, why, handed=memory)
+
+
+def set_confidence(
+    memory: Memory | int, confidence: float, *, by: str, at: datetime | None = None, reason: str = ""
+) -> MemoryChange | None:
+    """Set how much a memory counts, clamped to 0..1; activates and deactivates as `edit` does."""
+    why = Why(by, moment(at), reason)
+    with writing():
+        row = locked(memory)
+        new = _at_confidence(row, confidence, why.at)
+        if any(getattr(row, name) != value for name, value in new.items()):
+            new |= _confirmed(row, why.at)
+        return apply(row, Change.CONFIDENCE_SET, new, why, handed=memory)
+
+
+def deactivate(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
+    """Take a memory out of use, for good: sessions that say it again do not bring it back."""
+    why = Why(by, moment(at), reason)
+    with writing():
+        row = locked(memory)
+        if not row.active and row.inactive_reason in (Inactive.MERGED, Inactive.SUPERSEDED):
+            return None  # already gone into another, and that says more
+        new = {"active": False, "inactive_reason": Inactive.OPERATOR}
+        return apply(row, Change.DEACTIVATED, new, why, handed=memory)
+
+
+def reactivate(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
+    """Bring an inactive memory back, with at least the confidence its taxonomy asks of an active one."""
+    why = Why(by, moment(at), reason)
+    with writing():
+        row = locked(memory)
+        return apply(row, Change.REACTIVATED, reactivated(row, why.at), why, handed=memory)
+
+
+def mark_persistent(
+    memory: Memory | int, persistent: bool = True, *, by: str, at: datetime | None = None, reason: str = ""
+) -> MemoryChange | None:
+    """Exempt a memory from decay, or (False) let it decay again from now on."""
+    why = Why(by, moment(at), reason)
+    with writing():
+        row = locked(memory)
+        return apply(row, Change.PERSISTENT_SET, _persistent(row, persistent, why.at), why, handed=memory)
+
+
+def approve(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
+    """A person has looked at a memory and lets it be used; for a held one this is the way into prompts."""
+    why = Why(by, moment(at), reason)
+    with writing():
+        row = locked(memory)
+        if row.verdict == Verdict.ALLOW and row.approved_at is not None:
+            return None
+        users = get_user_model().objects
+        user = users.filter(**{get_user_model().USERNAME_FIELD: by}).first()
+        new = {"verdict": Verdict.ALLOW, "approved_at": why.at, "approved_by_id": user and user.pk}
+        return apply(row, Change.APPROVED, new | _confirmed(row, why.at), why, handed=memory)
+
+
+def reactivated(row: Memory, at: datetime) -> dict[str, Any]:
+    """The columns of `row` when it is brought back; empty for one that is active."""
+    if row.active:
+        return {}
+    new = {
+        "active": True,
+        "inactive_reason": "",
+        "confidence": max(row.confidence, policy(row).inactive_below or 0.0),
+        "superseded_by_id": None,
+    }
+    if row.expires_at is not None and row.expires_at <= at:
+        new["expires_at"] = None  # or the next sweep would end it again
+    return new | _confirmed(row, at)
+
+
+def _confirmed(row: Memory, at: datetime) -> dict[str, Any]:
+    updated_at = max(row.updated_at, at)
+    return {
+        "updated_at": updated_at,
+        "decayed_until": rules.kept_decay(updated_at, row.decayed_until, policy(row).decay),
+    }
+
+
+def _at_confidence(row: Memory, confidence: float, at: datetime) -> dict[str, Any]:
+    value = rules.clamp(confidence)
+    new: dict[str, Any] = {"confidence": value}
+    if value == row.confidence:
+        return new
+    if not rules.is_active(value, policy(row)):
+        if row.active:
+            new |= {"active": False, "inactive_reason": Inactive.LOWERED}
+        return new
+    return reactivated(row, at) | new
+
+
+def _persistent(row: Memory, persistent: bool, at: datetime) -> dict[str, Any]:
+    new: dict[str, Any] = {"persistent": persistent}
+    if row.persistent and not persistent:
+        new["decayed_until"] = max(row.decayed_until or at, at)  # the time it was exempt is not taken afterwards
+    return new
