@@ -21,13 +21,12 @@ from memories.lifecycle.sweep import sweep
 from sessions_app import cooldowns, prompts
 from sessions_app.errors import InvalidSession
 from sessions_app.models import Agent, InjectionReceipt, Runner, Session
-from sessions_app.replay.pick import next_stream
+from sessions_app.replay.pick import PLAYER, next_stream
 from sessions_app.runner import process
 from sessions_app.runner.command import Launch, claude_argv, environment, needs_file, replay_argv
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
 WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
-PLAYER = Path(__file__).resolve().parent.parent / "replay" / "player.py"
 
 
 def folder_of(session: Session) -> Path:
@@ -161,15 +160,13 @@ def tools_of(session: Session, agent: Agent | None) -> tuple[Sequence[str], Sequ
 
 
 def stream_of(session: Session, agent: Agent | None) -> Path:
-    """Which recorded stream is played: the session's own, or the agent's next one in turn."""
-    if not session.replay_stream:
-        if agent is None or not agent.replay_stream:
-            raise InvalidSession("A replay needs a stream.", "Give --stream FILE, or an agent that has one.")
-        played = agent.sessions.filter(runner=Runner.REPLAY).exclude(replay_stream="").exclude(pk=session.pk).count()
-        session.replay_stream = str(next_stream(agent.replay_stream, played))
-    path = Path(session.replay_stream).expanduser()
-    if not path.is_file():
-        raise InvalidSession(f"There is no stream {session.replay_stream}.", "Give the path of a recorded stream.")
+    """Which recorded stream is played: the session's own file, or of a folder the agent's next one in turn."""
+    source = session.replay_stream or (agent.replay_stream if agent else "")
+    if not source:
+        raise InvalidSession("A replay needs a recorded stream.", "Give --stream FILE, or an agent that has one.")
+    earlier = Session.objects.filter(agent=agent, runner=Runner.REPLAY, started_at__isnull=False)
+    path = next_stream(source, earlier.exclude(pk=session.pk).count())
+    session.replay_stream = str(path)
     return path
 
 
