@@ -68,12 +68,7 @@ def reinforce(
     with writing():
         row = locked(memory)
         taxonomy = policy(row)
-        updated_at = max(row.updated_at, why.at)
-        new: dict[str, Any] = {
-            "confidence": rules.reinforced(row.confidence, taxonomy),
-            "updated_at": updated_at,
-            "decayed_until": rules.kept_decay(updated_at, row.decayed_until, taxonomy.decay),
-        }
+        new = confirmed(row, why.at) | {"confidence": rules.reinforced(row.confidence, taxonomy)}
         back = not row.active and row.inactive_reason not in STAYS_INACTIVE
         if back and rules.is_active(new["confidence"], taxonomy):
             new |= {"active": True, "inactive_reason": ""}
@@ -131,13 +126,13 @@ def edit(
         if not isinstance(tags, Unset):
             new["tags"] = fields.checked_tags(tags)
         if not isinstance(confidence, Unset):
-            new |= _at_confidence(row, confidence, why.at)
+            new |= at_confidence(row, confidence, why.at)
         if not isinstance(expires_at, Unset):
             new["expires_at"] = expires_at and moment(expires_at)
         if not isinstance(persistent, Unset):
-            new |= _persistent(row, persistent, why.at)
+            new |= persistence(row, persistent, why.at)
         if any(getattr(row, name) != value for name, value in new.items()):
-            new |= _confirmed(row, why.at) | new
+            new = confirmed(row, why.at) | new
         return apply(row, Change.EDITED, new, why, handed=memory)
 
 
@@ -148,10 +143,7 @@ def set_confidence(
     why = Why(by, moment(at), reason)
     with writing():
         row = locked(memory)
-        new = _at_confidence(row, confidence, why.at)
-        if any(getattr(row, name) != value for name, value in new.items()):
-            new |= _confirmed(row, why.at)
-        return apply(row, Change.CONFIDENCE_SET, new, why, handed=memory)
+        return apply(row, Change.CONFIDENCE_SET, at_confidence(row, confidence, why.at), why, handed=memory)
 
 
 def deactivate(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
@@ -159,10 +151,7 @@ def deactivate(memory: Memory | int, *, by: str, at: datetime | None = None, rea
     why = Why(by, moment(at), reason)
     with writing():
         row = locked(memory)
-        if not row.active and row.inactive_reason in (Inactive.MERGED, Inactive.SUPERSEDED):
-            return None  # already gone into another, and that says more
-        new = {"active": False, "inactive_reason": Inactive.OPERATOR}
-        return apply(row, Change.DEACTIVATED, new, why, handed=memory)
+        return apply(row, Change.DEACTIVATED, deactivated(row), why, handed=memory)
 
 
 def reactivate(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
@@ -180,7 +169,7 @@ def mark_persistent(
     why = Why(by, moment(at), reason)
     with writing():
         row = locked(memory)
-        return apply(row, Change.PERSISTENT_SET, _persistent(row, persistent, why.at), why, handed=memory)
+        return apply(row, Change.PERSISTENT_SET, persistence(row, persistent, why.at), why, handed=memory)
 
 
 def approve(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
@@ -193,11 +182,21 @@ def approve(memory: Memory | int, *, by: str, at: datetime | None = None, reason
         users = get_user_model().objects
         user = users.filter(**{get_user_model().USERNAME_FIELD: by}).first()
         new = {"verdict": Verdict.ALLOW, "approved_at": why.at, "approved_by_id": user and user.pk}
-        return apply(row, Change.APPROVED, new | _confirmed(row, why.at), why, handed=memory)
+        return apply(row, Change.APPROVED, new | confirmed(row, why.at), why, handed=memory)
+
+
+# The columns a verb gives a row. `memories/bulk.py` gives them to many.
+
+
+def deactivated(row: Memory) -> dict[str, Any]:
+    """Taken out of use by a person; a memory that went into another stays just that, which says more."""
+    if not row.active and row.inactive_reason in (Inactive.MERGED, Inactive.SUPERSEDED):
+        return {}
+    return {"active": False, "inactive_reason": Inactive.OPERATOR}
 
 
 def reactivated(row: Memory, at: datetime) -> dict[str, Any]:
-    """The columns of `row` when it is brought back; empty for one that is active."""
+    """Brought back; empty for an active one."""
     if row.active:
         return {}
     new = {
@@ -208,31 +207,32 @@ def reactivated(row: Memory, at: datetime) -> dict[str, Any]:
     }
     if row.expires_at is not None and row.expires_at <= at:
         new["expires_at"] = None  # or the next sweep would end it again
-    return new | _confirmed(row, at)
+    return new | confirmed(row, at)
 
 
-def _confirmed(row: Memory, at: datetime) -> dict[str, Any]:
+def at_confidence(row: Memory, confidence: float, at: datetime) -> dict[str, Any]:
+    """At another confidence (clamped), and active or not as it follows; empty when it has it already."""
+    value = rules.clamp(confidence)
+    if value == row.confidence:
+        return {}
+    new = confirmed(row, at) | {"confidence": value}
+    if rules.is_active(value, policy(row)):
+        return reactivated(row, at) | new
+    return new | ({"active": False, "inactive_reason": Inactive.LOWERED} if row.active else {})
+
+
+def persistence(row: Memory, persistent: bool, at: datetime) -> dict[str, Any]:
+    """Exempt from decay or not; the time a memory was exempt is not taken from it afterwards."""
+    new: dict[str, Any] = {"persistent": persistent}
+    if row.persistent and not persistent:
+        new["decayed_until"] = max(row.decayed_until or at, at)
+    return new
+
+
+def confirmed(row: Memory, at: datetime) -> dict[str, Any]:
+    """Known to hold at `at`."""
     updated_at = max(row.updated_at, at)
     return {
         "updated_at": updated_at,
         "decayed_until": rules.kept_decay(updated_at, row.decayed_until, policy(row).decay),
     }
-
-
-def _at_confidence(row: Memory, confidence: float, at: datetime) -> dict[str, Any]:
-    value = rules.clamp(confidence)
-    new: dict[str, Any] = {"confidence": value}
-    if value == row.confidence:
-        return new
-    if not rules.is_active(value, policy(row)):
-        if row.active:
-            new |= {"active": False, "inactive_reason": Inactive.LOWERED}
-        return new
-    return reactivated(row, at) | new
-
-
-def _persistent(row: Memory, persistent: bool, at: datetime) -> dict[str, Any]:
-    new: dict[str, Any] = {"persistent": persistent}
-    if row.persistent and not persistent:
-        new["decayed_until"] = max(row.decayed_until or at, at)  # the time it was exempt is not taken afterwards
-    return new
