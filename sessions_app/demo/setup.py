@@ -1,0 +1,102 @@
+"""Sets the homelab up in the database: its agents and a first run. What an operator changed since is left alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from sessions_app.models import Agent, Runner, ScheduleKind, Session, Trigger
+from sessions_app.queue import request_session
+
+logger = logging.getLogger(__name__)
+
+BY = "demo"
+FIRST = "homelab-watch"
+
+AGENTS: Mapping[str, Mapping[str, Any]] = {
+    # In the order in which they are made: an agent comes after the one it escalates to.
+    "homelab-mend": {
+        "name": "Homelab mend",
+        "description": "Carries out the repair that tier 2 asks for, within the limits, and checks that it helped.",
+        "tier": 3,
+    },
+    "homelab-investigate": {
+        "name": "Homelab investigate",
+        "description": "Finds the cause of what tier 1 hands over. Changes nothing.",
+        "tier": 2,
+        "escalates_to": "homelab-mend",
+    },
+    "homelab-watch": {
+        "name": "Homelab watch",
+        "description": "Looks at jellyfin, postgres, caddy, wireguard and adguard every minute.",
+        "tier": 1,
+        "schedule_kind": ScheduleKind.INTERVAL,
+        "interval_seconds": 60,
+        "escalates_to": "homelab-investigate",
+    },
+    "nightly-review": {
+        "name": "Nightly review",
+        "description": "Reviews the night: backups, load, updates.",
+        "tier": 1,
+        "schedule_kind": ScheduleKind.CRON,
+        "cron": "15 4 * * *",
+    },
+}
+
+FIRST_REVIEW = timedelta(minutes=3)
+"""A newcomer does not wait for the night: the review's first firing comes this long after it was set up."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp:
+    """What this call made; nothing, when all of it was there."""
+
+    agents: tuple[str, ...]
+    session: int | None
+
+
+def set_up(*, at: datetime | None = None) -> SetUp:
+    """Make the homelab's agents that are missing, and ask for a first run when there was none. `at` is UTC.
+
+    In one transaction; the second call changes nothing. The agents' streams are named relative to the package, so
+    the data folder outlives a moved checkout.
+    """
+    at = at or timezone.now()
+    made = []
+    with transaction.atomic():
+        for slug, profile in AGENTS.items():
+            if _make(slug, profile, at):
+                made.append(slug)
+        first = _first_run(at)
+    if made or first:
+        logger.info("Set up the demo: agents %s, first session %s", ", ".join(made) or "none", first)
+    return SetUp(tuple(made), first)
+
+
+def _make(slug: str, profile: Mapping[str, Any], at: datetime) -> bool:
+    if Agent.objects.filter(slug=slug).exists():
+        return False
+    fields = {**profile, "runner": Runner.REPLAY, "replay_stream": f"demo/streams/{slug}"}
+    if "escalates_to" in fields:
+        fields["escalates_to"] = Agent.objects.get(slug=fields["escalates_to"])
+    if fields.get("schedule_kind") == ScheduleKind.INTERVAL:
+        fields["next_run_at"] = at + timedelta(seconds=fields["interval_seconds"])
+    elif fields.get("schedule_kind") == ScheduleKind.CRON:
+        fields["next_run_at"] = at + FIRST_REVIEW
+    agent = Agent(slug=slug, **fields)
+    agent.full_clean()
+    agent.save()
+    return True
+
+
+def _first_run(at: datetime) -> int | None:
+    agent = Agent.objects.get(slug=FIRST)
+    if Session.objects.filter(agent=agent).exists():
+        return None
+    return request_session(agent=agent, trigger=Trigger.MANUAL, by=BY, at=at).pk

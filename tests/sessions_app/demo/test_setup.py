@@ -1,0 +1,76 @@
+"""The homelab is set up once, whatever is called how often."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from sessions_app.demo.setup import AGENTS, set_up
+from sessions_app.models import Agent, Session, Trigger
+from sessions_app.replay.pick import next_stream
+from sessions_app.schedule import cron_error
+from tests.factories import AgentFactory
+
+AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+pytestmark = pytest.mark.django_db
+
+
+def test_it_makes_the_agents_and_asks_for_a_first_run():
+    made = set_up(at=AT)
+    assert sorted(made.agents) == sorted(AGENTS) == sorted(Agent.objects.values_list("slug", flat=True))
+    session = Session.objects.get()
+    assert (session.pk, session.agent.slug, session.status) == (made.session, "homelab-watch", "queued")
+    assert (session.trigger, session.runner, session.requested_by) == (Trigger.MANUAL, "replay", "demo")
+
+
+def test_the_second_time_changes_nothing():
+    set_up(at=AT)
+    before = list(Agent.objects.values())
+    again = set_up(at=AT + timedelta(days=1))
+    assert (again.agents, again.session) == ((), None)
+    assert list(Agent.objects.values()) == before
+    assert Session.objects.count() == 1
+
+
+def test_what_an_operator_changed_stays_as_it_is():
+    set_up(at=AT)
+    Agent.objects.filter(slug="homelab-watch").update(interval_seconds=600, enabled=False)
+    Agent.objects.filter(slug="nightly-review").delete()
+    assert set_up(at=AT).agents == ("nightly-review",)
+    watch = Agent.objects.get(slug="homelab-watch")
+    assert (watch.interval_seconds, watch.enabled) == (600, False)
+
+
+def test_agents_of_the_operator_are_left_alone():
+    mine = AgentFactory(slug="mine")
+    set_up(at=AT)
+    assert Agent.objects.get(slug="mine").updated_at == mine.updated_at
+
+
+def test_an_outage_climbs_from_the_watch_to_the_repair():
+    set_up(at=AT)
+    watch = Agent.objects.get(slug="homelab-watch")
+    chain = [watch, watch.escalates_to, watch.escalates_to.escalates_to]
+    assert [(agent.slug, agent.tier) for agent in chain] == [
+        ("homelab-watch", 1),
+        ("homelab-investigate", 2),
+        ("homelab-mend", 3),
+    ]
+    assert chain[-1].escalates_to is None
+
+
+def test_every_agent_plays_a_stream_of_its_own_and_is_valid():
+    set_up(at=AT)
+    for agent in Agent.objects.all():
+        agent.full_clean()
+        assert next_stream(agent, 0).parent.name == agent.slug
+        assert not agent.replay_stream.startswith("/")
+    assert cron_error(Agent.objects.get(slug="nightly-review").cron) == ""
+
+
+def test_the_watch_comes_a_minute_after_the_first_run_and_the_review_soon():
+    set_up(at=AT)
+    times = dict(Agent.objects.exclude(next_run_at=None).values_list("slug", "next_run_at"))
+    assert times == {"homelab-watch": AT + timedelta(seconds=60), "nightly-review": AT + timedelta(minutes=3)}
