@@ -90,6 +90,8 @@ WSGI_APPLICATION = "claudeops.wsgi.application"
 ASGI_APPLICATION = "claudeops.asgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+PROMPTS_DIR = BASE_DIR / "templates" / "prompts"
+
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",

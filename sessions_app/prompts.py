@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -24,8 +23,7 @@ TIER_TEMPLATES = {1: "tier1-observe.md", 2: "tier2-investigate.md", 3: "tier3-re
 
 @cache
 def _engine() -> Engine:
-    folders = [Path(folder) / "prompts" for folder in settings.TEMPLATES[0]["DIRS"]]
-    return Engine(dirs=[str(folder) for folder in folders], autoescape=False)
+    return Engine(dirs=[str(settings.PROMPTS_DIR)], autoescape=False)
 
 
 def render_prompt(

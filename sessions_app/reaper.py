@@ -29,8 +29,8 @@ STALE = timedelta(seconds=60)
 """Without a heartbeat for this long, nobody follows a session (a follower beats every ten seconds)."""
 HOST_GONE = timedelta(minutes=5)
 """Without any worker's heartbeat for this long, a host is gone."""
-MOST_ATTEMPTS = 8
-"""How often a session is taken up before it is closed as failed: a log that kills its reader must not do so for ever."""
+MOST_ATTEMPTS = 12
+"""How often a session is taken up before it is given up: a log that kills its reader must not do so for ever."""
 
 
 @dataclass(slots=True)

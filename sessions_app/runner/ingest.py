@@ -24,7 +24,7 @@ from memories.errors import MemoriesError
 from memories.models import Source
 from sessions_app.models import CooldownAction, Event, LogEntry, ServiceCheck, Session, Trigger
 from sessions_app.runner import stream
-from sessions_app.runner.markers import CooldownMarker
+from sessions_app.runner.markers import CooldownMarker, EventMarker
 from sessions_app.runner.projection import Batch, Entry, FoundMemory, State, project
 from sessions_app.runner.reader import complete_lines
 
@@ -154,7 +154,7 @@ def _columns(session: Session, state: State) -> dict[str, Any]:
 
 
 def _events(session: Session, state: State, batch: Batch) -> None:
-    found = {}
+    found: dict[str, tuple[EventMarker, datetime]] = {}
     for event, at in batch.events:
         found.setdefault(event.fingerprint, (event, at))
     known = _known(Event, session, list(found))

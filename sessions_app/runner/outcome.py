@@ -72,7 +72,7 @@ def outcome(ending: Ending) -> tuple[Status, str]:
     if ending.exit_code is None:
         if result is not None:
             return Status.COMPLETED, _remarks(ending)
-        return Status.LOST, "The process ended without a result while nobody followed it."
+        return Status.LOST, "The log ends without a result: the process ended while nobody followed it."
     if ending.exit_code == 0 and result is not None:
         return Status.COMPLETED, _remarks(ending)
     return Status.FAILED, _exit(ending.exit_code, ending)

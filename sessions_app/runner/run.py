@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -30,6 +30,7 @@ from sessions_app.runner.process import CannotStart, Process, terminate
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+StopWanted = Callable[[], str]
 
 POLL = 0.2
 """Seconds between two looks at a running process and its log."""
@@ -43,8 +44,14 @@ STDERR_TAIL = 4000
 """Bytes of stderr kept on the row."""
 
 
-def run_session(session_id: int, *, on_entries: OnEntries | None = None) -> Status | None:
-    """Carry out a queued session, from claim to close. None when it is not ours to run (or was let go)."""
+def run_session(
+    session_id: int, *, on_entries: OnEntries | None = None, stop_wanted: StopWanted | None = None
+) -> Status | None:
+    """Carry out a queued session, from claim to close. None when it is not ours to run (or was let go).
+
+    `on_entries` gets the readable lines as they are stored; `stop_wanted` is asked now and then and answers
+    with the name of who wants the session stopped, or an empty string.
+    """
     session = queue.claim(session_id, host=settings.CLAUDEOPS_HOST)
     if session is None:
         return None
@@ -53,10 +60,16 @@ def run_session(session_id: int, *, on_entries: OnEntries | None = None) -> Stat
     except (CannotStart, SessionsError, MemoriesError, OSError) as error:
         fix = getattr(error, "fix", "")
         return close(session.pk, Status.FAILED, " ".join(filter(None, [f"Could not be started: {error}", fix])))
-    return follow(session.pk, process, on_entries=on_entries)
+    return follow(session.pk, process, on_entries=on_entries, stop_wanted=stop_wanted)
 
 
-def follow(session_id: int, process: Process, *, on_entries: OnEntries | None = None) -> Status | None:
+def follow(
+    session_id: int,
+    process: Process,
+    *,
+    on_entries: OnEntries | None = None,
+    stop_wanted: StopWanted | None = None,
+) -> Status | None:
     """Follow a process and its log to the end, and close the session. None when it was let go or closed elsewhere."""
     session = Session.objects.select_related("agent").get(pk=session_id)
     timeout = timeout_of(session)
@@ -79,6 +92,8 @@ def follow(session_id: int, process: Process, *, on_entries: OnEntries | None = 
             return None
         if look is not None and look.stop:
             ended_by, stopped_by = EndedBy.STOP, look.stopped_by
+        elif stop_wanted and (stopped_by := stop_wanted()):
+            ended_by = EndedBy.STOP
         elif timezone.now() >= deadline:
             ended_by = EndedBy.DEADLINE
         elif watch.lingers(done):
@@ -96,6 +111,7 @@ def finish(
     ended_by: EndedBy = EndedBy.ITSELF,
     stopped_by: str = "",
     on_entries: OnEntries | None = None,
+    at: datetime | None = None,
 ) -> Status | None:
     """The process has ended: take its log to the end, and close the session by what that says."""
     ingest(session_id, final=True, on_entries=on_entries)
@@ -116,7 +132,8 @@ def finish(
             mcp_failed=state.mcp_failed,
         )
     )
-    return close(session_id, status, reason, exit_code=exit_code, error=stderr if status != Status.COMPLETED else "")
+    error = "" if status == Status.COMPLETED else stderr
+    return close(session_id, status, reason, exit_code=exit_code, error=error, at=at)
 
 
 def close(
@@ -179,7 +196,7 @@ def stderr_tail(session: Session) -> str:
 
 
 def _escalate(session: Session, status: Status, at: datetime) -> dict[str, object]:
-    if status in (Status.STOPPED, Status.LOST):
+    if status in (Status.STOPPED, Status.LOST) or session.trigger == Trigger.IMPORT:
         return {}
     asked = escalation.asked_for(session.structured, handoff_file(session))
     if asked is None:
@@ -234,7 +251,7 @@ def _summary(session: Session) -> str:
 class _Look:
     """What a look at the row told."""
 
-    def __init__(self, row: dict[str, object] | None) -> None:
+    def __init__(self, row: Mapping[str, object] | None) -> None:
         self.ours = row is not None and row["status"] == Status.RUNNING
         self.stop = row is not None and row["stop_requested_at"] is not None
         self.stopped_by = str(row["stop_requested_by"]) if row else ""
