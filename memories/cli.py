@@ -82,12 +82,16 @@ class VerbCommand(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> str | None:
         name = options["verb"]
+        self.answer(f"{self.noun} {name}", self.verbs[name].run, options)
+        return None
+
+    def answer(self, command: str, run: Callable[..., Result], options: Mapping[str, Any]) -> None:
+        """Call `run` with the options that are its own, and say what came of it."""
         as_json = options.get("json", False)
         known = {"verb", "json", *_BASE_OPTIONS}
         chosen = {key: value for key, value in options.items() if key not in known}
-        command = f"{self.noun} {name}"
         try:
-            result = self.verbs[name].run(**chosen)
+            result = run(**chosen)
         except Exception as error:
             found = error_of(error)
             if found is None:
@@ -107,7 +111,6 @@ class VerbCommand(BaseCommand):
             self.stdout.write(result.text)
         if result.exit_code:
             sys.exit(result.exit_code)
-        return None
 
     def refuse(self, command: str, found: tuple[str, str, str], as_json: bool) -> NoReturn:
         code, message, fix = found
@@ -119,6 +122,20 @@ class VerbCommand(BaseCommand):
             if fix:
                 self.stderr.write(fix)
         sys.exit(1)
+
+
+class SoleCommand(VerbCommand):
+    """A command that is its own only verb (`doctor`). A subclass fills `noun` and writes `run`."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+    def run(self, **options: Any) -> Result:
+        raise NotImplementedError
+
+    def handle(self, *args: Any, **options: Any) -> str | None:
+        self.answer(self.noun, self.run, options)
+        return None
 
 
 _BASE_OPTIONS = (

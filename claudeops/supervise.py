@@ -1,0 +1,179 @@
+"""Several processes as one: started together, restarted when one dies, stopped in order.
+
+Each child gets a process session of its own, so Ctrl-C reaches only the supervisor, which then asks each child
+itself (the queue's cluster hangs when a signal reaches its whole group). Knows nothing of what the children do.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+
+from claudeops.tether import tethered
+
+LOOK = 0.1
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How a dead child is restarted. Seconds; each death in a row doubles the wait.
+
+    A child that lived `healthy` seconds once is restarted for ever; one that never did is given up after
+    `tries` starts: what is wrong with it will not mend itself.
+    """
+
+    first: float = 1.0
+    longest: float = 30.0
+    healthy: float = 10.0
+    tries: int = 4
+
+    def wait(self, deaths: int) -> float:
+        """Seconds before the next start, after `deaths` (1 or more) in a row."""
+        return min(self.longest, self.first * 2.0 ** min(deaths - 1, 30))
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """What is started. `env` is added to this process's own; `stop_within` is how many seconds it may take to end."""
+
+    name: str
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)
+    stop_within: float = 90.0
+
+
+@dataclass(slots=True)
+class _Running:
+    """A child and its fate so far. `start_at`: when to start it next, on the monotonic clock."""
+
+    child: Child
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    start_at: float = 0.0
+    deaths: int = 0
+    was_healthy: bool = False
+
+
+class Supervisor:
+    """Runs children until a signal asks it to stop, or one of them is given up. Main thread only.
+
+    `say` gets one line for a person for each thing that happens.
+    """
+
+    def __init__(
+        self, children: Sequence[Child], *, say: Callable[[str], None], backoff: Backoff | None = None
+    ) -> None:
+        self._running = [_Running(child) for child in children]
+        self._say = say
+        self._backoff = backoff or Backoff()
+        self._asked = 0
+
+    def run(self, *, while_running: Callable[[], None] | None = None) -> int:
+        """Start all, keep them running, stop all: 0 when a signal asked for it, 1 when a child was given up.
+
+        `while_running` is called about ten times a second, in between.
+        """
+        before = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+        code = 0
+        try:
+            while not self._asked and code == 0:
+                for running in self._running:
+                    if not self._look_after(running):
+                        code = 1
+                        break
+                if while_running is not None and not self._asked and code == 0:
+                    while_running()
+                time.sleep(LOOK)
+        finally:
+            self._stop_all()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        return code
+
+    def ask_to_stop(self) -> None:
+        """As a signal would."""
+        self._asked += 1
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.ask_to_stop()
+
+    def _look_after(self, running: _Running) -> bool:
+        """False when this child is given up."""
+        now = time.monotonic()
+        if running.process is None:
+            return now < running.start_at or self._start(running, now)
+        if now - running.started >= self._backoff.healthy:
+            running.deaths, running.was_healthy = 0, True
+        code = running.process.poll()
+        if code is None:
+            return True
+        running.process = None
+        running.deaths += 1
+        name = running.child.name
+        if not running.was_healthy and running.deaths >= self._backoff.tries:
+            self._say(f"{name} ended {running.deaths} times in a row ({_how(code)}) and is given up; see above why.")
+            return False
+        wait = self._backoff.wait(running.deaths)
+        running.start_at = now + wait
+        self._say(f"{name} ended ({_how(code)}); it is started again in {wait:g} s.")
+        return True
+
+    def _start(self, running: _Running, now: float) -> bool:
+        child = running.child
+        running.started = now
+        try:
+            running.process = subprocess.Popen(
+                list(child.argv),
+                env={**os.environ, **child.env},
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                # Should this process be killed, its children are asked to stop by the kernel.
+                preexec_fn=tethered(signal.SIGTERM),
+            )
+        except OSError as error:
+            self._say(f"{child.name} cannot be started: {error}.")
+            return False
+        return True
+
+    def _stop_all(self) -> None:
+        """SIGTERM to each, time to end, SIGKILL to the groups of the rest. A second signal passes on at once."""
+        left = [running for running in self._running if running.process is not None]
+        asked = self._asked
+        for running in left:
+            _signal(running.process, signal.SIGTERM)
+        begun = time.monotonic()
+        while left:
+            if self._asked > asked:
+                asked = self._asked
+                for running in left:
+                    _signal(running.process, signal.SIGTERM)
+            for running in list(left):
+                process = running.process
+                if process is None or process.poll() is not None:
+                    left.remove(running)
+                elif time.monotonic() - begun > running.child.stop_within:
+                    self._say(f"{running.child.name} does not end and is killed.")
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+            time.sleep(LOOK)
+
+
+def _signal(process: subprocess.Popen[bytes] | None, number: signal.Signals) -> None:
+    if process is not None and process.poll() is None:
+        process.send_signal(number)
+
+
+def _how(code: int) -> str:
+    """An exit code in words."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"

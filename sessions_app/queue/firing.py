@@ -1,0 +1,115 @@
+"""Agents' schedules coming due: one firing is one run, whatever the number of hosts.
+
+Knows nothing of how a session runs.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from sessions_app.errors import InvalidSession
+from sessions_app.models import Agent, ScheduleKind, Session, Status, Trigger
+from sessions_app.queue.requests import request_session
+from sessions_app.schedule import cron_error, next_cron, next_interval
+
+logger = logging.getLogger(__name__)
+
+BY = "schedule"
+
+
+def tick(*, at: datetime | None = None) -> int:
+    """Fire every agent whose time has come at `at` (UTC; now when None); returns how many fired.
+
+    A firing that was missed is made up for once, not once for every time it was missed. An agent whose
+    scheduled session still waits gets no second one: `coalesced` on the waiting row counts the firing.
+    """
+    at = at or timezone.now()
+    _put_in_step(at)
+    due = Agent.objects.scheduled().filter(next_run_at__lte=at).order_by("next_run_at", "id")
+    return sum(_fire(agent, at) for agent in due)
+
+
+def _fire(agent: Agent, at: datetime) -> bool:
+    following = _next(agent, previous=agent.next_run_at, at=at)
+    with transaction.atomic():
+        claimed = Agent.objects.filter(pk=agent.pk, enabled=True, next_run_at=agent.next_run_at).update(
+            next_run_at=following, last_run_at=at
+        )
+        if not claimed:
+            return False
+        waiting = Session.objects.queued().filter(agent=agent, trigger=Trigger.SCHEDULED).order_by("queued_at", "id")
+        first = waiting.values_list("pk", flat=True).first()
+        joined = first is not None and waiting.filter(pk=first).update(coalesced=F("coalesced") + 1)
+        if not joined:
+            _request(agent, at)
+    return True
+
+
+def _request(agent: Agent, at: datetime) -> None:
+    try:
+        with transaction.atomic():
+            request_session(agent=agent, trigger=Trigger.SCHEDULED, by=BY, at=at)
+    except InvalidSession as refusal:
+        # The schedule cannot be asked to try something else: what it wanted is kept, as a session that failed.
+        logger.warning("The schedule of agent %s asked for a session that is refused: %s", agent.slug, refusal)
+        Session.objects.create(
+            agent=agent,
+            project=agent.project,
+            tier=agent.tier,
+            model=agent.model,
+            runner=agent.runner,
+            trigger=Trigger.SCHEDULED,
+            requested_by=BY,
+            status=Status.FAILED,
+            status_reason=f"It was not started: {refusal} {refusal.fix}".strip(),
+            queued_at=at,
+            ended_at=at,
+        )
+
+
+def reschedule(agent: Agent, *, at: datetime | None = None) -> datetime | None:
+    """Set when `agent` fires next, from its schedule as it is now, and return it (UTC; None = never by itself).
+
+    Call it when a field of the schedule changed, after saving. An interval counts from the last run, or from
+    `at` when there was none; a time that has passed meanwhile is due at once.
+    """
+    at = at or timezone.now()
+    agent.next_run_at = _first(agent, at)
+    Agent.objects.filter(pk=agent.pk).update(next_run_at=agent.next_run_at)
+    return agent.next_run_at
+
+
+def _put_in_step(at: datetime) -> None:
+    """Mend agents whose `next_run_at` does not go with their schedule: made by a script, or switched off."""
+    scheduled = ~Q(schedule_kind=ScheduleKind.NONE) & Q(enabled=True)
+    for agent in Agent.objects.filter(scheduled, next_run_at=None):
+        if agent.schedule_kind != ScheduleKind.CRON or not cron_error(agent.cron):
+            reschedule(agent, at=at)
+        else:
+            logger.warning("Agent %s never runs by itself: %s", agent.slug, cron_error(agent.cron))
+    Agent.objects.filter(~scheduled, next_run_at__isnull=False).update(next_run_at=None)
+
+
+def _seconds(agent: Agent) -> int:
+    return agent.interval_seconds or settings.CLAUDEOPS_INTERVAL
+
+
+def _first(agent: Agent, at: datetime) -> datetime | None:
+    if not agent.enabled or agent.schedule_kind == ScheduleKind.NONE:
+        return None
+    if agent.schedule_kind == ScheduleKind.CRON:
+        return None if cron_error(agent.cron) else next_cron(agent.cron, at)
+    seconds = timedelta(seconds=_seconds(agent))
+    return max(agent.last_run_at + seconds, at) if agent.last_run_at else at + seconds
+
+
+def _next(agent: Agent, *, previous: datetime | None, at: datetime) -> datetime | None:
+    if agent.schedule_kind == ScheduleKind.CRON:
+        return None if cron_error(agent.cron) else next_cron(agent.cron, at)
+    return next_interval(previous, _seconds(agent), at)
