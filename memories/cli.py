@@ -130,7 +130,7 @@ class SoleCommand(VerbCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print one JSON document")
 
-    def run(self, **options: Any) -> Result:
+    def run(self, *args: Any, **options: Any) -> Result:
         raise NotImplementedError
 
     def handle(self, *args: Any, **options: Any) -> str | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
 import shutil
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -120,7 +120,7 @@ def _login_in(home: Path) -> bool:
         return False
     if (home / ".claude" / ".credentials.json").is_file():
         return True
-    if sys.platform != "darwin":
+    if platform.system() != "Darwin":
         return False
     # macOS keeps the credentials in its keychain; what is left in a file is whose they are.
     try:

@@ -63,7 +63,7 @@ class Command(BaseCommand):
 
     def _start_again(self, cluster: str) -> None:
         """django-q2 read the name of its queue when it was imported: only a fresh start can serve another."""
-        if not self._called_from_command_line:
+        if not getattr(self, "_called_from_command_line", False):
             raise CommandError(f"Set Q_CLUSTER_NAME={cluster} before Django starts.")
         os.environ["Q_CLUSTER_NAME"] = cluster
         sys.stdout.flush()
