@@ -147,6 +147,8 @@ _BASE_OPTIONS = (
     "no_color",
     "force_color",
     "skip_checks",
+    "stdout",  # these two by call_command
+    "stderr",
 )
 
 

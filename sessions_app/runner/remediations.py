@@ -50,7 +50,7 @@ def _commands(command: str) -> list[list[str]]:
         lexer.whitespace_split = True
         words = list(lexer)
     except ValueError:  # an unclosed quotation
-        words = command.split()
+        words = command.replace("'", " ").replace('"', " ").split()
     commands: list[list[str]] = [[]]
     for word in words:
         if word in _SEPARATORS:

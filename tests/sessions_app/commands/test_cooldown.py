@@ -1,0 +1,114 @@
+"""`manage.py cooldown`."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from django.core.management import call_command
+
+from sessions_app.runner.remediations import remediations_in
+from tests.factories import CooldownActionFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def run(*arguments, stdin=None, monkeypatch=None):
+    out, err = io.StringIO(), io.StringIO()
+    if stdin is not None:
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+    try:
+        call_command("cooldown", *arguments, stdout=out, stderr=err)
+        code = 0
+    except SystemExit as exit_:
+        code = exit_.code
+    return code, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture
+def exhausted():
+    CooldownActionFactory.create_batch(2, service="jellyfin")
+
+
+def test_an_allowed_restart_exits_with_0_and_the_reason():
+    code, out, _ = run("check", "restart", "jellyfin")
+    assert code == 0
+    assert out.startswith("Allowed: 0 of 2 restarts")
+
+
+def test_a_refused_restart_exits_with_1_and_the_reason(exhausted):
+    code, out, _ = run("check", "restart", "jellyfin")
+    assert code == 1
+    assert out.startswith("Refused: 2 of 2 restarts of jellyfin")
+
+
+def test_the_document_holds_the_same(exhausted):
+    code, out, _ = run("check", "restart", "jellyfin", "--json")
+    document = json.loads(out)
+    assert code == 1
+    assert document["ok"] is True
+    assert document["command"] == "cooldown check"
+    assert document["result"]["allowed"] is False
+
+
+def test_a_wrong_action_is_an_error_that_names_what_is_allowed():
+    code, _, err = run("check", "reboot", "jellyfin")
+    assert code == 1
+    assert "'reboot' is no action" in err
+    assert "restart, redeployment" in err
+
+
+def test_a_missing_service_is_an_error():
+    code, _, err = run("check", "restart")
+    assert code == 1
+    assert "An action and a service are needed" in err
+
+
+def test_as_a_hook_a_refusal_exits_with_2_and_tells_on_stderr(exhausted, monkeypatch):
+    event = json.dumps({"tool_name": "Bash", "tool_input": {"command": "docker restart jellyfin"}})
+    code, _, err = run("check", "--hook", stdin=event, monkeypatch=monkeypatch)
+    assert code == 2
+    assert err.startswith("Refused: 2 of 2 restarts of jellyfin")
+
+
+def test_as_a_hook_other_commands_pass(exhausted, monkeypatch):
+    event = json.dumps({"tool_name": "Bash", "tool_input": {"command": "docker restart caddy && docker ps"}})
+    assert run("check", "--hook", stdin=event, monkeypatch=monkeypatch)[0] == 0
+    event = json.dumps({"tool_name": "Read", "tool_input": {"file_path": "/x"}})
+    assert run("check", "--hook", stdin=event, monkeypatch=monkeypatch)[0] == 0
+
+
+def test_as_a_hook_what_cannot_be_read_is_refused(monkeypatch):
+    code, _, err = run("check", "--hook", stdin="not json", monkeypatch=monkeypatch)
+    assert code == 2
+    assert "could not be checked, so the command is refused" in err
+
+
+def test_the_list_shows_what_is_used(exhausted):
+    code, out, _ = run("list")
+    assert code == 0
+    assert "jellyfin" in out
+    assert "2 of 2" in out
+
+
+def test_the_list_says_when_nothing_is_used():
+    assert run("list")[1].strip() == "No service has used any of its limits."
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("docker restart jellyfin", [("restart", "jellyfin")]),
+        ("sudo systemctl restart caddy.service wg-quick@wg0", [("restart", "caddy"), ("restart", "wg-quick-wg0")]),
+        ("cd /srv && docker compose up -d --build jellyfin", [("redeployment", "jellyfin")]),
+        ("docker compose restart db; docker ps", [("restart", "db")]),
+        ("kubectl rollout restart deployment/web", [("restart", "web")]),
+        ("docker ps -a | grep restart", []),
+        ("echo 'docker restart x'", []),
+        ("docker restart 'unclosed", [("restart", "unclosed")]),
+        ("", []),
+    ],
+)
+def test_restarts_and_redeployments_are_found_in_a_command(command, found):
+    assert remediations_in(command) == found
