@@ -211,14 +211,18 @@ def reactivated(row: Memory, at: datetime) -> dict[str, Any]:
 
 
 def at_confidence(row: Memory, confidence: float, at: datetime) -> dict[str, Any]:
-    """At another confidence (clamped), and active or not as it follows; empty when it has it already."""
+    """At another confidence (clamped), and active or not as it follows; empty when it has it already.
+
+    Raised to the threshold or above, an inactive memory comes back, unless another one took its place.
+    """
     value = rules.clamp(confidence)
     if value == row.confidence:
         return {}
     new = confirmed(row, at) | {"confidence": value}
-    if rules.is_active(value, policy(row)):
-        return reactivated(row, at) | new
-    return new | ({"active": False, "inactive_reason": Inactive.LOWERED} if row.active else {})
+    if not rules.is_active(value, policy(row)):
+        return new | ({"active": False, "inactive_reason": Inactive.LOWERED} if row.active else {})
+    replaced = row.inactive_reason in (Inactive.MERGED, Inactive.SUPERSEDED)
+    return reactivated(row, at) | new if value > row.confidence and not replaced else new
 
 
 def persistence(row: Memory, persistent: bool, at: datetime) -> dict[str, Any]:
