@@ -53,7 +53,8 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     sweep(at=at)
     injection = inject(session, at=at)
     folder = folder_of(session)
-    (folder / "tmp").mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (folder / "tmp").mkdir(exist_ok=True)
     session.prompt = prompts.render_prompt(
         session,
         agent,
