@@ -128,6 +128,11 @@ class Request:
         return first_user_text(self.body)
 
     @property
+    def cli_session_id(self) -> str:
+        """The session id the CLI was started with."""
+        return self.headers.get("X-Claude-Code-Session-Id", "")
+
+    @property
     def tool_results(self) -> list[str]:
         """What the tools answered so far, as the model sees it."""
         found = []

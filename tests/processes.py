@@ -1,61 +1,60 @@
-"""Commands of claudeops as real processes on the suite's own database."""
+"""claudeops as other processes on the suite's own database: for tests where a real process is the point."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import TypeVar
-from urllib.parse import quote
+from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import connection
 
-T = TypeVar("T")
-ROOT = Path(__file__).resolve().parent.parent
+from claudeops.env import BASE_DIR
 
 
 def database_url() -> str:
-    """The URL of the database the test runs on."""
-    found = connection.settings_dict
+    """The suite's database, as the environment of another process names it."""
+    name = str(connection.settings_dict["NAME"])
     if connection.vendor == "sqlite":
-        return f"sqlite:///{found['NAME']}"
-    credentials = quote(found["USER"], safe="") + (f":{quote(found['PASSWORD'], safe='')}" if found["PASSWORD"] else "")
-    port = f":{found['PORT']}" if found["PORT"] else ""
-    return f"postgres://{credentials}@{quote(found['HOST'], safe='')}{port}/{found['NAME']}"
+        return f"sqlite:///{name}"
+    return urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{name}").geturl()
 
 
-def environment(**extra: str) -> dict[str, str]:
-    """The environment of a claudeops process that shares the test's database and data folder."""
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """This process's environment, with what the test has set in Django's settings for a session's run."""
     return {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))},
         "DJANGO_SETTINGS_MODULE": "claudeops.settings",
         "DATABASE_URL": database_url(),
         "CLAUDEOPS_DATA_DIR": str(settings.CLAUDEOPS_DATA_DIR),
-        **extra,
+        "CLAUDEOPS_HOST": settings.CLAUDEOPS_HOST,
+        "CLAUDEOPS_CLAUDE_BIN": settings.CLAUDEOPS_CLAUDE_BIN,
+        "CLAUDEOPS_CLAUDE_HOME": settings.CLAUDEOPS_CLAUDE_HOME,
+        "CLAUDEOPS_WORK_DIR": str(settings.CLAUDEOPS_WORK_DIR),
+        **(more or {}),
     }
 
 
-def manage(*arguments: str, **extra: str) -> subprocess.Popen[str]:
-    """Start `manage.py` with these arguments; in a process group of its own, as a terminal would."""
+def start(argv: list[str], more: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """Start Python with `argv` in the checkout; its output is kept in pipes."""
     return subprocess.Popen(
-        [sys.executable, str(ROOT / "manage.py"), *arguments],
-        cwd=ROOT,
-        env=environment(**extra),
+        [sys.executable, *argv],
+        cwd=BASE_DIR,
+        env=environment(more),
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,
     )
 
 
-def wait_for(condition: Callable[[], T], seconds: float = 30) -> T:
-    """The first true value of `condition`; fails when it does not come within `seconds`."""
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < end, "it did not come about in time"
-        time.sleep(0.05)
-    return value
+def manage(*arguments: str, more: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """Start `manage.py` with these arguments."""
+    return start(["manage.py", *arguments], more)
+
+
+def call(code: str) -> subprocess.Popen[str]:
+    """Start a Python that has Django set up and then runs `code`."""
+    return start(["-c", f"import django; django.setup()\n{code}"])

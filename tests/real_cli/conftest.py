@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
+from django.db import connections
 
+from sessions_app import queue
+from sessions_app.models import Session, Trigger
+from sessions_app.runner.process import find_by_session_id
+from sessions_app.runner.run import run_session
+from tests.factories import AgentFactory
 from tests.messages_api import MessagesApi
 
 
@@ -40,3 +49,71 @@ def cli_home(tmp_path: Path) -> Path:
     home = tmp_path / "home"
     home.mkdir()
     return home
+
+
+@dataclass(frozen=True)
+class Room:
+    """An operations room whose sessions run on the real CLI. A session's agent is told `prompt` and nothing else."""
+
+    api: MessagesApi
+    home: Path
+    work: Path
+
+    def queued(self, prompt: str = "", *, task: str = "", **profile: Any) -> Session:
+        """A queued session of an agent of its own; `profile` are the agent's fields."""
+        profile = {"structured_response": False, "allowed_tools": ["Bash(echo *)"], **profile}
+        agent = AgentFactory(prompt_template=prompt, **profile)
+        return queue.request_session(agent=agent, trigger=Trigger.MANUAL, by="operator", prompt_task=task)
+
+    def run(self, prompt: str = "", **options: Any) -> Session:
+        """Carry out such a session here, to its end."""
+        return self.carry_out(self.queued(prompt, **options))
+
+    def carry_out(self, session: Session) -> Session:
+        assert run_session(session.pk) is not None
+        session.refresh_from_db()
+        return session
+
+    def meanwhile(self, act: Callable[[], object]) -> Thread:
+        """Do `act` beside the session that runs: in a thread with a database connection of its own."""
+
+        def acted() -> None:
+            try:
+                act()
+            finally:
+                connections.close_all()
+
+        thread = Thread(target=acted, daemon=True)
+        thread.start()
+        return thread
+
+    def signal_at_request(self, key: str, number: int, signum: int) -> Thread:
+        """Send the CLI a signal as soon as its request `number` has come in."""
+
+        def act() -> None:
+            request = self.api.wait_for_request(key, number)
+            process = find_by_session_id(request.cli_session_id)
+            assert process is not None
+            os.kill(process.pid, signum)
+
+        return self.meanwhile(act)
+
+
+@pytest.fixture
+def room(
+    transactional_db: None,
+    settings: Any,
+    tmp_path: Path,
+    claude_bin: str,
+    messages_api: MessagesApi,
+    cli_home: Path,
+) -> Room:
+    """The room of one test: its own data folder, its own HOME of the CLI, its own API."""
+    settings.CLAUDEOPS_DATA_DIR = tmp_path / "data"
+    settings.CLAUDEOPS_WORK_DIR = str(tmp_path / "work")
+    settings.CLAUDEOPS_CLAUDE_BIN = claude_bin
+    settings.CLAUDEOPS_CLAUDE_HOME = str(cli_home)
+    settings.CLAUDEOPS_STOP_GRACE = 5
+    (tmp_path / "data").mkdir()
+    (tmp_path / "work").mkdir()
+    return Room(messages_api, cli_home, tmp_path / "work")
