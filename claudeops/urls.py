@@ -2,13 +2,16 @@
 
 from django.contrib import admin
 from django.contrib.auth import views as auth_views
+from django.contrib.auth.decorators import login_not_required
 from django.urls import path
 
-from claudeops import health
+from claudeops import health, views
 
 urlpatterns = [
+    path("", views.overview, name="overview"),
+    path("overview/fragment", views.overview_fragment, name="overview-fragment"),
     path("login", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
-    path("logout", auth_views.LogoutView.as_view(), name="logout"),
+    path("logout", login_not_required(auth_views.LogoutView.as_view()), name="logout"),  # whoever is not staff, too
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("admin/", admin.site.urls),

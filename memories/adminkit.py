@@ -36,8 +36,7 @@ class CappedPaginator(Paginator):
 
     @cached_property
     def counted(self) -> int:
-        rows = self.object_list
-        assert isinstance(rows, QuerySet)
+        rows: QuerySet[Any] = self.object_list  # type: ignore[assignment]
         return rows.order_by()[: CAP + 1].count()
 
     @property
@@ -63,6 +62,7 @@ class LeanChangeList(ChangeList):
         left_out = self.model_admin.list_defer  # type: ignore[attr-defined]
         return rows.defer(*left_out) if left_out else rows
 
+    @cached_property
     def days(self) -> tuple[date, date] | None:
         """The first and the last day (UTC) of all rows, by two looks into an index; None when there are none.
 

@@ -20,7 +20,31 @@ LONGEST = 200_000
 FIRST_HEADING = 3
 
 TAGS = frozenset(
-    ["p", "br", "hr", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s", "a", "table", "thead", "tbody", "tr", "th", "td"],
+    [
+        "p",
+        "br",
+        "hr",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "ul",
+        "ol",
+        "li",
+        "blockquote",
+        "pre",
+        "code",
+        "em",
+        "strong",
+        "s",
+        "a",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+    ],
 )
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "code": {"class"}}
 SCHEMES = {"http", "https", "mailto"}

@@ -41,7 +41,11 @@ def span(seconds: float) -> str:
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)
-    for size, name, smaller_size, smaller in ((DAY, "d", HOUR, "h"), (HOUR, "h", MINUTE, "min"), (MINUTE, "min", 1, "s")):
+    for size, name, smaller_size, smaller in (
+        (DAY, "d", HOUR, "h"),
+        (HOUR, "h", MINUTE, "min"),
+        (MINUTE, "min", 1, "s"),
+    ):
         if whole >= size:
             rest = whole % size // smaller_size
             return f"{whole // size} {name}" + (f" {rest} {smaller}" if rest else "")

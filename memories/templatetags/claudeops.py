@@ -74,6 +74,12 @@ def thousands(value: int) -> str:
 
 
 @register.filter
+def words(name: str) -> str:
+    """A name of the program's, as words: cache_read_input_tokens is "cache read input tokens"."""
+    return str(name).replace("_", " ")
+
+
+@register.filter
 def markdown(text: str) -> SafeString:
     """What an agent wrote, rendered and cleaned (see `memories.markdown`)."""
     return markdown_of.render(text)

@@ -33,7 +33,7 @@ def _days(year: int, month: int, first: date, last: date) -> Iterator[date]:
 @register.inclusion_tag("admin/_dates.html")
 def lean_dates(cl: Any) -> dict[str, Any]:
     """Links to the years, months or days between the first and the last row; empty when there are no rows."""
-    bounds = cl.days() if hasattr(cl, "days") else None
+    bounds = getattr(cl, "days", None)
     if bounds is None:
         return {"choices": []}
     first, last = bounds
@@ -44,6 +44,7 @@ def lean_dates(cl: Any) -> dict[str, Any]:
     def link(**parts: int) -> str:
         return str(cl.get_query_string({f"{field}__{part}": value for part, value in parts.items()}, [f"{field}__"]))
 
+    back: dict[str, str] | None
     if year and month and day:
         this = date(year, month, day)
         back = {"link": link(year=year, month=month), "title": f"{this:%B %Y}"}

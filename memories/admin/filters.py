@@ -1,0 +1,96 @@
+"""The list filters of the memories' pages. Each narrows by what an index serves, or by few values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import QuerySet
+
+from memories.adminkit import age_filter, choice_filter
+from memories.models import Change, Inactive, Project, Source, Verdict
+from memories.taxonomy import TAXONOMIES
+
+
+def _by_status(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    if value == "held":
+        return rows.filter(verdict=Verdict.HOLD)
+    if value == "persistent":
+        return rows.filter(persistent=True)
+    return rows.filter(verdict=Verdict.ALLOW, active=value == "active")
+
+
+StatusFilter = choice_filter(
+    "status",
+    "status",
+    lambda: [
+        ("active", "active"),
+        ("inactive", "inactive"),
+        ("held", "held for review"),
+        ("persistent", "persistent"),
+    ],
+    _by_status,
+)
+
+# Lower bound included, upper bound excluded; what is inactive below 0.3 in the ops taxonomy is "fading" here.
+BANDS = {"strong": (0.8, 1.01), "fair": (0.5, 0.8), "weak": (0.3, 0.5), "fading": (0.0, 0.3)}
+
+
+def _by_band(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    low, high = BANDS[value]
+    return rows.filter(confidence__gte=low, confidence__lt=high)
+
+
+ConfidenceFilter = choice_filter(
+    "confidence",
+    "confidence",
+    lambda: [
+        ("strong", "0.8 and above"),
+        ("fair", "0.5 to 0.8"),
+        ("weak", "0.3 to 0.5"),
+        ("fading", "below 0.3"),
+    ],
+    _by_band,
+)
+
+
+def _categories() -> list[tuple[str, str]]:
+    return [(name, name) for name in dict.fromkeys(n for t in TAXONOMIES.values() for n in t.categories)]
+
+
+def taxonomy_choices() -> list[tuple[str, str]]:
+    return [(slug, slug) for slug in TAXONOMIES]
+
+
+def category_groups() -> list[tuple[str, list[tuple[str, str]]]]:
+    """Every category under its taxonomy, for a grouped choice."""
+    return [(slug, [(name, name) for name in taxonomy.categories]) for slug, taxonomy in TAXONOMIES.items()]
+
+
+CategoryFilter = choice_filter("category", "category", _categories, lambda rows, value: rows.filter(category=value))
+TaxonomyFilter = choice_filter(
+    "taxonomy", "taxonomy", taxonomy_choices, lambda rows, value: rows.filter(taxonomy=value)
+)
+SourceFilter = choice_filter(
+    "who said it", "source", lambda: Source.choices, lambda rows, value: rows.filter(source=value)
+)
+InactiveFilter = choice_filter(
+    "why it is inactive", "why", lambda: Inactive.choices, lambda rows, value: rows.filter(inactive_reason=value)
+)
+KindFilter = choice_filter("what", "kind", lambda: Change.choices, lambda rows, value: rows.filter(kind=value))
+
+
+def _projects() -> Iterable[tuple[str, str]]:
+    slugs = list(Project.objects.order_by("slug").values_list("slug", flat=True)[:100])
+    return [("none", "no project"), *((slug, slug) for slug in slugs)] if slugs else []
+
+
+ProjectFilter = choice_filter(
+    "project",
+    "project",
+    _projects,
+    lambda rows, value: rows.filter(project=None) if value == "none" else rows.filter(project__slug=value),
+)
+
+ConfirmedFilter = age_filter("updated_at", "last confirmed")
+WhenFilter = age_filter("at", "when")

@@ -1,0 +1,63 @@
+"""The form of an agent: tool rules are typed one a line, and a template that cannot be read is refused at its field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.template import Template, TemplateSyntaxError
+
+from sessions_app.models import Agent
+
+
+class RulesField(forms.CharField):
+    """A list of tool rules, one a line."""
+
+    widget = forms.Textarea
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault(
+            "widget", forms.Textarea(attrs={"rows": 6, "class": "vLargeTextField code", "spellcheck": "false"})
+        )
+        super().__init__(required=False, **kwargs)
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(str(rule) for rule in value) if isinstance(value, list | tuple) else value
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return list(value)
+        return [line.strip() for line in str(value or "").splitlines() if line.strip()]
+
+    def validate(self, value: Any) -> None:
+        for rule in value:
+            if rule.count("(") != rule.count(")"):
+                raise ValidationError(f"{rule!r} has a parenthesis without its other half.")
+
+    def run_validators(self, value: Any) -> None:
+        return None
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(self.to_python(initial) != self.to_python(data))
+
+
+class AgentForm(forms.ModelForm):
+    allowed_tools = RulesField(help_text="One rule a line, like Bash(docker ps *). Empty = CLAUDEOPS_ALLOWED_TOOLS.")
+    disallowed_tools = RulesField(help_text="One rule a line, denied on top of CLAUDEOPS_DISALLOWED_TOOLS.")
+
+    class Meta:
+        model = Agent
+        fields = "__all__"
+        widgets = {
+            "description": forms.Textarea(attrs={"rows": 2, "class": "vLargeTextField"}),
+            "prompt_template": forms.Textarea(attrs={"rows": 14, "class": "vLargeTextField code"}),
+        }
+
+    def clean_prompt_template(self) -> str:
+        text = str(self.cleaned_data["prompt_template"])
+        try:
+            Template(text)
+        except TemplateSyntaxError as error:
+            raise ValidationError(f"This is no template: {error}.") from error
+        return text
