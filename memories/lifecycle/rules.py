@@ -6,10 +6,27 @@ a property test holds that both agree.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from memories.capture.fields import checked_confidence
 from memories.taxonomy import Decay, Taxonomy
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """What the sweep looks at, and what it changes: confidence, active, and why it is not."""
+
+    taxonomy: Taxonomy
+    category: str
+    confidence: float
+    active: bool
+    inactive_reason: str
+    held: bool
+    persistent: bool
+    updated_at: datetime
+    decayed_until: datetime | None
+    expires_at: datetime | None
 
 
 def clamp(confidence: float) -> float:
@@ -59,3 +76,21 @@ def kept_decay(updated_at: datetime, decayed_until: datetime | None, decay: Deca
     if decay is None or decayed_until is None or decayed_until <= updated_at + decay.grace:
         return None
     return decayed_until
+
+
+def aged(memory: Age, at: datetime) -> tuple[float, bool, str]:
+    """(confidence, active, inactive reason) as a sweep at `at` would leave them."""
+    taxonomy = memory.taxonomy
+    unchanged = memory.confidence, memory.active, memory.inactive_reason
+    if not memory.active:
+        return unchanged
+    lasts = None if memory.persistent else taxonomy.expires.get(memory.category)
+    over = memory.expires_at is not None and memory.expires_at <= at
+    if over or (lasts is not None and memory.updated_at + lasts <= at):
+        return memory.confidence, False, "expired"
+    if taxonomy.decay is None or memory.persistent or memory.held:
+        return unchanged
+    confidence, until = decayed(memory.confidence, memory.updated_at, memory.decayed_until, at, taxonomy.decay)
+    if until == memory.decayed_until:
+        return unchanged
+    return (confidence, True, "") if is_active(confidence, taxonomy) else (confidence, False, "decayed")

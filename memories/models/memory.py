@@ -141,9 +141,10 @@ class Memory(models.Model):
             models.Index(fields=["-created_at"], name="memories_created"),
             # Within what a new observation is compared with the known ones.
             models.Index(fields=["taxonomy", "category", "service"], name="memories_scope"),
-            # What injection reads, best first; and counts without touching the rows.
+            # What injection reads, best first; and counts without touching the rows, for which SQLite needs the
+            # columns of the condition in the index too.
             models.Index(
-                fields=["taxonomy", "-confidence", "id", "project", "agent"],
+                fields=["taxonomy", "-confidence", "id", "project", "active", "verdict"],
                 condition=Q(active=True, verdict="allow"),
                 name="memories_injection",
             ),

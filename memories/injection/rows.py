@@ -1,0 +1,102 @@
+"""How injection reads memories: surest first and no further than needed, and counts from indexes alone.
+
+The SQL names the condition of the partial index memories_injection word for word and without parameters:
+SQLite uses a partial index only where it can see that the condition holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from memories.models import Memory
+from memories.taxonomy import OPS
+
+FIRST_CHUNK = 64
+LARGEST_CHUNK = 2048
+
+USABLE = "taxonomy = %(taxonomy)s AND active AND verdict = 'allow'"
+SURE = "confidence >= %(threshold)s"
+COLUMNS = "id, uuid, service, category, observation, confidence, inactive_reason, verdict_reason"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many ops memories there are: each is in exactly one of these."""
+
+    eligible: int
+    below_threshold: int
+    other_project: int
+    inactive: int
+    held: int
+
+
+def visible(project_id: int | None) -> str:
+    return "project_id IS NULL" if project_id is None else "(project_id IS NULL OR project_id = %(project)s)"
+
+
+def parameters(project_id: int | None) -> dict[str, Any]:
+    return {"taxonomy": OPS.slug, "threshold": OPS.injected_from, "project": project_id}
+
+
+def count(project_id: int | None) -> Counts:
+    """Counts of all ops memories. What is held or inactive is counted before any project is looked at."""
+    params = parameters(project_id)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT count(*), count(*) FILTER (WHERE {visible(project_id)}), "  # noqa: S608
+            f"count(*) FILTER (WHERE {visible(project_id)} AND {SURE}) FROM memories WHERE {USABLE}",
+            params,
+        )
+        usable, seen, eligible = cursor.fetchone()
+        # As a filter, or SQLite prefers the index that begins with the taxonomy and reads every row.
+        cursor.execute(
+            "SELECT count(*) FILTER (WHERE taxonomy = %(taxonomy)s) FROM memories WHERE verdict = 'hold'", params
+        )
+        held = cursor.fetchone()[0]
+        cursor.execute("SELECT count(*) FROM memories WHERE taxonomy = %(taxonomy)s", params)
+        total = cursor.fetchone()[0]
+    return Counts(eligible, seen - eligible, usable - seen, max(0, total - usable - held), held)
+
+
+def surest_first(project_id: int | None) -> Iterator[Memory]:
+    """Eligible memories by confidence, then id, in chunks that grow: a small budget reads a small chunk."""
+    params = parameters(project_id)
+    size, after = FIRST_CHUNK, ""
+    while True:
+        found = list(
+            Memory.objects.raw(
+                f"SELECT {COLUMNS} FROM memories WHERE {USABLE} AND {SURE} AND {visible(project_id)} {after} "  # noqa: S608
+                f"ORDER BY confidence DESC, id LIMIT {size}",
+                params,
+            )
+        )
+        yield from found
+        if len(found) < size:
+            return
+        after = "AND confidence <= %(confidence)s AND (confidence < %(confidence)s OR id > %(last)s)"
+        params |= {"confidence": found[-1].confidence, "last": found[-1].pk}
+        size = min(2 * size, LARGEST_CHUNK)
+
+
+def held(project_id: int | None, limit: int) -> list[Memory]:
+    return _some(f"verdict = 'hold' AND taxonomy = %(taxonomy)s AND {visible(project_id)}", project_id, limit)
+
+
+def inactive(project_id: int | None, limit: int) -> list[Memory]:
+    """Those that went inactive, the last confirmed first."""
+    where = f"NOT active AND verdict = 'allow' AND taxonomy = %(taxonomy)s AND {visible(project_id)}"
+    return _some(where, project_id, limit)
+
+
+def below_threshold(project_id: int | None, limit: int) -> list[Memory]:
+    where = f"{USABLE} AND confidence < %(threshold)s AND {visible(project_id)}"
+    return _some(where, project_id, limit, order="confidence DESC, id")
+
+
+def _some(where: str, project_id: int | None, limit: int, order: str = "updated_at DESC, id DESC") -> list[Memory]:
+    sql = f"SELECT {COLUMNS} FROM memories WHERE {where} ORDER BY {order} LIMIT {int(limit)}"  # noqa: S608
+    return list(Memory.objects.raw(sql, parameters(project_id)))
