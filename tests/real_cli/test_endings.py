@@ -53,7 +53,10 @@ def test_success(room):
     [
         (Failure(500, "api_error", "the house burns", AT_ONCE), "(HTTP 500): API Error: 500 the house burns"),
         (Failure(429, "rate_limit_error", "slow down", AT_ONCE), "(HTTP 429): API Error: Request rejected (429)"),
-        (Failure(401, "authentication_error", "who?", AT_ONCE), "(HTTP 401): Invalid API key"),
+        (
+            Failure(401, "authentication_error", "who?", AT_ONCE),
+            "(HTTP 401): Failed to authenticate. API Error: 401 who?",
+        ),
     ],
     ids=["server error", "rate limit", "bad key"],
 )
@@ -210,7 +213,7 @@ def test_a_denied_tool_is_no_failure_but_is_named(room):
     session = room.run("touch something")
 
     assert (session.status, session.exit_code) == (Status.COMPLETED, 0)
-    assert session.status_reason == "1 tool call was denied: Bash."
+    assert session.status_reason == "1 tool call was denied: Bash: touch forbidden."
     assert not (room.work / "forbidden").exists()
 
 
@@ -223,7 +226,7 @@ def test_an_mcp_server_that_does_not_start_is_no_failure_but_is_named(room, sett
     session = room.run("ask the tools")
 
     assert session.status == Status.COMPLETED
-    assert session.status_reason == "MCP servers that did not connect: broken."
+    assert session.status_reason == "MCP servers that did not connect: broken (failed)."
 
 
 def wrapper(folder: Path, claude: str, flags: str, *, last: bool = False) -> str:

@@ -39,7 +39,7 @@ def session(room, held):
             bash("echo working"),
         ),
         answers(Text("[EVENT:warning:caddy] between\n[COOLDOWN:restart:caddy] success - back"), bash("echo more")),
-        says("[EVENT:info:caddy] after\n[MEMORY:dependency:caddy] Needs DNS before it starts", held=held),
+        says("[EVENT:info:caddy] after\n[MEMORY:dependency:caddy] Needs DNS first", held=held),
     )
     return room.queued(KEY)
 
@@ -64,7 +64,7 @@ def assert_each_thing_once(session: Session) -> None:
     assert sorted(Event.objects.values_list("message", flat=True)) == ["after", "before", "between"]
     assert CooldownAction.objects.filter(session=session).count() == 1
     assert sorted(Memory.objects.values_list("observation", "confidence")) == [
-        ("Needs DNS before it starts", 0.7),
+        ("Needs DNS first", 0.7),
         ("Reload takes 3 seconds", 0.7),
     ]
     assert MemoryChange.objects.count() == 2
@@ -91,7 +91,7 @@ def test_the_session_outlives_its_worker_and_is_followed_again(room, session, he
     session.refresh_from_db()
     assert (session.status, session.response) == (
         Status.COMPLETED,
-        "[EVENT:info:caddy] after\n[MEMORY:dependency:caddy] Needs DNS before it starts",
+        "[EVENT:info:caddy] after\n[MEMORY:dependency:caddy] Needs DNS first",
     )
     assert_each_thing_once(session)
 
@@ -131,7 +131,7 @@ def test_a_session_killed_together_with_its_worker_keeps_what_was_said(room, ses
     assert reaped.closed == [session.pk]
     assert (session.status, session.status_reason) == (
         Status.LOST,
-        "The process ended without a result while nobody followed it.",
+        "The log ends without a result: the process ended while nobody followed it.",
     )
     assert sorted(Event.objects.values_list("message", flat=True)) == ["before", "between"]
     assert CooldownAction.objects.count() == 1
