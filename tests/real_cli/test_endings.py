@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -89,6 +90,23 @@ def test_no_login_is_a_failure_that_says_so(room, monkeypatch):
     assert (session.status, session.exit_code) == (Status.FAILED, 1)
     assert "/login" in session.status_reason
     assert room.api.requests == []
+
+
+def test_a_subscription_s_usage_limit_is_a_failure_that_says_when_it_ends(room, monkeypatch):
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-only-for-the-tests")
+    limit = {
+        "anthropic-ratelimit-unified-status": "rejected",
+        "anthropic-ratelimit-unified-reset": str(int(time.time()) + 3600),
+        "anthropic-ratelimit-unified-representative-claim": "five_hour",
+    }
+    room.api.script("use it up", then=Failure(429, "rate_limit_error", "over the limit", limit))
+
+    session = room.run("use it up")
+
+    assert (session.status, session.exit_code) == (Status.FAILED, 1)
+    assert "You've hit your 5-hour limit · resets" in session.status_reason
+    assert len(room.api.to("use it up")) == 1  # the CLI knows that trying again is of no use
 
 
 def test_the_highest_number_of_turns(room):
