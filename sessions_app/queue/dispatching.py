@@ -29,7 +29,7 @@ BATCH = 500
 LOCK_KEY = 0x636C_6469_7370  # any fixed number; this one spells "cldisp"
 
 HOST_HEARD = timedelta(minutes=1)
-"""A host whose short-task worker beat within this time answers what is addressed to it."""
+"""A host one of whose workers beat within this time answers what is addressed to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,11 @@ def enqueue_follow(session_id: int, *, at: datetime | None = None) -> bool:
 def reap_elsewhere(host: str, *, at: datetime | None = None) -> int:
     """Ask every other living host to look after its own sessions; returns how many were asked."""
     at = at or timezone.now()
-    living = WorkerHeartbeat.objects.filter(cluster=wakeups.DEFAULT, beat_at__gte=at - HOST_HEARD)
-    others = living.exclude(host=host).order_by("host").values_list("host", flat=True).distinct()
-    for other in others:
-        wakeups.send_reap(other)
-    return len(others)
+    living = WorkerHeartbeat.objects.filter(beat_at__gte=at - HOST_HEARD).exclude(host=host)
+    # By name, so that the cluster of the short tasks comes first where a host has both.
+    clusters: dict[str, str] = {}
+    for other, cluster in living.order_by("host", "cluster").values_list("host", "cluster").distinct():
+        clusters.setdefault(other, cluster)
+    for other, cluster in clusters.items():
+        wakeups.send_reap(other, cluster)
+    return len(clusters)

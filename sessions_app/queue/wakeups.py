@@ -45,9 +45,9 @@ def send_follow(session_id: int, host: str) -> None:
     async_task(FOLLOW, session_id, cluster=address(SESSIONS, host), task_name=f"follow session {session_id}")
 
 
-def send_reap(host: str) -> None:
-    """Have `host` look after its own sessions: only it can see their processes."""
-    async_task(REAP, cluster=address(DEFAULT, host), task_name=f"reap on {host}"[:100])
+def send_reap(host: str, cluster: str = DEFAULT) -> None:
+    """Have the workers of `cluster` on `host` look after its sessions: only there can their processes be seen."""
+    async_task(REAP, cluster=address(cluster, host), task_name=f"reap on {host}"[:100])
 
 
 def waiting(function: str, at: datetime) -> set[int]:

@@ -1,0 +1,212 @@
+"""`manage.py runworker` as it is: real processes, real signals, on both databases."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import psutil
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from django_q.models import OrmQ, Schedule, Task
+from django_q.tasks import async_task
+
+from sessions_app import queue
+from sessions_app.models import Event, Session, Status, WorkerHeartbeat
+from tests.claudeops.processes import alive, slow_cli, started, until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's death signal is Linux's own")
+SECONDS = 20.0
+"""What "in seconds" is given on a busy machine; a hang would take far longer."""
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "worker.log"
+
+
+def serving(*clusters: str) -> bool:
+    beating = set(WorkerHeartbeat.objects.values_list("cluster", flat=True))
+    return set(clusters) <= beating
+
+
+def done(function: str = "sessions_app.tasks.prune") -> int:
+    return Task.objects.filter(func=function, success=True).count()
+
+
+def test_a_worker_runs_a_task_beats_and_leaves_nothing_behind(log):
+    async_task("sessions_app.tasks.prune", cluster="default")
+    with started("runworker", "--cluster", "default", log=log) as worker:
+        until(lambda: done() == 1, "the task was not run")
+        until(lambda: serving("default"), "no heartbeat")
+        beat = WorkerHeartbeat.objects.get()
+        assert (beat.pid, beat.cluster) == (worker.pid, "default")
+        assert (timezone.now() - beat.beat_at).total_seconds() < 30
+        assert Schedule.objects.filter(name="claudeops:tick").count() == 1
+        family = worker.family()
+        assert len(family) >= 4  # the guard, its workers, the one that takes tasks, the one that writes results
+        os.kill(worker.pid, signal.SIGTERM)
+        assert worker.wait(SECONDS) == 0, worker.output()
+        assert not worker.family()
+    assert not WorkerHeartbeat.objects.exists()
+    assert not OrmQ.objects.filter(key="default").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_the_whole_process_group_ends_it_in_order(log, number):
+    with started("runworker", "--cluster", "default", log=log) as worker:
+        until(lambda: serving("default"), "no heartbeat")
+        os.killpg(worker.pid, number)
+        assert worker.wait(SECONDS) == 0, worker.output()
+        until(lambda: not worker.family(), "processes were left behind")
+    assert not WorkerHeartbeat.objects.exists()
+
+
+def test_the_queue_of_the_sessions_is_served_by_its_own_worker(log):
+    with started("runworker", "--cluster", "sessions", log=log) as worker:
+        until(lambda: serving("sessions"), "no heartbeat")
+        async_task("sessions_app.tasks.prune", cluster="default")
+        async_task("sessions_app.tasks.prune", cluster="sessions")
+        until(lambda: done() == 1, "the task was not run")
+        assert Task.objects.get(func="sessions_app.tasks.prune").cluster == "sessions"
+        assert OrmQ.objects.filter(key="default").count() == 1
+        os.kill(worker.pid, signal.SIGTERM)
+        assert worker.wait(SECONDS) == 0, worker.output()
+
+
+def test_what_is_addressed_to_a_host_is_taken_there_alone(log):
+    async_task("sessions_app.tasks.prune", cluster="default@elsewhere")
+    async_task("sessions_app.tasks.prune", cluster="default@here")
+    with started("runworker", "--cluster", "default", log=log, CLAUDEOPS_HOST="here"):
+        until(lambda: done() == 1, "the task was not run")
+    assert list(OrmQ.objects.filter(key__contains="@").values_list("key", flat=True)) == ["default@elsewhere"]
+
+
+def test_without_a_cluster_both_are_supervised_and_end_together(log):
+    with started("runworker", log=log) as supervisor:
+        until(lambda: serving("default", "sessions"), "no heartbeats")
+        os.kill(supervisor.pid, signal.SIGINT)
+        assert supervisor.wait(SECONDS) == 0, supervisor.output()
+        assert not supervisor.family()
+    assert not WorkerHeartbeat.objects.exists()
+
+
+def test_a_worker_that_was_killed_is_started_again(log):
+    with started("runworker", log=log) as supervisor:
+        until(lambda: serving("default", "sessions"), "no heartbeats")
+        first = WorkerHeartbeat.objects.get(cluster="default").pid
+        os.kill(first, signal.SIGKILL)
+        until(
+            lambda: WorkerHeartbeat.objects.filter(cluster="default").exclude(pid=first).exists(),
+            "it was not started again",
+        )
+        assert "worker default ended (killed by SIGKILL); it is started again in 1 s." in supervisor.output()
+        os.kill(supervisor.pid, signal.SIGTERM)
+        assert supervisor.wait(SECONDS) == 0, supervisor.output()
+
+
+@linux
+def test_a_killed_worker_takes_all_its_processes_with_it(log):
+    with started("runworker", "--cluster", "default", log=log) as worker:
+        until(lambda: serving("default"), "no heartbeat")
+        assert worker.family()
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.wait(SECONDS)
+        until(lambda: not worker.family(), "its processes go on without it", SECONDS)
+
+
+@linux
+def test_a_killed_supervisor_takes_its_workers_with_it(log):
+    with started("runworker", log=log) as supervisor:
+        until(lambda: serving("default", "sessions"), "no heartbeats")
+        assert supervisor.family()
+        os.kill(supervisor.pid, signal.SIGKILL)
+        supervisor.wait(SECONDS)
+        until(lambda: not supervisor.family(), "its workers go on without it", SECONDS)
+    assert not WorkerHeartbeat.objects.exists()  # they were asked to stop, not killed
+
+
+def test_a_cluster_that_lost_a_process_to_a_kill_is_replaced_whole(log):
+    """An idle worker that is killed takes the queue's lock with it; its cluster would take no task any more."""
+    with started("runworker", "--cluster", "default", log=log) as worker:
+        until(lambda: serving("default"), "no heartbeat")
+        guard = psutil.Process(worker.pid).children()[0]
+        for child in guard.children()[:2]:
+            child.kill()
+        assert worker.wait(SECONDS) == 1
+        until(lambda: not worker.family(), "processes were left behind")
+        assert "a worker process was killed (signal 9)" in worker.output()
+
+
+@pytest.fixture
+def session():
+    return queue.request_session(agent=None, trigger="manual", by="operator", prompt_task="look")
+
+
+def running(session: Session) -> bool:
+    session.refresh_from_db()
+    return session.status == Status.RUNNING and session.pid is not None and Event.objects.exists()
+
+
+def test_a_session_outlives_its_worker_and_is_followed_by_the_next_one(log, tmp_path, session):
+    own = {"CLAUDEOPS_CLAUDE_BIN": str(slow_cli(tmp_path)), "CLAUDEOPS_HOST": "here"}
+    with started("runworker", "--cluster", "sessions", log=log, **own) as worker:
+        until(lambda: running(session), f"the session does not run:\n{worker.output()}")
+        os.kill(worker.pid, signal.SIGTERM)
+        assert worker.wait(SECONDS) == 0, worker.output()
+    cli = session.pid
+    try:
+        session.refresh_from_db()
+        assert (session.status, session.heartbeat_at) == (Status.RUNNING, None)
+        assert alive(cli)
+        with started("runworker", "--cluster", "sessions", log=log, **own) as worker:
+            until(lambda: Session.objects.get(pk=session.pk).heartbeat_at, f"not followed:\n{worker.output()}")
+            queue.request_stop(session.pk, by="operator")
+            until(lambda: Session.objects.get(pk=session.pk).status == Status.STOPPED, "it was not stopped")
+            until(lambda: not alive(cli), "its process goes on")
+            os.kill(worker.pid, signal.SIGTERM)
+            assert worker.wait(SECONDS) == 0, worker.output()
+    finally:
+        if alive(cli):
+            os.kill(cli, signal.SIGKILL)
+    assert Event.objects.count() == 1
+
+
+def test_a_worker_can_stop_its_sessions_with_it(log, tmp_path, session):
+    own = {"CLAUDEOPS_CLAUDE_BIN": str(slow_cli(tmp_path)), "CLAUDEOPS_HOST": "here"}
+    with started("runworker", "--cluster", "sessions", "--on-stop", "stop", log=log, **own) as worker:
+        until(lambda: running(session), f"the session does not run:\n{worker.output()}")
+        waiting = queue.request_session(agent=None, trigger="alert", by="api")
+        begun = time.monotonic()
+        os.kill(worker.pid, signal.SIGTERM)
+        assert worker.wait(2 * SECONDS) == 0, worker.output()
+        assert time.monotonic() - begun < 2 * SECONDS
+    session.refresh_from_db()
+    assert (session.status, session.stop_requested_by) == (Status.STOPPED, "worker")
+    assert not alive(session.pid)
+    waiting.refresh_from_db()
+    assert waiting.status in (Status.QUEUED, Status.STOPPED)
+
+
+def test_a_database_without_tables_is_refused_in_words(log, tmp_path):
+    with started(
+        "runworker", "--cluster", "default", log=log, DATABASE_URL=f"sqlite:///{tmp_path}/empty.sqlite3"
+    ) as worker:
+        assert worker.wait() == 1
+        assert "migrations are not applied. Run `manage.py migrate` first." in worker.output()
+
+
+def test_a_queue_that_is_not_there_is_wrong_usage(log):
+    with started("runworker", "--cluster", "nightly", log=log) as worker:
+        assert worker.wait() == 2
+        assert "invalid choice: 'nightly'" in worker.output()
+
+
+def test_another_queue_cannot_be_served_from_inside_a_running_program():
+    with pytest.raises(CommandError, match="Set Q_CLUSTER_NAME=sessions before Django starts"):
+        call_command("runworker", cluster="sessions")
