@@ -1,8 +1,7 @@
-"""Sets the homelab up in the database: its agents and a first run. What an operator changed since is left alone."""
+"""Sets the homelab up: its agents and their first runs. What an operator changed since is left alone."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,8 +12,6 @@ from django.utils import timezone
 
 from sessions_app.models import Agent, Runner, ScheduleKind, Session, Trigger
 from sessions_app.queue import request_session
-
-logger = logging.getLogger(__name__)
 
 BY = "demo"
 FIRST = "homelab-watch"
@@ -49,6 +46,9 @@ AGENTS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 
+FIRST_RUNS = 2
+"""Asked for at once: the second waits in the queue for the first to end, and then shows what that one learned."""
+
 FIRST_REVIEW = timedelta(minutes=3)
 """A newcomer does not wait for the night: the review's first firing comes this long after it was set up."""
 
@@ -58,11 +58,11 @@ class SetUp:
     """What this call made; nothing, when all of it was there."""
 
     agents: tuple[str, ...]
-    session: int | None
+    sessions: tuple[int, ...]
 
 
 def set_up(*, at: datetime | None = None) -> SetUp:
-    """Make the homelab's agents that are missing, and ask for a first run when there was none. `at` is UTC.
+    """Make the homelab's agents that are missing, and ask for first runs when there were none. `at` is UTC.
 
     In one transaction; the second call changes nothing. The agents' streams are named relative to the package, so
     the data folder outlives a moved checkout.
@@ -73,10 +73,8 @@ def set_up(*, at: datetime | None = None) -> SetUp:
         for slug, profile in AGENTS.items():
             if _make(slug, profile, at):
                 made.append(slug)
-        first = _first_run(at)
-    if made or first:
-        logger.info("Set up the demo: agents %s, first session %s", ", ".join(made) or "none", first)
-    return SetUp(tuple(made), first)
+        first = _first_runs(at)
+    return SetUp(tuple(made), tuple(first))
 
 
 def _make(slug: str, profile: Mapping[str, Any], at: datetime) -> bool:
@@ -95,8 +93,8 @@ def _make(slug: str, profile: Mapping[str, Any], at: datetime) -> bool:
     return True
 
 
-def _first_run(at: datetime) -> int | None:
+def _first_runs(at: datetime) -> list[int]:
     agent = Agent.objects.get(slug=FIRST)
     if Session.objects.filter(agent=agent).exists():
-        return None
-    return request_session(agent=agent, trigger=Trigger.MANUAL, by=BY, at=at).pk
+        return []
+    return [request_session(agent=agent, trigger=Trigger.MANUAL, by=BY, at=at).pk for _ in range(FIRST_RUNS)]

@@ -17,21 +17,25 @@ AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 pytestmark = pytest.mark.django_db
 
 
-def test_it_makes_the_agents_and_asks_for_a_first_run():
+def test_it_makes_the_agents_and_asks_for_two_first_runs():
     made = set_up(at=AT)
     assert sorted(made.agents) == sorted(AGENTS) == sorted(Agent.objects.values_list("slug", flat=True))
-    session = Session.objects.get()
-    assert (session.pk, session.agent.slug, session.status) == (made.session, "homelab-watch", "queued")
-    assert (session.trigger, session.runner, session.requested_by) == (Trigger.MANUAL, "replay", "demo")
+    first, second = Session.objects.order_by("id")
+    assert (first.pk, second.pk) == made.sessions
+    for session in (first, second):
+        assert (session.agent.slug, session.status) == ("homelab-watch", "queued")
+        assert (session.trigger, session.runner, session.requested_by) == (Trigger.MANUAL, "replay", "demo")
+    assert first.hold_reason == ""
+    assert f"Session {first.pk}" in second.hold_reason
 
 
 def test_the_second_time_changes_nothing():
     set_up(at=AT)
     before = list(Agent.objects.values())
     again = set_up(at=AT + timedelta(days=1))
-    assert (again.agents, again.session) == ((), None)
+    assert (again.agents, again.sessions) == ((), ())
     assert list(Agent.objects.values()) == before
-    assert Session.objects.count() == 1
+    assert Session.objects.count() == 2
 
 
 def test_what_an_operator_changed_stays_as_it_is():

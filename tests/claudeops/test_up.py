@@ -1,0 +1,222 @@
+"""`manage.py up` as a newcomer meets it: real processes, a real port, a browser's requests."""
+
+from __future__ import annotations
+
+import http.cookiejar
+import os
+import re
+import signal
+import socket
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+
+from claudeops.env import BASE_DIR
+
+# Two start-ups of Django a process, several processes, and perhaps a busy machine.
+PATIENCE = 90.0
+
+
+def until(found, what, patience=PATIENCE):
+    """Waits until `found()` is true, and returns it."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        value = found()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"waited {patience:g} s for {what}")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Up:
+    """One `manage.py up`, with what it says in a file."""
+
+    def __init__(self, folder, *arguments, **environment):
+        self.folder, self.port = folder, free_port()
+        self.output = folder.parent / f"output-{self.port}.txt"
+        env = {name: os.environ[name] for name in ("PATH", "LANG", "HOME", "VIRTUAL_ENV") if name in os.environ}
+        env |= {"CLAUDEOPS_DATA_DIR": str(folder), "CLAUDEOPS_REPLAY_SPEED": "0", **environment}
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, f"{BASE_DIR}/manage.py", "up", "--port", str(self.port), *arguments],
+                env=env,
+                cwd=folder.parent,  # not the checkout: it must not matter where it is called from
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self):
+        return self.output.read_text()
+
+    def stands(self):
+        def ready():
+            assert self.process.poll() is None, self.said
+            return "Ctrl-C stops everything." in self.said
+
+        until(ready, "the welcome")
+        return self
+
+    def ctrl_c(self):
+        """As a terminal does: to the whole process group."""
+        os.killpg(self.process.pid, signal.SIGINT)
+        return self.process.wait(PATIENCE)
+
+    def left_behind(self):
+        """Processes of this house, wherever they hang in the tree."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                where = process.environ().get("CLAUDEOPS_DATA_DIR", "")
+                alive = process.status() != psutil.STATUS_ZOMBIE
+            except psutil.Error:
+                continue
+            if alive and Path(where).is_relative_to(self.folder) and process.pid != os.getpid():
+                found.append(process)
+        return found
+
+    def rows(self, sql, database="claudeops.sqlite3"):
+        try:
+            with closing(sqlite3.connect(f"file:{self.folder / database}?mode=ro", uri=True, timeout=20)) as connection:
+                return connection.execute(sql).fetchall()
+        except sqlite3.OperationalError:
+            return []
+
+    def sign_in(self, user, password):
+        """(the browser, the page it sees after signing in)"""
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+        base = f"http://127.0.0.1:{self.port}"
+        form = browser.open(base + "/", timeout=PATIENCE).read().decode()
+        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', form)[1]
+        fields = {"csrfmiddlewaretoken": token, "username": user, "password": password, "next": "/"}
+        page = browser.open(base + "/login", urllib.parse.urlencode(fields).encode(), timeout=PATIENCE)
+        return browser, page.geturl(), page.read().decode()
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts houses, and leaves none behind whatever happens."""
+    started = []
+
+    def begin(*arguments, **environment):
+        started.append(Up(tmp_path / "data", *arguments, **environment))
+        return started[-1]
+
+    (tmp_path / "data").mkdir()
+    yield begin
+    for up in started:
+        if up.process.poll() is None:
+            up.process.terminate()
+            try:
+                up.process.wait(30)
+            except subprocess.TimeoutExpired:
+                pass
+        for process in up.left_behind():
+            process.kill()
+        up.process.wait(30)
+
+
+def test_the_demo_from_the_first_line_to_ctrl_c_and_once_more(start, tmp_path):
+    operators = tmp_path / "operators.sqlite3"
+    up = start("--demo", DATABASE_URL=f"sqlite:///{operators}").stands()
+    demo = tmp_path / "data" / "demo"
+
+    password = re.search(r"user operator, password (\S+)", up.said)[1]
+    note = demo / "first-sign-in.txt"
+    assert password in note.read_text()
+    assert stat.S_IMODE(note.stat().st_mode) == 0o600
+    _, address, page = up.sign_in("operator", password)
+    assert address.endswith(f":{up.port}/")
+    assert "claudeops" in page
+
+    database = "demo/claudeops.sqlite3"
+    ended = "SELECT id FROM sessions WHERE status = 'completed' ORDER BY id"
+    first, second = until(lambda: (found := up.rows(ended, database)) and len(found) > 1 and found[:2], "two sessions")
+    assert up.rows("SELECT observation FROM memories WHERE service = 'jellyfin' AND category = 'timing'", database) == [
+        ("Takes 60s to start after restart -- wait before checking health",)
+    ]
+    receipts = dict(up.rows("SELECT session_id, text FROM injection_receipts", database))
+    assert receipts[first[0]] == ""
+    assert "Takes 60s to start after restart" in receipts[second[0]]
+
+    assert up.ctrl_c() == 0
+    assert "Stopping" in up.said
+    assert up.said.rstrip().endswith("All stopped.")
+    assert up.left_behind() == []
+    assert "Traceback" not in up.said
+    assert not operators.exists()
+
+    again = start("--demo").stands()
+    assert f"password {password}" in again.said
+    again.sign_in("operator", password)
+    assert [row[0] for row in again.rows(ended, database)][:2] == [first[0], second[0]]
+    assert again.rows("SELECT count(*) FROM auth_user", database) == [(1,)]
+    again.process.terminate()
+    assert again.process.wait(PATIENCE) == 0
+    assert again.left_behind() == []
+
+
+def test_without_the_demo_it_says_what_is_missing_and_survives_what_dies(start, tmp_path):
+    up = start(CLAUDEOPS_CLAUDE_BIN="no-such-cli").stands()
+    assert "The Claude Code CLI (no-such-cli) is not found" in up.said
+    assert "There is no agent yet." in up.said
+    assert up.rows("SELECT count(*) FROM agents") == [(0,)]
+    assert not (tmp_path / "data" / "demo").exists()
+
+    second = start()
+    assert second.process.wait(PATIENCE) == 1
+    assert "Another `up` runs with the data folder" in second.said
+
+    web = next(p for p in psutil.Process(up.process.pid).children() if "gunicorn" in " ".join(p.cmdline()))
+    web.kill()
+    until(lambda: "web server ended (killed by SIGKILL); it is started again" in up.said, "the restart to be said")
+    password = re.search(r"user operator, password (\S+)", up.said)[1]
+
+    def signs_in():
+        try:
+            return up.sign_in("operator", password)
+        except OSError:
+            return None
+
+    until(signs_in, "the web server to come back")
+
+    up.process.kill()
+    up.process.wait()
+    until(lambda: not up.left_behind(), "the children of a killed `up` to end")
+
+
+def test_a_port_in_use_is_said_before_anything_is_made(start, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        up = start("--port", str(port))
+        assert up.process.wait(PATIENCE) == 1
+    assert f"Port {port} on 127.0.0.1 cannot be used" in up.said
+    assert "--port" in up.said
+    assert "Traceback" not in up.said
+    assert not (tmp_path / "data" / "claudeops.sqlite3").exists()
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "http"])
+def test_a_wrong_port_is_wrong_usage(start, port):
+    up = start("--port", port)
+    assert up.process.wait(PATIENCE) == 2
+    assert "allowed is 1 to 65535" in up.said
