@@ -140,7 +140,7 @@ def test_the_top_level_is_what_the_design_fixes():
 def test_nothing_committed_names_a_private_path_or_a_registry():
     """A checkout must work on any machine: no home folder of somebody's, no host that packages come from."""
     private = re.compile(
-        rb"(?<![\w.])/(?:work|root|Users|home/(?!user\b|claudeops\b)\w+)/[\w.-]"
+        rb"(?<![\w.])/(?:work|root|Users|home/(?!user\b|claudeops\b|agent\b)\w+)/[\w.-]"
         rb"|--(?:extra-)?index-url|--registry[ =]|\b(?:artifactory|nexus|devpi|verdaccio)\b",
         re.IGNORECASE,
     )
