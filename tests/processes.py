@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -13,10 +15,12 @@ from django.db import connection
 
 from claudeops.env import BASE_DIR
 
+T = TypeVar("T")
+
 
 def database_url() -> str:
-    """The suite's database, as the environment of another process names it."""
-    name = str(connection.settings_dict["NAME"])
+    """The URL of the database the test runs on."""
+    name = connection.settings_dict["NAME"]
     if connection.vendor == "sqlite":
         return f"sqlite:///{name}"
     return urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{name}").geturl()
@@ -58,3 +62,12 @@ def manage(*arguments: str, more: Mapping[str, str] | None = None) -> subprocess
 def call(code: str) -> subprocess.Popen[str]:
     """Start a Python that has Django set up and then runs `code`."""
     return start(["-c", f"import django; django.setup()\n{code}"])
+
+
+def wait_for(condition: Callable[[], T], seconds: float = 30) -> T:
+    """The first true value of `condition`; fails when it does not come within `seconds`."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, "it did not come about in time"
+        time.sleep(0.05)
+    return value

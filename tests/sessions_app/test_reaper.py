@@ -51,7 +51,7 @@ def expect_everything_once(session: Session) -> None:
 
 def start_worker(stream, events: int) -> tuple[object, Session]:
     """A worker process that runs a session, once it has stored some events."""
-    worker = manage("session", "run", "--stream", str(stream), CLAUDEOPS_REPLAY_SPEED="1")
+    worker = manage("session", "run", "--stream", str(stream), more={"CLAUDEOPS_REPLAY_SPEED": "1"})
     wait_for(lambda: Event.objects.count() >= events, 60)
     return worker, Session.objects.get()
 
