@@ -263,7 +263,7 @@ def after_the_repair(r: Recorder) -> None:
     r.say(
         "All of it answers. caddy was restarted along with jellyfin while the tunnel was down for a moment, and came "
         "up at once:\n\n"
-        "[MEMORY:dependency:caddy] Can be started without WireGuard, independently of it\n\n"
+        "[MEMORY:dependency:caddy] Starts independently of WireGuard\n\n"
         "[EVENT:info:jellyfin] Healthy in three checks after the repair",
         after=4.4,
     )
