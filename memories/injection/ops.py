@@ -196,7 +196,7 @@ def _left_out(memory: Memory, project_id: int | None, budget: int, at: datetime)
 
 
 def _label(service: str | None, category: str, observation: str, confidence: float) -> str:
-    text = safe(observation)
+    text = safe(observation[:300])
     return f"[{category}:{service or 'general'}] {text if len(text) <= 80 else text[:79] + '…'} ({shown(confidence)})"
 
 

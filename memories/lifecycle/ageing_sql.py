@@ -11,7 +11,7 @@ IS_DUE = "SELECT EXISTS (SELECT 1 FROM memories WHERE {where})"
 EXPIRE_HISTORY = """
 INSERT INTO memory_changes (memory_id, memory_uuid, kind, at, before, after, reason, evidence, actor)
 SELECT id, uuid, %(kind)s, %(at)s, %(before)s{cast}, %(after)s{cast}, 'Its time was over.', '{{}}', %(actor)s
-FROM memories WHERE {where} ORDER BY id
+FROM memories WHERE {where}
 """
 EXPIRE_UPDATE = "UPDATE memories SET active = %(no)s, inactive_reason = %(inactive)s WHERE {where}"
 
@@ -54,28 +54,38 @@ SELECT count(*), count(*) FILTER (WHERE NOT active) FROM moved
 """
 
 # SQLite has no writes inside WITH: the due rows are worked out once, into a temporary table. Its times are
-# Django's text, `YYYY-MM-DD HH:MM:SS` with `.ffffff` when there are microseconds; they are reckoned with in
-# whole seconds and the fraction carried along, since julianday() is exact to a millisecond only.
-SQLITE_DUE = """
+# Django's text, `YYYY-MM-DD HH:MM:SS` with `.ffffff` when there are microseconds; here they are whole
+# microseconds since the epoch. julianday() is exact to a second only when it is rounded to one, hence the
+# fraction apart. LIMIT -1 keeps SQLite from folding a subquery into the one around it, where each mention of a
+# column would work it out again.
+_MICROSECONDS = (
+    "CAST(round((julianday(substr({0}, 1, 19)) - 2440587.5) * 86400) AS INTEGER) * 1000000"
+    " + CAST(substr({0}, 21) AS INTEGER)"
+)
+SQLITE_DUE = (
+    """
 CREATE TEMPORARY TABLE memories_due AS
-SELECT id, uuid, updated_at, was, was_until, periods,
-       max(0.0, round(was - periods * %(step)s, 6)) AS confidence,
-       datetime(substr(start, 1, 19), '+' || (periods * %(every)s) || ' seconds') || substr(start, 20) AS decayed_until
+SELECT id, uuid, updated_at, was, was_until, periods, max(0.0, round(was - periods * %(step)s, 6)) AS confidence,
+       datetime(until / 1000000, 'unixepoch')
+       || CASE until %% 1000000 WHEN 0 THEN '' ELSE printf('.%%06d', until %% 1000000) END AS decayed_until
 FROM (
-    SELECT *, (%(at_us)s - CAST(strftime('%%s', substr(start, 1, 19)) AS INTEGER) * 1000000
-               - CAST(substr(start || '.000000', 21, 6) AS INTEGER)) / (%(every)s * 1000000) AS periods
-    FROM (
-        SELECT id, uuid, updated_at, was, was_until,
-               CASE WHEN was_until > grace_end THEN was_until ELSE grace_end END AS start
-        FROM (
-            SELECT id, uuid, updated_at, confidence AS was, decayed_until AS was_until,
-                   datetime(substr(updated_at, 1, 19), '+' || %(grace)s || ' seconds')
-                   || substr(updated_at, 20) AS grace_end
-            FROM memories WHERE {where} ORDER BY id
-        )
-    )
+    SELECT *, start + periods * %(every)s * 1000000 AS until FROM (
+        SELECT *, (%(at_us)s - start) / (%(every)s * 1000000) AS periods FROM (
+            SELECT *, max(grace_end, coalesce(taken, grace_end)) AS start FROM (
+                SELECT id, uuid, updated_at, confidence AS was, decayed_until AS was_until,
+                       """
+    + _MICROSECONDS.format("updated_at")
+    + """ + %(grace)s * 1000000 AS grace_end,
+                       """
+    + _MICROSECONDS.format("decayed_until")
+    + """ AS taken
+                FROM memories WHERE {where} LIMIT -1
+            ) LIMIT -1
+        ) LIMIT -1
+    ) LIMIT -1
 )
 """
+)
 
 SQLITE_HISTORY = """
 INSERT INTO memory_changes (memory_id, memory_uuid, kind, at, before, after, reason, evidence, actor)
