@@ -1,0 +1,226 @@
+"""`manage.py session`."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from sessions_app.models import Event, LogEntry, Runner, Session, Status, Trigger
+from tests.factories import AgentFactory, SessionFactory
+from tests.processes import manage, wait_for
+from tests.streams import init, result, text, tool_result, tool_use, write
+
+STREAM = Path(__file__).parents[2] / "data" / "streams" / "stream.jsonl"
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def run(*arguments):
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        call_command("session", *map(str, arguments), stdout=out, stderr=err)
+        code = 0
+    except SystemExit as exit_:
+        code = exit_.code
+    return code, out.getvalue(), err.getvalue()
+
+
+def document(*arguments):
+    code, out, _ = run(*arguments, "--json")
+    return code, json.loads(out)
+
+
+@pytest.fixture
+def stream(tmp_path):
+    lines = [
+        init(),
+        text("Looking.\n[EVENT:info:db] up\n[MEMORY:timing:db] Takes 20 seconds to start"),
+        tool_use("docker ps"),
+        tool_result("db  up 3 days\x1b[31m"),
+        result(),
+    ]
+    return write(tmp_path / "stream.jsonl", *lines)
+
+
+def test_run_shows_the_log_and_says_what_came_of_it(stream):
+    code, out, _ = run("run", "--stream", stream)
+    assert code == 0
+    assert "Looking." in out
+    assert "  > Bash: docker ps" in out
+    assert "  < db  up 3 days" in out
+    assert "\x1b" not in out
+    session = Session.objects.get()
+    assert f"Session {session.pk}: completed." in out
+    assert "events 1" in out
+    assert "memories created 1" in out
+
+
+def test_run_with_json_prints_one_document_and_nothing_else(stream):
+    code, found = document("run", "--stream", stream)
+    assert code == 0
+    assert found["ok"] is True
+    assert found["result"]["status"] == "completed"
+    assert found["result"]["memories"][0]["observation"] == "Takes 20 seconds to start"
+    assert found["next_actions"][0]["command"].startswith("manage.py session show")
+
+
+def test_a_run_that_failed_exits_with_1(tmp_path):
+    code, out, _ = run("run", "--stream", write(tmp_path / "s", init(), result("API Error", is_error=True)))
+    assert code == 1
+    assert "failed. The API or the CLI reported an error" in out
+
+
+def test_run_with_queue_leaves_it_to_the_workers(stream):
+    code, out, _ = run("run", "--stream", stream, "--queue", "--alert", "jellyfin is down")
+    session = Session.objects.get()
+    assert code == 0
+    assert out.startswith(f"Session {session.pk} is queued.")
+    assert (session.status, session.trigger, session.task) == (Status.QUEUED, Trigger.ALERT, "jellyfin is down")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--agent", "nobody"], "There is no agent 'nobody'."),
+        (["--project", "none"], "There is no project 'none'."),
+        (["--runner", "replay"], "A replay needs a recorded stream."),
+        (["--prompt", "a", "--alert", "b"], "--prompt and --alert exclude each other."),
+    ],
+)
+def test_what_cannot_be_run_is_named(arguments, words):
+    code, _, err = run("run", *arguments)
+    assert code == 1
+    assert words in err
+    assert Session.objects.count() == 0
+
+
+def test_an_unknown_tier_and_an_unknown_verb_are_wrong_usage():
+    for arguments in (["run", "--tier", "9"], ["dance"], []):
+        with pytest.raises((CommandError, SystemExit)):
+            call_command("session", *arguments, stderr=io.StringIO())
+
+
+def test_wrong_usage_exits_with_2():
+    process = manage("session", "run", "--tier", "9")
+    _, err = process.communicate()
+    assert process.returncode == 2
+    assert "invalid choice" in err
+
+
+def test_an_unknown_agent_says_which_there_are():
+    AgentFactory(slug="watcher")
+    assert "Known agents: watcher." in run("run", "--agent", "nobody")[2]
+
+
+def test_import_tells_of_each_file(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    code, out, err = run("import", STREAM, STREAM, tmp_path / "notes.txt")
+    assert code == 1
+    assert "imported as session" in out
+    assert "already imported as session" in out
+    assert "notes.txt holds no line of stream-json" in err
+    assert Session.objects.count() == 1
+
+
+def test_import_as_a_document():
+    code, found = document("import", STREAM)
+    assert code == 0
+    assert found["result"]["imported"][0]["outcome"] == "imported"
+
+
+def test_list_shows_the_latest_first_and_filters():
+    agent = AgentFactory(slug="watcher")
+    SessionFactory(agent=agent, summary="All well.")
+    SessionFactory(status=Status.FAILED, status_reason="The API is down.")
+    code, out, _ = run("list")
+    assert code == 0
+    assert out.index("The API is down.") < out.index("All well.")
+    assert "All well." not in run("list", "--status", "failed")[1]
+    assert "The API is down." not in run("list", "--agent", "watcher")[1]
+    assert len(document("list", "--limit", "1")[1]["result"]) == 1
+
+
+def test_list_says_what_to_do_when_there_is_none():
+    assert "manage.py session run" in run("list")[1]
+
+
+def test_list_refuses_a_wrong_limit():
+    code, _, err = run("list", "--limit", "0")
+    assert code == 1
+    assert "--limit is 0; allowed is 1 to 1000." in err
+
+
+def test_show_tells_the_whole_story(stream):
+    run("run", "--stream", stream)
+    session = Session.objects.get()
+    code, out, _ = run("show", session.pk, "--log", "--prompt")
+    assert code == 0
+    for words in (
+        "completed",
+        "memory",
+        "event info db: up",
+        "Injected: 0 memories",
+        "## Memory Recording",
+        "Looking.",
+    ):
+        assert words in out
+    found = document("show", session.pk, "--log")[1]["result"]
+    assert len(found["log"]) == LogEntry.objects.count()
+    assert found["receipt"]["tokens"] == 0
+
+
+def test_show_of_a_session_that_is_not_there():
+    code, found = document("show", 99)
+    assert code == 1
+    assert found["ok"] is False
+    assert found["error"] == {"code": "session_not_found", "message": "There is no session 99."}
+    assert found["fix"]
+
+
+def test_stop_ends_a_queued_session_at_once(stream):
+    run("run", "--stream", stream, "--queue")
+    session = Session.objects.get()
+    code, out, _ = run("stop", session.pk)
+    session.refresh_from_db()
+    assert (code, session.status) == (0, Status.STOPPED)
+    assert out.strip()
+
+
+def test_stop_of_an_ended_session_is_refused():
+    code, _, err = run("stop", SessionFactory().pk)
+    assert code == 1
+    assert err.startswith("Error: ")
+
+
+def test_reap_says_when_all_is_well():
+    assert run("reap")[1].strip() == "Every running session is followed."
+
+
+def test_ctrl_c_stops_the_session_it_runs(tmp_path):
+    lines = [text(f"[EVENT:info] number {n}", seconds=n * 0.1) for n in range(300)]
+    path = write(tmp_path / "slow", init(), *lines, result())
+    process = manage("session", "run", "--stream", str(path), more={"CLAUDEOPS_REPLAY_SPEED": "1"})
+    wait_for(lambda: Event.objects.exists(), 60)
+    os.kill(process.pid, signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    session = Session.objects.get()
+    assert process.returncode == 1
+    assert session.status == Status.STOPPED
+    assert "stopped. Stopped by" in out
+
+
+def test_run_waits_for_the_agents_running_session_and_says_so(tmp_path, stream):
+    agent = AgentFactory(slug="watcher", runner=Runner.REPLAY, replay_stream=str(stream))
+    running = SessionFactory(agent=agent, status=Status.RUNNING)
+    process = manage("session", "run", "--agent", "watcher")
+    wait_for(lambda: Session.objects.filter(status=Status.QUEUED).exclude(hold_reason="").exists(), 60)
+    Session.objects.filter(pk=running.pk).update(status=Status.COMPLETED)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "waits: " in out
+    assert "completed." in out
