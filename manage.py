@@ -8,13 +8,17 @@ import sys
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "claudeops.settings")
     try:
+        from django.core.exceptions import ImproperlyConfigured
         from django.core.management import execute_from_command_line
     except ImportError as error:
         raise SystemExit(
             f"Django could not be imported ({error}). Install what claudeops needs first:\n"
             "    pip install -r requirements.txt"
         ) from error
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        raise SystemExit(f"claudeops cannot start: {error}") from None
 
 
 if __name__ == "__main__":
