@@ -138,7 +138,7 @@ def _match(ready: _Ready, provenance: Provenance, at: datetime) -> Remembered:
     agreeing: list[tuple[Memory, Relation]] = []
     opposed: list[tuple[Memory, Relation]] = []
     for row in _known(ready, provenance):
-        found = relation(row.observation, ready.observation)
+        found = relation(row.observation, ready.observation, about=ready.service)
         if found.kind == Kind.REINFORCES:
             agreeing.append((row, found))
         elif found.kind == Kind.CONTRADICTS and row.active:
@@ -153,7 +153,7 @@ def _match(ready: _Ready, provenance: Provenance, at: datetime) -> Remembered:
             memory,
             by=provenance.actor,
             at=at,
-            reason=_said(provenance, "Said again"),
+            reason=f"{_said(provenance, 'Said again')} {found.why}",
             evidence=_evidence(ready, provenance, found),
             session_id=provenance.session_id,
             candidate_key=_key(ready, provenance),
@@ -174,7 +174,7 @@ def _match(ready: _Ready, provenance: Provenance, at: datetime) -> Remembered:
             row,
             by=provenance.actor,
             at=at,
-            reason=f"Contradicted by memory {memory.pk}.",
+            reason=f"Contradicted by memory {memory.pk}. {found.why}",
             evidence={**_evidence(ready, provenance, found), "by": memory.pk},
             session_id=provenance.session_id,
         )

@@ -1,0 +1,66 @@
+"""One FilterSet for memories: the page, "select all matching" and the API narrow the same way.
+
+Knows no page and no request. An unknown value is an error of the form, not an empty list.
+"""
+
+from __future__ import annotations
+
+import django_filters
+from django import forms
+from django.db.models import Q, QuerySet
+
+from memories.capture.text import normalise_service
+from memories.models import Memory, Project, Source, Verdict
+from memories.taxonomy import TAXONOMIES
+
+CATEGORIES = sorted({category for taxonomy in TAXONOMIES.values() for category in taxonomy.categories})
+
+
+class IdFilter(django_filters.Filter):
+    field_class = forms.IntegerField
+
+
+class MemoryFilterSet(django_filters.FilterSet):
+    """Query parameters, all optional and all together:
+
+    service (`general` = none), category, taxonomy, project (slug, or `global`), agent, active, verdict,
+    source, persistent, confidence_min and confidence_max (0..1, both included), text (every word of it,
+    anywhere), session (id), tier.
+    """
+
+    service = django_filters.CharFilter(method="by_service", label="Service", max_length=64)
+    category = django_filters.ChoiceFilter(choices=[(name, name) for name in CATEGORIES], label="Category")
+    taxonomy = django_filters.ChoiceFilter(choices=[(slug, slug) for slug in TAXONOMIES], label="Taxonomy")
+    project = django_filters.CharFilter(method="by_project", label="Project", max_length=64)
+    agent = django_filters.CharFilter(label="Agent", max_length=64)
+    active = django_filters.BooleanFilter(label="Active")
+    verdict = django_filters.ChoiceFilter(choices=Verdict.choices, label="Verdict")
+    source = django_filters.ChoiceFilter(choices=Source.choices, label="Source")
+    persistent = django_filters.BooleanFilter(label="Persistent")
+    confidence_min = django_filters.NumberFilter(
+        field_name="confidence", lookup_expr="gte", min_value=0, max_value=1, label="Confidence from"
+    )
+    confidence_max = django_filters.NumberFilter(
+        field_name="confidence", lookup_expr="lte", min_value=0, max_value=1, label="Confidence to"
+    )
+    text = django_filters.CharFilter(method="by_text", label="Text", max_length=200)
+    session = IdFilter(field_name="session_id", min_value=1, max_value=2**63 - 1, label="Session")
+    tier = django_filters.ChoiceFilter(choices=[(tier, str(tier)) for tier in range(4)], label="Tier")
+
+    class Meta:
+        model = Memory
+        fields: list[str] = []  # each is declared above, so that a new column opens nothing by itself
+
+    def by_service(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
+        return queryset.filter(service=normalise_service(value))
+
+    def by_project(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
+        if value == "global" and not Project.objects.filter(slug=value).exists():
+            return queryset.filter(project=None)
+        return queryset.filter(project__slug=value)
+
+    def by_text(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
+        words = Q()
+        for word in value.split():
+            words &= Q(observation__icontains=word)
+        return queryset.filter(words)
