@@ -1,0 +1,19 @@
+"""Whether two texts of one scope say the same, disagree, or are about different things.
+
+`relation` is what the rest of the house calls. Knows no database, no Django, no scope: text against text.
+"""
+
+from __future__ import annotations
+
+from .judgement import LexicalMatcher
+from .kinds import Kind, Matcher, Relation
+
+__all__ = ["Kind", "LexicalMatcher", "Matcher", "Relation", "matcher", "relation"]
+
+matcher: Matcher = LexicalMatcher()
+"""What `relation` asks. Anything that meets `Matcher` can take its place."""
+
+
+def relation(known: str, new: str, *, about: str | None = None) -> Relation:
+    """How `new` relates to `known`, both of one scope; see `Matcher`. Pure, and never raises on any text."""
+    return matcher.relation(known, new, about=about)

@@ -1,0 +1,44 @@
+"""What matching answers, and what anything that matches must be able to do.
+
+The lexical matcher of this package is the first; a semantic one takes its place by meeting `Matcher`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+
+class Kind(StrEnum):
+    """How a new text relates to a known one of the same scope."""
+
+    REINFORCES = "reinforces"
+    CONTRADICTS = "contradicts"
+    DISTINCT = "distinct"
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """An answer. `score` (0..1) is how much the two texts share; `evidence` is JSON-able and says why."""
+
+    kind: Kind
+    score: float
+    evidence: dict[str, Any]
+
+    @property
+    def why(self) -> str:
+        """One plain sentence."""
+        return str(self.evidence["why"])
+
+
+class Matcher(Protocol):
+    """Compares text with text. Both are of one scope: same taxonomy, category, service and so on."""
+
+    def relation(self, known: str, new: str, *, about: str | None = None) -> Relation:
+        """How `new` relates to `known`. Never raises on any text.
+
+        `about` names what both texts are about (the service of the scope), so that "Jellyfin takes 60s to
+        start" and "Takes 60s to start" are one fact about jellyfin.
+        """
+        ...

@@ -1,0 +1,176 @@
+"""Text to tokens: words, numbers, names and breaks, in the order written.
+
+Knows how things are spelled (paths, addresses, 60s, don't), not what they mean. Linear in the text's length.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from .units import UNITS
+
+
+class Sort(Enum):
+    """What a token is."""
+
+    WORD = "word"
+    NUMBER = "number"
+    NAME = "name"  # something with an identity of its own: a path, a host, a version, an address
+    COMMA = "comma"  # , and : end a clause
+    STOP = "stop"  # ; . -- ( end a statement
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`text` is folded; of a number it is the digits, its unit is the word that follows."""
+
+    sort: Sort
+    text: str
+
+
+COMMA, STOP = Token(Sort.COMMA, ","), Token(Sort.STOP, ";")
+
+_INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+_SPELLINGS = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        ("[‘’‛ʼ´]", "'"),
+        ('[`"“”„«»*]', " "),
+        (r"(?<=\d)[‐‑‒–—](?=\d)", "-"),
+        ("[‐‑]", "-"),
+        ("[‒–—―]", " -- "),
+        ("[-=]>|[→⇒]", " to "),
+        (r"[~≈∼]\s?(?=\d)", " about "),
+        (r"(?:>=?|≥)\s?(?=\d)", " at least "),
+        (r"(?:<=?|≤)\s?(?=\d)", " at most "),
+        (r"(?<=\d) ([ap]m)\b", r"\1"),
+        (r"\s&\s", " and "),
+        (r"(?<=\d)%", " percent "),
+    )
+)
+_OPENING, _CLOSING = "([{'_~", ")]}'_~,;:.!?"
+_ORNAMENTS = frozenset("-#/|\\^")
+_NUMBER = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d+(?:_\d+)*)(?:\.\d+)?)-?([a-zµ°]*)")
+_RANGE = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)-?([a-zµ°]*)")
+_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?")
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::\d{2})?(am|pm)?|(\d{1,2})(am|pm)")
+_VERSION = re.compile(r"v(?=\d)")
+_WORDS = re.compile(r"[^\W\d_]+")
+_WHOLE = re.compile(r"[^\W\d_]+[+#]*")
+_CONTRACTED = {"won't": "will", "can't": "can", "shan't": "shall", "cannot": "can"}
+_PRONOUN_IS = frozenset(("it's", "that's", "there's", "he's", "she's", "what's"))
+
+
+def fold(text: str) -> str:
+    """One spelling for all of case, width, quotes, dashes and white space; invisible characters are dropped."""
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    text = _CONTROL.sub(" ", _INVISIBLE.sub("", text))
+    for pattern, replacement in _SPELLINGS:
+        text = pattern.sub(replacement, text)
+    return " ".join(text.split())
+
+
+def tokens(folded: str) -> list[Token]:
+    """The tokens of a folded text."""
+    found: list[Token] = []
+    for chunk in folded.split():
+        found.extend(_known_chunk(chunk) if len(chunk) <= 40 else _chunk(chunk))
+    return found
+
+
+def _chunk(chunk: str) -> tuple[Token, ...]:
+    """The tokens of one piece between spaces: a core with punctuation around it."""
+    core = chunk.rstrip(_CLOSING)
+    after = chunk[len(core) :]
+    inner = core.lstrip(_OPENING)
+    before = core[: len(core) - len(inner)]
+    found = [STOP] if "(" in before or "[" in before else []
+    if inner and _ORNAMENTS.issuperset(inner):
+        found.append(STOP)
+    elif inner:
+        found.extend(_core(inner))
+    if any(mark in after for mark in ";.!?)]"):
+        found.append(STOP)
+    elif "," in after or ":" in after:
+        found.append(COMMA)
+    return tuple(found)
+
+
+_known_chunk = lru_cache(maxsize=20_000)(_chunk)
+
+
+def _core(core: str) -> list[Token]:
+    if _WHOLE.fullmatch(core):
+        return [Token(Sort.WORD, core)]
+    return _number(core) or _name(core) or _pieces(core)
+
+
+def _number(core: str) -> list[Token]:
+    """60s, 4g, 1,000, 5-10s, 02:00, 3am; nothing for whatever else begins with a digit."""
+    if match := _RANGE.fullmatch(core):
+        low, high, unit = match.groups()
+        found = [Token(Sort.NUMBER, low), Token(Sort.WORD, "to"), Token(Sort.NUMBER, high)]
+        return found + [Token(Sort.WORD, unit)] * bool(unit) if not unit or unit in UNITS else []
+    if match := _CLOCK.fullmatch(core):
+        hour, minute, half, bare_hour, bare_half = match.groups()
+        return _clock(int(hour or bare_hour), int(minute or 0), half or bare_half)
+    if match := _NUMBER.fullmatch(core):
+        digits, unit = match.group(1).replace(",", "").replace("_", ""), match.group(2)
+        if len(digits) <= 15 and (not unit or unit in UNITS or "-" in core[1:]):
+            return [Token(Sort.NUMBER, digits), *([Token(Sort.WORD, unit)] if unit else [])]
+    return []
+
+
+def _clock(hour: int, minute: int, half: str | None) -> list[Token]:
+    """A time of day as minutes after midnight with the unit `clock`."""
+    if hour > 24 or minute > 59:
+        return []
+    if half:
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    return [Token(Sort.NUMBER, str(hour * 60 + minute)), Token(Sort.WORD, "clock")]
+
+
+def _name(core: str) -> list[Token]:
+    """Paths, addresses, URLs, hosts, versions, flags, identifiers with digits."""
+    if core in ("e.g", "i.e"):
+        return [Token(Sort.WORD, core)]
+    if (
+        _ADDRESS.fullmatch(core)
+        or "://" in core
+        or core.startswith(("/", "--", "./", "../", "."))
+        or core.count("/") > 1
+    ):
+        return [Token(Sort.NAME, core.rstrip("/") or core)]
+    if ":" in core or "=" in core:
+        return []
+    if any(character.isdigit() for character in core):
+        return [Token(Sort.NAME, _VERSION.sub("", core, count=1))]
+    if "." in core or "@" in core or "\\" in core:
+        return [Token(Sort.NAME, core)]
+    return []
+
+
+def _pieces(core: str) -> list[Token]:
+    """Compounds by their parts: key=value, host:port, read-only, snake_case, don't."""
+    for joint in ("=", ":"):
+        if joint in core:
+            if core.count(joint) > 8:
+                return [Token(Sort.NAME, core)]
+            between = [Token(Sort.WORD, "is")] if joint == "=" else []
+            parts = [_core(part) + between for part in core.split(joint) if part]
+            return [token for part in parts for token in part][: -len(between) or None]
+    if core in _CONTRACTED or core.endswith("n't"):
+        return [Token(Sort.WORD, _CONTRACTED.get(core, core[:-3])), Token(Sort.WORD, "not")]
+    if core in _PRONOUN_IS:
+        return [Token(Sort.WORD, core[:-2]), Token(Sort.WORD, "is")]
+    core = core.removesuffix("'s").replace("'", "")
+    for prefix in ("re-", "e-", "un-"):
+        if core.startswith(prefix):
+            core = core.replace("-", "", 1)
+    found = [Token(Sort.WORD, word) for word in _WORDS.findall(core)]
+    return found or [Token(Sort.NAME, core)] * bool(core)
