@@ -10,7 +10,7 @@ from claudeops import health, views
 urlpatterns = [
     path("", views.overview, name="overview"),
     path("overview/fragment", views.overview_fragment, name="overview-fragment"),
-    path("login", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("login", views.SignIn.as_view(), name="login"),
     path("logout", login_not_required(auth_views.LogoutView.as_view()), name="logout"),  # whoever is not staff, too
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -1,9 +1,10 @@
-"""The front page: what is running, what went wrong, what is known. Thin; the numbers come from `claudeops.overview`."""
+"""The front page and signing in. Thin; the numbers come from `claudeops.overview`."""
 
 from __future__ import annotations
 
 import hashlib
 
+from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -12,6 +13,17 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from claudeops import overview as overview_of
+
+
+class SignIn(LoginView):
+    """The one sign-in page. Who is signed in is sent on; nobody is sent round in a circle."""
+
+    redirect_authenticated_user = True
+
+    def get_redirect_url(self) -> str:
+        """Where to go afterwards, as the address says; the sign-in page itself is no place to go."""
+        url = str(super().get_redirect_url())
+        return "" if url.partition("?")[0] == self.request.path else url
 
 
 def _fragment(request: HttpRequest) -> tuple[SafeString, str]:

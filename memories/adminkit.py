@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.contrib.admin.options import ShowFacets
 from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.paginator import Paginator
 from django.db import connection
 from django.db.models import Max, Min, Model, QuerySet
@@ -90,6 +91,13 @@ class LeanAdmin(admin.ModelAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return LeanChangeList
 
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """A choice of another row without four icons beside it: rows are added and edited on their own pages."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if isinstance(getattr(field, "widget", None), RelatedFieldWidgetWrapper):
+            field.widget = field.widget.widget  # type: ignore[union-attr]
+        return field
+
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Django's own `delete_selected` lists every row it would delete; where rows may go, we have our own."""
         actions: dict[str, Any] = super().get_actions(request)
@@ -137,9 +145,12 @@ class ServiceFilter(admin.SimpleListFilter):
         found = distinct_values(model_admin.model, "service")
         return [(name, name) for name in (*found, *([GENERAL] if found else []))]
 
+    def has_output(self) -> bool:
+        return bool(self.lookup_choices) or self.value() is not None
+
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
-        if not value:
+        if value is None:
             return queryset
         return queryset.filter(service=None) if value == GENERAL else queryset.filter(service=value)
 
@@ -168,7 +179,7 @@ def age_filter(field: str, name: str) -> type[admin.SimpleListFilter]:
             for key, _label, length, older in AGES:
                 if key == self.value():
                     return queryset.filter(**{f"{field}__{'lt' if older else 'gte'}": timezone.now() - length})
-            return queryset
+            return queryset if self.value() is None else queryset.none()
 
     return AgeFilter
 
@@ -188,9 +199,15 @@ def choice_filter(
         def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> Iterable[tuple[str, str]]:
             return list(choices())
 
+        def has_output(self) -> bool:
+            """One choice is none; but a filter that is set must be seen, and be applied."""
+            return len(self.lookup_choices) > 1 or self.value() is not None
+
         def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
             value = self.value()
-            allowed = {str(key) for key, _ in self.lookup_choices}
-            return select(queryset, value) if value in allowed else queryset
+            if value is None:
+                return queryset
+            # A value that is no choice matches nothing: "everything" would be handed to a bulk action.
+            return select(queryset, value) if value in {key for key, _ in self.lookup_choices} else queryset.none()
 
     return ChoiceFilter

@@ -53,8 +53,9 @@ def span(seconds: float) -> str:
 
 
 def dollars(amount: Decimal | float) -> str:
-    """An amount of US dollars: cents from one dollar on, up to four decimals below."""
+    """An amount of US dollars: in cents; below one dollar up to four decimals, where they say something."""
     value = Decimal(str(amount))
-    if value == 0 or abs(value) >= 1:
+    if abs(value) >= 1:
         return f"${value:,.2f}"
-    return f"${value:.4f}"
+    units, decimals = f"{value:.4f}".split(".")
+    return f"${units}.{decimals[:2]}{decimals[2:].rstrip('0')}"

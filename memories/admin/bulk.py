@@ -25,6 +25,7 @@ from memories.admin.forms import BulkForm
 from memories.admin.selection import InvalidSelection, Selection, pack, unpack
 from memories.bulk import BULK_ACTIONS, BulkAction
 from memories.errors import MemoriesError
+from memories.lifecycle.curate import check_mergeable
 from memories.models import Memory
 
 SAMPLE = 8
@@ -99,6 +100,12 @@ class BulkMixin(admin.ModelAdmin):
             return self._carry_out(request, action, rows, {}) or HttpResponseRedirect(_back(request))
 
         sample = list(rows.order_by("-active", "-confidence", "pk")[: MOST_MERGED if merging else SAMPLE])
+        if merging:
+            try:
+                check_mergeable(sample[0], sample[1:])
+            except MemoriesError as error:
+                self.message_user(request, words(error), messages.ERROR)
+                return HttpResponseRedirect(_list_url(request))
         confirmed = request.POST.get("confirmed") == "1"
         form = BulkForm(action, sample if merging else [], request.POST if confirmed else None)
         seen = _whole(request.POST.get("count"))

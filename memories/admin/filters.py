@@ -7,8 +7,8 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from memories.adminkit import age_filter, choice_filter
-from memories.models import Change, Inactive, Project, Source, Verdict
+from memories.adminkit import age_filter, choice_filter, distinct_values
+from memories.models import Change, Memory, Project, Source, Verdict
 from memories.taxonomy import TAXONOMIES
 
 
@@ -54,12 +54,8 @@ ConfidenceFilter = choice_filter(
 )
 
 
-def _categories() -> list[tuple[str, str]]:
-    return [(name, name) for name in dict.fromkeys(n for t in TAXONOMIES.values() for n in t.categories)]
-
-
-def taxonomy_choices() -> list[tuple[str, str]]:
-    return [(slug, slug) for slug in TAXONOMIES]
+def _used(column: str) -> list[tuple[str, str]]:
+    return [(name, name) for name in distinct_values(Memory, column)]
 
 
 def category_groups() -> list[tuple[str, list[tuple[str, str]]]]:
@@ -67,15 +63,14 @@ def category_groups() -> list[tuple[str, list[tuple[str, str]]]]:
     return [(slug, [(name, name) for name in taxonomy.categories]) for slug, taxonomy in TAXONOMIES.items()]
 
 
-CategoryFilter = choice_filter("category", "category", _categories, lambda rows, value: rows.filter(category=value))
+CategoryFilter = choice_filter(
+    "category", "category", lambda: _used("category"), lambda rows, value: rows.filter(category=value)
+)
 TaxonomyFilter = choice_filter(
-    "taxonomy", "taxonomy", taxonomy_choices, lambda rows, value: rows.filter(taxonomy=value)
+    "taxonomy", "taxonomy", lambda: _used("taxonomy"), lambda rows, value: rows.filter(taxonomy=value)
 )
 SourceFilter = choice_filter(
     "who said it", "source", lambda: Source.choices, lambda rows, value: rows.filter(source=value)
-)
-InactiveFilter = choice_filter(
-    "why it is inactive", "why", lambda: Inactive.choices, lambda rows, value: rows.filter(inactive_reason=value)
 )
 KindFilter = choice_filter("what", "kind", lambda: Change.choices, lambda rows, value: rows.filter(kind=value))
 

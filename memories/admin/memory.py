@@ -19,6 +19,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
+from memories import store
 from memories.admin import filters
 from memories.admin.bulk import BulkMixin, actor, words
 from memories.admin.forms import MemoryForm
@@ -50,7 +51,6 @@ class MemoryAdmin(BulkMixin, LeanAdmin):
         filters.ConfidenceFilter,
         filters.ConfirmedFilter,
         filters.SourceFilter,
-        filters.InactiveFilter,
         filters.TaxonomyFilter,
         filters.ProjectFilter,
     )
@@ -163,6 +163,7 @@ class MemoryAdmin(BulkMixin, LeanAdmin):
         extra_context = dict(extra_context or {})
         if object_id is not None and object_id.isdecimal():
             extra_context |= self._page(request, int(object_id))
+            extra_context["show_delete"] = False  # its button stands with the others, above
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
         except MemoriesError as refusal:
@@ -222,8 +223,6 @@ class MemoryAdmin(BulkMixin, LeanAdmin):
         obj.refresh_from_db()
 
     def _remember(self, obj: Memory, values: dict[str, Any], by: str, reason: str) -> None:
-        from memories import store
-
         candidate = store.Candidate(
             category=values["category"],
             observation=values["observation"],

@@ -99,7 +99,8 @@ def value_text(value: Any) -> str | SafeString:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.3f}".rstrip("0").rstrip(".")
+        shown = f"{value:.3f}".rstrip("0")
+        return shown + "0" if shown.endswith(".") else shown
     if isinstance(value, list):
         return ", ".join(str(part) for part in value)
     if isinstance(value, str) and len(value) >= 19 and value[4:5] == "-" and value[10:11] == "T":
@@ -127,6 +128,12 @@ def bar(percent: int, level: str = "mid") -> SafeString:
         level,
         percent,
     )
+
+
+@register.simple_tag
+def meter(part: float, whole: float) -> SafeString:
+    """A bar that shows `part` of `whole`."""
+    return bar(percent_of(part, whole))
 
 
 @register.simple_tag

@@ -49,6 +49,14 @@ class AgentForm(forms.ModelForm):
     class Meta:
         model = Agent
         fields = "__all__"
+        labels = {
+            "schedule_kind": "Runs",
+            "interval_seconds": "Every … seconds",
+            "max_turns": "Turns",
+            "max_budget_usd": "Dollars a session",
+            "timeout_seconds": "Seconds",
+            "replay_stream": "Recorded stream",
+        }
         widgets = {
             "description": forms.Textarea(attrs={"rows": 2, "class": "vLargeTextField"}),
             "prompt_template": forms.Textarea(attrs={"rows": 14, "class": "vLargeTextField code"}),

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from memories.adminkit import ReadOnlyAdmin, ServiceFilter
 from memories.taxonomy import GENERAL
-from memories.templatetags.claudeops import ago, badge, bar, exact, percent_of
+from memories.templatetags.claudeops import ago, badge, exact, meter
 from sessions_app.admin import filters
 from sessions_app.admin.links import cut, session_link
 from sessions_app.models import CooldownAction, Event, InjectionReceipt, LogEntry, ServiceCheck, WorkerHeartbeat
@@ -139,7 +139,7 @@ class InjectionReceiptAdmin(_OfSession):
     def used(self, row: InjectionReceipt) -> SafeString:
         return format_html(
             '<span class="confidence">{}<span class="number">{} of {}</span></span>',
-            bar(percent_of(row.tokens, row.budget)),
+            meter(row.tokens, row.budget),
             f"{row.tokens:,}",
             f"{row.budget:,}",
         )
@@ -150,7 +150,7 @@ class InjectionReceiptAdmin(_OfSession):
 
     @admin.display(description="left out")
     def left(self, row: InjectionReceipt) -> str:
-        return f"{sum(count for name, count in row.counts.items() if name != 'included'):,}"
+        return f"{sum(count for name, count in row.counts.items() if name not in ('eligible', 'included')):,}"
 
     @admin.display(description="when")
     def when(self, row: InjectionReceipt) -> SafeString:

@@ -59,7 +59,7 @@ def run_again(session: Session, *, by: str) -> Session:
 @admin.register(Session)
 class SessionAdmin(LeanAdmin):
     change_form_template = "admin/sessions_app/session/change_form.html"
-    list_display = ("name", "shown_status", "reason", "tier", "trigger", "cost", "num_turns", "took", "began")
+    list_display = ("name", "shown_status", "reason", "tier", "trigger", "cost", "turns", "took", "began")
     list_display_links = ("name",)
     list_filter = (
         filters.StatusFilter,
@@ -91,16 +91,20 @@ class SessionAdmin(LeanAdmin):
         shown = badge(session.status, session.get_status_display())
         return format_html("{} {}", shown, badge("dry", "dry run")) if session.dry_run else shown
 
-    @admin.display(description="why")
+    @admin.display(description="why, or what came of it")
     def reason(self, session: Session) -> str | SafeString:
         if session.status == Status.RUNNING and session.stop_requested_at:
             return f"told to stop by {session.stop_requested_by}"
-        text = session.hold_reason if session.status == Status.QUEUED else session.status_reason
-        return cut(text or session.summary, 140) or NONE
+        said = {Status.QUEUED.value: session.hold_reason, Status.COMPLETED.value: session.summary}
+        return cut(said.get(session.status) or session.status_reason, 140) or NONE
 
     @admin.display(description="cost")
     def cost(self, session: Session) -> str | SafeString:
         return dollars(session.cost_usd) if session.cost_usd else NONE
+
+    @admin.display(description="turns")
+    def turns(self, session: Session) -> int | SafeString:
+        return session.num_turns or NONE
 
     @admin.display(description="took")
     def took(self, session: Session) -> str | SafeString:
@@ -109,7 +113,7 @@ class SessionAdmin(LeanAdmin):
     @admin.display(description="started", ordering="queued_at")
     def began(self, session: Session) -> SafeString:
         if session.started_at is None:
-            return format_html('<span class="quiet">asked</span> {}', ago(session.queued_at))
+            return format_html('{} <span class="quiet">asked</span>', ago(session.queued_at))
         return ago(session.started_at)
 
     def get_search_results(
