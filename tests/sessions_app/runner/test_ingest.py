@@ -259,7 +259,7 @@ def test_however_the_log_grows_the_same_is_stored(session, size):
 def test_two_ingesters_at_once_store_nothing_twice():
     session = a_session()
     lines = [
-        text(f"[EVENT:info] number {n}\n[MEMORY:behavior:db] Fact {n} has the odd value {n * 7}") for n in range(40)
+        text(f"[EVENT:info] number {n}\n[MEMORY:behavior:db-{n}] Restarts at night") for n in range(40)
     ]
     log_of(session).write_text("".join([init(), *lines, result()]))
     errors: list[Exception] = []
