@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from typing import Any
@@ -121,7 +122,10 @@ SQLITE_OPTIONS = {
 
 def database(url: str) -> dict[str, Any]:
     """Django's database settings for `url`; SQLite in the data folder when it is empty."""
-    url = url or f"sqlite:///{CLAUDEOPS_DATA_DIR / 'claudeops.sqlite3'}"
+    if not url:
+        with contextlib.suppress(OSError):  # a check says it, with what to do
+            CLAUDEOPS_DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
+        url = f"sqlite:///{CLAUDEOPS_DATA_DIR / 'claudeops.sqlite3'}"
     try:
         found = dict(environ.Env.db_url_config(url))
     except Exception as error:

@@ -12,7 +12,6 @@ import os
 import signal
 import time
 import uuid
-from datetime import timedelta
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
@@ -183,8 +182,3 @@ class Worker:
             WorkerHeartbeat.objects.filter(**self._row()).delete()
         except DatabaseError as error:
             logger.warning("worker %s: its heartbeat stays behind (%s)", self.name, error)
-
-
-def fresh(beat_age: timedelta) -> bool:
-    """Whether a heartbeat of this age belongs to a worker that lives."""
-    return beat_age < timedelta(seconds=4 * BEAT)

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth import get_user_model
+from hypothesis import settings
+
+# How long an example takes says how busy the machine is, not whether the program is right.
+settings.register_profile("claudeops", deadline=None)
+settings.load_profile("claudeops")
 
 
 @pytest.fixture

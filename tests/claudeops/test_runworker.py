@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
@@ -198,7 +199,7 @@ def test_a_database_without_tables_is_refused_in_words(log, tmp_path):
         "runworker", "--cluster", "default", log=log, DATABASE_URL=f"sqlite:///{tmp_path}/empty.sqlite3"
     ) as worker:
         assert worker.wait() == 1
-        assert "migrations are not applied. Run `manage.py migrate` first." in worker.output()
+        assert re.search(r"Migrations not applied yet: \d+\. Run `manage\.py migrate` first\.", worker.output())
 
 
 def test_a_queue_that_is_not_there_is_wrong_usage(log):

@@ -76,4 +76,4 @@ class Command(BaseCommand):
         except DatabaseError as error:
             raise CommandError(f"The database does not answer: {error}") from error
         if pending:
-            raise CommandError(f"{len(pending)} migrations are not applied. Run `manage.py migrate` first.")
+            raise CommandError(f"Migrations not applied yet: {len(pending)}. Run `manage.py migrate` first.")

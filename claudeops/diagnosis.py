@@ -1,0 +1,251 @@
+"""What `doctor` finds: one finding for each thing that can be wrong, in plain words, with what to do about it.
+
+Reads only. Knows nothing of how it is printed.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import django
+from django.conf import settings
+from django.core import checks
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.models import Count, Min
+from django.utils import timezone
+
+from claudeops import __version__, scheduling
+from claudeops.overview import ALIVE
+from sessions_app.checks import cli_messages, clusters
+from sessions_app.models import Agent, ScheduleKind, Session, WorkerHeartbeat
+from sessions_app.queue import wakeups
+from sessions_app.queue.holds import spent_on
+from sessions_app.reaper import unfollowed
+from sessions_app.schedule import cron_error
+
+OK, WARNING, ERROR = "ok", "warning", "error"
+LITTLE_SPACE = 1024**3
+CLI_ANSWERS_WITHIN = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. `level` is ok, warning or error; `hint` what to do about it."""
+
+    level: str
+    subject: str
+    text: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The versions of what runs here, and what was found, in the order it was looked at."""
+
+    versions: dict[str, str]
+    findings: tuple[Finding, ...]
+
+    @property
+    def healthy(self) -> bool:
+        return all(finding.level != ERROR for finding in self.findings)
+
+
+def examine(at: datetime | None = None) -> Diagnosis:
+    """Look at everything, at `at` (UTC; now when None). What needs the database is left out when it does not answer."""
+    at = at or timezone.now()
+    findings = list(_checks())
+    if not any(finding.subject == "claudeops.E001" for finding in findings):
+        findings.extend(_data_folder())
+    database, usable = _database()
+    findings.append(database)
+    if usable:
+        looks: list[Callable[[datetime], Iterator[Finding]]] = [_workers, _queue, _sessions, _agents, _schedules]
+        for look in looks:
+            findings.extend(look(at))
+    return Diagnosis(_versions(), tuple(findings))
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "claudeops": __version__,
+        "python": platform.python_version(),
+        "django": django.get_version(),
+        **_engine(),
+        "claude": _cli_version(),
+    }
+
+
+def _engine() -> dict[str, str]:
+    if connection.vendor == "sqlite":
+        return {"sqlite": sqlite3.sqlite_version}
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW server_version")
+            return {"postgresql": str(cursor.fetchone()[0])}
+    except DatabaseError:
+        return {"postgresql": "does not answer"}
+
+
+def _cli_version() -> str:
+    binary = shutil.which(settings.CLAUDEOPS_CLAUDE_BIN)
+    if binary is None:
+        return "not found"
+    environment = {"PATH": os.environ.get("PATH", ""), "HOME": settings.CLAUDEOPS_CLAUDE_HOME}
+    try:
+        run = subprocess.run(
+            [binary, "--version"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=CLI_ANSWERS_WITHIN,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return f"does not answer ({binary})"
+    lines = run.stdout.strip().splitlines()
+    return f"{lines[0].split()[0]} ({binary})" if run.returncode == 0 and lines else f"does not answer ({binary})"
+
+
+def _checks() -> Iterator[Finding]:
+    # Without the databases: whether those answer is looked at below, and would end here in a traceback.
+    found = [message for message in checks.run_checks() if not message.is_silenced()]
+    for message in sorted([*found, *cli_messages()], key=lambda message: (-message.level, str(message.id))):
+        level = ERROR if message.level >= checks.ERROR else WARNING
+        yield Finding(level, str(message.id), str(message.msg), str(message.hint or ""))
+    if not found:
+        yield Finding(OK, "checks", "nothing is set up wrong")
+
+
+def _data_folder() -> Iterator[Finding]:
+    folder = Path(settings.CLAUDEOPS_DATA_DIR)
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(nearest).free
+    text = f"{folder}, {_size(free)} free"
+    if free < LITTLE_SPACE:
+        yield Finding(WARNING, "data folder", text, "Raw logs and the database grow here. Make room, or move it.")
+    else:
+        yield Finding(OK, "data folder", text)
+
+
+def _database() -> tuple[Finding, bool]:
+    """What is found, and whether the tables can be read."""
+    name = str(connection.settings_dict["NAME"])
+    try:
+        executor = MigrationExecutor(connection)
+        pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except DatabaseError as error:
+        hint = "Look at DATABASE_URL, and whether the database runs."
+        return Finding(ERROR, "database", f"it does not answer: {error}".strip(), hint), False
+    if pending:
+        text = f"{name}: migrations not applied yet: {len(pending)}"
+        return Finding(ERROR, "database", text, "Run `manage.py migrate`."), False
+    size = ""
+    if connection.vendor == "sqlite" and Path(name).is_file():
+        size = f", {_size(Path(name).stat().st_size)}"
+    return Finding(OK, "database", f"{connection.display_name} {name}{size}, every migration is applied"), True
+
+
+def _workers(at: datetime) -> Iterator[Finding]:
+    beats = list(WorkerHeartbeat.objects.order_by("cluster", "host", "pid"))
+    living = [beat for beat in beats if beat.beat_at >= at - ALIVE]
+    for cluster, _ in clusters():
+        serving = [beat for beat in living if beat.cluster == cluster]
+        if serving:
+            names = ", ".join(f"{beat.host} (pid {beat.pid}, {_ago(beat.beat_at, at)})" for beat in serving)
+            yield Finding(OK, f"worker {cluster}", names)
+        else:
+            yield Finding(
+                WARNING, f"worker {cluster}", "nobody serves this queue", "Start `manage.py runworker` (or `up`)."
+            )
+    for beat in beats:
+        if beat not in living:
+            yield Finding(
+                WARNING,
+                f"worker {beat.cluster}",
+                f"{beat.host} (pid {beat.pid}) has been silent for {_ago(beat.beat_at, at)}",
+                "It was killed, or its host is gone. Its sessions are looked after by the others.",
+            )
+
+
+def _queue(at: datetime) -> Iterator[Finding]:
+    queued, running = Session.objects.queued(), Session.objects.running().count()
+    oldest = queued.aggregate(oldest=Min("queued_at"))["oldest"]
+    since = f", the oldest for {_ago(oldest, at)}" if oldest else ""
+    yield Finding(OK, "queue", f"{running} sessions run, {queued.count()} wait{since}")
+    held = queued.exclude(hold_reason="").values("hold_reason").annotate(n=Count("id")).order_by("-n", "hold_reason")
+    for row in held[:5]:
+        yield Finding(OK, "queue", f"{row['n']} held: {row['hold_reason']}")
+    for depth in wakeups.depths(at):
+        late = depth.since < at - scheduling.LATE and depth.queue != wakeups.SESSIONS
+        text = f"{depth.waiting} tasks wait in the queue {depth.queue}, the first for {_ago(depth.since, at)}"
+        hint = "Its workers are stuck or missing: restart `manage.py runworker`." if late else ""
+        yield Finding(WARNING if late else OK, "tasks", text, hint)
+
+
+def _sessions(at: datetime) -> Iterator[Finding]:
+    alone = Session.objects.filter(unfollowed(at)).count()
+    if alone:
+        yield Finding(
+            WARNING,
+            "sessions",
+            f"nobody follows {alone} of the running sessions",
+            "The reaper takes them up within a minute or two; `manage.py session reap` does it now.",
+        )
+    budget = settings.CLAUDEOPS_DAILY_BUDGET_USD
+    if budget:
+        spent = spent_on(at)
+        level = WARNING if spent >= budget else OK
+        hint = "Scheduled sessions wait until 00:00 UTC (CLAUDEOPS_DAILY_BUDGET_USD)." if level == WARNING else ""
+        yield Finding(level, "budget", f"${spent:.2f} of ${budget:.2f} spent since 00:00 UTC", hint)
+
+
+def _agents(at: datetime) -> Iterator[Finding]:
+    scheduled = Agent.objects.scheduled()
+    following = scheduled.filter(next_run_at__isnull=False).order_by("next_run_at").first()
+    if following is not None and following.next_run_at is not None:
+        text = f"{scheduled.count()} run by themselves, next {following.slug} at {following.next_run_at:%H:%M:%S} UTC"
+        yield Finding(OK, "agents", text)
+    else:
+        yield Finding(OK, "agents", "none runs by itself")
+    for agent in scheduled.filter(schedule_kind=ScheduleKind.CRON):
+        if problem := cron_error(agent.cron):
+            yield Finding(WARNING, f"agent {agent.slug}", f"it never runs: {problem}", "Mend its cron expression.")
+
+
+def _schedules(at: datetime) -> Iterator[Finding]:
+    off = scheduling.out_of_step(at)
+    if off:
+        names = ", ".join(sorted({*off.created, *off.changed, *off.removed}))
+        hint = "Run `manage.py sync_schedules`; workers do it when they start."
+        yield Finding(WARNING, "schedules", f"not as the code declares them: {names}", hint)
+    if late := scheduling.late(at):
+        text = f"overdue for more than five minutes: {', '.join(late)}"
+        yield Finding(WARNING, "schedules", text, "No worker serves the queue default: start `manage.py runworker`.")
+    if not off and not late:
+        yield Finding(OK, "schedules", f"all {len(scheduling.declared())} are in step")
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TB"
+
+
+def _ago(then: datetime, at: datetime) -> str:
+    seconds = max(0, int((at - then).total_seconds()))
+    for length, name in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= length:
+            return f"{seconds // length} {name}"
+    return f"{seconds} s"
