@@ -1,0 +1,26 @@
+"""How a selection travels through a page."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memories.admin.selection import MOST_IDS, InvalidSelection, pack, unpack
+
+
+@given(st.sets(st.integers(min_value=0, max_value=10**18 - 1), max_size=300))
+def test_what_was_packed_is_unpacked_again(ids):
+    assert unpack(pack(ids)) == tuple(sorted(ids))
+
+
+def test_thousands_of_neighbours_fit_into_a_few_characters():
+    assert pack(range(1, 5001)) == "1-5000"
+    assert pack([3, 1, 2, 7, 9, 8, 7]) == "1-3,7-9"
+    assert pack([]) == ""
+
+
+@pytest.mark.parametrize("text", ["x", "1-", "-1", "5-1", "1-2-3", "1;2", "1.5", "1-99999999999", f"0-{MOST_IDS}", "٣", "9" * 5000])
+def test_what_nobody_packed_is_refused(text):
+    with pytest.raises(InvalidSelection):
+        unpack(text)
