@@ -20,7 +20,9 @@ def test_thousands_of_neighbours_fit_into_a_few_characters():
     assert pack([]) == ""
 
 
-@pytest.mark.parametrize("text", ["x", "1-", "-1", "5-1", "1-2-3", "1;2", "1.5", "1-99999999999", f"0-{MOST_IDS}", "٣", "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["x", "1-", "-1", "5-1", "1-2-3", "1;2", "1.5", "1-99999999999", f"0-{MOST_IDS}", "٣", "9" * 5000]
+)
 def test_what_nobody_packed_is_refused(text):
     with pytest.raises(InvalidSelection):
         unpack(text)

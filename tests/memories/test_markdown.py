@@ -25,7 +25,9 @@ class Seen(HTMLParser):
 
 
 def test_markdown_becomes_what_it_means():
-    html = render("# Found\n\nA **slow** service, `caddy`.\n\n- one\n- two\n\n| a | b |\n|--|--:|\n| 1 | 2 |\n\n~~gone~~")
+    html = render(
+        "# Found\n\nA **slow** service, `caddy`.\n\n- one\n- two\n\n| a | b |\n|--|--:|\n| 1 | 2 |\n\n~~gone~~"
+    )
     assert "<h3>Found</h3>" in html
     assert "<strong>slow</strong>" in html
     assert "<code>caddy</code>" in html
