@@ -16,7 +16,8 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 
 from django.conf import settings
-from django.db import DatabaseError, connections
+from django.db import Error as AnyDatabaseError
+from django.db import connections
 from django.utils import timezone
 from django_q.cluster import Sentinel
 from django_q.conf import Conf
@@ -108,7 +109,7 @@ class Worker:
             return
         try:
             wakeups.send_reap(settings.CLAUDEOPS_HOST, self.name)
-        except DatabaseError as error:
+        except AnyDatabaseError as error:
             logger.warning("worker %s: left-over sessions wait for the reaper (%s)", self.name, error)
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
@@ -156,7 +157,7 @@ class Worker:
                     logger.info("%s", queue.request_stop(session_id, by=BY))
                 except SessionsError as refusal:
                     logger.info("%s", refusal)  # it ended at this moment
-        except DatabaseError:
+        except AnyDatabaseError:
             logger.exception("worker %s: its sessions could not be told to stop; they go on", self.name)
             detach.DETACH.set()
 
@@ -173,12 +174,12 @@ class Worker:
             mine = WorkerHeartbeat.objects.filter(**self._row())
             if not mine.update(beat_at=at, **({"started_at": at} if first else {})):
                 WorkerHeartbeat.objects.create(**self._row(), started_at=at, beat_at=at)
-        except DatabaseError as error:
+        except AnyDatabaseError as error:
             logger.warning("worker %s: no heartbeat, the database does not answer (%s)", self.name, error)
             connections.close_all()
 
     def _sign_off(self) -> None:
         try:
             WorkerHeartbeat.objects.filter(**self._row()).delete()
-        except DatabaseError as error:
+        except AnyDatabaseError as error:
             logger.warning("worker %s: its heartbeat stays behind (%s)", self.name, error)

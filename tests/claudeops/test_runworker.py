@@ -178,6 +178,22 @@ def test_a_session_outlives_its_worker_and_is_followed_by_the_next_one(log, tmp_
     assert Event.objects.count() == 1
 
 
+@linux
+def test_a_killed_worker_leaves_the_cli_of_its_session_running(log, tmp_path, session):
+    own = {"CLAUDEOPS_CLAUDE_BIN": str(slow_cli(tmp_path)), "CLAUDEOPS_HOST": "here"}
+    with started("runworker", "--cluster", "sessions", log=log, **own) as worker:
+        until(lambda: running(session), f"the session does not run:\n{worker.output()}")
+        worker.family()
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.wait(SECONDS)
+        until(lambda: not worker.family(), "its processes go on without it", SECONDS)
+    try:
+        assert alive(session.pid)
+        assert Session.objects.get(pk=session.pk).status == Status.RUNNING
+    finally:
+        os.kill(session.pid, signal.SIGKILL)
+
+
 def test_a_worker_can_stop_its_sessions_with_it(log, tmp_path, session):
     own = {"CLAUDEOPS_CLAUDE_BIN": str(slow_cli(tmp_path)), "CLAUDEOPS_HOST": "here"}
     with started("runworker", "--cluster", "sessions", "--on-stop", "stop", log=log, **own) as worker:
