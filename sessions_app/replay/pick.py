@@ -44,3 +44,8 @@ def next_stream(agent_or_path: Agent | Path | str, played: int) -> Path:
             f"Put recorded streams into {path}, or name another folder.",
         )
     return streams[played % len(streams)]
+
+
+def name_of(stream: Path) -> str:
+    """How a stream is named on a session: relative to the package when it is the package's own."""
+    return str(stream.relative_to(PACKAGE) if stream.is_relative_to(PACKAGE) else stream)

@@ -21,7 +21,7 @@ from memories.lifecycle.sweep import sweep
 from sessions_app import cooldowns, prompts
 from sessions_app.errors import InvalidSession
 from sessions_app.models import Agent, InjectionReceipt, Runner, Session
-from sessions_app.replay.pick import PLAYER, next_stream
+from sessions_app.replay.pick import PLAYER, name_of, next_stream
 from sessions_app.runner import process
 from sessions_app.runner.command import Launch, claude_argv, environment, needs_file, replay_argv
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
@@ -167,7 +167,7 @@ def stream_of(session: Session, agent: Agent | None) -> Path:
         raise InvalidSession("A replay needs a recorded stream.", "Give --stream FILE, or an agent that has one.")
     earlier = Session.objects.filter(agent=agent, runner=Runner.REPLAY, started_at__isnull=False)
     path = next_stream(source, earlier.exclude(pk=session.pk).count())
-    session.replay_stream = str(path)
+    session.replay_stream = name_of(path)
     return path
 
 

@@ -173,6 +173,17 @@ def test_the_demo_from_the_first_line_to_ctrl_c_and_once_more(start, tmp_path):
     assert again.left_behind() == []
 
 
+def test_ctrl_c_stops_the_session_that_runs(start):
+    up = start("--demo", CLAUDEOPS_REPLAY_SPEED="0.01").stands()
+    database = "demo/claudeops.sqlite3"
+    running = "SELECT pid FROM sessions WHERE status = 'running' AND pid IS NOT NULL"
+    ((pid,),) = until(lambda: up.rows(running, database), "a running session")
+    assert up.ctrl_c() == 0
+    assert not psutil.pid_exists(pid)
+    assert up.left_behind() == []
+    assert up.rows("SELECT status FROM sessions ORDER BY id", database) == [("stopped",), ("queued",)]
+
+
 def test_without_the_demo_it_says_what_is_missing_and_survives_what_dies(start, tmp_path):
     up = start(CLAUDEOPS_CLAUDE_BIN="no-such-cli").stands()
     assert "The Claude Code CLI (no-such-cli) is not found" in up.said

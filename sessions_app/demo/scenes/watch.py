@@ -88,7 +88,7 @@ def waits_for_jellyfin(r: Recorder) -> None:
     r.answer(
         answer(
             "jellyfin was restarting when I came and was healthy a minute later; nothing to do.",
-            found(jellyfin="healthy: started 0:01:00 ago"),
+            found(jellyfin="healthy: up one minute after its restart"),
             events=({"level": "info", "service": "jellyfin", "message": "Restarted, healthy again after one minute"},),
         )
     )

@@ -6,7 +6,7 @@ import pytest
 
 from sessions_app.errors import StreamNotFound
 from sessions_app.models import Agent
-from sessions_app.replay.pick import PACKAGE, PLAYER, next_stream
+from sessions_app.replay.pick import PACKAGE, PLAYER, name_of, next_stream
 
 
 @pytest.fixture
@@ -51,3 +51,10 @@ def test_a_folder_without_streams_is_refused(tmp_path):
     with pytest.raises(StreamNotFound, match=r"holds no \.jsonl file") as refusal:
         next_stream(tmp_path, 0)
     assert str(tmp_path) in refusal.value.fix
+
+
+def test_a_stream_of_the_package_is_named_so_that_it_is_found_after_a_move(tmp_path):
+    own = next_stream("demo/streams/homelab-watch", 1)
+    assert name_of(own) == f"demo/streams/homelab-watch/{own.name}"
+    assert next_stream(name_of(own), 0) == own
+    assert name_of(tmp_path / "mine.jsonl") == str(tmp_path / "mine.jsonl")
