@@ -258,9 +258,7 @@ def test_however_the_log_grows_the_same_is_stored(session, size):
 @pytest.mark.django_db(transaction=True)
 def test_two_ingesters_at_once_store_nothing_twice():
     session = a_session()
-    lines = [
-        text(f"[EVENT:info] number {n}\n[MEMORY:behavior:db-{n}] Restarts at night") for n in range(40)
-    ]
+    lines = [text(f"[EVENT:info] number {n}\n[MEMORY:behavior:db-{n}] Restarts at night") for n in range(40)]
     log_of(session).write_text("".join([init(), *lines, result()]))
     errors: list[Exception] = []
 
