@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +19,26 @@ class Missing:
 
 
 def welcome(
-    *, url: str, sign_in: FirstSignIn, data_dir: Path, demo: bool, missing: Sequence[Missing], warnings: Sequence[str]
+    *,
+    url: str,
+    sign_in: FirstSignIn,
+    data_dir: Path,
+    database: str,
+    demo: bool,
+    missing: Sequence[Missing],
+    warnings: Sequence[str],
 ) -> str:
-    """The whole text."""
+    """The whole text. `database` is the engine's name; `demo` and what is `missing` exclude each other."""
     lines = [f"claudeops is up{' (demo)' if demo else ''}.", ""]
     lines.append(f"  Open     {url}")
     lines += _sign_in(sign_in)
-    kept = "sample data only; delete the folder to start afresh" if demo else "database, raw logs, secret key"
+    kept = "sample data only; delete the folder to start afresh" if demo else "raw logs, secret key"
+    if database == "sqlite3" and not demo:
+        kept = f"database, {kept}"
     lines += [f"  Data     {data_dir}", f"           ({kept})", ""]
     lines += _demo() if demo else _missing(missing)
     for warning in warnings:
-        lines += [f"  Warning: {warning}", ""]
+        lines += [_wrapped(f"Warning: {warning}", "  ", "    "), ""]
     lines.append("Ctrl-C stops everything.")
     return "\n".join(lines)
 
@@ -57,5 +67,11 @@ def _missing(missing: Sequence[Missing]) -> list[str]:
         return ["  Agents run when their schedule says so, or now: manage.py session run --agent SLUG", ""]
     lines = ["  Before agents can work:"]
     for item in missing:
-        lines += [f"  - {item.what}", f"    {item.fix}"]
+        lines += [_wrapped(item.what, "  - ", "    "), _wrapped(item.fix, "    ", "    ")]
     return [*lines, ""]
+
+
+def _wrapped(text: str, first: str, then: str) -> str:
+    return textwrap.fill(
+        text, 110, initial_indent=first, subsequent_indent=then, break_long_words=False, break_on_hyphens=False
+    )

@@ -22,6 +22,7 @@ def said(**more):
         "url": "http://127.0.0.1:8000/",
         "sign_in": SIGN_IN,
         "data_dir": Path("/data"),
+        "database": "sqlite3",
         "demo": False,
         "missing": [],
         "warnings": [],
@@ -165,6 +166,18 @@ def test_the_welcome_names_what_is_missing_with_what_to_do():
     text = said(missing=[Missing("There is no agent yet.", "Add one.")], warnings=["Mind this."])
     assert "There is no agent yet.\n    Add one." in text
     assert "Warning: Mind this." in text
+
+
+def test_a_database_elsewhere_is_not_said_to_be_in_the_folder():
+    assert "(database, raw logs, secret key)" in said()
+    assert "(raw logs, secret key)" in said(database="postgresql")
+
+
+def test_long_advice_is_wrapped_and_commands_stay_whole():
+    advice = "Set ANTHROPIC_API_KEY for the workers, " * 4 + "or run npm install -g @anthropic-ai/claude-code"
+    text = said(missing=[Missing("The CLI is not signed in.", advice)])
+    assert max(len(line) for line in text.splitlines()) <= 110
+    assert "@anthropic-ai/claude-code" in text
 
 
 def test_the_demo_says_that_it_is_one():

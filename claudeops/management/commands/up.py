@@ -89,6 +89,7 @@ class Command(BaseCommand):
             url=f"http://{startup.in_url(startup.reached_at(host))}:{port}/",
             sign_in=sign_in,
             data_dir=data_dir,
+            database=self._engine(),
             demo=demo,
             missing=missing,
             warnings=startup.host_warnings(host, os.environ, settings.ALLOWED_HOSTS),
@@ -111,7 +112,7 @@ class Command(BaseCommand):
         return House(children, say=self._say).run(while_running=say_welcome)
 
     def _prepare(self, demo: bool, data_dir: Path) -> FirstSignIn:
-        self._say(f"Preparing the database ({settings.DATABASES['default']['ENGINE'].rpartition('.')[2]}) ...")
+        self._say(f"Preparing the database ({self._engine()}) ...")
         try:
             call_command("migrate", interactive=False, verbosity=0)
             scheduling.sync_schedules()
@@ -123,6 +124,9 @@ class Command(BaseCommand):
         except OSError as error:
             raise CommandError(f"The data folder {data_dir} cannot be written: {error.strerror}.") from error
         return sign_in
+
+    def _engine(self) -> str:
+        return str(settings.DATABASES["default"]["ENGINE"]).rpartition(".")[2]
 
     def _missing(self, host: str, port: int) -> list[Missing]:
         found = [Missing(message.msg, message.hint or "") for message in cli_messages()]
