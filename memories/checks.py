@@ -1,1 +1,40 @@
 """System checks of the memory store: what a person can get wrong, with a hint."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core import checks
+
+FTS5_MISSING = checks.Warning(
+    "This Python's SQLite has no FTS5: keyword search in memories will not work.",
+    hint=(
+        "Use a Python built with it (python.org, Debian, Homebrew, uv and pyenv's defaults all are), or PostgreSQL "
+        "through DATABASE_URL."
+    ),
+    id="memories.W001",
+)
+
+
+@checks.register("memories")
+def check_full_text_search(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:
+    """On SQLite, recall needs FTS5."""
+    if settings.DATABASES["default"]["ENGINE"] != "django.db.backends.sqlite3":
+        return []
+    return [] if has_fts5() else [FTS5_MISSING]
+
+
+def has_fts5(connect: Callable[[str], sqlite3.Connection] = sqlite3.connect) -> bool:
+    """Whether `connect`'s SQLite can make a full-text table; asks a database in memory."""
+    database = connect(":memory:")
+    try:
+        database.execute("CREATE VIRTUAL TABLE probe USING fts5(text)")
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        database.close()
+    return True

@@ -5,7 +5,7 @@ Takes text and a small Provenance; knows nothing of how a session runs, of a req
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,7 @@ from memories.models import Change, Inactive, Memory, MemoryChange, Source, Verd
 from memories.models.memory import MemoryQuerySet
 from memories.taxonomy import DEFAULT_CONFIDENCE, Taxonomy
 
-__all__ = ["Candidate", "Provenance", "Remembered", "candidate_key", "insert", "remember", "write_lock"]
+__all__ = ["Candidate", "Provenance", "Remembered", "candidate_key", "insert", "insert_all", "remember", "write_lock"]
 
 
 def remember(candidate: Candidate, provenance: Provenance, *, at: datetime | None = None) -> Remembered:
@@ -57,6 +57,13 @@ def insert(memory: Memory, why: Why) -> Memory:
     memory.save(force_insert=True)
     change_of(memory, Change.CREATED, {}, whole_row(memory), why).save(force_insert=True)
     return memory
+
+
+def insert_all(memories: Sequence[Memory], why: Why, batch: int = 1000) -> None:
+    """Save many new memories with the first rows of their histories. Inside `writing()` only."""
+    for start in range(0, len(memories), batch):
+        rows = Memory.objects.bulk_create(memories[start : start + batch])
+        MemoryChange.objects.bulk_create(change_of(row, Change.CREATED, {}, whole_row(row), why) for row in rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,12 +58,7 @@ SELECT count(*), count(*) FILTER (WHERE NOT active) FROM moved
 # microseconds since the epoch. julianday() is exact to a second only when it is rounded to one, hence the
 # fraction apart. LIMIT -1 keeps SQLite from folding a subquery into the one around it, where each mention of a
 # column would work it out again.
-_MICROSECONDS = (
-    "CAST(round((julianday(substr({0}, 1, 19)) - 2440587.5) * 86400) AS INTEGER) * 1000000"
-    " + CAST(substr({0}, 21) AS INTEGER)"
-)
-SQLITE_DUE = (
-    """
+SQLITE_DUE = """
 CREATE TEMPORARY TABLE memories_due AS
 SELECT id, uuid, updated_at, was, was_until, periods, max(0.0, round(was - periods * %(step)s, 6)) AS confidence,
        datetime(until / 1000000, 'unixepoch')
@@ -71,21 +66,18 @@ SELECT id, uuid, updated_at, was, was_until, periods, max(0.0, round(was - perio
 FROM (
     SELECT *, start + periods * %(every)s * 1000000 AS until FROM (
         SELECT *, (%(at_us)s - start) / (%(every)s * 1000000) AS periods FROM (
-            SELECT *, max(grace_end, coalesce(taken, grace_end)) AS start FROM (
+            SELECT *, max(confirmed + %(grace)s * 1000000, coalesce(taken, confirmed)) AS start FROM (
                 SELECT id, uuid, updated_at, confidence AS was, decayed_until AS was_until,
-                       """
-    + _MICROSECONDS.format("updated_at")
-    + """ + %(grace)s * 1000000 AS grace_end,
-                       """
-    + _MICROSECONDS.format("decayed_until")
-    + """ AS taken
+                       CAST(round((julianday(substr(updated_at, 1, 19)) - 2440587.5) * 86400) AS INTEGER) * 1000000
+                       + CAST(substr(updated_at, 21) AS INTEGER) AS confirmed,
+                       CAST(round((julianday(substr(decayed_until, 1, 19)) - 2440587.5) * 86400) AS INTEGER) * 1000000
+                       + CAST(substr(decayed_until, 21) AS INTEGER) AS taken
                 FROM memories WHERE {where} LIMIT -1
             ) LIMIT -1
         ) LIMIT -1
     ) LIMIT -1
 )
 """
-)
 
 SQLITE_HISTORY = """
 INSERT INTO memory_changes (memory_id, memory_uuid, kind, at, before, after, reason, evidence, actor)

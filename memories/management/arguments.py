@@ -1,0 +1,95 @@
+"""What the verbs of `manage.py memory` take."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, BooleanOptionalAction
+
+from memories.models import Source
+from memories.taxonomy import TAXONOMIES
+
+MOST_LISTED = 10_000
+
+
+def memory_id(parser: ArgumentParser) -> None:
+    parser.add_argument("memory", metavar="ID", help="the memory's number or UUID")
+
+
+def by(parser: ArgumentParser) -> None:
+    parser.add_argument("--by", default="", help="whose name the change carries (default: yours)")
+    parser.add_argument("--reason", default="", help="why, for the history")
+
+
+def add(parser: ArgumentParser) -> None:
+    parser.add_argument("observation", metavar="TEXT", help="what was observed, in one sentence; - reads it from stdin")
+    parser.add_argument("--category", required=True, help="timing, dependency, behavior, remediation, maintenance")
+    parser.add_argument("--service", help="default: general")
+    parser.add_argument("--confidence", type=float, help="from 0 to 1 (default 0.7)")
+    parser.add_argument("--taxonomy", default="ops", help=f"one of {', '.join(TAXONOMIES)} (default ops)")
+    parser.add_argument("--project", help="a project's slug (default: for all)")
+    parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="may be given several times")
+    parser.add_argument("--persistent", action="store_true", help="never decays")
+    by(parser)
+
+
+def narrowing(parser: ArgumentParser) -> None:
+    parser.add_argument("--service", help="general for those without one")
+    parser.add_argument("--category")
+    parser.add_argument("--taxonomy")
+    parser.add_argument("--project", help="a project's slug, or global")
+    parser.add_argument("--text", help="words the observation must hold")
+    parser.add_argument("--source", choices=Source.values)
+    parser.add_argument("--session", help="the session that found it out")
+    parser.add_argument("--tier", choices=("0", "1", "2", "3"))
+    state = parser.add_mutually_exclusive_group()
+    state.add_argument("--inactive", action="store_true", help="those that are not active")
+    state.add_argument("--held", action="store_true", help="those that wait for review")
+    state.add_argument("--all", action="store_true", help="all of them")
+
+
+def listing(parser: ArgumentParser) -> None:
+    narrowing(parser)
+    parser.add_argument("--limit", type=int, default=50, help=f"how many, last confirmed first (1 to {MOST_LISTED})")
+
+
+def edit(parser: ArgumentParser) -> None:
+    memory_id(parser)
+    parser.add_argument("--observation", metavar="TEXT", help="new text; the confidence stays")
+    parser.add_argument("--service", help="general takes it away")
+    parser.add_argument("--category")
+    parser.add_argument("--confidence", type=float, help="from 0 to 1; from the threshold on it activates")
+    parser.add_argument("--tag", action="append", metavar="TAG", help="the new tags; may be given several times")
+    parser.add_argument("--persistent", action=BooleanOptionalAction, default=None, help="whether it never decays")
+    parser.add_argument("--expires", metavar="WHEN", help="a day like 2026-12-31 (its end, UTC), or never")
+    verb = parser.add_mutually_exclusive_group()
+    verb.add_argument("--deactivate", action="store_true", help="take it out of use for good")
+    verb.add_argument("--reactivate", action="store_true", help="bring it back")
+    verb.add_argument("--approve", action="store_true", help="let a held memory be used")
+    by(parser)
+
+
+def context(parser: ArgumentParser) -> None:
+    parser.add_argument("--tier", type=int, choices=(1, 2, 3), default=1, help="whose budget (default 1)")
+    parser.add_argument("--project", help="a project's slug")
+    parser.add_argument("--explain", action="store_true", help="for each memory why it is in or out, instead")
+
+
+def decay(parser: ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be taken")
+
+
+def export(parser: ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="default: stdout")
+
+
+def import_(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="what export wrote; - reads stdin")
+    by(parser)
+
+
+def purge(parser: ArgumentParser) -> None:
+    parser.add_argument("ids", nargs="*", metavar="ID", help="numbers or UUIDs")
+    parser.add_argument(
+        "--inactive-days", type=int, metavar="DAYS", help="those inactive and not confirmed for so many days"
+    )
+    parser.add_argument("--yes", action="store_true", help="really; without it only says what would be deleted")
+    by(parser)

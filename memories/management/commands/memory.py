@@ -1,0 +1,304 @@
+"""`manage.py memory`: what is known, as a person looks at it, corrects it, carries it elsewhere."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TextIO
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Count, QuerySet
+from django.utils import timezone
+
+from memories.bulk import BULK_ACTIONS
+from memories.cli import NextAction, Refusal, Result, Verb, VerbCommand
+from memories.errors import MemoryNotFound
+from memories.filters import MemoryFilterSet
+from memories.injection import ops
+from memories.lifecycle import verbs
+from memories.lifecycle.sweep import is_due, sweep
+from memories.management import arguments
+from memories.management.describe import as_data, as_table, as_text, change_data
+from memories.models import Memory, MemoryChange, Project, Source, Verdict
+from memories.store import Candidate, Provenance, remember
+from memories.transfer import export_lines, import_lines
+
+TIERS = (1, 2, 3)
+
+
+class Command(VerbCommand):
+    help = "Memories: what the agents know."
+    noun = "memory"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.verbs = {
+            "add": Verb("Write a memory yourself.", self.add, arguments.add),
+            "list": Verb("Memories, the last confirmed first.", self.list, arguments.listing),
+            "show": Verb("One memory with its history.", self.show, arguments.memory_id),
+            "edit": Verb("Correct a memory; what is not given stays.", self.edit, arguments.edit),
+            "context": Verb("What the next session is told, exactly.", self.context, arguments.context),
+            "decay": Verb(
+                "Take what time takes, now (workers do it every hour, sessions before they begin).",
+                self.decay,
+                arguments.decay,
+            ),
+            "status": Verb("How many memories there are, and in what state.", self.status),
+            "export": Verb("Write all memories as JSON Lines.", self.export, arguments.export),
+            "import": Verb(
+                "Read memories that export wrote; the same file twice changes nothing.", self.import_, arguments.import_
+            ),
+            "purge": Verb("Delete memories; their history stays.", self.purge, arguments.purge),
+        }
+        self.as_json = False
+
+    def handle(self, *args: Any, **options: Any) -> str | None:
+        self.as_json = options.get("json", False)
+        return super().handle(*args, **options)
+
+    def add(self, observation: str, project: str | None, tag: list[str], persistent: bool, **given: Any) -> Result:
+        by, reason = _who(given["by"]), given["reason"]
+        candidate = Candidate(
+            given["category"],
+            sys.stdin.read() if observation == "-" else observation,
+            given["service"],
+            given["taxonomy"],
+            given["confidence"],
+            tuple(tag),
+        )
+        provenance = Provenance(Source.HUMAN, by, project_id=_project_id(project), channel="human")
+        with transaction.atomic():
+            stored = remember(candidate, provenance).memory_id
+            assert stored is not None  # noqa: S101  (a person's memory is stored or refused)
+            if persistent:
+                verbs.mark_persistent(stored, by=by, reason=reason)
+        memory = _memory(str(stored))
+        return Result(as_data(memory), f"Memory {stored} is stored: {memory}", _look(stored))
+
+    def list(self, limit: int, **given: Any) -> Result:
+        if not 1 <= limit <= arguments.MOST_LISTED:
+            raise Refusal("usage", f"--limit is {limit}; allowed is 1 to {arguments.MOST_LISTED}.")
+        rows = _narrowed(**given)
+        count = rows.count()
+        found = list(rows.select_related("project")[:limit])
+        text = as_table(found) if found else "No memory matches."
+        if count > len(found):
+            text += f"\n{len(found):,} of {count:,}; --limit shows more."
+        return Result({"count": count, "memories": [as_data(memory) for memory in found]}, text)
+
+    def show(self, memory: str) -> Result:
+        found = _memory(memory)
+        changes = list(MemoryChange.objects.filter(memory=found))
+        data = as_data(found) | {"history": [change_data(change) for change in changes]}
+        return Result(data, as_text(found, changes))
+
+    def edit(self, memory: str, expires: str | None, tag: Any, by: str, reason: str, **given: Any) -> Result:
+        pk, why = _memory(memory).pk, dict[str, Any](by=_who(by), reason=reason)
+        then = [name for name in ("deactivate", "reactivate", "approve") if given.pop(name)]
+        fields = {name: value for name, value in given.items() if value is not None}
+        if tag is not None:
+            fields["tags"] = tag
+        if expires is not None:
+            fields["expires_at"] = _end_of(expires)
+        if not fields and not then:
+            raise Refusal("usage", "Nothing to change was given.", "manage.py memory edit --help lists what can be.")
+        with transaction.atomic():
+            changes = [verbs.edit(pk, **fields, **why)] if fields else []
+            changes += [getattr(verbs, name)(pk, **why) for name in then]
+        changed = [change for change in changes if change is not None]
+        after = _memory(str(pk))
+        data = as_data(after) | {"changes": [change_data(change) for change in changed]}
+        text = f"Memory {pk} is changed: {after}" if changed else f"Memory {pk} was like this already."
+        return Result(data, text, _look(pk))
+
+    def context(self, tier: int, project: str | None, explain: bool) -> Result:
+        now, project_id, budget = timezone.now(), _project_id(project), ops.budget_for(tier)
+        if explain:
+            explained = ops.explain(budget=budget, project_id=project_id, at=now)
+            if self.as_json:
+                return Result([{**asdict(entry), "in": entry.in_} for entry in explained])
+            for entry in explained:
+                self.stdout.write(f"{'in ' if entry.in_ else 'out'}  {entry.memory_id}  {entry.label}: {entry.reason}")
+            return Result(None)
+        injection = ops.build(budget=budget, project_id=project_id, at=now)
+        if not injection.text:
+            self.stderr.write("No memory would go into the prompt; --explain says why.")
+        actions = [NextAction(f"manage.py memory context --tier {tier} --explain", "see why each is in or out")]
+        return Result({"tier": tier, **asdict(injection)}, injection.text, actions)
+
+    def decay(self, dry_run: bool) -> Result:
+        now = timezone.now()
+        with transaction.atomic() if dry_run else _nothing():
+            swept = sweep(now)
+            if dry_run:
+                transaction.set_rollback(True)
+        words = f"{swept.decayed:,} decayed, {swept.deactivated:,} of them now inactive; {swept.expired:,} expired."
+        return Result(asdict(swept), f"Would be: {words}" if dry_run else words)
+
+    def status(self) -> Result:
+        rows = Memory.objects.order_by()
+        allowed = rows.filter(verdict=Verdict.ALLOW)
+        data: dict[str, Any] = {
+            "memories": rows.count(),
+            "active": allowed.filter(active=True).count(),
+            "held": rows.filter(verdict=Verdict.HOLD).count(),
+            "persistent": rows.filter(persistent=True).count(),
+            "inactive": _counts(allowed.filter(active=False), "inactive_reason"),
+            "categories": _counts(allowed.filter(active=True, taxonomy="ops"), "category"),
+            "sweep_is_due": is_due(),
+            "tiers": {},
+        }
+        lines = [
+            f"{data['memories']:,} memories: {data['active']:,} active, {sum(data['inactive'].values()):,} inactive, "
+            f"{data['held']:,} held for review; {data['persistent']:,} never decay."
+        ]
+        lines += [f"  inactive, {reason or 'no reason given'}: {count:,}" for reason, count in data["inactive"].items()]
+        lines += [f"  active, {category}: {count:,}" for category, count in data["categories"].items()]
+        for tier in TIERS:
+            made = ops.build(budget=ops.budget_for(tier), at=timezone.now())
+            data["tiers"][tier] = {"budget": made.budget, "tokens": made.tokens, "counts": made.counts}
+            lines.append(
+                f"Tier {tier} is told {made.counts['included']:,} of {made.counts['eligible']:,} memories, "
+                f"{made.tokens:,} of {made.budget:,} tokens."
+            )
+        if data["sweep_is_due"]:
+            lines.append("Some are due to age; the next session, or memory decay, sees to it.")
+        held = [NextAction("manage.py memory list --held", "see what waits for review")] if data["held"] else []
+        return Result(data, "\n".join(lines), held)
+
+    def export(self, file: str) -> Result:
+        lines = export_lines(Memory.objects.all())
+        if file == "-":
+            if self.as_json:
+                raise Refusal("usage", "--json and an export to stdout do not go together.", "Name a FILE.")
+            for line in lines:
+                self.stdout.write(line)
+            return Result(None)
+        count = 0
+        try:
+            with Path(file).open("w", encoding="utf-8") as out:
+                for count, line in enumerate(lines, start=1):  # noqa: B007
+                    out.write(line + "\n")
+        except OSError as error:
+            raise Refusal("file", f"{file} cannot be written: {error.strerror}.") from error
+        return Result({"file": file, "memories": count}, f"{count:,} memories are in {file}.")
+
+    def import_(self, file: str, by: str, reason: str) -> Result:
+        with _reading(file) as lines:
+            done = import_lines(lines, by=_who(by), reason=reason)
+        words = {
+            "created": "imported",
+            "held": "held for review",
+            "known": "known already",
+            "same_text": "say what an active memory says",
+            "discarded": "say nothing",
+        }
+        counts = [f"{getattr(done, name):,} {text}" for name, text in words.items() if getattr(done, name)]
+        text = ", ".join(counts) or "There was no memory in it"
+        projects = f" New projects: {', '.join(done.projects)}." if done.projects else ""
+        return Result(asdict(done), f"{text}.{projects}")
+
+    def purge(self, ids: Any, inactive_days: int | None, yes: bool, by: str, reason: str) -> Result:
+        if bool(ids) == (inactive_days is not None):
+            raise Refusal("usage", "Name memories, or give --inactive-days.", "Like: memory purge --inactive-days 365")
+        if inactive_days is None:
+            rows = Memory.objects.filter(pk__in=[_memory(one).pk for one in ids])
+        elif inactive_days < 0:
+            raise Refusal("usage", f"--inactive-days is {inactive_days}; allowed is 0 or more.")
+        else:
+            rows = Memory.objects.filter(active=False, updated_at__lte=timezone.now() - timedelta(days=inactive_days))
+        if not yes:
+            count = rows.count()
+            text = f"{count:,} {'memory' if count == 1 else 'memories'} would be deleted. Add --yes to do it."
+            return Result({"deleted": 0, "would_delete": count}, text)
+        result = BULK_ACTIONS["delete"].run(rows, by=_who(by), reason=reason)
+        return Result({"deleted": result.changed, "would_delete": 0}, result.message)
+
+
+def _narrowed(*, inactive: bool, held: bool, all: bool, **given: Any) -> QuerySet[Memory]:  # noqa: A002
+    query = {name: value for name, value in given.items() if value is not None}
+    if held:
+        query["verdict"] = Verdict.HOLD
+    elif not all:
+        query |= {"verdict": Verdict.ALLOW, "active": "false" if inactive else "true"}
+    filters = MemoryFilterSet(query, queryset=Memory.objects.all())
+    if not filters.is_valid():
+        name, errors = next(iter(filters.errors.items()))
+        raise Refusal("usage", f"--{name} is {query[name]!r}: {errors[0]}")
+    found: QuerySet[Memory] = filters.qs
+    return found
+
+
+def _memory(given: str) -> Memory:
+    key = {"pk": int(given)} if given.isdecimal() and len(given) < 19 else {"uuid": _uuid(given)}
+    found = Memory.objects.select_related("project").filter(**key).first()
+    if found is None:
+        raise MemoryNotFound(f"There is no memory {given}.", "manage.py memory list shows what there is.")
+    return found
+
+
+def _uuid(given: str) -> UUID:
+    try:
+        return UUID(given)
+    except ValueError:
+        raise MemoryNotFound(f"{given!r} is no number and no UUID of a memory.") from None
+
+
+def _project_id(slug: str | None) -> int | None:
+    if slug is None:
+        return None
+    found = Project.objects.filter(slug=slug).first()
+    if found is None:
+        known = ", ".join(Project.objects.values_list("slug", flat=True)[:20]) or "none yet (add one in the admin)"
+        raise Refusal("project_not_found", f"There is no project {slug!r}.", f"Known projects: {known}.")
+    return found.pk
+
+
+def _end_of(day: str) -> datetime | None:
+    if day == "never":
+        return None
+    try:
+        return datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise Refusal("usage", f"--expires is {day!r}; allowed is a day like 2026-12-31, or never.") from None
+
+
+@contextmanager
+def _reading(file: str) -> Iterator[TextIO]:
+    if file == "-":
+        yield sys.stdin
+        return
+    try:
+        with Path(file).open(encoding="utf-8") as opened:
+            yield opened
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise Refusal("file", f"{file} cannot be read: {why}.") from error
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def _counts(rows: QuerySet[Memory], column: str) -> dict[str, int]:
+    return dict(rows.values_list(column).annotate(count=Count("pk")).order_by(column))
+
+
+def _look(pk: int) -> list[NextAction]:
+    return [NextAction(f"manage.py memory show {pk}", "see it with its history")]
+
+
+def _who(given: str) -> str:
+    if given:
+        return given
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container without a user of this number
+        return "command line"

@@ -1,0 +1,118 @@
+"""How memories read on a terminal and in `--json`. Values in, words or dictionaries out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.utils import timezone
+
+from memories.cli import table
+from memories.injection.budget import shown
+from memories.models import Memory, MemoryChange
+from memories.wording import ago, exact
+
+COLUMNS = (
+    "uuid",
+    "taxonomy",
+    "agent",
+    "service",
+    "category",
+    "observation",
+    "confidence",
+    "active",
+    "inactive_reason",
+    "verdict",
+    "verdict_reason",
+    "persistent",
+    "tier",
+    "source",
+    "session_id",
+    "tags",
+    "merged_count",
+    "superseded_by_id",
+    "created_at",
+    "updated_at",
+    "expires_at",
+    "decayed_until",
+    "approved_at",
+)
+
+
+def as_data(memory: Memory) -> dict[str, Any]:
+    """One memory for `--json`."""
+    data = {"id": memory.pk, "project": memory.project.slug if memory.project else None}
+    return data | {name: getattr(memory, name) for name in COLUMNS}
+
+
+def change_data(change: MemoryChange) -> dict[str, Any]:
+    names = ("kind", "at", "actor", "session_id", "reason", "before", "after", "evidence")
+    return {name: getattr(change, name) for name in names}
+
+
+def state(memory: Memory) -> str:
+    """In one or a few words: active, held, or why it is not active."""
+    if memory.verdict != "allow":
+        return "held"
+    if memory.active:
+        return "active"
+    return f"inactive ({memory.inactive_reason})" if memory.inactive_reason else "inactive"
+
+
+def as_table(memories: Iterable[Memory]) -> str:
+    now = timezone.now()
+    rows = [
+        (
+            memory.pk,
+            shown(memory.confidence),
+            state(memory),
+            memory.category,
+            memory.scope_label,
+            ago(memory.updated_at, now),
+            memory.observation if len(memory.observation) <= 70 else memory.observation[:69] + "…",
+        )
+        for memory in memories
+    ]
+    return table(["id", "conf", "state", "category", "service", "confirmed", "observation"], rows)
+
+
+def as_text(memory: Memory, changes: Iterable[MemoryChange]) -> str:
+    """One memory with its timeline, for a person."""
+    facts = [
+        ("memory", f"{memory.pk} ({memory.uuid})"),
+        ("state", state(memory) + (f": {memory.verdict_reason}" if memory.verdict_reason else "")),
+        ("scope", f"{memory.taxonomy}, {memory.category}, {memory.scope_label}"),
+        ("project", memory.project.slug if memory.project else ""),
+        ("confidence", shown(memory.confidence) + (", persistent" if memory.persistent else "")),
+        ("confirmed", exact(memory.updated_at)),
+        ("found out", exact(memory.created_at)),
+        (
+            "by",
+            f"session {memory.session_id}, tier {memory.tier}" if memory.session_id else memory.get_source_display(),
+        ),
+        ("tags", ", ".join(memory.tags)),
+        ("expires", exact(memory.expires_at) if memory.expires_at else ""),
+        ("merged into", f"memory {memory.superseded_by_id}" if memory.superseded_by_id else ""),
+        ("merged", f"{memory.merged_count} into it" if memory.merged_count else ""),
+    ]
+    lines = [memory.observation, ""]
+    lines += [f"{name + ':':<13}{value}" for name, value in facts if value]
+    lines += ["", "history:"]
+    lines += [change_line(change) for change in changes]
+    return "\n".join(lines)
+
+
+def change_line(change: MemoryChange) -> str:
+    """`2026-11-21 23:08:00 UTC  reinforced  confidence 0.7 → 0.8  (agent:watcher: Said again …)`."""
+    moved = []
+    for name, after in change.after.items():
+        if name in change.before and name not in ("updated_at", "decayed_until", "inactive_reason"):
+            moved.append(f"{name} {_short(change.before[name])} → {_short(after)}")
+    parts = [exact(change.at), change.get_kind_display(), "; ".join(moved)]
+    told = ": ".join(part for part in (change.actor, change.reason) if part)
+    return "  ".join([part for part in parts if part] + ([f"({told})"] if told else []))
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else text[:59] + "…"
