@@ -173,7 +173,7 @@ def close(
             transaction.set_rollback(True)
             return None
     shutil.rmtree(folder_of(session) / "tmp", ignore_errors=True)
-    logger.info("session %s: %s. %s", session_id, status.label, reason)
+    logger.info("session %s: %s", session_id, " — ".join(filter(None, [str(status.label), reason])))
     queue.dispatch()
     return status
 
