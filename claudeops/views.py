@@ -20,7 +20,7 @@ class SignIn(LoginView):
 
     redirect_authenticated_user = True
 
-    def get_redirect_url(self) -> str:
+    def get_redirect_url(self, request: HttpRequest | None = None) -> str:
         """Where to go afterwards, as the address says; the sign-in page itself is no place to go."""
         url = str(super().get_redirect_url())
         return "" if url.partition("?")[0] == self.request.path else url

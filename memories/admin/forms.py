@@ -6,6 +6,7 @@ They check by the same functions the store uses (`memories.capture.fields`); the
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -59,6 +60,17 @@ class LocalDateTime(forms.DateTimeInput):
         super().__init__(format="%Y-%m-%dT%H:%M")
 
 
+class MinuteField(forms.DateTimeField):
+    """A time in UTC, shown to the minute; what the row has of seconds is no change of the person's."""
+
+    widget = LocalDateTime
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        if isinstance(initial, datetime):
+            initial = initial.replace(second=0, microsecond=0)
+        return bool(super().has_changed(initial, data))
+
+
 class MemoryForm(forms.ModelForm):
     """One memory.
 
@@ -89,10 +101,9 @@ class MemoryForm(forms.ModelForm):
     )
     tags = TagsField(required=False, help_text="Separated by commas.", show_hidden_initial=True)
     persistent = forms.BooleanField(required=False, help_text="Never decays.", show_hidden_initial=True)
-    expires_at = forms.DateTimeField(
+    expires_at = MinuteField(
         required=False,
         label="Expires",
-        widget=LocalDateTime(),
         help_text="UTC. From then on it is inactive.",
         show_hidden_initial=True,
     )

@@ -48,10 +48,12 @@ def unpack(text: str) -> tuple[int, ...]:
     ids: list[int] = []
     for part in filter(None, text.split(",")):
         first, dash, last = part.partition("-")
-        if not (first.isdecimal() and (last.isdecimal() if dash else True)):
+        if not all(number.isascii() and number.isdecimal() and len(number) < 19 for number in (first, last or first)):
+            raise InvalidSelection(f"{part[:40]!r} is no id and no range of ids.")
+        if dash and not last:
             raise InvalidSelection(f"{part!r} is no id and no range of ids.")
         low, high = int(first), int(last) if dash else int(first)
-        if high < low or len(ids) + high - low + 1 > MOST_IDS or high > 2**63 - 1:
+        if high < low or len(ids) + high - low + 1 > MOST_IDS:
             raise InvalidSelection(f"{part!r} is no range of at most {MOST_IDS:,} ids.")
         ids.extend(range(low, high + 1))
     return tuple(ids)

@@ -116,6 +116,12 @@ class AgentAdmin(LeanAdmin):
         if SCHEDULE & set(changed):
             queue.reschedule(obj)
 
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> Any:
+        extra_context = {**(extra_context or {}), "can_run": self.has_run_permission(request)}
+        return super().change_view(request, object_id, form_url, extra_context)
+
     # -- run now -------------------------------------------------------------------------------------------------
 
     def has_run_permission(self, request: HttpRequest) -> bool:

@@ -40,7 +40,9 @@ def fields(html: str) -> dict[str, str]:
     for name, body in re.findall(r'<select name="(\w+)"[^>]*>(.*?)</select>', html, re.S):
         chosen = re.search(r'<option value="([^"]*)" selected', body)
         found[name] = chosen.group(1) if chosen else ""
-    return {name: value for name, value in found.items() if name not in ("action", "ids", "back", "csrfmiddlewaretoken")}
+    return {
+        name: value for name, value in found.items() if name not in ("action", "ids", "back", "csrfmiddlewaretoken")
+    }
 
 
 def save(client, address: str, **changes: str | None):
@@ -153,7 +155,9 @@ def test_the_word_general_and_capitals_are_understood(signed_in):
 
 def test_bookkeeping_cannot_be_posted(signed_in):
     memory = MemoryFactory(tier=1, merged_count=0)
-    save(signed_in, url(memory), tier="3", merged_count="9", verdict="hold", uuid="x", active="", observation="New words")
+    save(
+        signed_in, url(memory), tier="3", merged_count="9", verdict="hold", uuid="x", active="", observation="New words"
+    )
     memory.refresh_from_db()
     assert (memory.tier, memory.merged_count, memory.verdict, memory.active) == (1, 0, "allow", True)
 
@@ -242,7 +246,9 @@ def test_the_page_costs_the_same_however_long_the_history(signed_in, django_asse
 
     def history(rows: int) -> int:
         for _ in range(rows):
-            MemoryChange.objects.create(memory=memory, memory_uuid=memory.uuid, kind="reinforced", session=SessionFactory())
+            MemoryChange.objects.create(
+                memory=memory, memory_uuid=memory.uuid, kind="reinforced", session=SessionFactory()
+            )
         with CaptureQueriesContext(connection) as queries:
             assert signed_in.get(url(memory)).status_code == 200
         return len(queries)

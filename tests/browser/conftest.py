@@ -1,0 +1,93 @@
+"""A real browser for the tests that need one: Chromium, from CHROMIUM or /usr/bin/chromium."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = os.environ.get("CHROMIUM") or "/usr/bin/chromium"
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+class Window:
+    """A browser window that remembers what its console complained about."""
+
+    def __init__(self, browser: Any, address: str, **options: Any) -> None:
+        self.address = address
+        self.context = browser.new_context(base_url=address, **options)
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"{self.page.url}: {error}"))
+
+    def _heard(self, message: Any) -> None:
+        # Chromium reports a violation of the content policy as an error.
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{self.page.url}: {message.text}")
+
+    def open(self, path: str) -> Any:
+        """Open an address; returns its page. Fails when it is not answered with 200."""
+        response = self.page.goto(path)
+        assert response is not None
+        assert response.status == 200, path
+        return self.page
+
+    def sign_in(self, name: str, password: str) -> None:
+        self.open("/login")
+        self.page.fill("#id_username", name)
+        self.page.fill("#id_password", password)
+        self.page.click("button[type=submit]")
+        self.page.wait_for_url(f"{self.address}/")
+
+    @property
+    def sideways(self) -> int:
+        """Pixels the page can be scrolled sideways."""
+        width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        return int(self.page.evaluate(width))
+
+
+@pytest.fixture(scope="module")
+def chromium(django_db_setup: None) -> Iterator[Any]:
+    """One browser for a module; skipped with the reason where there is none.
+
+    Playwright's sync API runs an event loop in this thread for as long as it lives, which Django's ORM takes for
+    a fault. The ORM is used beside it, not in it: Django is told so, here and no longer.
+    """
+    if not Path(CHROMIUM).exists():
+        pytest.skip(f"needs Chromium: {CHROMIUM} does not exist (CHROMIUM names another)")
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (tests/requirements.txt)")
+    with pytest.MonkeyPatch.context() as patch, playwright.sync_playwright() as started:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def window(chromium: Any, live_server: Any) -> Iterator[Any]:
+    """Opens windows on the running server: window(width=360, dark=True). They must not complain."""
+    opened: list[Window] = []
+
+    def new(width: int = 1440, dark: bool = False) -> Window:
+        scheme = "dark" if dark else "light"
+        one = Window(chromium, live_server.url, viewport={"width": width, "height": 900}, color_scheme=scheme)
+        opened.append(one)
+        return one
+
+    yield new
+    complaints = [complaint for one in opened for complaint in one.complaints]
+    for one in opened:
+        one.context.close()
+    assert complaints == []

@@ -1,0 +1,196 @@
+"""The overview and the admin in a real browser: no complaint on the console, no scrolling sideways, polling works."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.utils import timezone
+
+from memories.lifecycle import verbs
+from memories.models import Memory, MemoryChange
+from sessions_app.models import InjectionReceipt, LogEntry, ServiceCheck, Status, WorkerHeartbeat
+from tests.factories import (
+    AgentFactory,
+    CooldownActionFactory,
+    EventFactory,
+    MemoryFactory,
+    ProjectFactory,
+    SessionFactory,
+)
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+MEMORIES = "/admin/memories/memory/"
+ADMIN = {
+    "memories": ("memory", "memorychange", "project"),
+    "sessions_app": (
+        *("agent", "session", "event", "cooldownaction"),
+        *("injectionreceipt", "logentry", "servicecheck", "workerheartbeat"),
+    ),
+    "auth": ("user", "group"),
+}
+
+
+@pytest.fixture
+def house(operator):
+    """A row of every kind, as a homelab would have them."""
+    now = timezone.now()
+    agent = AgentFactory(slug="homelab-watch", schedule_kind="interval", next_run_at=now + timedelta(minutes=9))
+    session = SessionFactory(
+        agent=agent,
+        response="## Found\n\n| a | b |\n|--|--:|\n| 1 | 2 |\n\n![x](https://tracker.example/x.png) <b style='x'>b</b>",
+        summary="All **well**",
+        prompt="You observe. " * 200,
+        cost_usd=Decimal("0.03"),
+        started_at=now,
+        ended_at=now,
+    )
+    SessionFactory(agent=agent, status=Status.RUNNING, started_at=now)
+    SessionFactory(agent=agent, status=Status.QUEUED, hold_reason="Agent homelab-watch is busy " + "x" * 300)
+    SessionFactory(agent=agent, status=Status.FAILED, status_reason="x" * 400, ended_at=now)
+    SessionFactory(parent=session, tier=2)
+    memory = MemoryFactory(session=session, observation="Takes 60s to start " + "averyveryverylongword" * 12)
+    verbs.edit(memory, by="operator", observation="Takes 60 s to start " + "averyveryverylongword" * 12, confidence=0.4)
+    entry = {"id": memory.pk, "uuid": "x", "service": None, "category": "timing", "confidence": 0.9, "reason": ""}
+    InjectionReceipt.objects.create(
+        session=session,
+        text="text " * 300,
+        sha256="a" * 64,
+        budget=2000,
+        tokens=412,
+        included=[entry | {"observation": memory.observation}],
+        left_out=[entry | {"observation": ""}],
+        counts={"included": 1, "over_budget": 1},
+    )
+    EventFactory(session=session, level="critical", message="Down " + "x" * 300)
+    CooldownActionFactory(session=session)
+    ServiceCheck.objects.create(session=session, service="caddy", status="ok", healthy=True)
+    LogEntry.objects.create(session=session, seq=1, at=now, kind="tool_result", text="x" * 4000, offset=0)
+    WorkerHeartbeat.objects.create(host="nuc-1", cluster="default", pid=1)
+    ProjectFactory(slug="media")
+    return session
+
+
+@pytest.fixture
+def operators_window(window, house):
+    def new(**options):
+        one = window(**options)
+        one.sign_in("operator", "a long password")
+        return one
+
+    return new
+
+
+LISTS = [f"/admin/{app}/{model}/" for app, models in ADMIN.items() for model in models]
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (360, True)])
+def test_every_list_and_every_page_opens_without_a_complaint_and_without_scrolling_sideways(
+    operators_window, width, dark
+):
+    one = operators_window(width=width, dark=dark)
+    wide = []
+    for path in ("/", "/admin/", *LISTS):
+        page = one.open(path)
+        if one.sideways > 0:
+            wide.append((path, one.sideways))
+        if path not in LISTS or "group" in path:
+            continue
+        page.locator(f"#result_list tbody a[href^='{path}'][href*='/change/']").first.click()
+        page.wait_for_load_state()
+        assert "/change/" in page.url
+        if one.sideways > 0:
+            wide.append((page.url, one.sideways))
+    for path in (MEMORIES + "add/", "/admin/sessions_app/agent/add/", "/admin/password_change/"):
+        one.open(path)
+        if one.sideways > 0:
+            wide.append((path, one.sideways))
+    assert wide == []
+
+
+@pytest.mark.parametrize("width", [360, 2560])
+def test_the_sign_in_page_and_the_overview_fit_any_screen(window, house, width):
+    one = window(width=width)
+    one.open("/login")
+    assert one.sideways == 0
+    one.sign_in("operator", "a long password")
+    assert one.sideways == 0
+
+
+def test_the_overview_follows_what_happens_and_leaves_what_is_selected_alone(operators_window):
+    one = operators_window()
+    page = one.open("/")
+    page.evaluate("window.getSelection().selectAllChildren(document.querySelector('h1'))")
+    before = int(page.text_content("#figure-active .figure-value"))
+    MemoryFactory()
+    page.wait_for_function(
+        "n => document.querySelector('#figure-active .figure-value').textContent === String(n)", arg=before + 1
+    )
+    assert page.evaluate("window.getSelection().toString()") == "Overview"
+    assert page.text_content("#connection") == ""
+
+
+def test_the_overview_says_when_its_numbers_stand_still(window, house, operator):
+    one = window()
+    one.sign_in("operator", "a long password")
+    page = one.page
+    one.context.clear_cookies()
+    page.wait_for_function("() => document.querySelector('#connection').textContent.includes('signed out')")
+    assert page.locator("#overview .figure").count() == 10
+    assert page.locator("form.login-form").count() == 0
+    # A refused request is on the console; that one is meant.
+    assert all("403" in complaint for complaint in one.complaints)
+    one.complaints.clear()
+
+
+def test_memories_that_were_ticked_are_deleted_after_a_question(operators_window):
+    first, second, stays = MemoryFactory(service="bulk"), MemoryFactory(service="bulk"), MemoryFactory(service="bulk")
+    one = operators_window()
+    page = one.open(MEMORIES + "?service=bulk")
+    for memory in (first, second):
+        page.check(f"input.action-select[value='{memory.pk}']")
+    page.select_option("select[name=action]", "delete")
+    page.click("button[name=index]")
+    assert "2 memories" in page.text_content("h1")
+    page.click("button.button-danger")
+    page.wait_for_url("**/admin/memories/memory/?service=bulk")
+    assert "2 memories deleted." in page.text_content(".messagelist")
+    assert set(Memory.objects.filter(service="bulk")) == {stays}
+    assert MemoryChange.objects.filter(kind="deleted", actor="operator").count() == 2
+
+
+def test_all_that_match_are_chosen_with_one_click_more(operators_window):
+    Memory.objects.bulk_create(MemoryFactory.build(observation=f"Row {n}", service="bulk") for n in range(120))
+    one = operators_window()
+    page = one.open(MEMORIES + "?service=bulk")
+    page.check("#action-toggle")
+    page.click("span.question a")
+    assert "All 120 selected" in page.text_content("span.all")
+    page.select_option("select[name=action]", "set_confidence")
+    page.click("button[name=index]")
+    page.fill("input[name=confidence]", "0.5")
+    page.click("form .button-main")
+    page.wait_for_url("**/admin/memories/memory/?service=bulk")
+    assert set(Memory.objects.filter(service="bulk").values_list("confidence", flat=True)) == {0.5}
+
+
+def test_on_a_telephone_the_filters_open_when_asked_for(operators_window):
+    one = operators_window(width=360)
+    page = one.open(MEMORIES)
+    filters = page.locator("#changelist-filter")
+    assert not filters.is_visible()
+    page.click("label[for=filters-open]")
+    assert filters.is_visible()
+    page.click("#changelist-filter a[href='?status=active']")
+    page.wait_for_url("**?status=active")
+
+
+def test_focus_can_be_seen(operators_window):
+    one = operators_window()
+    page = one.open("/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Tab")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
