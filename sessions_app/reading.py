@@ -84,7 +84,7 @@ def as_text(session: Session) -> str:
     lines = [
         f"Session {session.pk}: {session.get_status_display()}{reason}",
         f"{agent}, tier {session.tier}, {session.model}, "
-        f"started by {session.get_trigger_display()} ({session.requested_by or 'system'})",
+        f"trigger: {session.get_trigger_display()} ({session.requested_by or 'system'})",
     ]
     if session.hold_reason:
         lines.append(f"Waits: {session.hold_reason}")
@@ -98,7 +98,8 @@ def as_text(session: Session) -> str:
     if children := list(session.children.values_list("pk", flat=True)):
         lines.append(f"Escalated to session {', '.join(map(str, children))}")
     if receipt := getattr(session, "receipt", None):
-        lines.append(f"Injected: {len(receipt.included)} memories, {receipt.tokens} of {receipt.budget} tokens")
+        memories = "1 memory" if len(receipt.included) == 1 else f"{len(receipt.included)} memories"
+        lines.append(f"Injected: {memories}, {receipt.tokens} of {receipt.budget} tokens")
     if session.summary:
         lines.append(f"Summary: {printable(session.summary)}")
     for event in session.events.order_by("created_at", "id"):
