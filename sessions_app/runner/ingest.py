@@ -22,8 +22,8 @@ from django.utils import timezone
 from memories import store
 from memories.errors import MemoriesError
 from memories.models import Source
-from sessions_app.models import CooldownAction, Event, LogEntry, ServiceCheck, Session, Trigger
-from sessions_app.runner import stream
+from sessions_app.models import CooldownAction, Event, ServiceCheck, Session, Trigger
+from sessions_app.runner import entries, stream
 from sessions_app.runner.markers import CooldownMarker, EventMarker
 from sessions_app.runner.projection import Batch, Entry, FoundMemory, State, project
 from sessions_app.runner.reader import complete_lines
@@ -122,20 +122,7 @@ def _write(session: Session, state: State, batch: Batch, end: int) -> None:
         _cooldowns(session, state, batch)
         _checks(session, batch)
         _memories(session, state, batch)
-        LogEntry.objects.bulk_create(
-            [
-                LogEntry(
-                    session_id=session.pk,
-                    seq=entry.seq,
-                    at=entry.at,
-                    kind=entry.kind,
-                    text=entry.text,
-                    offset=entry.offset,
-                )
-                for entry in batch.entries
-            ],
-            batch_size=500,
-        )
+        entries.store(session.pk, batch.entries)
         if state.stats != before:
             Session.objects.filter(pk=session.pk).update(**_columns(session, state))
     for warning in batch.warnings:
