@@ -1,0 +1,83 @@
+"""How long the ageing of all memories takes: when nothing is due, when little is, when everything is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from memories.lifecycle.sweep import Swept, sweep
+from memories.models import Change, MemoryChange
+from memories.taxonomy import OPS
+from tests.benchmarks import facts
+from tests.benchmarks.conftest import Report
+from tests.benchmarks.measure import Series, growth, ms
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+RUNS = 5
+
+
+def confirmed(per_run: float) -> Callable[[int], dict[str, Any]]:
+    """When each was confirmed last, so that of the sweeps at NOW + 1 h, + 2 h … each finds another such share due."""
+    assert OPS.decay is not None
+    first_loss = OPS.decay.grace + OPS.decay.every
+    share = round(1 / per_run)
+
+    def differing(number: int) -> dict[str, Any]:
+        run = number % share
+        if run >= RUNS:
+            return {"updated_at": NOW - HOUR, "confidence": 1.0}
+        return {"updated_at": NOW + (run + 1) * HOUR - timedelta(minutes=5) - first_loss, "confidence": 1.0}
+
+    return differing
+
+
+def test_the_sweep(report: Report, sizes: list[int], smoke: bool) -> None:
+    assert OPS.decay is not None
+    rows = []
+    before: dict[str, float] = {}
+    for size in sizes:
+        facts.forget()
+        facts.store(size, confirmed(0.01))
+        facts.settle()
+        nothing = Series()
+        for _ in range(20):
+            assert nothing.time(sweep, NOW) == Swept()
+        little = Series()
+        for run in range(RUNS):
+            at = NOW + (run + 1) * HOUR
+            assert little.time(sweep, at) == Swept(decayed=size // 100)
+
+        facts.forget()
+        facts.store(size, lambda number: {"updated_at": NOW, "confidence": 1.0})
+        facts.settle()
+        everything = Series()
+        for run in range(RUNS):
+            at = NOW + OPS.decay.grace + (run + 1) * OPS.decay.every
+            assert everything.time(sweep, at) == Swept(decayed=size)
+        assert MemoryChange.objects.filter(kind=Change.DECAYED).count() == RUNS * size
+
+        for name, due, series in (
+            ("nothing due", 0, nothing),
+            ("1 % due", size // 100, little),
+            ("all due", size, everything),
+        ):
+            rows.append(
+                (
+                    name,
+                    f"{size:,}",
+                    f"{due:,}",
+                    ms(series.median),
+                    ms(series.p95),
+                    growth(series.median, before.get(name)),
+                )
+            )
+            before[name] = series.median
+    rows.sort(key=lambda row: ("nothing due", "1 % due", "all due").index(row[0]))
+    columns = ("sweep", "memories", "due", "median ms", "p95 ms", "growth")
+    note = f"Each due memory gets a row of history. Medians of {RUNS} sweeps (20 when nothing is due), all committed."
+    report("DECAY SWEEP (aim: well under 200 ms at 100,000)", columns, rows, note)
