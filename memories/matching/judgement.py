@@ -1,30 +1,28 @@
-"""The verdict on two normal forms, and the evidence for it.
+"""The verdict on two normal forms: the first rule that applies decides.
 
-Every signal is asked; the first rule that applies decides. What may be wrong is always the same way round:
-unsure means distinct, for a fact that is merged is lost and a fact too many is only a line too many.
+The signals (words, amounts, opposites, order) know nothing of one another and nothing of the verdict; this
+module alone weighs them. Unsure means distinct: a fact that is merged is lost, a fact too many is only a
+line too many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
-from typing import Any
-
+from .evidence import Case, evidence_of, listed, similarity
 from .kinds import Kind, Relation
 from .normalise import NormalForm, normal_form
-from .opposites import Opposites, opposites
-from .order import Order, order, rearranged
-from .overlap import Overlap, overlap
-from .quantities import Compared, compare
-from .vocabulary import FULL_WEIGHT
-
-MATCHER = "lexical"
-"""Says in the evidence which matcher judged."""
-
-_ALWAYS = frozenset(("matcher", "why", "similarity", "shared", "only_known", "only_new", "quantities"))
+from .opposites import opposites
+from .order import order, rearranged
+from .overlap import overlap, things
+from .quantities import compare
 
 _COVERAGE = 0.5
-"""A denial must touch at least this share of the words it denies: "caddy is not used" denies little of a long fact."""
+"""A clash must touch at least this share of what is said: "caddy is not used" denies little of a long fact."""
+
+_LEAST_SHARED = 3
+"""Words and amounts two texts must share before one of them may add a statement and still be the same fact."""
+
+_MOST_LIGHT = 2
+"""Words that say little, of which one restatement may have more than the other."""
 
 
 class LexicalMatcher:
@@ -36,128 +34,113 @@ class LexicalMatcher:
         return judge(normal_form(known), normal_form(new), subject)
 
 
-@dataclass(slots=True)
-class _Case:
-    """Two texts with all that was found about them."""
-
-    known: NormalForm
-    new: NormalForm
-    words: Overlap
-    amounts: Compared = field(default_factory=Compared)
-    opposites: Opposites = field(default_factory=Opposites)
-    order: Order = field(default_factory=Order)
-
-
 def judge(known: NormalForm, new: NormalForm, about: frozenset[str] = frozenset()) -> Relation:
     """The relation of two normal forms; `about` are words of the subject both share."""
-    case = _Case(known, new, overlap(known, new, about))
+    case = Case(known, new, overlap(known, new, about))
     if known.marks == new.marks and (known.marks or known.folded == new.folded):
-        return _answer(
-            case, Kind.REINFORCES, "The two say the same, word for word once spelling and small words are put aside."
-        )
-    words = case.words
-    if not words.shared:
+        return _answer(case, Kind.REINFORCES, "Once spelling and small words are put aside the two are one text.")
+    if not case.words.shared:
         return _answer(case, Kind.DISTINCT, "The two have no word in common that says something.")
-    if words.full_known and words.full_new:
-        return _answer(case, Kind.DISTINCT, _different_things(case))
+    if why := _different_things(case):
+        return _answer(case, Kind.DISTINCT, why)
     case.amounts = compare(known.amounts, new.amounts)
-    case.opposites = opposites(known, new, words.shared)
-    case.order = order(known, new, words.shared)
-    if case.amounts.different or case.opposites.clashes or case.order.clashes:
-        doubt = _why_no_contradiction(case)
-        return _answer(case, Kind.DISTINCT, doubt) if doubt else _answer(case, Kind.CONTRADICTS, _disagreement(case))
-    doubt = _why_no_restatement(case)
-    return (
-        _answer(case, Kind.DISTINCT, doubt)
-        if doubt
-        else _answer(case, Kind.REINFORCES, "The two say the same in other words.")
-    )
+    common = case.words.shared | case.words.dimensions
+    case.opposites = opposites(known, new, common)
+    case.order = order(known, new, common)
+    if case.clashes:
+        why = _why_both_can_hold(case)
+        return _answer(case, Kind.DISTINCT, why) if why else _answer(case, Kind.CONTRADICTS, _disagreement(case))
+    why = _why_not_the_same(case)
+    return _answer(case, Kind.DISTINCT, why) if why else _answer(case, Kind.REINFORCES, "They say the same.")
 
 
-def _different_things(case: _Case) -> str:
-    known, new = case.words.known & case.known.names, case.words.new & case.new.names
-    if known and new:
-        return f"They name different things: {_list(known)} and {_list(new)}."
-    return f"Each speaks of something the other does not: {_list(case.words.known)} and {_list(case.words.new)}."
+def _answer(case: Case, kind: Kind, why: str) -> Relation:
+    score = similarity(case)
+    return Relation(kind, score, evidence_of(case, score, why))
 
 
-def _why_no_contradiction(case: _Case) -> str:
-    """Why two texts that clash can both be true; '' when they cannot."""
-    words, turned, sequence = case.words, case.opposites, case.order
-    found = [bool(case.amounts.different), bool(turned.clashes), bool(sequence.clashes)]
-    if sum(found) > 1 and not (sequence.freed_by_known or sequence.freed_by_new):
+def _different_things(case: Case) -> str:
+    """Each text names something the other does not. One word put for another makes another fact of it."""
+    known, new = case.words.known, case.words.new
+    if not ((known.full and new.things) or (known.things and new.full)):
+        return ""
+    names_known, names_new = known.words & case.known.names, new.words & case.new.names
+    if names_known and names_new:
+        return f"They name different things: {listed(names_known)} and {listed(names_new)}."
+    return f"Each speaks of something the other does not: {listed(known.words)} and {listed(new.words)}."
+
+
+def _why_both_can_hold(case: Case) -> str:
+    """Why two texts that clash do not exclude each other; '' when they do."""
+    turned, sequence, amounts, words = case.opposites, case.order, case.amounts, case.words
+    freed = sequence.freed_by_known or sequence.freed_by_new
+    if sum(map(bool, (amounts.different, turned.clashes, sequence.clashes))) > 1 and not freed:
         return "They turn round in two ways at once, which may come to the same."
     if turned.clashes and not turned.in_one_clause(case.known, case.new):
         return "They turn round in two places at once, which may come to the same."
-    if len(case.amounts.different) > 1:
+    if len(amounts.different) > 1:
         return "More than one amount differs: they may speak of two cases."
-    if case.amounts.different:
+    if amounts.different:
+        other = words.known.words | words.new.words
         return (
-            f"The amounts differ, but one of them is about {_list(words.known | words.new)}."
-            if words.full_known or words.full_new
-            else ""
+            f"The amounts differ, but only one is about {listed(other)}." if words.known.full or words.new.full else ""
         )
-    if _narrower(case):
-        return "What is denied is narrower than what is affirmed."
-    full_shared, left = words.full_shared, words.full_known + words.full_new
-    if left and full_shared < _COVERAGE * (full_shared + left):
+    if turned.clashes and (amounts.unsure or any(one.readings != other.readings for one, other in amounts.same)):
+        return "What one affirms and the other denies may not be the same amount."
+    if turned.about_need and (amounts.only_new if turned.known_denies else amounts.only_known):
+        return "What is needed is an amount, what is not needed is the thing."
+    if (turned.known_denies or sequence.freed_by_known) and _is_narrower(case, known=True):
+        return "What the known text denies is narrower than what the new one says."
+    if (turned.new_denies or sequence.freed_by_new) and _is_narrower(case, known=False):
+        return "What the new text denies is narrower than what the known one says."
+    rest = words.known.full + words.new.full
+    rest_aside = len(words.known.aside | words.new.aside) / 2
+    if rest + rest_aside and words.full_shared < _COVERAGE * (words.full_shared + rest + rest_aside):
         return "They clash in too small a part of what they say."
     return ""
 
 
-def _narrower(case: _Case) -> bool:
-    """Whether the text that denies has a condition of its own: "no restart after a renewal" leaves "restart" true.
+def _is_narrower(case: Case, *, known: bool) -> bool:
+    """Whether a denial has a condition of its own: "no restart after a renewal" leaves "restart" true.
 
-    A text that affirms may say more: whoever denies the whole denies that too.
+    Whoever affirms may say more: to deny the whole is to deny that too.
     """
-    turned, sequence, words = case.opposites, case.order, case.words
-    sides = (
-        (
-            turned.clashes and not turned.new_denies,
-            sequence.freed_by_known,
-            case.known,
-            words.known,
-            case.amounts.only_known,
-        ),
-        (turned.clashes and turned.new_denies, sequence.freed_by_new, case.new, words.new, case.amounts.only_new),
-    )
-    for turns, frees, form, only, amounts in sides:
-        if turns or frees:
-            clauses = turned.clauses(form)
-            near = [w for w in only if frees or form.places[w].lead or form.places[w].clause in clauses]
-            if amounts or any(form.weights[word] == FULL_WEIGHT for word in near):
-                return True
-    return False
+    form, rest = (case.known, case.words.known) if known else (case.new, case.words.new)
+    freed = case.order.freed_by_known if known else case.order.freed_by_new
+    places, clauses = form.places, case.opposites.clauses(form)
+    near = frozenset(word for word in rest.words if freed or places[word].lead or places[word].clause in clauses)
+    return bool(things(form, near) or (case.amounts.only_known if known else case.amounts.only_new))
 
 
-def _disagreement(case: _Case) -> str:
+def _disagreement(case: Case) -> str:
     if case.amounts.different:
         known, new = case.amounts.different[0]
         return f"Of the same thing one says {known.written}, the other {new.written}."
     if case.order.clashes:
         return f"The order is another: {case.order.clashes[0]}."
     turn = case.opposites.clashes[0]
-    return f"Of “{turn.word}” the known text says “{turn.known.value}”, the new one “{turn.new.value}”."
+    return f"Of {listed([turn.word])} the known text says “{turn.known.value}”, the new one “{turn.new.value}”."
 
 
-def _why_no_restatement(case: _Case) -> str:
+def _why_not_the_same(case: Case) -> str:
     """Why two texts that do not clash are not one fact; '' when they are."""
     words, amounts = case.words, case.amounts
+    known, new = words.known, words.new
     if amounts.unsure:
         return f"{amounts.unsure[0][0].written} and {amounts.unsure[0][1].written} may or may not be the same."
-    if amounts.only_known or amounts.only_new:
-        return f"Only one of them gives an amount: {(amounts.only_known or amounts.only_new)[0].written}."
-    if words.full_known or words.full_new:
-        return f"Only one of them speaks of {_list(words.known | words.new)}."
-    if words.known and words.new:
-        return f"They differ in a word: {_list(words.known)} and {_list(words.new)}."
-    if len(words.known) + len(words.new) > 2 or not words.full_shared:
+    if only := amounts.only_known or amounts.only_new:
+        return f"Only one of them gives an amount: {only[0].written}."
+    if known.full or new.full:
+        return f"Only one of them speaks of {listed(known.words | new.words)}."
+    if known.words and new.words:
+        return f"They differ in a word: {listed(known.words)} and {listed(new.words)}."
+    if len(known.words | new.words) > _MOST_LIGHT or not words.full_shared:
         return "They share too little."
-    if doubt := _aside(case):
-        return doubt
+    if why := _own_fact(case):
+        return why
     if case.opposites.doubts:
         turn = case.opposites.doubts[0]
-        return f"Of “{turn.word}” one says “{turn.known.value}”, the other “{turn.new.value}”."
+        return f"Of {listed([turn.word])} one says “{turn.known.value}”, the other “{turn.new.value}”."
     if case.order.doubts:
         return f"The order may be another: {case.order.doubts[0]}."
     if case.known.tangled or case.new.tangled:
@@ -165,62 +148,13 @@ def _why_no_restatement(case: _Case) -> str:
     return rearranged(case.known, case.new, words.shared)
 
 
-def _aside(case: _Case) -> str:
-    """An added statement may explain a fact; a long one, or one with names of its own, is a fact itself."""
-    words = case.words
-    if words.aside_known and words.aside_new:
-        return "Each adds something of its own."
-    added, form = (words.aside_known, case.known) if words.aside_known else (words.aside_new, case.new)
-    if added & form.names or len(added) > len(words.shared) + 1:
-        return f"One of them adds a fact of its own: {_list(added)}."
+def _own_fact(case: Case) -> str:
+    """A statement beside the shared one may explain it; a long one, or one with names, is a fact itself."""
+    known, new = case.words.known.aside, case.words.new.aside
+    if known and new:
+        return f"Each adds something of its own: {listed(known)} and {listed(new)}."
+    added, form = known | new, case.known if known else case.new
+    shared = case.words.full_shared + len(case.amounts.same)
+    if added and (shared < _LEAST_SHARED or len(added) > shared or added & form.names):
+        return f"One of them adds a fact of its own: {listed(added)}."
     return ""
-
-
-def _answer(case: _Case, kind: Kind, why: str) -> Relation:
-    score = _similarity(case) if case.known.marks != case.new.marks else 1.0
-    return Relation(kind, score, _evidence(case, score, why))
-
-
-def _similarity(case: _Case) -> float:
-    """Sørensen–Dice over weighted words and amounts, 0..1."""
-    weights = case.known.weights
-    shared = sum(weights[word] for word in case.words.shared) + FULL_WEIGHT * len(case.amounts.same)
-    total = case.known.weight + case.new.weight
-    return round(min(1.0, 2 * shared / total), 4) if total else 0.0
-
-
-def _evidence(case: _Case, score: float, why: str) -> dict[str, Any]:
-    """What was found, as JSON. Empty findings are left out."""
-    known, new, words, amounts = case.known, case.new, case.words, case.amounts
-    found: dict[str, Any] = {
-        "matcher": MATCHER,
-        "why": why,
-        "similarity": score,
-        "shared": sorted(words.shared),
-        "only_known": sorted(words.known | words.aside_known),
-        "only_new": sorted(words.new | words.aside_new),
-        "names": _sides(known.names - new.names, new.names - known.names),
-        "quantities": [
-            {"known": one.written, "new": other.written, "verdict": verdict}
-            for verdict, pairs in (("same", amounts.same), ("different", amounts.different), ("unsure", amounts.unsure))
-            for one, other in pairs
-        ],
-        "negation": _sides(known.negations, new.negations),
-        "antonyms": _sides(known.antonyms, new.antonyms),
-        "stance": [
-            {"word": turn.word, "known": turn.known.value, "new": turn.new.value}
-            for turn in (*case.opposites.clashes, *case.opposites.doubts)
-        ],
-        "order": [*case.order.clashes, *case.order.doubts],
-    }
-    return {key: value for key, value in found.items() if value or key in _ALWAYS}
-
-
-def _sides(known: Collection[str], new: Collection[str]) -> dict[str, list[str]]:
-    return {"known": sorted(known), "new": sorted(new)} if known or new else {}
-
-
-def _list(words: Collection[str]) -> str:
-    """A few words for a sentence."""
-    shown = [f"“{word}”" for word in sorted(words)[:4]]
-    return ", ".join(shown) + (" and more" if len(words) > 4 else "")

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .clauses import Stance, read
+from .clause import Stance
+from .meaning import EMPTY, FULL
 from .quantities import Quantity
-from .tokens import fold, tokens
-from .vocabulary import EMPTY_WEIGHT, FULL_WEIGHT
+from .reading import read
+from .tokens import COMMA, STOP, fold, tokens
 
 LONG = 1_000
 """Characters. Normal forms of longer texts are not kept: few are met twice."""
@@ -39,10 +40,14 @@ class Place:
 class NormalForm:
     """A text made comparable.
 
-    `marks` is all that was read, in order: equal marks are the same text. `places` has the first place of
-    each word that says anything, `stances` all stances it is found under. `weights` is 1 for words that add
-    little and 2 for the others, `weight` their sum, an amount counting as a full word. `leads` are the kinds of words that open its clauses (after, when, …). `tangled`: a clause turns its meaning round more than once;
-    `plain`: every clause simply affirms; `reasons`: the statements a "because" opens.
+    - `marks`: all that was read, in order; equal marks are the same text.
+    - `places`: the first place of each word that says anything, and of each kind of amount ("#time");
+      `stances`: all stances it is found under.
+    - `weights`: 1 for words that say little, 2 for `full` ones; `weight`: their sum, an amount counting 2.
+    - `leads`: by statement, the kinds of words that open its clauses (after, when, …); `ordered`: all of them.
+    - `plain`: every clause simply affirms; `tangled`: one turns its meaning round more than once.
+    - `passive`: a clause is.
+    - `negations`, `antonyms`: what turns its meaning round, as written; `turns`: both, by meaning, sorted.
     """
 
     folded: str
@@ -52,15 +57,19 @@ class NormalForm:
     weights: Mapping[str, int]
     weight: int
     words: frozenset[str]
+    full: frozenset[str]
     names: frozenset[str]
     amounts: tuple[Quantity, ...]
-    leads: frozenset[str]
+    dimensions: frozenset[str]
+    leads: Mapping[int, frozenset[str]]
+    ordered: frozenset[str]
     negations: tuple[str, ...]
     antonyms: tuple[str, ...]
+    turns: tuple[str, ...]
     tangled: bool
+    passive: bool
     plain: bool
     statements: int
-    reasons: frozenset[int]
 
 
 def normal_form(text: str) -> NormalForm:
@@ -70,35 +79,50 @@ def normal_form(text: str) -> NormalForm:
 
 def _normal_form(text: str) -> NormalForm:
     folded = fold(text)
-    clauses = read(tokens(folded))
+    found = tokens(folded)
+    clauses = read(found)
+    marks = tuple(mark for clause in clauses for mark in clause.marks)
     places: dict[str, Place] = {}
     stances: dict[str, frozenset[Stance]] = {}
     weights: dict[str, int] = {}
+    dimensions: set[str] = set()
+    leads: dict[int, frozenset[str]] = {}
     for number, clause in enumerate(clauses):
         only = frozenset({clause.stance})
+        led = leads.setdefault(clause.statement, frozenset())
+        leads[clause.statement] = led | {clause.lead} if clause.lead else led
         for at, word in enumerate(clause.words):
-            if word.weight == EMPTY_WEIGHT:
+            if word.weight == EMPTY:
                 continue
             lead = UNCLEAR if clause.runs_on and at else clause.lead
             places.setdefault(word.text, Place(number, clause.statement, at, word.preposition, lead, clause.stance))
             stances[word.text] = stances.get(word.text, only) | only
             weights[word.text] = word.weight
+        for amount in clause.amounts:
+            dimension = f"#{amount.dimension}"
+            places.setdefault(dimension, Place(number, clause.statement, -1, "", clause.lead, clause.stance))
+            stances[dimension] = stances.get(dimension, only) | only
+            dimensions.add(dimension)
     return NormalForm(
         folded=folded,
-        marks=tuple(mark for clause in clauses for mark in clause.marks),
+        marks=marks or tuple(token.text for token in found if token not in (COMMA, STOP)),
         places=places,
         stances=stances,
         weights=weights,
-        weight=sum(weights.values()) + FULL_WEIGHT * sum(len(clause.amounts) for clause in clauses),
-        words=frozenset(places),
+        weight=sum(weights.values()) + FULL * sum(len(clause.amounts) for clause in clauses),
+        words=frozenset(weights),
+        full=frozenset(word for word, weight in weights.items() if weight == FULL),
+        dimensions=frozenset(dimensions),
         names=frozenset(word.text for clause in clauses for word in clause.words if word.is_name),
         amounts=tuple(amount for clause in clauses for amount in clause.amounts),
-        leads=frozenset(clause.lead for clause in clauses if clause.lead),
+        turns=tuple(sorted(turn for clause in clauses for turn in clause.turns)),
+        leads=leads,
+        ordered=frozenset().union(*leads.values()),
         negations=tuple(mark for clause in clauses for mark in clause.marks if mark == "not"),
         antonyms=tuple(word for clause in clauses for word in clause.turned_by),
+        passive=any(clause.passive for clause in clauses),
         plain=all(clause.stance is Stance.IS for clause in clauses),
         statements=len({clause.statement for clause in clauses}),
-        reasons=frozenset(clause.statement for clause in clauses if clause.is_reason),
         tangled=any(clause.tangled for clause in clauses),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from .clauses import Stance
+from .clause import Stance
 from .normalise import NormalForm
 
 _CLASHES = {
@@ -26,10 +26,13 @@ _CLASHES = {
 }
 _ALIKE = {frozenset(pair) for pair in ((Stance.IS, Stance.CAN), (Stance.NOT, Stance.MUST_NOT))}
 _ALIKE_IN_A_PROCEDURE = frozenset((Stance.IS, Stance.MUST))
-_PROCEDURE = frozenset(("after", "before", "unless"))
+_PROCEDURE = frozenset(("after", "before", "unless", "when"))
 """A step in an order is a rule already: "restart workers after a deploy" obliges without a "must"."""
 
-DENIALS = frozenset((Stance.NOT, Stance.MUST_NOT, Stance.OPTIONAL))
+_CONDITIONS = _PROCEDURE | {"except"}
+"""A word is affirmed or denied as a condition, or for itself; across the two nothing clashes."""
+
+_DENIALS = frozenset((Stance.NOT, Stance.MUST_NOT, Stance.OPTIONAL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +52,19 @@ class Opposites:
     doubts: tuple[Turn, ...] = ()
 
     @property
+    def known_denies(self) -> bool:
+        """Whether the known text is the one that says no."""
+        return bool(self.clashes) and self.clashes[0].new not in _DENIALS
+
+    @property
     def new_denies(self) -> bool:
-        """Which side of the clash says no. "Must" against "must not" has the no on the side of "must not"."""
-        return self.clashes[0].new in DENIALS
+        """Whether the new text is the one that says no."""
+        return bool(self.clashes) and self.clashes[0].new in _DENIALS
+
+    @property
+    def about_need(self) -> bool:
+        """Whether the clash is between what is needed and what is not."""
+        return any(Stance.OPTIONAL in (turn.known, turn.new) for turn in self.clashes)
 
     def clauses(self, form: NormalForm) -> frozenset[int]:
         """The clauses of `form` in which the clash is, those with the most of it."""
@@ -61,14 +74,19 @@ class Opposites:
 
     def in_one_clause(self, known: NormalForm, new: NormalForm) -> bool:
         """False when the texts turn round in two clauses each: "works when on", "fails when off"."""
-        return len(self.clauses(known)) < 2 or len(self.clauses(new)) < 2
+        return any(len({form.places[turn.word].clause for turn in self.clashes}) < 2 for form in (known, new))
 
 
 def opposites(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Opposites:
-    """The shared words whose stances differ, in the order of the known text."""
+    """The shared words whose stances differ, in the order of the known text.
+
+    Where the two turn round by the same words ("single-threaded and slow", "slow as it is single-threaded"), it is
+    the clauses that were parted differently: a doubt, no clash.
+    """
     if known.plain and new.plain:
         return Opposites()
-    procedure = bool(known.leads & _PROCEDURE and new.leads & _PROCEDURE)
+    procedure = bool(known.ordered & _PROCEDURE and new.ordered & _PROCEDURE)
+    turned_alike = known.turns == new.turns
     clashes, doubts = [], []
     for word in shared:
         one, other = known.stances[word], new.stances[word]
@@ -76,10 +94,12 @@ def opposites(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Opp
             continue
         turn = Turn(word, known.places[word].stance, new.places[word].stance)
         pair = frozenset((turn.known, turn.new))
-        if pair in _CLASHES:
+        same_part = (known.places[word].lead in _CONDITIONS) == (new.places[word].lead in _CONDITIONS)
+        if pair in _CLASHES and same_part and (not turned_alike or Stance.OPTIONAL in pair):
             clashes.append(turn)
         elif pair not in _ALIKE and not (procedure and pair == _ALIKE_IN_A_PROCEDURE):
             doubts.append(turn)
     places = known.places
-    clashes.sort(key=lambda turn: (places[turn.word].clause, places[turn.word].at))
+    for turns in (clashes, doubts):
+        turns.sort(key=lambda turn: (places[turn.word].clause, places[turn.word].at))
     return Opposites(tuple(clashes), tuple(doubts))

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .clauses import Stance
+from .clause import Stance
+from .function_words import words
 from .normalise import UNCLEAR, NormalForm, Place
 
 _ORDERED = frozenset(("after", "before"))
@@ -34,7 +35,12 @@ _DIRECTIONS: Mapping[str, str] = MappingProxyType(
 _NEAR = 12
 """Words of one clause further apart than this are not looked at."""
 
-_LIKE_A_LEAD = frozenset("on at upon with since from in during by through via".split())
+_SAID: Mapping[str, str] = MappingProxyType(
+    {"first": "first", "second": "second", "free": "in no order", "condition": "as a condition",
+     "exception": "as an exception", "": "without an order"}
+)  # fmt: skip
+
+_LIKE_A_LEAD = words("on at upon with since from in during by through via")
 """Prepositions that can stand for "after" or "when": "on deploy", "at boot"."""
 
 
@@ -51,7 +57,7 @@ class Order:
 
 def order(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Order:
     """Compares sequence in time (after, before, when, unless) and direction (from, to, instead of, by)."""
-    sequence = _sequence(known, new, shared) if known.leads or new.leads else Order()
+    sequence = _sequence(known, new, shared) if known.ordered or new.ordered else Order()
     clashes, doubts = list(sequence.clashes), list(sequence.doubts)
     for direction in _exchanged(known, new, shared):
         # the "to" of "to start" gives no direction
@@ -61,44 +67,82 @@ def order(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Order:
 
 
 def _sequence(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Order:
-    """What comes first. One word that leads in the same way in both texts settles it: pronouns hide the others."""
+    """What comes first.
+
+    "Drain the node before rebooting it" and "before rebooting the node, drain it": a word led alike in both
+    settles the order of its statement; that another only changes over to it, as pronouns let them, means nothing.
+    """
     clashes, doubts, freed = [], [], set()
-    for word in sorted(shared):
-        here, there = known.places[word], new.places[word]
-        one, other = _role(known, here), _role(new, there)
-        pair = frozenset((one, other))
-        if here.lead in _ORDERED and there.lead in _ORDERED and one == other:
-            return Order()
-        if one == other or pair in _ALIKE or UNCLEAR in pair or not (here.lead or there.lead):
+    shifts = [_Shift.of(word, known, new) for word in sorted(shared)]
+    settled = {shift.here.statement for shift in shifts if shift.is_led_alike}
+    for shift in shifts:
+        if not shift.matters or (shift.changes_over and shift.here.statement in settled):
             continue
-        if pair in _CLASHES:
-            clashes.append(f"“{word}” comes {_SAID[one]} in the known text, {_SAID[other]} in the new one")
-            freed |= {side for side, role in (("known", one), ("new", other)) if role == "free"}
-        elif not _stands_in(here, there):
-            doubts.append(f"“{word}” comes {_SAID[one]} in the known text, {_SAID[other]} in the new one")
+        if shift.roles in _CLASHES:
+            clashes.append(shift.said)
+            freed |= {side for side, role in (("known", shift.one), ("new", shift.other)) if role == "free"}
+        elif not shift.stands_in:
+            doubts.append(shift.said)
     return Order(tuple(clashes), tuple(doubts), "known" in freed, "new" in freed)
 
 
-_SAID: Mapping[str, str] = MappingProxyType(
-    {"first": "first", "second": "second", "free": "in no order", "condition": "as a condition",
-     "exception": "as an exception", "": "without an order"}
-)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class _Shift:
+    """A shared word with its place and its role in the order of either text."""
+
+    word: str
+    here: Place
+    there: Place
+    one: str
+    other: str
+
+    @classmethod
+    def of(cls, word: str, known: NormalForm, new: NormalForm) -> _Shift:
+        here, there = known.places[word], new.places[word]
+        return cls(word, here, there, _role(known, here), _role(new, there))
+
+    @property
+    def roles(self) -> frozenset[str]:
+        return frozenset((self.one, self.other))
+
+    @property
+    def matters(self) -> bool:
+        """Whether the word is part of an order in one of the texts, and not surely the same part."""
+        same = self.one == self.other or self.roles in _ALIKE or UNCLEAR in self.roles
+        if self.word.startswith("#") and self.changes_over:
+            return False  # "5 minutes after X" is "when X, after 5 minutes"
+        return not same and bool(self.here.lead or self.there.lead)
+
+    @property
+    def is_led_alike(self) -> bool:
+        return self.one == self.other and self.here.lead in _ORDERED and self.there.lead in _ORDERED
+
+    @property
+    def changes_over(self) -> bool:
+        """Whether it is led in one text only."""
+        return not (self.here.lead and self.there.lead) and "free" not in self.roles
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether a preposition does the work of a lead: "on deploy" for "after a deploy"."""
+        return any(not place.lead and place.preposition in _LIKE_A_LEAD for place in (self.here, self.there))
+
+    @property
+    def said(self) -> str:
+        what = f"“{self.word.removeprefix('#')}”"
+        return f"{what} comes {_SAID[self.one]} in the known text, {_SAID[self.other]} in the new one"
 
 
 def _role(form: NormalForm, place: Place) -> str:
-    """Which part a word has in the text's order; '' for none."""
+    """Which part a word has in the order of its statement; '' for none."""
     if place.stance is Stance.OPTIONAL:
         return "free"
     if place.lead:
         return _ROLES.get(place.lead, UNCLEAR)
-    ordered = form.leads & _ORDERED
+    ordered = form.leads[place.statement] & _ORDERED
     if len(ordered) == 1:
         return "second" if "after" in ordered else "first"
     return ""
-
-
-def _stands_in(one: Place, other: Place) -> bool:
-    return any(not place.lead and place.preposition in _LIKE_A_LEAD for place in (one, other))
 
 
 def _exchanged(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> list[str]:
@@ -125,6 +169,20 @@ def _elsewhere(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> li
     return found
 
 
+def _changed_company(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> str:
+    """A word that went over from one phrase to another: "people in a dim room", "dim people in a room"."""
+    for word in sorted(shared):
+        one, other = known.places[word].preposition, new.places[word].preposition
+        rest = shared - {word}
+        if one and other and one != other and _leads(new, one, rest) and _leads(known, other, rest):
+            return word
+    return ""
+
+
+def _leads(form: NormalForm, preposition: str, words: frozenset[str]) -> bool:
+    return any(form.places[word].preposition == preposition for word in words)
+
+
 def rearranged(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> str:
     """A sentence when words may have changed their parts ("A proxies B", "B proxies A"), '' when they have not.
 
@@ -133,28 +191,26 @@ def rearranged(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> st
     """
     for passive, active in ((known, new), (new, known)):
         agents = {word for word in shared if passive.places[word].preposition == "by"}
-        if agents and not any(active.places[word].preposition == "by" for word in agents):
-            if not any(_acts(active, word) for word in agents):
-                return f"who acts is not the same: by {', '.join(sorted(agents))}"
+        hidden = agents and not any(active.places[word].preposition == "by" for word in agents)
+        if hidden and not any(active.places[word].at <= 1 for word in agents):  # "the ML container needs"
+            return f"Who acts may not be the same: by {', '.join(sorted(agents))}."
+    if word := _changed_company(known, new, shared):
+        return f"“{word}” belongs to something else."
+    if known.passive != new.passive:
+        return ""  # without an agent the passive has one part only: "drops idle clients", "idle clients are dropped"
     free = [word for word in shared if not known.places[word].preposition and not new.places[word].preposition]
     for clause in {known.places[word].clause for word in free}:
         here = sorted((w for w in free if known.places[w].clause == clause), key=lambda w: known.places[w].at)
         if turned := _turned_around(here, [(new.places[word].clause, new.places[word].at) for word in here]):
-            return f"“{turned[0]}” and “{turned[1]}” have changed places"
+            return f"“{turned[0]}” and “{turned[1]}” have changed places."
     return ""
 
 
-def _acts(form: NormalForm, word: str) -> bool:
-    """Whether no other word stands before it in its clause, apart from those right beside it."""
-    place = form.places[word]
-    return place.at <= 1
-
-
-def _turned_around(words: list[str], places: list[tuple[int, int]]) -> tuple[str, str] | None:
+def _turned_around(found: list[str], places: list[tuple[int, int]]) -> tuple[str, str] | None:
     """Two words in the other order, with a third between them in both texts."""
-    for left in range(len(words)):
-        for right in range(left + 2, min(len(words), left + _NEAR)):
-            if places[left][0] == places[right][0] and places[left] > places[right]:
-                if any(places[right] < places[between] < places[left] for between in range(left + 1, right)):
-                    return words[left], words[right]
+    for left in range(len(found)):
+        for right in range(left + 2, min(len(found), left + _NEAR)):
+            exchanged = places[left][0] == places[right][0] and places[left] > places[right]
+            if exchanged and any(places[right] < places[at] < places[left] for at in range(left + 1, right)):
+                return found[left], found[right]
     return None

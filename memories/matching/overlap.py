@@ -1,50 +1,59 @@
-"""What two normal forms share, and what each has for itself.
-
-A statement that touches nothing of the other text ("-- wait before checking health") stands aside: it adds to
-the fact, it does not change it. Judges nothing.
-"""
+"""What two normal forms share, and what each has for itself. Judges nothing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .meaning import LIGHT_NOUN_NAMES
 from .normalise import NormalForm
-from .vocabulary import FULL_WEIGHT, IMPLIED
+from .vocabulary import IMPLIED
 
 _MOST_COMPOUNDS = 12
+"""Compounds are looked for among so many words that are left over; more of them are two different texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """The words one text has for itself.
+
+    `aside` are those of statements that touch nothing of the other text ("-- wait before checking health"):
+    they add to the fact, they do not change it. Of the others, `full` says how many say something of their
+    own, `things` how many may be what the fact is about (light nouns too).
+    """
+
+    words: frozenset[str]
+    aside: frozenset[str]
+    full: int
+    things: int
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Words by side. `known` and `new` are what each text has for itself, without what stands aside."""
+    """The words of two texts by side; `full_shared` of the shared ones say something of their own.
+
+    `dimensions` are the kinds of amounts ("#time") that both texts give.
+    """
 
     shared: frozenset[str]
-    known: frozenset[str]
-    new: frozenset[str]
-    aside_known: frozenset[str]
-    aside_new: frozenset[str]
+    dimensions: frozenset[str]
     full_shared: int
-    full_known: int
-    full_new: int
+    known: Rest
+    new: Rest
 
 
 def overlap(known: NormalForm, new: NormalForm, about: frozenset[str] = frozenset()) -> Overlap:
     """`about` are words both texts are about anyway: neither needs to say them."""
-    shared = known.words & new.words
+    shared, dimensions = known.words & new.words, known.dimensions & new.dimensions
     only_known, only_new = known.words - shared, new.words - shared
     if only_known and only_new and len(only_known) + len(only_new) <= _MOST_COMPOUNDS:
         joined = _compounds(only_known, only_new) | _compounds(only_new, only_known)
         only_known, only_new = only_known - joined, only_new - joined
-    implied = about | {f"re{word}" for word in shared}  # a restart is a start
-    for amount in (*known.amounts, *new.amounts):
-        implied |= IMPLIED.get(amount.dimension, frozenset())
-    only_known, only_new = only_known - implied, only_new - implied
-    aside_known, aside_new = _aside(known, only_known, shared), _aside(new, only_new, shared)
-    only_known, only_new = only_known - aside_known, only_new - aside_new
-    return Overlap(
-        shared, only_known, only_new, aside_known, aside_new,
-        _full(known, shared), _full(known, only_known), _full(new, only_new),
-    )  # fmt: skip
+    if shared and (only_known or only_new):
+        implied = about | _implied(known, new, shared)
+        only_known, only_new = only_known - implied, only_new - implied
+    common = shared | dimensions
+    full_shared = len(shared & known.full)
+    return Overlap(shared, dimensions, full_shared, _rest(known, only_known, common), _rest(new, only_new, common))
 
 
 def _compounds(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
@@ -57,15 +66,23 @@ def _compounds(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _aside(form: NormalForm, only: frozenset[str], shared: frozenset[str]) -> frozenset[str]:
-    """The words whose statement has nothing of the other text."""
-    if form.statements == 1 or not only:
-        return frozenset()
-    touched = {form.places[word].statement for word in shared}
-    touched = touched - form.reasons or touched  # a reason explains, whatever words it does so with
-    return frozenset(word for word in only if form.places[word].statement not in touched)
+def _implied(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> frozenset[str]:
+    """Words that go without saying: a restart is a start, 4 GB are a size."""
+    found = {f"re{word}" for word in shared}
+    for amount in (*known.amounts, *new.amounts):
+        found |= IMPLIED.get(amount.dimension, frozenset())
+    return frozenset(found)
 
 
-def _full(form: NormalForm, words: frozenset[str]) -> int:
-    weights = form.weights
-    return sum(weights[word] == FULL_WEIGHT for word in words)
+def _rest(form: NormalForm, only: frozenset[str], common: frozenset[str]) -> Rest:
+    aside: frozenset[str] = frozenset()
+    if form.statements > 1 and only:
+        touched = {form.places[word].statement for word in common}
+        aside = frozenset(word for word in only if form.places[word].statement not in touched)
+    words = only - aside
+    return Rest(words, aside, len(words & form.full), things(form, words))
+
+
+def things(form: NormalForm, words: frozenset[str]) -> int:
+    """How many of some words of a text may be what it is about: its full words and its light nouns."""
+    return len(words & form.full) + len(words & LIGHT_NOUN_NAMES)

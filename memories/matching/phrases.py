@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .meaning import stem
 from .tokens import Sort, Token
-from .vocabulary import PHRASES, stem
+from .vocabulary import PHRASES, entries
 
 _Entry = tuple[tuple[str, ...], tuple[Token, ...]]
 
@@ -16,11 +17,14 @@ _Entry = tuple[tuple[str, ...], tuple[Token, ...]]
 def _by_first_stem() -> dict[str, list[_Entry]]:
     """The table by a phrase's first stem, longer phrases first."""
     table: dict[str, list[_Entry]] = {}
-    for phrase, meant in PHRASES.items():
-        stems = tuple(stem(word) for word in phrase.split())
-        table.setdefault(stems[0], []).append((stems, tuple(Token(Sort.WORD, word) for word in meant.split())))
-    for entries in table.values():
-        entries.sort(key=lambda entry: -len(entry[0]))
+    for entry in entries(PHRASES):
+        meant, phrases = entry.split(" = ")
+        replacement = tuple(Token(Sort.WORD, word) for word in meant.split())
+        for phrase in phrases.split(" | "):
+            stems = tuple(stem(word) for word in phrase.split())
+            table.setdefault(stems[0], []).append((stems, replacement))
+    for found in table.values():
+        found.sort(key=lambda one: -len(one[0]))
     return table
 
 

@@ -113,6 +113,10 @@ def _period(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
         return None
     if word in TIMES:
         times, after = TIMES[word], at + 1
+        if word != "once" and _word(tokens, after) not in _ONE | _EVERY and _word(tokens, after) not in PERIODS:
+            return _times(times), after
+        if word == "once" and (after >= len(tokens) or tokens[after].sort in (Sort.COMMA, Sort.STOP)):
+            return _times(times), after
     elif (number := _number(tokens, at)) and _word(tokens, number[1]) in ("time", "times"):
         times, after = number[0], number[1] + 1
     else:
@@ -123,6 +127,10 @@ def _period(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
         unit = _word(tokens, after + 1)
         return _every(f"{times:g} times a {unit}", TIME_WORDS[unit] / times), after + 2
     return None
+
+
+def _times(times: float) -> Quantity:
+    return Quantity(f"{times:g} times", (Reading("count time", times, times),), anchor="time")
 
 
 def _every(written: str, seconds: float) -> Quantity:
@@ -159,8 +167,11 @@ def _amount(tokens: Sequence[Token], at: int, noun: Callable[[str], str]) -> tup
     unit = _word(tokens, after)
     shown = f"{low:g}" if low == high else f"{low:g} to {high:g}"
     if unit in UNITS and not (unit == "m" and after == at):
+        after += 1
+        if [_word(tokens, after + ahead) for ahead in range(3)] == ["and", "a", "half"]:
+            low, high, shown, after = low + 0.5, high + 0.5, f"{shown} and a half", after + 3
         readings = tuple(Reading(dimension, low * factor, high * factor) for dimension, factor in UNITS[unit])
-        return Quantity(f"{shown} {unit}", readings), after + 1
+        return Quantity(f"{shown} {unit}", readings), after
     counted = noun(unit) if unit else ""
     if counted:
         return Quantity(f"{shown} {unit}", (Reading(f"count {counted}", low, high),), anchor=counted), after
@@ -243,8 +254,6 @@ def _equal(a: Reading, b: Reading, hedged: bool) -> bool:
     reach = _HEDGED if hedged else 1e-9
     if math.isinf(a.low) == math.isinf(b.low) and math.isinf(a.high) == math.isinf(b.high):
         return math.isclose(a.low, b.low, rel_tol=reach) and math.isclose(a.high, b.high, rel_tol=reach)
-    # "needs at least 2 GB" and "needs 2 GB" name the same bound
-    point, bound = (a, b) if math.isinf(b.low) or math.isinf(b.high) else (b, a)
-    if point.low != point.high:
-        return False
-    return math.isclose(point.low, bound.low, rel_tol=reach) or math.isclose(point.low, bound.high, rel_tol=reach)
+    # "needs 2 GB" means at least 2 GB, but "takes 2 minutes" does not mean at most 2
+    point, bound = (a, b) if math.isinf(b.high) else (b, a)
+    return point.low == point.high and math.isinf(bound.high) and math.isclose(point.low, bound.low, rel_tol=reach)

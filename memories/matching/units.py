@@ -19,6 +19,7 @@ _TIME: dict[float, str] = {
     DAY: "d day days",
     7 * DAY: "w wk week weeks",
     30 * DAY: "mo month months",
+    90 * DAY: "quarter quarters",
     365 * DAY: "y yr year years",
 }
 _SIZE = ("k kb kib kilobyte kilobytes", "m mb mib megabyte megabytes", "g gb gib gigabyte gigabytes gig gigs",
@@ -77,24 +78,25 @@ PERIODS: Mapping[str, float] = MappingProxyType(
 
 TIMES: Mapping[str, float] = MappingProxyType({"once": 1.0, "twice": 2.0, "thrice": 3.0})
 
-NUMBER_WORDS: Mapping[str, float] = MappingProxyType(
-    {word: float(value) for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-        " seventeen eighteen nineteen".split())}
-    | {word: 10.0 * value for value, word in enumerate(
-        "twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)}
-    | {"single": 1.0, "dozen": 12.0, "hundred": 100.0, "thousand": 1000.0}
-)  # fmt: skip
+
+def _number_words() -> dict[str, float]:
+    ones = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+        seventeen eighteen nineteen"""
+    tens = "twenty thirty forty fifty sixty seventy eighty ninety"
+    return (
+        {word: float(value) for value, word in enumerate(ones.split())}
+        | {word: 10.0 * value for value, word in enumerate(tens.split(), start=2)}
+        | {"single": 1.0, "dozen": 12.0, "hundred": 100.0, "thousand": 1000.0}
+    )
+
+
+NUMBER_WORDS: Mapping[str, float] = MappingProxyType(_number_words())
 
 BOUNDS: Mapping[str, str] = MappingProxyType(
-    {
-        "at_least": "low",
-        "over": "low",
-        "above": "low",
-        "at_most": "high",
-        "under": "high",
-        "below": "high",
-        "within": "high",
-    }
+    {"at_least": "low", "over": "low", "above": "low"}
+    | {"at_most": "high", "under": "high", "below": "high", "within": "high"}
 )
 """Which end of an amount a word before it gives."""
+
+STARTS_AMOUNT = frozenset((*NUMBER_WORDS, *PERIODS, *TIMES, *BOUNDS, "every", "each", "per", "a", "an", "one", "half"))
+"""The words an amount can begin with."""

@@ -7,93 +7,39 @@ for two things. Knows one text at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import replace
 
 from . import quantities
+from .clause import Clause, Word
+from .function_words import (
+    ARTICLES,
+    BE,
+    FINITE,
+    FUNCTION_WORDS,
+    HEDGES,
+    LEADS,
+    NECESSITY,
+    NEGATIONS,
+    OBLIGATION,
+    OPTION,
+    PARTICIPLES,
+    POSSIBILITY,
+    PREPOSITIONS,
+    REASONS,
+    STATES,
+)
+from .meaning import EMPTY, FULL, meaning, stem
 from .phrases import rewritten
 from .quantities import BARE, Quantity
 from .tokens import Sort, Token
-from .units import BOUNDS, DAY, NUMBER_WORDS, PERIODS, TIMES, UNITS
-from .vocabulary import (
-    ARTICLES, BE, EMPTY_WEIGHT, FINITE, FULL_WEIGHT, FUNCTION_WORDS, HEDGES, LABEL_NOUNS, LEADS,
-    NECESSITY, NEGATIONS, OBLIGATION, OPTION, POSSIBILITY, PREPOSITIONS, REASONS, STATES, VALUE_NOUNS, WEEKDAYS,
-    meaning, stem,
-)  # fmt: skip
+from .units import BOUNDS, DAY, NUMBER_WORDS, STARTS_AMOUNT, UNITS
+from .vocabulary import DENYING_VERBS, LABEL_NOUNS, VALUE_NOUNS, VERSIONED, WEEKDAYS
 
-
-class Stance(Enum):
-    """What a clause does with what it says."""
-
-    IS = "is"
-    NOT = "is not"
-    MUST = "must"
-    MUST_NOT = "must not"
-    CAN = "can"
-    OPTIONAL = "need not"
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A word of a clause, by its meaning's name. `preposition` is the one that leads it, '' for none."""
-
-    text: str
-    weight: int
-    preposition: str = ""
-    is_name: bool = False
-
-
-@dataclass(slots=True)
-class Clause:
-    """A few words with one stance. `lead` is the kind of word that opens them: after, before, when, unless, …
-
-    `marks` is all that was read, in order: texts with equal marks are the same text.
-    """
-
-    statement: int = 0
-    lead: str = ""
-    words: list[Word] = field(default_factory=list)
-    amounts: list[Quantity] = field(default_factory=list)
-    marks: list[object] = field(default_factory=list)
-    negations: int = 0
-    turned_by: list[str] = field(default_factory=list)  # words from the "no" side of their question: disabled, manually
-    plainly_negated: bool = False  # "not disabled"
-    modal: str = ""
-    finite: bool = False
-    runs_on: bool = False  # "after a bulk delete run vacuum": where the lead's part ends is not to be seen
-    is_reason: bool = False
-
-    @property
-    def says_something(self) -> bool:
-        return bool(self.words or self.amounts)
-
-    @property
-    def stance(self) -> Stance:
-        """Two negatives make a positive; `tangled` says how far to trust that."""
-        denied = (self.negations + len(self.turned_by)) % 2 == 1
-        match self.modal:
-            case "optional":
-                return Stance.OPTIONAL
-            case "must" | "need":
-                return Stance.MUST_NOT if denied else Stance.MUST
-            case "can":
-                return Stance.NOT if denied else Stance.CAN
-        return Stance.NOT if denied else Stance.IS
-
-    @property
-    def tangled(self) -> bool:
-        """More than one turn of meaning, other than a plain "not disabled"."""
-        turns = self.negations + len(self.turned_by)
-        return turns > 2 or (turns == 2 and not self.plainly_negated)
-
-
-_STARTS_AMOUNT = (
-    frozenset(NUMBER_WORDS) | frozenset(PERIODS) | frozenset(TIMES) | frozenset(BOUNDS)
-    | frozenset("every each per a an one half".split())
-)  # fmt: skip
 _NECESSITY = frozenset(map(stem, NECESSITY))
 _LABELS, _VALUES = frozenset(map(stem, LABEL_NOUNS)), frozenset(map(stem, VALUE_NOUNS))
 _EVENTS = {"running": "run", "stopped": "stop"}  # unless a form of be makes them states
+_VERSIONED = frozenset(meaning(word).name for word in VERSIONED)
+_DENYING = frozenset(map(stem, DENYING_VERBS))
 _AN_END = (Sort.COMMA, Sort.STOP)
 
 
@@ -138,7 +84,7 @@ class _Reader:
     def _next_clause(self, lead: str = "", *, new_statement: bool = False) -> None:
         """Closes the clause. A negation or a modal that has nothing to govern yet moves on: "must, after X, …"."""
         old = self.clause
-        self.clause = Clause(old.statement + new_statement, lead, is_reason=old.is_reason and not new_statement)
+        self.clause = Clause(old.statement + new_statement, lead)
         if old.says_something:
             old.runs_on = bool(old.lead) and self.main is None and new_statement and len(old.words) > 2
             self._close(old)
@@ -162,7 +108,7 @@ class _Reader:
         """after X, before X, unless X, without X. "Not before X" and "not without X" oblige instead of denying."""
         main = self.main if self.clause.lead or not self.clause.negations else self.clause
         denies_once = main is not None and main.negations == 1 and not main.turned_by and main.modal != "optional"
-        if kind in ("before", "unless", "without") and main is not None and denies_once:
+        if kind in ("before", "unless", "without", "independent") and main is not None and denies_once:
             main.negations, main.modal = 0, "must"
             kind = "after" if kind == "before" else "when"
         self._next_clause(kind)
@@ -177,7 +123,8 @@ class _Reader:
             if self.clause.finite and any(text in FINITE for text in self._ahead("and")):
                 self._next_clause()
         elif self.clause.modal in ("must", "need") and not self.clause.lead and self.clause.says_something:
-            if sum(text not in FUNCTION_WORDS for text in self._ahead("or")) > 1:
+            ahead = list(self._ahead("or"))
+            if sum(text not in FUNCTION_WORDS for text in ahead) > 1 or (ahead and ahead[0] in ARTICLES):
                 self.clause.lead = "unless"
                 self._next_clause()
 
@@ -192,10 +139,12 @@ class _Reader:
 
     def _amount(self, token: Token) -> bool:
         """Reads the amount or label that starts here; False when none does."""
-        if token.sort is not Sort.NUMBER and token.text not in _STARTS_AMOUNT:
+        if token.sort is not Sort.NUMBER and token.text not in STARTS_AMOUNT:
             return False
         before = self._before()
-        labelled = token.sort is Sort.NUMBER and stem(before) in _LABELS and self._text(self.at + 1) not in UNITS
+        following = self._following()
+        has_unit = following is not None and following.text in UNITS
+        labelled = token.sort is Sort.NUMBER and stem(before) in _LABELS and not has_unit
         found = None if labelled else quantities.take(self.tokens, self.at, self._counted)
         if labelled or (found and found[0].dimension == BARE and self._labels(before)):
             self._add(token.text, is_name=True)
@@ -211,7 +160,7 @@ class _Reader:
         if self.just_needed and amount.dimension == "time":
             self.clause.modal = ""  # "needs 2 minutes" takes them; "needs 2 GB" demands them
         if not amount.anchor:
-            full = (word.text for word in reversed(self.clause.words) if word.weight == FULL_WEIGHT)
+            full = (word.text for word in reversed(self.clause.words) if word.weight == FULL)
             amount = replace(amount, anchor=next(full, ""))
         if self.hedged:
             amount = replace(amount, hedged=True)
@@ -230,7 +179,7 @@ class _Reader:
 
     def _labels(self, before: str) -> bool:
         """Whether a bare number after this word is its label ("PHP 8", "on 8080") and no value ("MTU 1380", "is 5")."""
-        if before in ("on", "a", "an", "the"):
+        if before in ("on", "a", "an", "the") or any(word.text in _VERSIONED for word in self.clause.words):
             return True
         return bool(before and before not in FUNCTION_WORDS and stem(before) not in _VALUES)
 
@@ -243,14 +192,14 @@ class _Reader:
         token = self.tokens[self.at - 1] if self.at else None
         return token.text if token and token.sort in (Sort.WORD, Sort.NAME) else ""
 
-    def _text(self, at: int) -> str:
-        return self.tokens[at].text if at < len(self.tokens) else ""
+    def _following(self) -> Token | None:
+        return self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
 
     # words
 
     def _word(self, word: str) -> None:
-        if word in HEDGES:
-            self.hedged = True
+        if word in HEDGES or (word == "only" and self._number_follows()):
+            self.hedged = word in HEDGES
         elif word in BOUNDS and word not in PREPOSITIONS:
             self._bound(word)  # "2 GB at least"
         elif word in LEADS:
@@ -260,7 +209,6 @@ class _Reader:
                 self.main.lead = "unless"
             self._next_clause(new_statement=True)
             self.clause.marks.append(word)
-            self.clause.is_reason = word in ("because", "since")
         elif word in ("and", "or"):
             self._conjunction(word)
         elif not (self._negation(word) or self._modal(word)):
@@ -271,11 +219,7 @@ class _Reader:
             return False
         clause = self.clause
         clause.marks.append("not")
-        if (
-            clause.modal == "need"
-            and self._before().startswith(("need", "requir"))
-            and (word == "no" or self._before() == "need")
-        ):
+        if self.just_needed and (word == "no" or self._before() == "need"):
             clause.modal = "optional"  # "requires no restart", "need not be restarted"
         else:
             clause.negations += 1
@@ -306,9 +250,10 @@ class _Reader:
 
     def _plain(self, word: str) -> None:
         if word in STATES and self.after_be and self._says_how(word):
-            self._add("enable" if word == "on" else "stopped" if word == "stopped" else "up")
+            self._add("enable" if word == "on" else word)
         elif word in PREPOSITIONS:
-            self.preposition = word
+            if word != "of" or self._before() not in PREPOSITIONS:  # "inside of"
+                self.preposition = word
             self.clause.marks.append(word)
         elif word in FUNCTION_WORDS:
             self._small(word)
@@ -316,12 +261,11 @@ class _Reader:
             self._add(_EVENTS.get(word, word))
 
     def _says_how(self, word: str) -> bool:
-        """ "is on" at the end of its phrase; "is on the pool" says where."""
-        following = self._text(self.at + 1)
-        at_end = self.at + 1 >= len(self.tokens) or self.tokens[self.at + 1].sort in _AN_END
-        return (
-            word != "on" or at_end or following in PREPOSITIONS or following in LEADS or following in ("and", "again")
-        )
+        """Whether a state is one: "is on" at the end of its phrase; "is on the pool" says where."""
+        following = self._following()
+        if word != "on" or following is None or following.sort in _AN_END:
+            return True
+        return following.text in PREPOSITIONS or following.text in LEADS or following.text in ("and", "again")
 
     def _small(self, word: str) -> None:
         if word in FINITE:
@@ -335,17 +279,36 @@ class _Reader:
 
     def _add(self, word: str, *, is_name: bool = False) -> None:
         meant = meaning(word)
+        name = word if is_name and meant.weight == FULL and meant.sign > 0 else meant.name
+        weight = meant.weight
         if meant.sign < 0:
-            self.clause.turned_by.append(word)
-            self.clause.plainly_negated = self.just_negated
+            if self._describes_next(word):
+                name, weight = f"not {name}", FULL  # "disabled users" are other users
+            else:
+                self.clause.turned_by.append(word)
+                self.clause.plainly_negated = self.just_negated
         self.last = stem(word)
-        name = word if is_name and meant.weight == FULL_WEIGHT and meant.sign > 0 else meant.name
-        self.clause.words.append(Word(name, meant.weight, self.preposition, is_name))
-        if meant.weight != EMPTY_WEIGHT:
+        self.clause.words.append(Word(name, weight, self.preposition, is_name))
+        if weight != EMPTY:
             self.clause.marks.append(name if meant.sign > 0 else f"-{name}")
+        if self.after_be and (word.endswith("ed") or word in PARTICIPLES):
+            self.clause.passive = True
         if (day := word.removesuffix("s")) in WEEKDAYS:
             self._add_amount(Quantity(f"every {day}", (quantities.Reading(quantities.PERIOD, 7 * DAY, 7 * DAY),)))
         self._forget()
+
+    def _describes_next(self, word: str) -> bool:
+        """Whether a denying adjective only says which, as the first word of its clause right before a noun."""
+        if self.clause.words or self.after_be or (stem(word) in _DENYING and not word.endswith("ed")):
+            return False
+        following = self._following()
+        if following is None or following.sort is not Sort.WORD:
+            return following is not None and following.sort is Sort.NAME
+        return following.text not in FUNCTION_WORDS and following.text not in STARTS_AMOUNT
+
+    def _number_follows(self) -> bool:
+        following = self._following()
+        return following is not None and (following.sort is Sort.NUMBER or following.text in NUMBER_WORDS)
 
     def _forget(self) -> None:
         """What holds only until the next word that says something."""

@@ -1,0 +1,83 @@
+"""Two texts with all that was found about them, and that as JSON. Judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from .meaning import FULL
+from .normalise import NormalForm
+from .opposites import Opposites
+from .order import Order
+from .overlap import Overlap
+from .quantities import Compared
+
+MATCHER = "lexical"
+"""Says in the evidence which matcher judged."""
+
+_ALWAYS = frozenset(("matcher", "why", "similarity", "shared", "only_known", "only_new"))
+
+
+@dataclass(slots=True)
+class Case:
+    """What the signals found; those that were not asked have found nothing."""
+
+    known: NormalForm
+    new: NormalForm
+    words: Overlap
+    amounts: Compared = field(default_factory=Compared)
+    opposites: Opposites = field(default_factory=Opposites)
+    order: Order = field(default_factory=Order)
+
+    @property
+    def clashes(self) -> bool:
+        """Whether any signal found something that cannot be true of both."""
+        return bool(self.amounts.different or self.opposites.clashes or self.order.clashes)
+
+
+def similarity(case: Case) -> float:
+    """Sørensen–Dice over weighted words and amounts, 0..1."""
+    if case.known.marks == case.new.marks:
+        return 1.0
+    weights = case.known.weights
+    shared = sum(weights[word] for word in case.words.shared) + FULL * len(case.amounts.same)
+    total = case.known.weight + case.new.weight
+    return round(min(1.0, 2 * shared / total), 4) if total else 0.0
+
+
+def evidence_of(case: Case, score: float, why: str) -> dict[str, Any]:
+    """The findings as JSON; what was looked for and not found is left out."""
+    known, new, words, amounts = case.known, case.new, case.words, case.amounts
+    found: dict[str, Any] = {
+        "matcher": MATCHER,
+        "why": why,
+        "similarity": score,
+        "shared": sorted(words.shared),
+        "only_known": sorted(words.known.words | words.known.aside),
+        "only_new": sorted(words.new.words | words.new.aside),
+        "names": _sides(known.names - new.names, new.names - known.names),
+        "quantities": [
+            {"known": one.written, "new": other.written, "verdict": verdict}
+            for verdict, pairs in (("same", amounts.same), ("different", amounts.different), ("unsure", amounts.unsure))
+            for one, other in pairs
+        ],
+        "negation": _sides(known.negations, new.negations),
+        "antonyms": _sides(known.antonyms, new.antonyms),
+        "stance": [
+            {"word": turn.word, "known": turn.known.value, "new": turn.new.value}
+            for turn in (*case.opposites.clashes, *case.opposites.doubts)
+        ],
+        "order": [*case.order.clashes, *case.order.doubts],
+    }
+    return {key: value for key, value in found.items() if value or key in _ALWAYS}
+
+
+def _sides(known: Collection[str], new: Collection[str]) -> dict[str, list[str]]:
+    return {"known": sorted(known), "new": sorted(new)} if known or new else {}
+
+
+def listed(words: Collection[str]) -> str:
+    """A few words for a sentence."""
+    shown = [f"the {word[1:]}" if word.startswith("#") else f"“{word}”" for word in sorted(words)[:4]]
+    return ", ".join(shown) + (" and more" if len(words) > 4 else "")

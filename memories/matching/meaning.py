@@ -1,0 +1,100 @@
+"""What a single word stands for: the name of its group of synonyms, on which side of it, how much it says.
+
+Works on the tables of `vocabulary`; knows no text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from threading import Lock
+
+import snowballstemmer
+
+from .vocabulary import EMPTY as EMPTY_WORDS
+from .vocabulary import LIGHT_NOUNS, LIGHT_VERBS, NOT_NEGATED, OPPOSITE, SAME, entries
+
+EMPTY, LIGHT, FULL = 0, 1, 2
+"""Weights: says nothing ("use"), says little ("service", "run"), says something of its own."""
+
+_LONGEST = 40
+"""Characters of the longest word looked up; longer ones are no English and are taken as they are."""
+
+_stemmer = snowballstemmer.stemmer("english")
+_stemming = Lock()  # a stemmer keeps the word it works on in itself
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """`sign` is 1, or -1 for the side that says no."""
+
+    name: str
+    sign: int
+    weight: int
+
+
+def stem(word: str) -> str:
+    """'restarted' → 'restart'."""
+    return _stem(word) if len(word) <= _LONGEST else word
+
+
+def meaning(word: str) -> Meaning:
+    """'disabled' → ('enable', -1), 'unmounted' → ('mount', -1), 'launching' → ('start', 1)."""
+    return _meaning(word) if len(word) <= _LONGEST else Meaning(word, 1, FULL)
+
+
+@lru_cache(maxsize=50_000)
+def _stem(word: str) -> str:
+    with _stemming:
+        return str(_stemmer.stemWord(word))
+
+
+def _read_synonyms() -> dict[str, str]:
+    names: dict[str, str] = {}
+    for line in entries(SAME):
+        group = line.split()
+        for word in group:
+            names.setdefault(word, group[0])
+            names.setdefault(stem(word), group[0])
+    return names
+
+
+def _read_opposites() -> dict[str, tuple[str, int]]:
+    signs: dict[str, tuple[str, int]] = {}
+    for line in entries(OPPOSITE):
+        yes, no = (side.split() for side in line.split("|"))
+        for sign, side in ((1, yes), (-1, no)):
+            for word in side:
+                exact = word.rstrip("!")
+                signs.setdefault(exact, (yes[0], sign))
+                if exact == word:
+                    signs.setdefault(stem(word), (yes[0], sign))
+    return signs
+
+
+_NAMES, _SIGNS = _read_synonyms(), _read_opposites()
+_NEGATED = re.compile(r"(?:un|non)([a-z]{3,}(?:ed|able|ible))|([a-z]{4,})less")
+
+
+def _name_and_sign(word: str) -> tuple[str, int]:
+    if word in _SIGNS:
+        return _SIGNS[word]
+    name = _NAMES.get(word) or _NAMES.get(stem(word)) or stem(word)
+    if name in _SIGNS:
+        return _SIGNS[name]
+    if (match := _NEGATED.fullmatch(word)) and word not in NOT_NEGATED:
+        name, sign = _name_and_sign(match.group(1) or match.group(2))
+        return name, -sign
+    return name, 1
+
+
+_EMPTY_NAMES = frozenset(_name_and_sign(word)[0] for word in EMPTY_WORDS)
+_LIGHT_NAMES = frozenset(_name_and_sign(word)[0] for word in LIGHT_VERBS | LIGHT_NOUNS)
+LIGHT_NOUN_NAMES = frozenset(_name_and_sign(word)[0] for word in LIGHT_NOUNS)
+
+
+@lru_cache(maxsize=50_000)
+def _meaning(word: str) -> Meaning:
+    name, sign = _name_and_sign(word)
+    return Meaning(name, sign, EMPTY if name in _EMPTY_NAMES else LIGHT if name in _LIGHT_NAMES else FULL)
