@@ -1,0 +1,143 @@
+"""The documents against the house: what they name is there, and what is there is named."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claudeops.env import BASE_DIR, OBSERVE
+from memories.taxonomy import OPS
+from sessions_app.models import Status
+
+DOCS = BASE_DIR / "docs"
+PACKAGES = ("claudeops", "memories", "sessions_app")
+DOCUMENTS = [BASE_DIR / "README.md", *sorted(DOCS.glob("*.md"))]
+WIDEST = 100
+"""Characters of a line of the diagram: wider ones are cut off or scrolled on most screens."""
+
+
+def read(name: str) -> str:
+    return (BASE_DIR / name).read_text(encoding="utf-8")
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def anchor(heading: str) -> str:
+    """A heading's address, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def links(document: Path) -> Iterator[tuple[Path, str]]:
+    """(file, anchor) of every link inside the repository."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text(encoding="utf-8")):
+        if "://" not in target:
+            path, _, fragment = target.partition("#")
+            yield (document.parent / path).resolve() if path else document, fragment
+
+
+def map_of(package: str) -> str:
+    """The part of the module map that is about `package`."""
+    text = read("docs/architecture.md")
+    return text.split(f"### `{package}/`", 1)[1].split("\n### ", 1)[0].split("\n## ", 1)[0]
+
+
+def requirements(name: str) -> set[str]:
+    lines = (line.partition("#")[0].strip() for line in read(name).splitlines())
+    return {re.split(r"[\[=<>]", line)[0].lower() for line in lines if line and not line.startswith("-")}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_leads_somewhere(document):
+    broken = []
+    for path, fragment in links(document):
+        if not path.exists():
+            broken.append(str(path))
+        elif fragment:
+            headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            if fragment not in [anchor(heading) for heading in headings]:
+                broken.append(f"{path.name}#{fragment}")
+    assert not broken
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_module_map_names_every_module(package):
+    named = map_of(package)
+    modules = {path.name for path in (BASE_DIR / package).glob("*.py")} - {"__init__.py"}
+    folders = {path.parent.name for path in (BASE_DIR / package).glob("*/__init__.py")} - {"migrations"}
+    assert not {name for name in modules if f"`{name}`" not in named}
+    assert not {name for name in folders if f"`{name}/" not in named}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_module_map_names_nothing_that_is_gone(package):
+    first_cells = [line.split("|")[1] for line in map_of(package).splitlines() if line.startswith("| `")]
+    named = {name for cell in first_cells for name in re.findall(r"`([^`]+)`", cell)}
+    assert named
+    assert not {name for name in named if not (BASE_DIR / package / name).exists()}
+
+
+def test_what_the_architecture_names_by_path_is_there():
+    text = read("docs/architecture.md")
+    named = set(re.findall(r"`((?:claudeops|memories|sessions_app|templates|tests)/[\w./]+)`", text))
+    assert named
+    assert not {path for path in named if not (BASE_DIR / path).exists()}
+
+
+def test_there_is_one_diagram_and_it_is_drawn_straight():
+    drawn = [block for block in blocks(read("docs/architecture.md"), "") if "┌" in block]
+    assert len(drawn) == 1
+    lines = drawn[0].splitlines()
+    assert max(map(len, lines)) <= WIDEST
+    for number, line in enumerate(lines):
+        for column, character in enumerate(line):
+            below = lines[number + 1] if number + 1 < len(lines) else ""
+            if character in "┌┐┬├┤" and not (column < len(below) and below[column] in "│├┤└┘┴┼▼"):
+                pytest.fail(f"line {number + 1}, column {column + 1}: {character} goes on to nothing")
+
+
+def test_every_dependency_is_argued_for():
+    text = read("docs/dependencies.md").lower()
+    asked = requirements("requirements.txt") | requirements("tests/requirements.txt")
+    rows = " ".join(line.split("|")[1] for line in text.splitlines() if line.startswith("| "))
+    assert not {name for name in asked if not re.search(rf"\b{re.escape(name)}\b", rows)}
+
+
+def test_the_default_tool_rules_are_in_the_readme():
+    assert f"`{OBSERVE}`" in read("README.md")
+
+
+def test_the_hook_is_settings_that_the_cli_reads():
+    (text,) = blocks(read("README.md"), "json")
+    (entry,) = json.loads(text)["hooks"]["PreToolUse"]
+    assert entry["matcher"] == "Bash"
+    assert entry["hooks"][0]["type"] == "command"
+    assert entry["hooks"][0]["command"].endswith("manage.py cooldown check --hook")
+
+
+def test_the_units_let_running_sessions_live():
+    units = [unit for unit in blocks(read("README.md"), "ini") if "[Service]" in unit]
+    assert len(units) == 2
+    services = []
+    for unit in units:
+        parsed = configparser.ConfigParser(interpolation=None)
+        parsed.read_string(unit)
+        services.append(parsed["Service"])
+    web, worker = services
+    assert "gunicorn claudeops.wsgi" in web["ExecStart"]
+    assert worker["ExecStart"].endswith("manage.py runworker")
+    assert worker["KillMode"] == "process"
+
+
+def test_the_operators_words_are_the_programs():
+    text = read("docs/operating.md")
+    assert not {status.label for status in Status if f"| {status.label} |" not in text}
+    assert ", ".join(OPS.categories) in text
+    for number in (OPS.reinforced_by, OPS.inactive_below):
+        assert f"{number:g}" in text
