@@ -1,15 +1,17 @@
-"""Every address. The dashboard's have no trailing slash."""
+"""Every address. The dashboard's have no trailing slash; each app names its own pages."""
 
 from django.contrib import admin
 from django.contrib.auth import views as auth_views
 from django.contrib.auth.decorators import login_not_required
-from django.urls import path
+from django.urls import include, path
 
 from claudeops import health, views
 
 urlpatterns = [
     path("", views.overview, name="overview"),
     path("overview/fragment", views.overview_fragment, name="overview-fragment"),
+    path("", include("sessions_app.urls")),
+    path("", include("memories.urls")),
     path("login", views.SignIn.as_view(), name="login"),
     path("logout", login_not_required(auth_views.LogoutView.as_view()), name="logout"),  # whoever is not staff, too
     path("healthz", health.healthz, name="healthz"),

@@ -1,4 +1,4 @@
-"""The links every page has at its top, and which of them is the page's own."""
+"""The links every page has in its sidebar, which of them is the page's own, and what a message offers to undo."""
 
 from __future__ import annotations
 
@@ -6,19 +6,39 @@ from typing import Any
 
 from django import template
 from django.template import Context
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 register = template.Library()
 
+UNDO = "undo:"
+
 
 @register.simple_tag(takes_context=True)
-def nav_link(context: Context, name: str, label: str) -> SafeString:
-    """A link to the address called `name`; marked as current on that page and on those below it."""
-    url = reverse(name)
+def nav_link(context: Context, name: str, label: str, instead: str = "") -> SafeString:
+    """A link to the address called `name` (to `instead` where there is none of that name); nothing without either.
+
+    Marked as current on that page and on those below it.
+    """
+    url = _address(name) or _address(instead)
+    if not url:
+        return SafeString("")
     request: Any = context.get("request")
     path = request.path if request else ""
-    below = "admin:index" not in name and url != "/" and path.startswith(url)
+    below = "admin:index" not in name and url != "/" and path.startswith(url if url.endswith("/") else url + "/")
     current = SafeString(' aria-current="page"') if path == url or below else ""
     return format_html('<a href="{}"{}>{}</a>', url, current, label)
+
+
+def _address(name: str) -> str:
+    try:
+        return reverse(name) if name else ""
+    except NoReverseMatch:
+        return ""
+
+
+@register.filter
+def undo_address(tags: str | None) -> str:
+    """The address in a message's `extra_tags` of "undo:/an/address"; empty for a message that cannot be undone."""
+    return tags.removeprefix(UNDO) if tags and tags.startswith(UNDO + "/") else ""

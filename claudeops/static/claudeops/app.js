@@ -1,32 +1,68 @@
-// Polling that says when it cannot: numbers that stand still must not look like numbers that are true.
+// Messages, dialogs and small manners of forms. One listener on the document for each; markup says what it wants:
+//   data-toast, data-close-toast       a message and what takes it away
+//   data-dialog-open="id"              opens <dialog id>; data-dialog-close in it closes it
+//   data-shows="id" on an input        the input's value is written into the element of that id while it moves
+//   data-auto-submit on a form         a changed select, checkbox or slider sends the form
 (() => {
   "use strict";
-  const note = () => document.getElementById("connection");
-  let last = new Date();
+  const STAYS = 12000; // milliseconds; a message that can be undone, a warning or an error stays until it is closed
+  const MOST = 5;
 
-  const say = (text) => {
-    const place = note();
-    if (place && place.textContent !== text) place.textContent = text;
+  const passing = (toast) => !toast.matches(".toast-error, .toast-warning") && !toast.querySelector("form");
+  const arrived = (toast) => {
+    if (toast.dataset.seen) return;
+    toast.dataset.seen = "1";
+    if (!passing(toast)) return;
+    const leave = () => {
+      if (toast.matches(":hover, :focus-within")) setTimeout(leave, STAYS / 4);
+      else toast.remove();
+    };
+    setTimeout(leave, STAYS);
   };
-  const clock = () => last.toISOString().slice(11, 19) + " UTC";
+  const settle = () => {
+    const all = [...document.querySelectorAll("[data-toast]")];
+    all.forEach(arrived);
+    all.slice(0, Math.max(0, all.length - MOST)).forEach((toast) => toast.remove());
+  };
+  const shows = (input) => {
+    const place = document.getElementById(input.dataset.shows);
+    if (place) place.textContent = input.value;
+  };
 
-  document.addEventListener("htmx:beforeRequest", (event) => {
-    if (document.hidden) event.preventDefault(); // nobody looks: ask nothing
-  });
-  document.addEventListener("htmx:afterRequest", (event) => {
-    const status = event.detail.xhr ? event.detail.xhr.status : 0;
-    if (status === 200 || status === 204) {
-      last = new Date();
-      say("");
-    } else if (status === 403) {
-      say("You are signed out. Reload the page to sign in. What you see is from " + clock() + ".");
-    } else if (status) {
-      say("The server answered with an error (" + status + "). What you see is from " + clock() + ".");
-    } else {
-      say("The server cannot be reached. What you see is from " + clock() + ".");
+  document.addEventListener("click", (event) => {
+    const hit = (selector) => event.target.closest && event.target.closest(selector);
+    const close = hit("[data-close-toast]");
+    if (close) close.closest("[data-toast]").remove();
+    const opens = hit("[data-dialog-open]");
+    if (opens) {
+      const dialog = document.getElementById(opens.dataset.dialogOpen);
+      if (dialog && !dialog.open) {
+        event.preventDefault();
+        dialog.showModal();
+      }
+    }
+    const closes = hit("[data-dialog-close]");
+    if (closes) {
+      event.preventDefault();
+      closes.closest("dialog").close();
     }
   });
-  document.addEventListener("visibilitychange", () => {
-    if (!document.hidden && window.htmx) window.htmx.trigger(document.body, "wake");
+  document.addEventListener("input", (event) => {
+    if (event.target.dataset && event.target.dataset.shows) shows(event.target);
   });
+  document.addEventListener("change", (event) => {
+    const form = event.target.closest && event.target.closest("form[data-auto-submit]");
+    if (form && event.target.matches("select, input[type=checkbox], input[type=radio], input[type=range]")) {
+      form.requestSubmit();
+    }
+  });
+  // An answered undo has done its work: its message goes, the answer's own says what happened.
+  document.addEventListener("htmx:afterRequest", (event) => {
+    const undo = event.target.closest && event.target.closest(".toast-undo");
+    if (undo && event.detail.successful) undo.closest("[data-toast]").remove();
+  });
+  document.addEventListener("htmx:afterSettle", settle);
+  document.addEventListener("htmx:oobAfterSwap", settle);
+  document.addEventListener("DOMContentLoaded", settle);
+  if (document.readyState !== "loading") settle();
 })();

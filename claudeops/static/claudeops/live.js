@@ -1,0 +1,137 @@
+// What polls (hx-trigger="every 3s, wake from:body") keeps the operator's place: a row (data-row, with an id) in which
+// somebody types or an edit is open (data-editing) is left alone, focus and opened details stay. Nothing is asked while
+// nobody looks. What stands still is said in #connection: old numbers must not look like true ones.
+(() => {
+  "use strict";
+  const FIELDS = "input:not([type=checkbox]):not([type=hidden]):not([type=submit]), textarea, select";
+  let last = new Date();
+  let polled = false; // whether the answer that is being swapped in was asked for by a poll
+  let kept = [];
+  let opened = new Map();
+  let focus = null;
+
+  const say = (text) => {
+    const place = document.getElementById("connection");
+    if (place && place.textContent !== text) place.textContent = text;
+  };
+  const clock = () => last.toISOString().slice(11, 19) + " UTC";
+  const isPoll = (config) => {
+    const cause = config && config.triggeringEvent;
+    return Boolean(config) && config.verb === "get" && (!cause || cause.type === "wake");
+  };
+  const dirty = (field) =>
+    field.tagName === "SELECT"
+      ? [...field.options].some((option) => option.selected !== option.defaultSelected)
+      : field.value !== field.defaultValue;
+  const busy = (row) =>
+    row.matches("[data-editing]") ||
+    row.querySelector("[data-editing]") !== null ||
+    [...row.querySelectorAll(FIELDS)].some((field) => field === document.activeElement || dirty(field));
+
+  // Where the focus is, in words that survive an exchange of the elements.
+  const remember = (root) => {
+    const active = document.activeElement;
+    if (!active || active === document.body || !root.contains(active)) return null;
+    if (active.id) return { id: active.id };
+    const row = active.closest("[data-row][id]");
+    if (!row) return null;
+    const places = [...row.querySelectorAll("a[href], button, input, select, textarea, summary")];
+    return { row: row.id, place: places.indexOf(active) };
+  };
+  const restore = (where) => {
+    if (!where || (document.activeElement && document.activeElement !== document.body)) return;
+    if (where.id) {
+      const same = document.getElementById(where.id);
+      if (same) same.focus({ preventScroll: true });
+      return;
+    }
+    const row = document.getElementById(where.row);
+    if (!row) return;
+    const places = row.querySelectorAll("a[href], button, input, select, textarea, summary");
+    const again = where.place < 0 ? row : places[where.place];
+    if (again) again.focus({ preventScroll: true });
+  };
+
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (document.hidden && isPoll(event.detail.requestConfig)) event.preventDefault();
+  });
+
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    polled = isPoll(event.detail.requestConfig);
+    kept = [];
+    opened = new Map();
+    focus = null;
+    if (!polled || !event.detail.shouldSwap) return;
+    const target = event.detail.target;
+    focus = remember(document.body);
+    if (target.matches("[data-row]") && busy(target)) {
+      event.detail.shouldSwap = false;
+      return;
+    }
+    for (const row of target.querySelectorAll("[data-row][id]")) {
+      if (busy(row)) {
+        const active = row.contains(document.activeElement) ? document.activeElement : null;
+        const typed = active && "selectionStart" in active ? active.selectionStart : null;
+        kept.push({ row, active, typed });
+      }
+    }
+    for (const details of document.querySelectorAll("details[id]")) opened.set(details.id, details.open);
+  });
+
+  // Rows and parts that come beside the answer, out of band.
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    const target = event.detail.target;
+    if (polled && target && target.matches("[data-row]") && busy(target)) event.detail.shouldSwap = false;
+  });
+
+  const after = () => {
+    for (const { row, active, typed } of kept) {
+      const fresh = document.getElementById(row.id);
+      if (fresh && fresh !== row) fresh.replaceWith(row);
+      if (active && row.isConnected) {
+        active.focus({ preventScroll: true });
+        if (typed !== null) {
+          try {
+            active.setSelectionRange(typed, typed);
+          } catch {
+            // a slider and a number have no place in their text
+          }
+        }
+      }
+    }
+    kept = [];
+    for (const [id, open] of opened) {
+      const details = document.getElementById(id);
+      if (details && details.tagName === "DETAILS" && details.open !== open) details.open = open;
+    }
+    opened = new Map();
+    restore(focus);
+  };
+  document.addEventListener("htmx:afterSwap", after);
+  document.addEventListener("htmx:oobAfterSwap", () => restore(focus));
+
+  document.addEventListener("htmx:afterRequest", (event) => {
+    polled = false;
+    focus = null;
+    const status = event.detail.xhr ? event.detail.xhr.status : 0;
+    if (status >= 200 && status < 400) {
+      last = new Date();
+      say("");
+    } else if (status === 403 && !isPoll(event.detail.requestConfig) && !signedOut(event.detail.xhr)) {
+      say("Your account may not do that. Nothing was changed.");
+    } else if (status === 403) {
+      say("You are signed out. Reload the page to sign in. What you see is from " + clock() + ".");
+    } else if (status === 409 || status === 422) {
+      say(""); // the answer says itself what is wrong
+    } else if (status) {
+      say("The server answered with an error (" + status + "). What you see is from " + clock() + ".");
+    } else if (event.detail.xhr) {
+      say("The server cannot be reached. What you see is from " + clock() + ".");
+    }
+  });
+  const signedOut = (xhr) => Boolean(xhr) && xhr.responseText.startsWith("Signed out");
+
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && window.htmx) window.htmx.trigger(document.body, "wake");
+  });
+})();
