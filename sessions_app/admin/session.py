@@ -24,10 +24,12 @@ from memories.templatetags.claudeops import NONE, ago, badge, dollars, milliseco
 from sessions_app import queue
 from sessions_app.admin import filters
 from sessions_app.admin.links import cut, session_link, session_url
-from sessions_app.admin.page import page_of
 from sessions_app.errors import SessionsError
-from sessions_app.models import LogEntry, Session, Status, Trigger
+from sessions_app.log import following
+from sessions_app.models import LogEntry, Session, Status
+from sessions_app.page import page_of
 
+LOG_LINES = 200
 MOST_AT_ONCE = 50
 """Sessions that can be asked for again or stopped at once."""
 
@@ -38,22 +40,6 @@ def by(request: HttpRequest) -> str:
 
 def words(error: SessionsError) -> str:
     return f"{error} {error.fix}".strip()
-
-
-def run_again(session: Session, *, by: str) -> Session:
-    """Ask for another session like this one. Raises InvalidSession."""
-    return queue.request_session(
-        agent=session.agent,
-        trigger=Trigger.MANUAL,
-        by=by,
-        tier=session.tier,
-        prompt_task=session.task,
-        project=session.project,
-        runner=session.runner,
-        model=session.model or None,
-        stream=session.replay_stream,
-        dry_run=session.dry_run,
-    )
 
 
 @admin.register(Session)
@@ -162,7 +148,10 @@ class SessionAdmin(LeanAdmin):
             after = request.GET.get("after", "")
             extra_context = {
                 **(extra_context or {}),
-                **page_of(session, after=int(after) if after.isdecimal() and len(after) < 10 else 0),
+                **page_of(session),
+                "log": following(
+                    session.pk, int(after) if after.isdecimal() and len(after) < 10 else 0, most=LOG_LINES
+                ),
                 "can_operate": self.has_operate_permission(request),
             }
         return super().change_view(request, object_id, form_url, extra_context)
@@ -190,7 +179,7 @@ class SessionAdmin(LeanAdmin):
 
     def _run_again(self, request: HttpRequest, session: Session) -> Session | None:
         try:
-            made = run_again(session, by=by(request))
+            made = queue.request_again(session, by=by(request))
         except SessionsError as error:
             self.message_user(request, f"Session {session.pk} is not run again: {words(error)}", messages.ERROR)
             return None

@@ -13,7 +13,7 @@ from sessions_app.queue.claims import claim
 from sessions_app.queue.dispatching import Dispatched, dispatch, enqueue_follow, give_back, in_line, reap_elsewhere
 from sessions_app.queue.firing import reschedule, tick
 from sessions_app.queue.holds import hold_reason_for
-from sessions_app.queue.requests import request_session, request_stop
+from sessions_app.queue.requests import request_again, request_session, request_stop
 
 __all__ = [
     "Dispatched",
@@ -24,6 +24,7 @@ __all__ = [
     "hold_reason_for",
     "in_line",
     "reap_elsewhere",
+    "request_again",
     "request_session",
     "request_stop",
     "reschedule",

@@ -113,6 +113,23 @@ def _insert(row: Session) -> Session:
         return found
 
 
+def request_again(session: Session, *, by: str, at: datetime | None = None) -> Session:
+    """Ask for another session like this one, by hand. Raises InvalidSession."""
+    return request_session(
+        agent=session.agent,
+        trigger=Trigger.MANUAL,
+        by=by,
+        tier=session.tier,
+        prompt_task=session.task,
+        project=session.project,
+        runner=session.runner,
+        model=session.model or None,
+        stream=session.replay_stream,
+        dry_run=session.dry_run,
+        at=at,
+    )
+
+
 def request_stop(session_id: int, *, by: str, at: datetime | None = None) -> str:
     """End a session: a queued one at once, a running one by whoever follows it. Returns what was done, in words.
 
