@@ -32,6 +32,7 @@ class CooldownAction(models.Model):
     class Meta:
         db_table = "cooldown_actions"
         ordering = ["-created_at", "-id"]
+        permissions = [("clear_cooldown", "Can clear cooldowns")]
         constraints = [
             models.UniqueConstraint(fields=["session", "fingerprint"], name="cooldown_actions_once_a_session")
         ]

@@ -110,6 +110,7 @@ class Session(models.Model):
     class Meta:
         db_table = "sessions"
         ordering = ["-queued_at", "-id"]
+        permissions = [("run_session", "Can ask for sessions"), ("stop_session", "Can stop sessions")]
         constraints = [
             # At most one running session an agent, whatever the number of workers and hosts.
             models.UniqueConstraint(
