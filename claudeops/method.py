@@ -44,5 +44,5 @@ class MethodMiddleware:
                 fields = QueryDict(request.body, encoding=request.encoding or "utf-8")
             except TooManyFieldsSent:
                 return HttpResponseBadRequest("The form has too many fields.", content_type="text/plain")
-            request.POST = fields  # type: ignore[assignment]
+            request.POST = fields
         return None

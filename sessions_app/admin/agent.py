@@ -126,7 +126,7 @@ class AgentAdmin(LeanAdmin):
 
     def has_run_permission(self, request: HttpRequest) -> bool:
         """Who may ask for sessions."""
-        return bool(request.user.has_perm("sessions_app.change_session"))
+        return bool(request.user.has_perm("sessions_app.run_session"))
 
     @admin.action(description="Run now", permissions=["run"])
     def run_now(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:

@@ -33,6 +33,9 @@ LOG_LINES = 200
 MOST_AT_ONCE = 50
 """Sessions that can be asked for again or stopped at once."""
 
+May = Callable[[HttpRequest], bool]
+Verb = Callable[[HttpRequest, Session], Session | None]
+
 
 def by(request: HttpRequest) -> str:
     return str(request.user.get_username())
@@ -123,9 +126,13 @@ class SessionAdmin(LeanAdmin):
         user = request.user
         return bool(user.is_active and user.is_superuser and not (isinstance(obj, Session) and obj.is_open))
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Who may ask for runs and stops."""
-        return bool(request.user.has_perm("sessions_app.change_session"))
+    def has_run_permission(self, request: HttpRequest) -> bool:
+        """Who may ask for sessions."""
+        return bool(request.user.has_perm("sessions_app.run_session"))
+
+    def has_stop_permission(self, request: HttpRequest) -> bool:
+        """Who may stop them."""
+        return bool(request.user.has_perm("sessions_app.stop_session"))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """What goes with a session, in numbers: its log alone may have a hundred thousand rows."""
@@ -152,26 +159,26 @@ class SessionAdmin(LeanAdmin):
                 "log": following(
                     session.pk, int(after) if after.isdecimal() and len(after) < 10 else 0, most=LOG_LINES
                 ),
-                "can_operate": self.has_operate_permission(request),
+                "can_run": self.has_run_permission(request),
+                "can_stop": self.has_stop_permission(request),
             }
         return super().change_view(request, object_id, form_url, extra_context)
 
     def get_urls(self) -> list[URLPattern]:
-        def of(verb: Callable[[HttpRequest, Session], Session | None]) -> Any:
-            return self.admin_site.admin_view(require_POST(lambda request, pk: self._operate(request, pk, verb)))
+        def of(may: May, verb: Verb) -> Any:
+            return self.admin_site.admin_view(require_POST(lambda request, pk: self._operate(request, pk, may, verb)))
 
+        run_again, stop = of(self.has_run_permission, self._run_again), of(self.has_stop_permission, self._stop)
         return [
-            path("<int:pk>/run-again", of(self._run_again), name="sessions_app_session_run_again"),
-            path("<int:pk>/stop", of(self._stop), name="sessions_app_session_stop"),
+            path("<int:pk>/run-again", run_again, name="sessions_app_session_run_again"),
+            path("<int:pk>/stop", stop, name="sessions_app_session_stop"),
             *super().get_urls(),
         ]
 
     # -- run again, stop -----------------------------------------------------------------------------------------
 
-    def _operate(
-        self, request: HttpRequest, pk: int, verb: Callable[[HttpRequest, Session], Session | None]
-    ) -> HttpResponse:
-        if not self.has_operate_permission(request):
+    def _operate(self, request: HttpRequest, pk: int, may: May, verb: Verb) -> HttpResponse:
+        if not may(request):
             raise PermissionDenied
         session = get_object_or_404(Session.objects.select_related("agent", "project"), pk=pk)
         made = verb(request, session)
@@ -194,12 +201,12 @@ class SessionAdmin(LeanAdmin):
         except SessionsError as error:
             self.message_user(request, words(error), messages.WARNING)
 
-    @admin.action(description="Run again", permissions=["operate"])
+    @admin.action(description="Run again", permissions=["run"])
     def run_again_action(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
         for session in self._few(request, queryset):
             self._run_again(request, session)
 
-    @admin.action(description="Stop", permissions=["operate"])
+    @admin.action(description="Stop", permissions=["stop"])
     def stop_action(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
         for session in self._few(request, queryset):
             self._stop(request, session)
