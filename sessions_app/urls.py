@@ -1,5 +1,17 @@
 """The dashboard's addresses of what agents do: sessions, events, cooldowns, and their fragments."""
 
+from django.urls import path
 from django.urls.resolvers import URLPattern
 
-urlpatterns: list[URLPattern] = []
+from sessions_app.views import log, sessions, sessions_page
+
+urlpatterns: list[URLPattern] = [
+    path("sessions", sessions.sessions, name="sessions"),
+    path("sessions/rows", sessions.rows, name="sessions-rows"),
+    path("sessions/<int:pk>", sessions_page.session, name="session"),
+    path("sessions/<int:pk>/live", sessions_page.session_live, name="session-live"),
+    path("sessions/<int:pk>/stop", sessions_page.stop, name="session-stop"),
+    path("sessions/<int:pk>/again", sessions_page.again, name="session-again"),
+    path("sessions/<int:pk>/log", log.session_log, name="session-log"),
+    path("sessions/<int:pk>/log/raw", log.session_raw, name="session-raw"),
+]

@@ -125,6 +125,9 @@ class Session(models.Model):
             models.Index(fields=["-queued_at", "-id"], name="sessions_queued_at"),
             models.Index(fields=["status", "-queued_at"], name="sessions_status"),
             models.Index(fields=["agent", "-queued_at"], name="sessions_agent"),
+            models.Index(fields=["tier", "-queued_at"], name="sessions_tier"),
+            models.Index(fields=["trigger", "-queued_at"], name="sessions_trigger"),
+            models.Index(fields=["project", "-queued_at"], name="sessions_project"),
             models.Index(fields=["-ended_at"], name="sessions_ended_at"),
             models.Index(fields=["cli_session_id"], name="sessions_cli_session"),
         ]
@@ -135,6 +138,12 @@ class Session(models.Model):
     @property
     def is_open(self) -> bool:
         return self.status in OPEN_STATUSES
+
+    @property
+    def tool_calls(self) -> int:
+        """How many tools it has called so far. (Turns and cost are known when its result is there.)"""
+        number = self.stats.get("tool_calls", 0)
+        return number if isinstance(number, int) else 0
 
 
 class LogKind(models.TextChoices):

@@ -1,0 +1,83 @@
+"""What a page of sessions shows already, as a short text: told back by the browser, so that only news is sent.
+
+A session has no column that says when it changed, and needs none: the rows of one page are read by an index, and what
+is shown of them is hashed. The token therefore covers everything the page shows and nothing else; it cannot miss a
+change, as a maximum over a column could (a log imported for last year, a row deleted in the admin).
+Pure: rows in, texts out.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sessions_app.models import Session, Status
+
+SHOWN = (
+    *("status", "status_reason", "hold_reason", "summary", "cost_usd", "num_turns", "duration_ms", "dry_run"),
+    *("stop_requested_by", "started_at", "ended_at", "tier", "trigger", "agent_id"),
+)
+"""The columns of a row that the list shows; of a running one its tool calls too."""
+
+BETWEEN, WITHIN = "-", "."
+
+
+def mark(session: Session) -> str:
+    """Eight characters that change with what the list shows of `session`."""
+    steps = session.tool_calls if session.status == Status.RUNNING else 0
+    shown = [getattr(session, name) for name in SHOWN]
+    return f"{zlib.crc32(repr((shown, steps)).encode()):08x}"
+
+
+def token(sessions: Iterable[Session]) -> str:
+    """The rows of a page in order, each with its mark."""
+    return BETWEEN.join(f"{session.pk}{WITHIN}{mark(session)}" for session in sessions)
+
+
+def read(text: str) -> dict[int, str]:
+    """The marks of a token by the number of the session; what is none is left out."""
+    found: dict[int, str] = {}
+    for part in text.split(BETWEEN):
+        number, _, value = part.partition(WITHIN)
+        if number.isdecimal() and len(number) < 20:
+            found[int(number)] = value
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What has to be done to a page that shows `seen` so that it shows other rows.
+
+    `new` are rows to be put in, in order, each with the number of the row it stands behind (None: the first).
+    """
+
+    changed: list[Session]
+    new: list[tuple[Session, int | None]]
+    gone: list[int]
+
+
+def news(seen: str, sessions: Sequence[Session]) -> News:
+    """The difference between what a browser shows and the rows that are there now, in the same order."""
+    known = read(seen)
+    changed = [session for session in sessions if known.get(session.pk, mark(session)) != mark(session)]
+    new: list[tuple[Session, int | None]] = []
+    before: int | None = None
+    for session in sessions:
+        if session.pk not in known:
+            new.append((session, before))
+        before = session.pk
+    there = {session.pk for session in sessions}
+    return News(changed, new, [pk for pk in known if pk not in there])
+
+
+def state(session: Session, below: Iterable[tuple[int, str]]) -> str:
+    """What the page of one session shows, but for its log: changes with whatever its ingest or its end writes.
+
+    `below` are the sessions it escalated to, as (number, status).
+    """
+    columns = (
+        *(session.status, session.status_reason, session.hold_reason, session.ingest_offset, session.cost_usd),
+        *(session.started_at, session.ended_at, session.stop_requested_by, session.attempts, session.coalesced),
+    )
+    return f"{zlib.crc32(repr((columns, sorted(below))).encode()):08x}"
