@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,14 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+def axe_path() -> Path | None:
+    """axe-core's script: AXE_CORE, or the nearest node_modules from here upwards."""
+    here = Path(__file__).resolve()
+    said = (Path(os.environ["AXE_CORE"]),) if os.environ.get("AXE_CORE") else ()
+    near = (folder / "node_modules" / "axe-core" / "axe.min.js" for folder in here.parents)
+    return next((path for path in chain(said, near) if path.is_file()), None)
 
 
 class Window:
@@ -51,6 +60,17 @@ class Window:
         self.page.click("button[type=submit]")
         self.page.wait_for_url(f"{self.address}/")
 
+    def findings(self, script: str) -> list[str]:
+        """What axe-core (`script`, its source) finds serious or worse on the page as it is."""
+        # Through the debugger, which the page's content policy does not bind.
+        self.page.evaluate(script)
+        found = self.page.evaluate(
+            "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations"
+            ".filter(v => ['serious', 'critical'].includes(v.impact))"
+            ".map(v => [v.id, v.nodes.slice(0, 5).map(n => n.target.join(' ') + ' | ' + n.html.slice(0, 120))]))"
+        )
+        return [f"{self.page.url}: {rule}: {node}" for rule, nodes in found for node in nodes]
+
     @property
     def sideways(self) -> int:
         """Pixels the page can be scrolled sideways."""
@@ -73,6 +93,24 @@ def chromium(django_db_setup: None) -> Iterator[Any]:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The source of axe-core; skipped with the reason where there is none."""
+    path = axe_path()
+    if path is None:
+        pytest.skip("needs axe-core: npm install axe-core, or AXE_CORE=…/axe.min.js")
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that pictures of pages go to: SCREENSHOTS_DIR, or a temporary one."""
+    said = os.environ.get("SCREENSHOTS_DIR")
+    folder = Path(said) if said else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @pytest.fixture

@@ -14,18 +14,19 @@
   let lastPick = null;
 
   const forms = () => [...document.querySelectorAll("form[data-select]")];
+  const name = (form) => form.getAttribute("id") || ""; // form.id is the field called "id", where there is one
   const within = (form, selector) => [
     ...new Set([
       ...form.querySelectorAll(selector),
-      ...(form.id ? document.querySelectorAll(selector.split(",").map((one) => `${one}[form="${form.id}"]`).join(",")) : []),
+      ...(name(form) ? document.querySelectorAll(`${selector}[form="${name(form)}"]`) : []),
     ]),
   ];
   const formOf = (box) => box.form || box.closest("form[data-select]");
   const chosen = (form) => {
-    if (!picked.has(form.id)) picked.set(form.id, new Set());
-    return picked.get(form.id);
+    if (!picked.has(name(form))) picked.set(name(form), new Set());
+    return picked.get(name(form));
   };
-  const matching = (form) => form.querySelector('[name="all_matching"]') || within(form, '[name="all_matching"]')[0];
+  const matching = (form) => within(form, '[name="all_matching"]')[0];
   const allMatch = (field) => Boolean(field) && (field.type === "checkbox" ? field.checked : !field.disabled);
   const setAll = (field, on) => {
     if (!field) return;
