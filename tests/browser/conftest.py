@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
+
+from memories.lifecycle import verbs
+from sessions_app.models import InjectionReceipt, LogEntry, ServiceCheck, Status, WorkerHeartbeat
+from tests.factories import (
+    AgentFactory,
+    CooldownActionFactory,
+    EventFactory,
+    MemoryFactory,
+    ProjectFactory,
+    SessionFactory,
+)
 
 CHROMIUM = os.environ.get("CHROMIUM") or "/usr/bin/chromium"
 ARGUMENTS = [
@@ -129,3 +143,53 @@ def window(chromium: Any, live_server: Any) -> Iterator[Any]:
     for one in opened:
         one.context.close()
     assert complaints == []
+
+
+@pytest.fixture
+def house(operator):
+    """A row of every kind, as a homelab would have them."""
+    now = timezone.now()
+    agent = AgentFactory(slug="homelab-watch", schedule_kind="interval", next_run_at=now + timedelta(minutes=9))
+    session = SessionFactory(
+        agent=agent,
+        response="## Found\n\n| a | b |\n|--|--:|\n| 1 | 2 |\n\n![x](https://tracker.example/x.png) <b style='x'>b</b>",
+        summary="All **well**",
+        prompt="You observe. " * 200,
+        cost_usd=Decimal("0.03"),
+        started_at=now,
+        ended_at=now,
+    )
+    SessionFactory(agent=agent, status=Status.RUNNING, started_at=now)
+    SessionFactory(agent=agent, status=Status.QUEUED, hold_reason="Agent homelab-watch is busy " + "x" * 300)
+    SessionFactory(agent=agent, status=Status.FAILED, status_reason="x" * 400, ended_at=now)
+    SessionFactory(parent=session, tier=2)
+    memory = MemoryFactory(session=session, observation="Takes 60s to start " + "averyveryverylongword" * 12)
+    verbs.edit(memory, by="operator", observation="Takes 60 s to start " + "averyveryverylongword" * 12, confidence=0.4)
+    entry = {"id": memory.pk, "uuid": "x", "service": None, "category": "timing", "confidence": 0.9, "reason": ""}
+    InjectionReceipt.objects.create(
+        session=session,
+        text="text " * 300,
+        sha256="a" * 64,
+        budget=2000,
+        tokens=412,
+        included=[entry | {"observation": memory.observation}],
+        left_out=[entry | {"observation": ""}],
+        counts={"included": 1, "over_budget": 1},
+    )
+    EventFactory(session=session, level="critical", message="Down " + "x" * 300)
+    CooldownActionFactory(session=session)
+    ServiceCheck.objects.create(session=session, service="caddy", status="ok", healthy=True)
+    LogEntry.objects.create(session=session, seq=1, at=now, kind="tool_result", text="x" * 4000, offset=0)
+    WorkerHeartbeat.objects.create(host="nuc-1", cluster="default", pid=1)
+    ProjectFactory(slug="media")
+    return session
+
+
+@pytest.fixture
+def operators_window(window, house):
+    def new(**options):
+        one = window(**options)
+        one.sign_in("operator", "a long password")
+        return one
+
+    return new

@@ -1,0 +1,139 @@
+"""Every page of the sidebar as a person meets it: no complaint, no barrier, on any screen; pictures of each."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
+
+from claudeops.first_account import FILE, first_account
+from tests.factories import EventFactory, MemoryFactory
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+SIDEBAR = ["Overview", "Sessions", "Events", "Memories", "Cooldowns", "Agents", "Everything"]
+SCREENS = [(1440, False), (1440, True), (360, False), (360, True), (2560, False)]
+
+
+def links(page: Any) -> dict[str, str]:
+    """The sidebar: label → address, in its order."""
+    found = page.eval_on_selector_all(".side-nav a", "all => all.map(a => [a.textContent, a.getAttribute('href')])")
+    return dict(found)
+
+
+def picture_name(path: str, width: int, dark: bool) -> str:
+    name = re.sub(r"\W+", "-", path).strip("-") or "overview"
+    return f"{name}-{width}-{'dark' if dark else 'light'}.png"
+
+
+def places(page: Any) -> list[str]:
+    """Every page of the sidebar, and the first row of each dashboard list."""
+    found = []
+    for path in links(page).values():
+        found.append(path)
+        page.goto(path)
+        row = page.locator("[data-row] [data-open]").first
+        if path != "/" and not path.startswith("/admin/") and row.count():
+            found.append(str(row.get_attribute("href")))
+    return found
+
+
+def test_the_first_sign_in_with_what_up_wrote_down(window, tmp_path):
+    written = first_account(tmp_path)
+    noted = (tmp_path / FILE).read_text(encoding="utf-8")
+    assert written.password
+    assert written.password in noted
+    one = window()
+    one.open("/admin/memories/memory/")
+    assert one.page.url.endswith("/login?next=/admin/memories/memory/")
+    one.sign_in(written.user, written.password)
+    assert one.page.text_content("h1") == "Overview"
+    assert list(links(one.page)) == SIDEBAR
+
+
+def test_every_page_is_marked_in_the_sidebar_as_the_one_that_is_shown(operators_window):
+    one = operators_window()
+    for label, path in links(one.page).items():
+        page = one.open(path)
+        assert page.eval_on_selector_all(".side-nav [aria-current]", "all => all.map(a => a.textContent)") == [label]
+
+
+@pytest.mark.parametrize(("width", "dark"), SCREENS)
+def test_every_page_is_free_of_complaints_and_barriers_and_fits(operators_window, axe, album, width, dark):
+    for n in range(12):
+        MemoryFactory(service=["caddy", "jellyfin", None][n % 3], confidence=0.2 + n / 15)
+        EventFactory(level=["info", "warning", "critical"][n % 3], service="caddy")
+    one = operators_window(width=width, dark=dark)
+    findings, wide = [], []
+    for path in places(one.page):
+        page = one.open(path)
+        findings += one.findings(axe)
+        page.screenshot(path=album / picture_name(path, width, dark), full_page=True)
+        if one.sideways:
+            wide.append((path, one.sideways))
+    assert findings == []
+    assert wide == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_sign_in_page_and_a_refusal_have_no_barrier(window, operator, axe, album, dark):
+    one = window(dark=dark, width=360)
+    page = one.open("/login")
+    findings = one.findings(axe)
+    page.screenshot(path=album / picture_name("login", 360, dark))
+    one.sign_in("operator", "a long password")
+    page.goto("/nowhere")
+    findings += one.findings(axe)
+    assert findings == []
+    one.complaints.clear()  # the 404, which is meant
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_list_of_keys_and_a_message_have_no_barrier(operators_window, axe, album, dark):
+    one = operators_window(dark=dark)
+    page = one.page
+    page.keyboard.press("?")
+    findings = one.findings(axe)
+    page.screenshot(path=album / picture_name("keys", 1440, dark))
+    page.keyboard.press("Escape")
+    assert not page.evaluate("document.getElementById('keys-help').open")
+    assert findings == []
+
+
+def test_on_a_telephone_the_menu_opens_with_the_keyboard_and_needs_no_script(operators_window):
+    one = operators_window(width=360)
+    page = one.page
+    assert not page.is_visible(".side-nav")
+    page.focus("#nav-open")
+    page.keyboard.press("Space")
+    assert page.is_visible(".side-nav")
+    page.click(".side-nav a >> text=Everything")
+    assert page.url.endswith("/admin/")
+    assert not page.is_visible(".side-nav")
+
+
+def test_a_viewer_is_offered_no_action_on_any_page(window, house):
+    viewer = get_user_model().objects.create_user("viewer", password="a long password", is_staff=True)
+    viewer.groups.add(Group.objects.get(name="viewer"))
+    one = window()
+    one.sign_in("viewer", "a long password")
+    assert list(links(one.page)) == SIDEBAR
+    for path in places(one.page):
+        page = one.open(path)
+        offered = page.eval_on_selector_all("form[method=post]", "all => all.map(form => form.getAttribute('action'))")
+        listed = (
+            {None} if path.startswith("/admin/") else set()
+        )  # Django draws its list in a form, with or without actions
+        assert set(offered) <= {"/logout"} | listed, path
+
+
+def test_motion_is_still_where_the_person_asked_for_it(chromium, live_server, operator):
+    context = chromium.new_context(base_url=live_server.url, reduced_motion="reduce")
+    page = context.new_page()
+    page.goto("/login")
+    assert page.evaluate("getComputedStyle(document.body).transitionDuration") in ("0s", "")
+    assert page.evaluate("getComputedStyle(document.querySelector('.login')).animationName") == "none"
+    context.close()

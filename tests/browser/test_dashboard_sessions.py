@@ -1,0 +1,232 @@
+"""The sessions' pages in a real browser: a session that really runs, followed to its end; the list that follows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from sessions_app import queue
+from sessions_app.log import PAGE
+from sessions_app.models import InjectionReceipt, LogEntry, Runner, Session, Status, Trigger
+from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, SessionFactory
+from tests.processes import call, wait_for
+from tests.streams import init, result, stamp, text, tool_result, tool_use, write
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+PICTURES = os.environ.get("SCREENSHOTS", "")
+"""A folder for pictures of the pages; none are taken without."""
+
+PATIENCE = 60_000
+
+
+@pytest.fixture
+def operators_window(window, operator):
+    def new(**options):
+        one = window(**options)
+        one.page.set_default_timeout(PATIENCE)
+        one.sign_in("operator", "a long password")
+        return one
+
+    return new
+
+
+def says(session: Session, *texts: str, kind: str = "text") -> None:
+    last = LogEntry.objects.filter(session=session).count()
+    LogEntry.objects.bulk_create(
+        LogEntry(session=session, seq=last + number, at=timezone.now(), kind=kind, text=words, offset=0)
+        for number, words in enumerate(texts, start=1)
+    )
+
+
+def numbers(page) -> list[int]:
+    return page.eval_on_selector_all("#log-lines > li[id^='line-']", "all => all.map(li => Number(li.id.slice(5)))")
+
+
+def picture(one, name: str) -> None:
+    if PICTURES:
+        Path(PICTURES).mkdir(parents=True, exist_ok=True)
+        one.page.screenshot(path=f"{PICTURES}/{name}.png", full_page=True)
+
+
+def test_a_session_that_runs_is_followed_line_by_line_to_its_end(operators_window, tmp_path, settings):
+    settings.CLAUDEOPS_DATA_DIR = tmp_path / "data"
+    settings.CLAUDEOPS_DATA_DIR.mkdir()
+    lines = [init()]
+    for number in range(12):
+        lines += [text(f"Step {number}.", seconds=number / 2), tool_use(f"docker ps {number}")]
+        lines += [tool_result(f"NAMES\nservice-{number}\nUp")]
+    lines += [text("[EVENT:warning:jellyfin] Slow to start", seconds=7), result("All **well**.")]
+    stream = write(tmp_path / "stream.jsonl", *lines)
+    agent = AgentFactory(slug="watch", runner=Runner.REPLAY, replay_stream=str(stream))
+    session = queue.request_session(agent=agent, trigger=Trigger.MANUAL, by="anna", wake=False)
+
+    one = operators_window()
+    page = one.open(f"/sessions/{session.pk}")
+    assert page.text_content("#piece-head .badge") == "queued"
+    worker = call(
+        "from django.conf import settings\nsettings.CLAUDEOPS_REPLAY_SPEED = 1.0\n"
+        f"from sessions_app.runner.run import run_session\nrun_session({session.pk})"
+    )
+    try:
+        page.wait_for_selector("#line-3")
+        assert Session.objects.get(pk=session.pk).status == Status.RUNNING
+        page.wait_for_function("() => document.querySelector('#piece-head .badge').textContent === 'running'")
+        one.context.set_offline(True)  # the connection is lost for a while …
+        wait_for(lambda: LogEntry.objects.filter(session=session).count() > 20)
+        page.wait_for_function("() => document.querySelector('#connection').textContent.includes('cannot be reached')")
+        one.context.set_offline(False)  # … and comes back
+        page.wait_for_selector("#log-next[data-ended]", state="attached")
+        page.wait_for_function("() => document.querySelector('#piece-head .badge').textContent === 'completed'")
+    finally:
+        worker.wait(60)
+    total = LogEntry.objects.filter(session=session).count()
+    assert total == 39
+    assert numbers(page) == list(range(1, total + 1))
+    assert "The log ends here: completed." in page.text_content("#log-state")
+    assert "All well." in page.text_content("#piece-answer") or page.locator("#piece-answer strong").count() == 1
+    assert page.locator("mark.marker-event").text_content() == "[EVENT:warning:jellyfin]"
+    assert "Slow to start" in page.text_content("#piece-results")
+    assert page.locator("[hx-trigger]").count() == 0  # nothing asks any more
+    assert all("ERR_INTERNET_DISCONNECTED" in said for said in one.complaints)
+    one.complaints.clear()
+
+
+def test_the_log_scrolls_on_for_a_reader_at_its_end_and_stays_for_one_who_reads(operators_window):
+    session = SessionFactory(status=Status.RUNNING, started_at=timezone.now())
+    says(session, *(f"Line {number}" for number in range(60)))
+    one = operators_window()
+    page = one.open(f"/sessions/{session.pk}")
+    at_end = "() => { const b = document.getElementById('log-box'); return b.scrollHeight - b.scrollTop - b.clientHeight < 40 }"
+    page.wait_for_function(at_end)
+    says(session, "New.")
+    page.wait_for_selector("#line-61")
+    page.wait_for_function(at_end)
+    assert page.locator("#log-newest").is_hidden()
+    page.evaluate("document.getElementById('log-box').scrollTop = 100")
+    says(session, "Newer.")
+    page.wait_for_selector("#line-62", state="attached")
+    assert page.evaluate("document.getElementById('log-box').scrollTop") == 100
+    page.click("#log-newest")
+    page.wait_for_function(at_end)
+
+
+def test_earlier_lines_come_when_asked_for_and_what_was_read_stays_in_place(operators_window):
+    session = SessionFactory()
+    says(session, *(f"Line {number}" for number in range(2 * PAGE + 10)))
+    one = operators_window()
+    page = one.open(f"/sessions/{session.pk}")
+    assert numbers(page) == list(range(PAGE + 11, 2 * PAGE + 11))
+    for first in (11, 1):
+        page.click(".log-more a")
+        page.wait_for_selector(f"#line-{first}", state="attached")
+    assert numbers(page) == list(range(1, 2 * PAGE + 11))
+    assert page.locator(".log-more").count() == 0
+
+
+def test_the_list_follows_what_runs_and_keeps_the_place_and_the_focus(operators_window):
+    first, second = SessionFactory(), SessionFactory(status=Status.RUNNING, started_at=timezone.now())
+    one = operators_window()
+    page = one.open("/sessions")
+    page.focus(f"#session-{second.pk}-link")
+    page.evaluate(f"document.getElementById('session-{first.pk}').dataset.same = 'yes'")
+    new = SessionFactory(status=Status.QUEUED, hold_reason="Waits for somebody.")
+    Session.objects.filter(pk=second.pk).update(status=Status.FAILED, status_reason="It broke.")
+    page.wait_for_selector(f"#session-{new.pk}")
+    page.wait_for_function(f"() => document.getElementById('session-{second.pk}').textContent.includes('It broke.')")
+    order = page.eval_on_selector_all("#session-rows > tr", "rows => rows.map(row => row.id)")
+    assert order == [f"session-{pk}" for pk in (new.pk, second.pk, first.pk)]
+    assert page.evaluate("document.activeElement.id") == f"session-{second.pk}-link"
+    assert page.get_attribute(f"#session-{first.pk}", "data-same") == "yes"
+    assert page.text_content("#sessions-count").strip() == "3 sessions"
+
+
+def test_an_operator_runs_an_agent_reads_that_it_is_held_and_stops_it(operators_window):
+    agent = AgentFactory(slug="watch")
+    SessionFactory(agent=agent, status=Status.RUNNING, started_at=timezone.now())
+    one = operators_window()
+    page = one.open("/sessions")
+    page.click("#run > summary")
+    page.select_option("#run select[name=agent]", "watch")
+    page.fill("#run textarea", "Look at jellyfin.")
+    page.click("#run .button-main")
+    page.wait_for_selector("#toasts a")
+    assert "is held. Agent watch is busy" in page.text_content("#toasts")
+    page.click("#toasts a")
+    page.wait_for_url("**/sessions/*")
+    page.click("#stop-button")
+    page.wait_for_function("() => document.querySelector('#piece-head .badge').textContent === 'stopped'")
+    assert Session.objects.get(task="Look at jellyfin.").status == Status.STOPPED
+
+
+def test_a_filter_is_in_the_address_and_back_leads_back(operators_window):
+    SessionFactory(status=Status.FAILED)
+    SessionFactory()
+    one = operators_window()
+    page = one.open("/sessions")
+    page.select_option("#filters select[name=status]", "failed")
+    page.wait_for_url("**status=failed**")
+    assert page.locator("#session-rows > tr").count() == 1
+    page.go_back()
+    page.wait_for_url("**/sessions")
+    assert page.locator("#session-rows > tr").count() == 2
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (1440, True), (360, False), (360, True)])
+def test_the_pages_fit_any_screen(operators_window, width, dark):
+    agent = AgentFactory(slug="homelab-watch")
+    now = timezone.now()
+    session = SessionFactory(
+        agent=agent,
+        status=Status.ESCALATED,
+        status_reason="Escalated to a higher tier: " + "averyveryverylongword" * 8,
+        response="## Found\n\n| a | b |\n|--|--:|\n| 1 | 2 |\n\nAll `well`.",
+        cost_usd="0.0312",
+        num_turns=7,
+        duration_ms=83_000,
+        prompt="You observe. " * 200,
+        task="Look at jellyfin.",
+        usage={"input_tokens": 12345, "output_tokens": 678, "cache_read_input_tokens": 99999},
+        stats={"lines": 40, "tool_calls": 8},
+        started_at=now,
+        ended_at=now,
+        cli_session_id="67cde26f-17e1-4348-b9d3-bfd936af657d",
+    )
+    SessionFactory(parent=session, tier=2, agent=agent, status=Status.RUNNING, started_at=now, stats={"tool_calls": 3})
+    SessionFactory(agent=agent, status=Status.QUEUED, hold_reason="Agent homelab-watch is busy with session 2.")
+    SessionFactory(agent=agent, status=Status.FAILED, status_reason="x" * 300, started_at=now, duration_ms=5000)
+    entry = {"id": 1, "uuid": "x", "service": "jellyfin", "category": "timing", "confidence": 0.9, "reason": ""}
+    InjectionReceipt.objects.create(
+        session=session,
+        text="text " * 300,
+        sha256="a" * 64,
+        budget=2000,
+        tokens=412,
+        included=[entry | {"observation": "Takes 60 s to start after a restart"}] * 3,
+        left_out=[entry | {"observation": "Left out", "reason": "the budget is full with surer ones"}],
+        counts={"eligible": 4, "included": 3, "over_budget": 1},
+    )
+    EventFactory(session=session, level="critical", message="Down " + "x" * 200)
+    CooldownActionFactory(session=session)
+    says(session, "Claude Code 2.1.330, claude-sonnet-5-5, 12 tools", kind="system")
+    says(session, "I look at **jellyfin**.\n[MEMORY:timing:jellyfin] Takes 60 s to start")
+    says(session, "Bash: docker ps --format '{{.Names}}' " + "y" * 200, kind="tool_use")
+    says(session, "NAMES\njellyfin\ncaddy", "Error: no such container\n" + "z" * 400, kind="tool_result")
+    says(session, "success, 7 turns, $0.0312", kind="result")
+    one = operators_window(width=width, dark=dark)
+    shade = "dark" if dark else "light"
+    for name, path in (
+        ("sessions", "/sessions"),
+        ("session", f"/sessions/{session.pk}"),
+        ("log", f"/sessions/{session.pk}/log"),
+    ):
+        one.open(path)
+        assert one.sideways == 0, path
+        picture(one, f"{name}-{width}-{shade}")
+    one.open("/sessions?status=lost")
+    one.page.click("#run > summary")
+    assert one.sideways == 0
+    picture(one, f"sessions-run-{width}-{shade}")
