@@ -25,7 +25,7 @@ def links(page: Any) -> dict[str, str]:
 
 
 def picture_name(path: str, width: int, dark: bool) -> str:
-    name = re.sub(r"\W+", "-", path).strip("-") or "overview"
+    name = re.sub(r"\W+", "-", re.sub(r"\d+", "one", path)).strip("-") or "overview"
     return f"{name}-{width}-{'dark' if dark else 'light'}.png"
 
 
