@@ -156,6 +156,17 @@ def test_polling_keeps_the_selection_the_cursor_the_focus_and_what_is_opened(pag
     assert page.evaluate("document.activeElement.matches('[data-edit]')")
 
 
+def test_the_row_under_the_cursor_is_the_same_one_after_a_poll(page):
+    for key in ("j", "j"):
+        page.keyboard.press(key)
+    polled(page)
+    polled(page)
+    assert cursor(page) == "2"
+    assert page.evaluate("document.activeElement.dataset.row") == "2"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/list/2")
+
+
 def test_an_open_edit_stays_while_rows_arrive_and_other_rows_follow(page):
     for key in ("j", "j", "j", "e"):
         page.keyboard.press(key)

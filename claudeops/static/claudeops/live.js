@@ -40,16 +40,13 @@
   };
   const restore = (where) => {
     if (!where || (document.activeElement && document.activeElement !== document.body)) return;
-    if (where.id) {
-      const same = document.getElementById(where.id);
-      if (same) same.focus({ preventScroll: true });
-      return;
-    }
-    const row = document.getElementById(where.row);
-    if (!row) return;
-    const places = row.querySelectorAll("a[href], button, input, select, textarea, summary");
-    const again = where.place < 0 ? row : places[where.place];
-    if (again) again.focus({ preventScroll: true });
+    const row = where.row && document.getElementById(where.row);
+    const again = where.id
+      ? document.getElementById(where.id)
+      : row && row.querySelectorAll("a[href], button, input, select, textarea, summary")[where.place];
+    if (!again) return;
+    if (again.matches("[data-row]")) again.tabIndex = -1; // the cursor of keys.js
+    again.focus({ preventScroll: true });
   };
 
   document.addEventListener("htmx:beforeRequest", (event) => {
