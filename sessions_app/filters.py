@@ -1,16 +1,24 @@
-"""One FilterSet for sessions: the page, its polling and the API narrow the same way.
+"""One FilterSet for sessions, one for events: the page, its polling and the API narrow the same way.
 
 Knows no page and no request. An unknown value is an error of the form, not an empty list.
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
 import django_filters
 from django import forms
 from django.db.models import QuerySet
+from django.utils import timezone
 
+from memories.adminkit import distinct_values
+from memories.capture.text import normalise_service
+from memories.filters import IdFilter
 from memories.models import Project
-from sessions_app.models import Agent, Session, Status, Trigger
+from memories.taxonomy import GENERAL
+from sessions_app.models import Agent, Event, Level, Session, Status, Trigger
 
 UNFINISHED, WENT_WRONG = "unfinished", "went_wrong"
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -68,3 +76,46 @@ class SessionFilterSet(django_filters.FilterSet):
         if value in GROUPS:
             return queryset.filter(status__in=GROUPS[value])
         return queryset.filter(status=value)
+
+
+AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
+
+
+class EventFilterSet(django_filters.FilterSet):
+    """Query parameters, all optional and all together:
+
+    level, service (`general` = none), session (number), age (the last hour, day, week or month), since and until
+    (UTC, both included).
+    """
+
+    level = django_filters.ChoiceFilter(choices=Level.choices, label="Level", empty_label="any level")
+    service = django_filters.CharFilter(method="by_service", label="Service", max_length=64, widget=forms.Select)
+    session = IdFilter(field_name="session_id", min_value=1, max_value=2**63 - 1, label="Session")
+    age = django_filters.ChoiceFilter(
+        choices=[(name, f"the last {name}") for name in AGES], method="by_age", label="When", empty_label="any time"
+    )
+    since = django_filters.DateTimeFilter(
+        field_name="created_at", lookup_expr="gte", label="From (UTC)", widget=_moment()
+    )
+    until = django_filters.DateTimeFilter(
+        field_name="created_at", lookup_expr="lte", label="To (UTC)", widget=_moment()
+    )
+
+    class Meta:
+        model = Event
+        fields: list[str] = []  # each is declared above, so that a new column opens nothing by itself
+
+    def offer_services(self) -> None:
+        """Put the services that have events into the form: one look into an index for each. Others may be asked for."""
+        widget: Any = self.form.fields["service"].widget
+        asked = str(self.form["service"].value() or "")
+        names = [*distinct_values(Event, "service"), GENERAL]
+        if asked and asked not in names:
+            names.append(asked)
+        widget.choices = [("", "any service"), *((name, name) for name in names)]
+
+    def by_service(self, queryset: QuerySet[Event], name: str, value: str) -> QuerySet[Event]:
+        return queryset.filter(service=normalise_service(value))
+
+    def by_age(self, queryset: QuerySet[Event], name: str, value: str) -> QuerySet[Event]:
+        return queryset.filter(created_at__gte=timezone.now() - AGES[value])

@@ -1,9 +1,10 @@
-"""What a page of sessions shows already, as a short text: told back by the browser, so that only news is sent.
+"""What a page shows already, as a short text: told back by the browser, so that only news is sent.
 
 A session has no column that says when it changed, and needs none: the rows of one page are read by an index, and what
 is shown of them is hashed. The token therefore covers everything the page shows and nothing else; it cannot miss a
 change, as a maximum over a column could (a log imported for last year, a row deleted in the admin).
-Pure: rows in, texts out.
+An event never changes once it is written: what is new is known by the highest number there is.
+Rows in, texts out; reads one number.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sessions_app.models import Session, Status
+from sessions_app.models import Event, Session, Status
 
 SHOWN = (
     *("status", "status_reason", "hold_reason", "summary", "cost_usd", "num_turns", "duration_ms", "dry_run"),
@@ -81,3 +82,37 @@ def state(session: Session, below: Iterable[tuple[int, str]]) -> str:
         *(session.started_at, session.ended_at, session.stop_requested_by, session.attempts, session.coalesced),
     )
     return f"{zlib.crc32(repr((columns, sorted(below))).encode()):08x}"
+
+
+def newest_event() -> int:
+    """The highest number of an event, 0 without one: while it stands still there is nothing new."""
+    return Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+
+
+def event_token(newest: int, events: Iterable[Event]) -> str:
+    """The highest number there was when the page was read, then the rows it shows."""
+    return WITHIN.join(str(pk) for pk in (newest, *(event.pk for event in events)))
+
+
+@dataclass(frozen=True, slots=True)
+class EventNews:
+    """What a page of events lacks: rows to be put in, in order, each with the row it stands behind; rows to go."""
+
+    new: list[tuple[Event, int | None]]
+    gone: list[int]
+
+
+def event_news(seen: str, events: Sequence[Event]) -> EventNews:
+    """The difference between the rows a browser shows and those of its page now.
+
+    Told by the rows themselves, not by their numbers: of two writers at once the lower number may arrive last.
+    """
+    known = [int(part) for part in seen.split(WITHIN)[1:] if part.isdecimal() and len(part) < 20]
+    new: list[tuple[Event, int | None]] = []
+    before: int | None = None
+    for event in events:
+        if event.pk not in known:
+            new.append((event, before))
+        before = event.pk
+    there = {event.pk for event in events}
+    return EventNews(new, [pk for pk in known if pk not in there])

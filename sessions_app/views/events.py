@@ -1,0 +1,71 @@
+"""`/events`: what agents said about the world, narrowed and paged, and what is new of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from sessions_app import tokens
+from sessions_app.filters import EventFilterSet
+from sessions_app.forms import LONGEST_SEEN, PlaceForm
+from sessions_app.models import Event
+from sessions_app.views.paging import Page, counted, page_of, query_of
+
+
+def _found(request: HttpRequest) -> tuple[EventFilterSet, Page[Event]]:
+    """The filters and the page of the list that an address asks for."""
+    form = PlaceForm(request.GET)
+    place = form.cleaned_data if form.is_valid() else {}
+    filters = EventFilterSet(request.GET, queryset=Event.objects.all())
+    rows = filters.qs if filters.is_valid() else Event.objects.none()
+    rows = rows.select_related("session__agent").only(
+        *("id", "level", "service", "message", "created_at", "session__id", "session__agent__slug")
+    )
+    return filters, page_of(rows, "created_at", before=place.get("before"), after=place.get("after"))
+
+
+def _context(request: HttpRequest) -> dict[str, Any]:
+    newest = tokens.newest_event()  # first: what comes while the rest is read is then sent the next time
+    filters, page = _found(request)
+    return {
+        "filters": filters,
+        "page": page,
+        "polls": page.on_top and filters.is_valid(),
+        "query": query_of(request),
+        "seen": tokens.event_token(newest, page.rows),
+        **counted(filters.qs if filters.is_valid() else Event.objects.none(), page),
+    }
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.view_event", raise_exception=True)
+def events(request: HttpRequest) -> HttpResponse:
+    """`/events`."""
+    context = _context(request)
+    context["filters"].offer_services()
+    return render(request, "sessions/events.html", context)
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.view_event", raise_exception=True)
+def rows(request: HttpRequest) -> HttpResponse:
+    """What the first page asks for every few seconds: 204 while no event was written, else the new rows."""
+    seen = request.GET.get("seen", "")[:LONGEST_SEEN]
+    if seen.partition(tokens.WITHIN)[0] == str(tokens.newest_event()):
+        return HttpResponse(status=204)
+    context = _context(request)
+    if not context["filters"].is_valid():
+        return HttpResponse("The filter cannot be read.", status=400, content_type="text/plain")
+    page = context["page"]
+    if tokens.WITHIN not in seen or not page.rows:  # from or to an empty list: there is no place to keep
+        response = render(request, "sessions/_events.html", context)
+        response["HX-Retarget"], response["HX-Reswap"] = "#events", "outerHTML"
+        return response
+    return render(request, "sessions/_events_news.html", {**context, "news": tokens.event_news(seen, page.rows)})
