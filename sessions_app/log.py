@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC
 from functools import cached_property
 
 from django.db.models import QuerySet
 
 from memories.capture.lines import LINE_BREAK, accepted_lines
 from memories.capture.markers import LOOKS_LIKE, MARKER
+from memories.wording import exact
 from sessions_app.models import LogEntry, LogKind
 from sessions_app.runner.markers import COOLDOWN, COOLDOWN_LIKE, EVENT
 
@@ -26,6 +28,7 @@ HEAD = 160
 HIGHEST = 2**31 - 1
 """The highest number a line can have."""
 
+LABELS = {kind.value: str(kind.label) for kind in LogKind}
 ERROR = "Error: "
 OPENINGS = ("[MEMORY:", "[EVENT:", "[COOLDOWN:")
 BRACKET = re.compile(r"\[[^\]\n]*\]")
@@ -64,12 +67,28 @@ class Line:
         return "" if len(text) <= HEAD and "\n" not in text else _first_line(text)
 
     @property
+    def label(self) -> str:
+        return LABELS[self.entry.kind]
+
+    @property
+    def clock(self) -> str:
+        return f"{self.entry.at.astimezone(UTC):%H:%M:%S}"
+
+    @property
+    def exactly(self) -> str:
+        return exact(self.entry.at)
+
+    @property
     def lines(self) -> int:
         return self.entry.text.strip().count("\n") + 1
 
     @property
     def is_error(self) -> bool:
         return self.entry.kind == LogKind.TOOL_RESULT and self.entry.text.startswith(ERROR)
+
+    @cached_property
+    def marked(self) -> bool:
+        return any(part.kind for part in self.parts)
 
     @cached_property
     def parts(self) -> list[Part]:

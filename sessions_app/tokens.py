@@ -1,9 +1,9 @@
 """What a page shows already, as a short text: told back by the browser, so that only news is sent.
 
-A session has no column that says when it changed, and needs none: the rows of one page are read by an index, and what
-is shown of them is hashed. The token therefore covers everything the page shows and nothing else; it cannot miss a
-change, as a maximum over a column could (a log imported for last year, a row deleted in the admin).
-An event never changes once it is written: what is new is known by the highest number there is.
+An event never changes once it is written; what is new is known by the highest number there is. A session has no
+column that says when it changed, and needs none: the rows of one page are read by an index, and what is shown of them
+is hashed. The token therefore covers everything the page shows and nothing else; it cannot miss a change, as a maximum
+over a column could (a log imported for last year, a row deleted in the admin).
 Rows in, texts out; reads one number.
 """
 
@@ -12,28 +12,36 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sessions_app.models import Event, Session, Status
+from sessions_app.models import Event, Session
 
 SHOWN = (
-    *("status", "status_reason", "hold_reason", "summary", "cost_usd", "num_turns", "duration_ms", "dry_run"),
-    *("stop_requested_by", "started_at", "ended_at", "tier", "trigger", "agent_id"),
+    *("id", "status", "status_reason", "hold_reason", "summary", "cost_usd", "num_turns", "duration_ms", "dry_run"),
+    *("stop_requested_by", "started_at", "ended_at", "tier", "trigger", "agent_id", "ingest_offset"),
 )
-"""The columns of a row that the list shows; of a running one its tool calls too."""
+"""The columns of a row that the list shows, the session's number first. How far its log was read stands for what is
+counted on the way (a running session's tool calls)."""
+
+Row = tuple[Any, ...]
+"""The values of SHOWN, in that order."""
 
 BETWEEN, WITHIN = "-", "."
 
 
-def mark(session: Session) -> str:
-    """Eight characters that change with what the list shows of `session`."""
-    steps = session.tool_calls if session.status == Status.RUNNING else 0
-    shown = [getattr(session, name) for name in SHOWN]
-    return f"{zlib.crc32(repr((shown, steps)).encode()):08x}"
+def row_of(session: Session) -> Row:
+    """What the list shows of a session."""
+    return tuple(getattr(session, name) for name in SHOWN)
 
 
-def token(sessions: Iterable[Session]) -> str:
+def mark(row: Row) -> str:
+    """Eight characters that change with the row."""
+    return f"{zlib.crc32(repr(row).encode()):08x}"
+
+
+def token(rows: Iterable[Row]) -> str:
     """The rows of a page in order, each with its mark."""
-    return BETWEEN.join(f"{session.pk}{WITHIN}{mark(session)}" for session in sessions)
+    return BETWEEN.join(f"{row[0]}{WITHIN}{mark(row)}" for row in rows)
 
 
 def read(text: str) -> dict[int, str]:
@@ -61,15 +69,15 @@ class News:
 def news(seen: str, sessions: Sequence[Session]) -> News:
     """The difference between what a browser shows and the rows that are there now, in the same order."""
     known = read(seen)
-    changed = [session for session in sessions if known.get(session.pk, mark(session)) != mark(session)]
+    marks = {session.pk: mark(row_of(session)) for session in sessions}
+    changed = [session for session in sessions if known.get(session.pk, marks[session.pk]) != marks[session.pk]]
     new: list[tuple[Session, int | None]] = []
     before: int | None = None
     for session in sessions:
         if session.pk not in known:
             new.append((session, before))
         before = session.pk
-    there = {session.pk for session in sessions}
-    return News(changed, new, [pk for pk in known if pk not in there])
+    return News(changed, new, [pk for pk in known if pk not in marks])
 
 
 def state(session: Session, below: Iterable[tuple[int, str]]) -> str:

@@ -237,7 +237,7 @@ def test_an_unchanged_poll_looks_at_the_rows_once(viewer):
 def test_a_poll_brings_the_changed_row_alone(viewer):
     still, moves = SessionFactory(), SessionFactory(status=Status.RUNNING, started_at=timezone.now())
     address = polling(html_of(viewer, LIST))
-    Session.objects.filter(pk=moves.pk).update(stats={"tool_calls": 2})
+    Session.objects.filter(pk=moves.pk).update(stats={"tool_calls": 2}, ingest_offset=90)
     html = html_of(viewer, address, **HTMX)
     assert f'<tr id="session-{moves.pk}" data-row="{moves.pk}" hx-swap-oob="true">' in html
     assert "2 tool calls" in html
