@@ -1,5 +1,9 @@
 """What can be refused here. A surface turns these into a message, a 4xx or an exit code."""
 
+from __future__ import annotations
+
+from typing import Any
+
 
 class MemoriesError(Exception):
     """Base of what the memory store refuses; `code` is stable, the text is for a person, `fix` says what to do."""
@@ -16,6 +20,20 @@ class InvalidMemory(MemoriesError):
     """A memory's text, category, service, confidence or tags cannot be stored as given."""
 
     code = "invalid_memory"
+
+
+class Conflict(MemoriesError):
+    """Somebody changed the memory since it was read.
+
+    `current` is the memory as it is now, `change` its latest change; both None when it was deleted.
+    """
+
+    code = "conflict"
+
+    def __init__(self, message: str, fix: str = "", *, current: Any = None, change: Any = None) -> None:
+        super().__init__(message, fix)
+        self.current = current
+        self.change = change
 
 
 class MemoryNotFound(MemoriesError):

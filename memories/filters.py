@@ -16,6 +16,10 @@ from memories.taxonomy import TAXONOMIES
 CATEGORIES = sorted({category for taxonomy in TAXONOMIES.values() for category in taxonomy.categories})
 
 
+HELD, ACTIVE, INACTIVE = "held", "active", "inactive"
+STATUSES = [(ACTIVE, "active"), (INACTIVE, "inactive"), (HELD, "held for review")]
+
+
 class IdFilter(django_filters.Filter):
     field_class = forms.IntegerField
 
@@ -23,9 +27,9 @@ class IdFilter(django_filters.Filter):
 class MemoryFilterSet(django_filters.FilterSet):
     """Query parameters, all optional and all together:
 
-    service (`general` = none), category, taxonomy, project (slug, or `global`), agent, active, verdict,
-    source, persistent, confidence_min and confidence_max (0..1, both included), text (every word of it,
-    anywhere), session (id), tier.
+    service (`general` = none), category, taxonomy, project (slug, or `global`), agent, status (each memory has
+    one: held, or else active or inactive), active, verdict, source, persistent, confidence_min and
+    confidence_max (0..1, both included), text (every word of it, anywhere), session (id), tier.
     """
 
     service = django_filters.CharFilter(method="by_service", label="Service", max_length=64)
@@ -33,6 +37,7 @@ class MemoryFilterSet(django_filters.FilterSet):
     taxonomy = django_filters.ChoiceFilter(choices=[(slug, slug) for slug in TAXONOMIES], label="Taxonomy")
     project = django_filters.CharFilter(method="by_project", label="Project", max_length=64)
     agent = django_filters.CharFilter(label="Agent", max_length=64)
+    status = django_filters.ChoiceFilter(choices=STATUSES, method="by_status", label="Status")
     active = django_filters.BooleanFilter(label="Active")
     verdict = django_filters.ChoiceFilter(choices=Verdict.choices, label="Verdict")
     source = django_filters.ChoiceFilter(choices=Source.choices, label="Source")
@@ -53,6 +58,11 @@ class MemoryFilterSet(django_filters.FilterSet):
 
     def by_service(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
         return queryset.filter(service=normalise_service(value))
+
+    def by_status(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
+        if value == HELD:
+            return queryset.filter(verdict=Verdict.HOLD)
+        return queryset.filter(verdict=Verdict.ALLOW, active=value == ACTIVE)
 
     def by_project(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
         if value == "global" and not Project.objects.filter(slug=value).exists():

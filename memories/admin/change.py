@@ -11,10 +11,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memories.admin.filters import KindFilter, WhenFilter
-from memories.admin.timeline import entry_of, moved_of
 from memories.adminkit import ReadOnlyAdmin
 from memories.models import MemoryChange
 from memories.templatetags.claudeops import NONE, ago, badge, value_text
+from memories.timeline import entry_of, moved_of
 
 
 @admin.register(MemoryChange)

@@ -15,10 +15,11 @@ from typing import Any, Final
 from django.contrib.auth import get_user_model
 
 from memories.capture import fields
+from memories.errors import Conflict
 from memories.lifecycle import rules
 from memories.lifecycle.curate import delete, merge
 from memories.lifecycle.lock import writing
-from memories.lifecycle.record import Why, apply, locked, moment
+from memories.lifecycle.record import Why, apply, difference, locked, moment
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
 from memories.taxonomy import TAXONOMIES, Taxonomy
 
@@ -107,15 +108,21 @@ def edit(
     tags: Iterable[str] | Unset = UNSET,
     expires_at: datetime | Unset | None = UNSET,
     persistent: bool | Unset = UNSET,
+    active: bool | Unset = UNSET,
+    expected_change: int | None = None,
 ) -> MemoryChange | None:
     """A person changes what a memory says or how it counts; what is not given stays.
 
     New text keeps the confidence. A confidence beyond 0..1 is clamped, from the threshold on it brings an
     inactive memory back, below it deactivates. What a person edits is confirmed by it (`updated_at`).
+    `expected_change` is the id of the latest change the person saw (0 for none): raises Conflict when another
+    one came since.
     """
     why = Why(by, moment(at), reason)
     with writing():
         row = locked(memory)
+        if expected_change is not None:
+            check_unchanged(row, expected_change)
         new: dict[str, Any] = {}
         if not isinstance(observation, Unset):
             new["observation"] = fields.checked_observation(observation)
@@ -133,7 +140,31 @@ def edit(
             new |= persistence(row, persistent, why.at)
         if any(getattr(row, name) != value for name, value in new.items()):
             new = confirmed(row, why.at) | new
-        return apply(row, Change.EDITED, new, why, handed=memory)
+        kind: str = Change.EDITED
+        if not isinstance(active, Unset) and active != row.active:
+            if not difference(row, new)[1]:
+                kind = Change.REACTIVATED if active else Change.DEACTIVATED
+            new |= _switched(row, active, new.get("confidence", row.confidence), why.at)
+        return apply(row, kind, new, why, handed=memory)
+
+
+def check_unchanged(row: Memory, expected: int) -> None:
+    """Raises Conflict unless the latest change of the locked `row` is the `expected` one (0: it has none)."""
+    latest = MemoryChange.objects.filter(memory=row).order_by("-pk").first()
+    if (latest.pk if latest else 0) != expected:
+        raise Conflict(
+            f"Memory {row.pk} was changed meanwhile.",
+            "Look at what it says now, then save again.",
+            current=row,
+            change=latest,
+        )
+
+
+def _switched(row: Memory, active: bool, confidence: float, at: datetime) -> dict[str, Any]:
+    """Taken out of use, or brought back with what `confidence` it is given, at least the threshold."""
+    if not active:
+        return deactivated(row)
+    return reactivated(row, at) | {"confidence": max(confidence, policy(row).inactive_below or 0.0)}
 
 
 def set_confidence(

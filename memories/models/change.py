@@ -24,6 +24,7 @@ class Change(models.TextChoices):
     PERSISTENT_SET = "persistent_set", "persistence set"
     APPROVED = "approved", "approved"
     MERGED = "merged", "merged"
+    RESTORED = "restored", "restored"
     DELETED = "deleted", "deleted"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Func, Q
 from django.utils import timezone
 
 from memories.taxonomy import DEFAULT_CONFIDENCE, GENERAL, TAXONOMIES, TAXONOMY_VERSION
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 SERVICE_PATTERN = r"^[a-zA-Z0-9_-]+\Z"
 valid_service = RegexValidator(SERVICE_PATTERN, "A service is one word of letters, digits, hyphens and underscores.")
+
+
+SERVICE_TEXT = Func(F("service"), template="COALESCE(%(expressions)s, '')", output_field=models.CharField())
+"""The service for sorting, general first. Without a parameter, or SQLite would not know its index again."""
 
 
 class Source(models.TextChoices):
@@ -139,6 +143,9 @@ class Memory(models.Model):
             models.Index(fields=["category"], name="memories_category"),
             models.Index(fields=["-updated_at", "-id"], name="memories_updated"),
             models.Index(fields=["-created_at"], name="memories_created"),
+            # What the dashboard's list sorts by.
+            models.Index(fields=["-confidence", "-id"], name="memories_by_confidence"),
+            models.Index(SERVICE_TEXT, "id", name="memories_by_service"),
             # Within what a new observation is compared with the known ones.
             models.Index(fields=["taxonomy", "category", "service"], name="memories_scope"),
             # What injection reads, best first; and counts without touching the rows, for which SQLite needs the

@@ -1,0 +1,43 @@
+"""How the memories' views answer: in words, beside a fragment for htmx, or as a message after a redirect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.loader import render_to_string
+
+from memories.errors import MemoriesError
+
+
+def in_words(error: MemoriesError) -> str:
+    return f"{error} {error.fix}".strip()
+
+
+def actor(request: HttpRequest) -> str:
+    """Whose name a change made here carries."""
+    return str(request.user.get_username())
+
+
+def by_htmx(request: HttpRequest) -> bool:
+    return bool(getattr(request, "htmx", False))
+
+
+def toast(request: HttpRequest, text: str, *, level: str = "success", undo: str = "") -> str:
+    """A message beside an htmx answer, out of band."""
+    context = {"text": text, "level": level, "undo": undo, "oob": True}
+    return str(render_to_string("_toast.html", context, request))
+
+
+def fragment(
+    request: HttpRequest, template: str, context: dict[str, Any], *, said: str = "", undo: str = "", status: int = 200
+) -> HttpResponse:
+    html = render_to_string(template, context, request)
+    return HttpResponse(html + (toast(request, said, undo=undo) if said else ""), status=status)
+
+
+def moved(request: HttpRequest, to: str, text: str, *, level: int = messages.SUCCESS, undo: str = "") -> HttpResponse:
+    """A message and the way to the page that shows it."""
+    messages.add_message(request, level, text, extra_tags=f"undo:{undo}" if undo else "")
+    return HttpResponseRedirect(to)
