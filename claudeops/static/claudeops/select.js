@@ -1,7 +1,7 @@
 // Selecting rows. A list's form says data-select; in the list (or tied to the form with form="…"):
 //   data-pick            a row's checkbox (inside its data-row); Shift-click takes every row between
 //   data-pick-page       the checkbox that stands for all rows of the page
-//   data-bulk            the bar with the actions; shown while something is selected
+//   data-bulk            the bar with the actions (or the form itself); shown while something is selected
 //   data-picked          where the number of selected rows is written
 //   data-pick-all        a button "Select all N that match" (data-total="N"); offered when the page is selected
 //   data-pick-none       a button that clears
@@ -67,7 +67,7 @@
       const text = every ? `All ${total} that match are selected`.replace("  ", " ") : `${count} selected`;
       if (place.textContent !== text) place.textContent = text;
     }
-    for (const bar of within(form, "[data-bulk]")) bar.hidden = count === 0;
+    for (const bar of form.matches("[data-bulk]") ? [form] : within(form, "[data-bulk]")) bar.hidden = count === 0;
   };
 
   const again = () => {
