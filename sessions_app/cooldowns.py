@@ -1,24 +1,30 @@
 """How often a service may be restarted or redeployed. The database is the one authority.
 
 What counts is derived when it is asked: the actions within the window, after the moment at which two healthy
-checks in a row reset the counting. Dry runs never count. A failed attempt counts: it was one.
+checks in a row reset the counting or a person cleared it. Dry runs never count. A failed attempt counts: it was one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from memories.capture.text import normalise_service
+from memories.capture.text import fold, normalise_service
 from sessions_app.errors import InvalidSession
-from sessions_app.models import CooldownAction, Remediation, ServiceCheck
+from sessions_app.models import CooldownAction, CooldownClearance, Remediation, ServiceCheck
 
 CHECKS_READ = 200
-"""Health checks looked back at for a reset; older ones lie before any window that is in use."""
+"""Health checks of a service looked back at for a reset; older ones lie before any window that is in use."""
+
+LONGEST_REASON, LONGEST_NAME = 500, 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether an action is allowed now, and why. `until` (UTC) is when it will be, when time decides."""
+    """Whether an action is allowed now, and why. `until` (UTC) is when it will be, when time decides.
+
+    Actions after `since` (UTC) count.
+    """
 
     action: str
     service: str
@@ -41,6 +50,7 @@ class Decision:
     limit: int
     window_hours: float
     until: datetime | None = None
+    since: datetime | None = None
 
 
 def limit_of(action: str) -> Limit:
@@ -61,49 +71,92 @@ def check(action: str, service: str, *, at: datetime | None = None) -> Decision:
 
     Raises InvalidSession for an unknown action or a service without a name.
     """
+    limit_of(action)
+    decisions = standing([_named(service)], at=at)
+    return next(decision for decision in decisions if decision.action == action)
+
+
+def standing(services: Collection[str], *, at: datetime | None = None) -> list[Decision]:
+    """What is allowed of each action for each of `services` (names as they are stored); three queries for all."""
     at = at or timezone.now()
-    limit = limit_of(action)
-    name = normalise_service(service)
-    if not name:
-        raise InvalidSession("A cooldown is about one service; none was named.", "Give its name, like jellyfin.")
-    since = at - limit.window
-    reset = _reset_at(_checks_of(name, since, at))
+    since = at - max(limit_of(action).window for action in Remediation.values)
+    times: dict[tuple[str, str], list[datetime]] = defaultdict(list)
     actions = CooldownAction.objects.filter(
-        service=name, action=action, dry_run=False, created_at__gt=max(since, reset or since), created_at__lte=at
+        service__in=services, dry_run=False, created_at__gt=since, created_at__lte=at
     )
-    times = list(actions.order_by("-created_at").values_list("created_at", flat=True)[: max(limit.most, 1)])
-    used = len(times) if len(times) < limit.most else actions.count()
-    hours = limit.window.total_seconds() / 3600
+    for service, action, moment in actions.order_by("-created_at").values_list("service", "action", "created_at"):
+        times[service, action].append(moment)
+    resets = {service: _reset_at(checks) for service, checks in _checks_of(services, since, at).items()}
+    cleared = _cleared_at(services, since, at)
+    return [
+        _decide(action, name, times[name, action], resets.get(name), cleared.get((name, action)), at)
+        for name in services
+        for action in Remediation.values
+    ]
+
+
+def _decide(
+    action: str, name: str, times: list[datetime], reset: datetime | None, cleared: datetime | None, at: datetime
+) -> Decision:
+    """`times` of the actions, newest first, and what ended their counting: the rule itself. Pure but for the limits."""
+    limit = limit_of(action)
+    since = max(moment for moment in (at - limit.window, reset, cleared) if moment is not None)
+    counting = [moment for moment in times if moment > since]
+    used, hours = len(counting), limit.window.total_seconds() / 3600
     counted = f"{used} of {limit.most} {action}s of {name} in the last {hours:g} hours"
-    if reset:
-        counted += f" (not counting what lies before the healthy checks since {reset:%Y-%m-%d %H:%M} UTC)"
-    if used < limit.most:
-        return Decision(action, name, True, f"Allowed: {counted}.", used, limit.most, hours)
+    if since == cleared:
+        counted += f" (not counting what lies before {since:%Y-%m-%d %H:%M} UTC, when a person cleared it)"
+    elif since == reset:
+        counted += f" (not counting what lies before the healthy checks since {since:%Y-%m-%d %H:%M} UTC)"
     if limit.most == 0:
-        return Decision(action, name, False, f"Refused: {action}s are switched off (limit 0).", used, 0, hours)
+        reason = f"Refused: {action}s are switched off (limit 0)."
+        return Decision(action, name, False, reason, used, 0, hours, since=since)
+    if used < limit.most:
+        return Decision(action, name, True, f"Allowed: {counted}.", used, limit.most, hours, since=since)
     # The window opens when the oldest of the newest `most` actions leaves it.
-    until = times[limit.most - 1] + limit.window
+    until = counting[limit.most - 1] + limit.window
     reason = (
         f"Refused: {counted}. Allowed again at {until:%Y-%m-%d %H:%M} UTC, or after two healthy checks in a row. "
         "Do not work around this; report it and hand over to a person."
     )
-    return Decision(action, name, False, reason, used, limit.most, hours, until)
+    return Decision(action, name, False, reason, used, limit.most, hours, until, since)
 
 
 def in_force(*, at: datetime | None = None) -> list[Decision]:
     """For every service with an action in a window: what is left of its limits, refused ones first."""
     at = at or timezone.now()
-    decisions = []
-    for action in Remediation.values:
-        since = at - limit_of(action).window
-        services = (
-            CooldownAction.objects.filter(action=action, dry_run=False, created_at__gt=since, created_at__lte=at)
-            .order_by("service")
-            .values_list("service", flat=True)
-            .distinct()
+    since = at - max(limit_of(action).window for action in Remediation.values)
+    acted = CooldownAction.objects.filter(dry_run=False, created_at__gt=since, created_at__lte=at)
+    services = list(acted.order_by("service").values_list("service", flat=True).distinct())
+    found = [decision for decision in standing(services, at=at) if decision.used]
+    return sorted(found, key=lambda d: (d.allowed, d.service, d.action))
+
+
+def clear(
+    service: str, action: str | None = None, *, by: str, reason: str, at: datetime | None = None
+) -> CooldownClearance:
+    """From `at` (UTC, now by default) on, what was done to `service` before counts no more: one action, or both.
+
+    Raises InvalidSession for an unknown action, a missing service, person or reason, and when nothing counts.
+    """
+    if action:
+        limit_of(action)
+    name, who, why = _named(service), fold(by), fold(reason)
+    if not who or len(who) > LONGEST_NAME:
+        raise InvalidSession("Who clears it must be named.", f"In at most {LONGEST_NAME} characters.")
+    if not why or len(why) > LONGEST_REASON:
+        raise InvalidSession(
+            "A cooldown is cleared with a reason.",
+            f"Say in at most {LONGEST_REASON} characters why it may be done again.",
         )
-        decisions += [check(action, service, at=at) for service in services]
-    return sorted((d for d in decisions if d.used), key=lambda d: (d.allowed, d.service, d.action))
+    at = at or timezone.now()
+    with transaction.atomic():
+        if not any(decision.used and action in (None, "", decision.action) for decision in standing([name], at=at)):
+            raise InvalidSession(
+                f"No {action or 'action'} of {name} counts now, so there is nothing to clear.",
+                "See which ones do in the list of cooldowns.",
+            )
+        return CooldownClearance.objects.create(service=name, action=action or "", cleared_at=at, by=who, reason=why)
 
 
 def limits_text(*, at: datetime | None = None) -> str:
@@ -122,10 +175,35 @@ def limits_text(*, at: datetime | None = None) -> str:
     return "\n".join(lines)
 
 
-def _checks_of(service: str, since: datetime, at: datetime) -> list[tuple[datetime, bool]]:
-    rows = ServiceCheck.objects.filter(service=service, checked_at__gt=since, checked_at__lte=at)
-    newest = rows.order_by("-checked_at", "-id").values_list("checked_at", "healthy")[:CHECKS_READ]
-    return list(newest)[::-1]
+def _named(service: str) -> str:
+    name = normalise_service(service)
+    if not name:
+        raise InvalidSession("A cooldown is about one service; none was named.", "Give its name, like jellyfin.")
+    return name
+
+
+def _cleared_at(services: Collection[str], since: datetime, at: datetime) -> dict[tuple[str, str], datetime]:
+    """The latest clearance by service and action."""
+    rows = CooldownClearance.objects.filter(service__in=services, cleared_at__gt=since, cleared_at__lte=at)
+    found: dict[tuple[str, str], datetime] = {}
+    for service, action, moment in rows.order_by("cleared_at").values_list("service", "action", "cleared_at"):
+        found |= {(service, one): moment for one in ([action] if action else Remediation.values)}
+    return found
+
+
+def _checks_of(services: Collection[str], since: datetime, at: datetime) -> dict[str, list[tuple[datetime, bool]]]:
+    """The newest checks of each service, in the order of time."""
+    rows = ServiceCheck.objects.filter(service__in=services, checked_at__gt=since, checked_at__lte=at)
+    newest = Window(RowNumber(), partition_by="service", order_by=[F("checked_at").desc(), F("id").desc()])
+    found: dict[str, list[tuple[datetime, bool]]] = defaultdict(list)
+    for service, moment, healthy in (
+        rows.annotate(place=newest)
+        .filter(place__lte=CHECKS_READ)
+        .order_by("checked_at", "id")
+        .values_list("service", "checked_at", "healthy")
+    ):
+        found[service].append((moment, healthy))
+    return found
 
 
 def _reset_at(checks: Iterable[tuple[datetime, bool]]) -> datetime | None:

@@ -3,6 +3,7 @@
 from sessions_app.admin.agent import AgentAdmin
 from sessions_app.admin.history import (
     CooldownActionAdmin,
+    CooldownClearanceAdmin,
     EventAdmin,
     InjectionReceiptAdmin,
     LogEntryAdmin,
@@ -14,6 +15,7 @@ from sessions_app.admin.session import SessionAdmin
 __all__ = [
     "AgentAdmin",
     "CooldownActionAdmin",
+    "CooldownClearanceAdmin",
     "EventAdmin",
     "InjectionReceiptAdmin",
     "LogEntryAdmin",

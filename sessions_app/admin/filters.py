@@ -55,3 +55,4 @@ HealthFilter = choice_filter(
 QueuedFilter = age_filter("queued_at", "asked for")
 CreatedFilter = age_filter("created_at", "when")
 CheckedFilter = age_filter("checked_at", "when")
+ClearedFilter = age_filter("cleared_at", "when")

@@ -15,7 +15,15 @@ from memories.taxonomy import GENERAL
 from memories.templatetags.claudeops import ago, badge, exact, meter
 from sessions_app.admin import filters
 from sessions_app.admin.links import cut, session_link
-from sessions_app.models import CooldownAction, Event, InjectionReceipt, LogEntry, ServiceCheck, WorkerHeartbeat
+from sessions_app.models import (
+    CooldownAction,
+    CooldownClearance,
+    Event,
+    InjectionReceipt,
+    LogEntry,
+    ServiceCheck,
+    WorkerHeartbeat,
+)
 
 ALIVE = timedelta(seconds=60)
 """A worker beats every few seconds; without a beat for this long it is silent."""
@@ -95,6 +103,31 @@ class CooldownActionAdmin(_OfSession):
     @admin.display(description="when")
     def exactly(self, row: CooldownAction) -> str | SafeString:
         return exact(row.created_at)
+
+
+@admin.register(CooldownClearance)
+class CooldownClearanceAdmin(ReadOnlyAdmin):
+    list_display = ("service", "what", "by", "why", "when")
+    list_filter = (ServiceFilter, filters.ClearedFilter)
+    search_fields = ("service", "by", "reason")
+    sortable_by = ()
+    fields = ("service", "what", "by", "reason", "exactly")
+
+    @admin.display(description="action")
+    def what(self, row: CooldownClearance) -> str:
+        return row.get_action_display() or "both"
+
+    @admin.display(description="reason")
+    def why(self, row: CooldownClearance) -> str:
+        return cut(row.reason, 160)
+
+    @admin.display(description="when")
+    def when(self, row: CooldownClearance) -> SafeString:
+        return ago(row.cleared_at)
+
+    @admin.display(description="when")
+    def exactly(self, row: CooldownClearance) -> str | SafeString:
+        return exact(row.cleared_at)
 
 
 @admin.register(ServiceCheck)

@@ -1,7 +1,7 @@
 """What agents do, stored. QuerySets here read; the runner, the queue and the domain modules write."""
 
 from sessions_app.models.agent import Agent, Runner, ScheduleKind
-from sessions_app.models.cooldown import CooldownAction, Outcome, Remediation, ServiceCheck
+from sessions_app.models.cooldown import CooldownAction, CooldownClearance, Outcome, Remediation, ServiceCheck
 from sessions_app.models.event import Event, Level
 from sessions_app.models.heartbeat import WorkerHeartbeat
 from sessions_app.models.receipt import InjectionReceipt
@@ -10,6 +10,7 @@ from sessions_app.models.session import LogEntry, LogKind, Session, Status, Trig
 __all__ = [
     "Agent",
     "CooldownAction",
+    "CooldownClearance",
     "Event",
     "InjectionReceipt",
     "Level",

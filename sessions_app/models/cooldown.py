@@ -1,4 +1,4 @@
-"""Remediations that were carried out, and the health checks that end their counting."""
+"""Remediations that were carried out, and what ends their counting: health checks, and a person who clears it."""
 
 from django.db import models
 from django.db.models import Q
@@ -67,3 +67,27 @@ class ServiceCheck(models.Model):
 
     def __str__(self) -> str:
         return f"{self.service}: {self.status}"
+
+
+class CooldownClearance(models.Model):
+    """A person's word that what was done to a service before `cleared_at` counts no more. Append-only.
+
+    `action` is empty for both.
+    """
+
+    service = models.CharField(max_length=64)
+    action = models.CharField(max_length=16, choices=Remediation.choices, blank=True, default="")
+    cleared_at = models.DateTimeField(default=timezone.now)
+    by = models.CharField(max_length=150)
+    reason = models.CharField(max_length=500)
+
+    class Meta:
+        db_table = "cooldown_clearances"
+        ordering = ["-cleared_at", "-id"]
+        indexes = [
+            models.Index(fields=["service", "-cleared_at"], name="cooldown_clearances_service"),
+            models.Index(fields=["-cleared_at"], name="cooldown_clearances_cleared"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action or 'all'} of {self.service}, by {self.by}"

@@ -9,7 +9,15 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from sessions_app.models import CooldownAction, Event, InjectionReceipt, LogEntry, ServiceCheck, WorkerHeartbeat
+from sessions_app.models import (
+    CooldownAction,
+    CooldownClearance,
+    Event,
+    InjectionReceipt,
+    LogEntry,
+    ServiceCheck,
+    WorkerHeartbeat,
+)
 from tests.factories import CooldownActionFactory, EventFactory, SessionFactory
 
 
@@ -39,9 +47,14 @@ def worker():
     return WorkerHeartbeat.objects.create(host="nuc-1", cluster="sessions", pid=pid)
 
 
+def clearance():
+    return CooldownClearance.objects.create(service="caddy", by="anna", reason="Mended.")
+
+
 RECORDS = {
     "event": EventFactory,
     "cooldownaction": CooldownActionFactory,
+    "cooldownclearance": clearance,
     "injectionreceipt": receipt,
     "logentry": entry,
     "servicecheck": check,

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sessions_app.cooldowns import check, in_force, limits_text
+from sessions_app.cooldowns import check, clear, in_force, limits_text, standing
 from sessions_app.errors import InvalidSession
-from sessions_app.models import ServiceCheck
+from sessions_app.models import CooldownClearance, ServiceCheck
 from tests.factories import CooldownActionFactory, SessionFactory
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
@@ -139,3 +139,97 @@ def test_what_is_in_force_lists_refused_ones_first():
     restarted(3)
     restarted(1)
     assert [(d.service, d.allowed) for d in in_force(at=NOW)] == [("jellyfin", False), ("caddy", True)]
+
+
+# -- clearing ----------------------------------------------------------------------------------------------------
+
+
+def test_what_lies_before_a_clearance_counts_no_more_and_says_so():
+    restarted(3)
+    restarted(1)
+    row = clear("Jellyfin ", "restart", by="anna", reason="The disk is\nreplaced.", at=NOW)
+    assert (row.service, row.action, row.by, row.reason, row.cleared_at) == (
+        *("jellyfin", "restart", "anna", "The disk is replaced."),
+        NOW,
+    )
+    decision = check("restart", "jellyfin", at=NOW)
+    assert (decision.allowed, decision.used, decision.since) == (True, 0, NOW)
+    assert decision.reason == (
+        "Allowed: 0 of 2 restarts of jellyfin in the last 4 hours "
+        "(not counting what lies before 2026-06-01 12:00 UTC, when a person cleared it)."
+    )
+    assert in_force(at=NOW) == []
+    assert "jellyfin" not in limits_text(at=NOW)
+
+
+def test_what_is_done_after_a_clearance_counts():
+    restarted(3)
+    restarted(2)
+    clear("jellyfin", by="anna", reason="Mended.", at=NOW - timedelta(hours=1))
+    restarted(0.5)
+    assert check("restart", "jellyfin", at=NOW).used == 1
+    restarted(0.2)
+    decision = check("restart", "jellyfin", at=NOW)
+    assert not decision.allowed
+    assert decision.until == NOW - timedelta(hours=0.5) + timedelta(hours=4)
+    assert [d.service for d in in_force(at=NOW)] == ["jellyfin"]
+
+
+def test_a_clearance_is_for_one_service_and_for_one_action_or_both():
+    for service in ("jellyfin", "caddy"):
+        restarted(2, service=service)
+        restarted(2, service=service, action="redeployment")
+    clear("jellyfin", "redeployment", by="anna", reason="Mended.", at=NOW)
+    clear("caddy", by="anna", reason="Mended.", at=NOW)
+    assert check("redeployment", "jellyfin", at=NOW).used == 0
+    assert check("restart", "jellyfin", at=NOW).used == 1
+    assert [check(action, "caddy", at=NOW).used for action in ("restart", "redeployment")] == [0, 0]
+
+
+def test_the_later_of_clearance_and_healthy_checks_is_what_is_counted_from():
+    restarted(3)
+    clear("jellyfin", by="anna", reason="Mended.", at=NOW - timedelta(hours=2.5))
+    restarted(2)
+    checked(1.5, True)
+    checked(1, True)
+    decision = check("restart", "jellyfin", at=NOW)
+    assert decision.used == 0
+    assert "before the healthy checks since 2026-06-01 10:30 UTC" in decision.reason
+
+
+def test_before_a_clearance_was_made_it_has_no_effect():
+    restarted(3)
+    clear("jellyfin", by="anna", reason="Mended.", at=NOW)
+    assert check("restart", "jellyfin", at=NOW - timedelta(minutes=1)).used == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"reason": " \n"}, "with a reason"),
+        ({"reason": "x" * 501}, "with a reason"),
+        ({"by": " "}, "Who clears it"),
+        ({"service": " "}, "none was named"),
+        ({"action": "reboot"}, "'reboot' is no action"),
+        ({"service": "caddy"}, "No action of caddy counts now"),
+        ({"action": "redeployment"}, "No redeployment of jellyfin counts now"),
+    ],
+)
+def test_a_clearance_that_cannot_be_is_refused_and_changes_nothing(given, said):
+    restarted(1)
+    asked = {"service": "jellyfin", "action": None, "by": "anna", "reason": "Mended."} | given
+    with pytest.raises(InvalidSession, match=said):
+        clear(asked.pop("service"), asked.pop("action"), at=NOW, **asked)
+    assert not CooldownClearance.objects.exists()
+    assert check("restart", "jellyfin", at=NOW).used == 1
+
+
+def test_what_stands_is_read_with_the_same_queries_for_any_number_of_services(django_assert_num_queries):
+    names = [f"service-{n}" for n in range(20)]
+    for name in names:
+        restarted(1, service=name)
+    for some in (names[:2], names):
+        with django_assert_num_queries(3):
+            standing(some, at=NOW)
+    with django_assert_num_queries(4):
+        assert len(in_force(at=NOW)) == 20

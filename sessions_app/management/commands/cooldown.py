@@ -1,4 +1,4 @@
-"""`manage.py cooldown`: may a service be restarted or redeployed now, and what is in force.
+"""`manage.py cooldown`: may a service be restarted or redeployed now, what is in force, and clearing it.
 
 `check` answers with its exit code (0 allowed, 1 refused), so a script or a PreToolUse hook can ask. With
 `--hook` it speaks the hook's language: the command is read from the hook's JSON on stdin, a refusal exits
@@ -7,6 +7,7 @@ with 2 and its reason on stderr.
 
 from __future__ import annotations
 
+import getpass
 import json
 import sys
 from argparse import ArgumentParser
@@ -35,6 +36,13 @@ def _check_arguments(parser: ArgumentParser) -> None:
     )
 
 
+def _clear_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("service", help="the service, like jellyfin")
+    parser.add_argument("action", nargs="?", help=" or ".join(Remediation.values) + " (both by default)")
+    parser.add_argument("--reason", required=True, help="why it may be done again")
+    parser.add_argument("--by", default="", help="whose decision it is (yours by default)")
+
+
 class Command(VerbCommand):
     help = "Cooldowns: how often a service may be restarted or redeployed."
     noun = "cooldown"
@@ -46,6 +54,11 @@ class Command(VerbCommand):
                 "Whether an action is allowed now: exit code 0 or 1, with the reason.", self.decide, _check_arguments
             ),
             "list": Verb("What is used of the limits, by service.", self.in_force),
+            "clear": Verb(
+                "Lets a service be restarted or redeployed again: what was done before counts no more.",
+                self.clear,
+                _clear_arguments,
+            ),
         }
 
     def decide(self, action: str | None, service: str | None, hook: bool) -> Result:
@@ -98,6 +111,27 @@ class Command(VerbCommand):
             else "No service has used any of its limits."
         )
         return Result([asdict(decision) for decision in decisions], text)
+
+    def clear(self, service: str, action: str | None, reason: str, by: str) -> Result:
+        row = cooldowns.clear(service, action, by=by or _who(), reason=reason)
+        now = [one for one in cooldowns.standing([row.service]) if row.action in ("", one.action)]
+        data = {
+            "service": row.service,
+            "action": row.action or None,
+            "cleared_at": row.cleared_at,
+            "by": row.by,
+            "reason": row.reason,
+            "now": [asdict(one) for one in now],
+        }
+        text = "\n".join(["Cleared.", *(one.reason for one in now)])
+        return Result(data, text, [NextAction("manage.py cooldown list", "see all limits in use")])
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container without a user of this number
+        return "command line"
 
 
 def _until(decision: cooldowns.Decision) -> str:

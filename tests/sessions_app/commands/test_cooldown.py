@@ -8,6 +8,7 @@ import json
 import pytest
 from django.core.management import call_command
 
+from sessions_app.models import CooldownClearance
 from sessions_app.runner.remediations import remediations_in
 from tests.factories import CooldownActionFactory
 
@@ -112,3 +113,27 @@ def test_the_list_says_when_nothing_is_used():
 )
 def test_restarts_and_redeployments_are_found_in_a_command(command, found):
     assert remediations_in(command) == found
+
+
+def test_clearing_lets_it_be_done_again_and_keeps_who_and_why(exhausted):
+    code, out, _ = run("clear", "jellyfin", "restart", "--reason", "The disk is replaced.", "--by", "anna")
+    assert code == 0
+    assert out.startswith("Cleared.\nAllowed: 0 of 2 restarts of jellyfin")
+    row = CooldownClearance.objects.get()
+    assert (row.service, row.action, row.by, row.reason) == ("jellyfin", "restart", "anna", "The disk is replaced.")
+    assert run("check", "restart", "jellyfin")[0] == 0
+    assert run("list")[1].strip() == "No service has used any of its limits."
+
+
+def test_clearing_both_as_a_document(exhausted):
+    code, out, _ = run("clear", "jellyfin", "--reason", "Mended.", "--json")
+    result = json.loads(out)["result"]
+    assert (code, result["action"], [one["allowed"] for one in result["now"]]) == (0, None, [True, True])
+    assert result["by"]
+
+
+def test_clearing_what_does_not_count_is_refused():
+    code, _, err = run("clear", "jelyfin", "--reason", "Mended.")
+    assert code == 1
+    assert "No action of jelyfin counts now" in err
+    assert not CooldownClearance.objects.exists()
