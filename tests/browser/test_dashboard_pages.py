@@ -115,6 +115,9 @@ def test_what_opens_on_a_page_has_no_barrier_either(operators_window, axe, album
     page.wait_for_selector("#toasts [data-toast]")
     page.wait_for_timeout(300)  # until it has risen: colours in motion are no colours
     look("memories-saved")
+    with page.expect_response(lambda answer: "/memories/rows" in answer.url and answer.status in (200, 204)):
+        pass
+    assert page.locator("[data-row]").count() == page.locator("tbody > [data-row]").count() == 2
     if width < 1000:
         page.check("#nav-open")
         look("menu")
