@@ -34,6 +34,10 @@ class Limit:
     most: int
     window: timedelta
 
+    @property
+    def hours(self) -> str:
+        return f"{self.window.total_seconds() / 3600:g}"
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

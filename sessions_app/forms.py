@@ -1,4 +1,7 @@
-"""What the sessions' pages take in: asking for a run, a place in the list, a place in a log. Knows no request."""
+"""What the sessions' pages take in: asking for a run, a place in the list, a place in a log, a cooldown.
+
+Knows no request.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from typing import Any
 from django import forms
 from django.conf import settings
 
+from sessions_app.cooldowns import LONGEST_REASON
 from sessions_app.filters import TIERS
 from sessions_app.log import HIGHEST
-from sessions_app.models import Agent
+from sessions_app.models import Agent, Remediation
 
 LONGEST_TASK = 20_000
 LONGEST_SEEN = 4000
@@ -69,3 +73,19 @@ class LogPlaceForm(forms.Form):
     after = forms.IntegerField(required=False, min_value=0, max_value=HIGHEST)
     before = forms.IntegerField(required=False, min_value=1, max_value=HIGHEST)
     floor = forms.IntegerField(required=False, min_value=0, max_value=HIGHEST)
+
+
+class ServiceForm(forms.Form):
+    """Whose cooldowns are looked at: one service's, or all."""
+
+    service = forms.CharField(required=False, max_length=64)
+
+
+class ClearForm(forms.Form):
+    """Which cooldown is cleared, and why."""
+
+    service = forms.CharField(max_length=64)
+    action = forms.ChoiceField(required=False, choices=[("", "restart and redeployment"), *Remediation.choices])
+    reason = forms.CharField(
+        max_length=LONGEST_REASON, error_messages={"required": "Say why it may be done again: the reason is kept."}
+    )

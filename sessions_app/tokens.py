@@ -12,9 +12,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from sessions_app.models import Event, Session
+from sessions_app.models import CooldownAction, CooldownClearance, Event, ServiceCheck, Session
 
 SHOWN = (
     *("id", "status", "status_reason", "hold_reason", "summary", "cost_usd", "num_turns", "duration_ms", "dry_run"),
@@ -124,3 +125,23 @@ def event_news(seen: str, events: Sequence[Event]) -> EventNews:
         before = event.pk
     there = {event.pk for event in events}
     return EventNews(new, [pk for pk in known if pk not in there])
+
+
+def cooldowns_written() -> str:
+    """The highest numbers of what cooldowns are derived from: while they stand still only time changes anything."""
+    models = (CooldownAction, CooldownClearance, ServiceCheck)
+    newest = (model._default_manager.order_by("-pk").values_list("pk", flat=True).first() for model in models)
+    return WITHIN.join(str(pk or 0) for pk in newest)
+
+
+def cooldowns_token(written: str, until: datetime | None) -> str:
+    """What was written when the page was read, and how long it stays as it is: until an action leaves its window."""
+    return f"{written}{BETWEEN}{int(until.timestamp()) + 1 if until else ''}"
+
+
+def cooldowns_unchanged(seen: str, at: datetime) -> bool:
+    """Whether a page with this token shows what is so at `at` (UTC)."""
+    written, _, until = seen.partition(BETWEEN)
+    if until and not (until.isdecimal() and len(until) < 12 and at.timestamp() < int(until)):
+        return False
+    return written == cooldowns_written()
