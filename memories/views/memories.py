@@ -28,6 +28,9 @@ SHOWN_FILTERS = ("text", "service", "category", "status", "confidence_min", "con
 """The other filters are folded away until one of them is used."""
 
 NOT_FILTERS = ("after", "before", "seen", "rows")
+NOT_CHOSEN = {"", "unknown"}
+"""What a form sends for a field in which nothing was chosen."""
+
 MOST_KEPT = 200
 
 
@@ -46,7 +49,7 @@ def query_of(request: HttpRequest, *without: str) -> str:
     given = request.GET.copy()
     for name in (*NOT_FILTERS, *without):
         given.pop(name, None)
-    for name in [name for name in given if not any(given.getlist(name))]:
+    for name in [name for name in given if not set(given.getlist(name)) - NOT_CHOSEN]:
         del given[name]
     return given.urlencode()
 
@@ -104,7 +107,7 @@ def _filter_fields(filters: MemoryFilterSet) -> dict[str, Any]:
     return {
         "filter_fields": [fields[name] for name in SHOWN_FILTERS],
         "more_filters": more,
-        "more_used": any(field.value() not in (None, "") or field.errors for field in more),
+        "more_used": any(str(field.value() or "") not in NOT_CHOSEN or field.errors for field in more),
     }
 
 
