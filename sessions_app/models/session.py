@@ -123,12 +123,14 @@ class Session(models.Model):
         ]
         indexes = [
             models.Index(fields=["-queued_at", "-id"], name="sessions_queued_at"),
-            models.Index(fields=["status", "-queued_at"], name="sessions_status"),
-            models.Index(fields=["agent", "-queued_at"], name="sessions_agent"),
-            models.Index(fields=["tier", "-queued_at"], name="sessions_tier"),
-            models.Index(fields=["trigger", "-queued_at"], name="sessions_trigger"),
-            models.Index(fields=["project", "-queued_at"], name="sessions_project"),
+            models.Index(fields=["status", "-queued_at", "-id"], name="sessions_status"),
+            models.Index(fields=["agent", "-queued_at", "-id"], name="sessions_agent"),
+            models.Index(fields=["tier", "-queued_at", "-id"], name="sessions_tier"),
+            models.Index(fields=["trigger", "-queued_at", "-id"], name="sessions_trigger"),
+            models.Index(fields=["project", "-queued_at", "-id"], name="sessions_project"),
             models.Index(fields=["-ended_at"], name="sessions_ended_at"),
+            # Most sessions have no parent: an index that holds those too tells a planner that it is of no use.
+            models.Index(fields=["parent"], condition=Q(parent__isnull=False), name="sessions_parent"),
             models.Index(fields=["cli_session_id"], name="sessions_cli_session"),
         ]
 

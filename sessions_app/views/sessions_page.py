@@ -34,7 +34,7 @@ def _session(pk: int) -> Session:
 
 
 def _state(session: Session) -> str:
-    return tokens.state(session, session.children.values_list("pk", "status"))
+    return tokens.state(session, session.children.order_by().values_list("pk", "status"))
 
 
 def _context(session: Session) -> dict[str, Any]:
