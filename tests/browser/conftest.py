@@ -58,7 +58,8 @@ class Window:
     def _heard(self, message: Any) -> None:
         # Chromium reports a violation of the content policy as an error.
         if message.type in ("error", "warning"):
-            self.complaints.append(f"{self.page.url}: {message.text}")
+            place = message.location
+            self.complaints.append(f"{self.page.url}: {message.text} ({place.get('url')}:{place.get('lineNumber')})")
 
     def open(self, path: str) -> Any:
         """Open an address; returns its page. Fails when it is not answered with 200."""
