@@ -33,14 +33,18 @@ class MemoryFilterSet(django_filters.FilterSet):
     """
 
     service = django_filters.CharFilter(method="by_service", label="Service", max_length=64)
-    category = django_filters.ChoiceFilter(choices=[(name, name) for name in CATEGORIES], label="Category")
-    taxonomy = django_filters.ChoiceFilter(choices=[(slug, slug) for slug in TAXONOMIES], label="Taxonomy")
+    category = django_filters.ChoiceFilter(
+        choices=[(name, name) for name in CATEGORIES], label="Category", empty_label="any"
+    )
+    taxonomy = django_filters.ChoiceFilter(
+        choices=[(slug, slug) for slug in TAXONOMIES], label="Taxonomy", empty_label="any"
+    )
     project = django_filters.CharFilter(method="by_project", label="Project", max_length=64)
     agent = django_filters.CharFilter(label="Agent", max_length=64)
-    status = django_filters.ChoiceFilter(choices=STATUSES, method="by_status", label="Status")
+    status = django_filters.ChoiceFilter(choices=STATUSES, method="by_status", label="Status", empty_label="any")
     active = django_filters.BooleanFilter(label="Active")
-    verdict = django_filters.ChoiceFilter(choices=Verdict.choices, label="Verdict")
-    source = django_filters.ChoiceFilter(choices=Source.choices, label="Source")
+    verdict = django_filters.ChoiceFilter(choices=Verdict.choices, label="Verdict", empty_label="any")
+    source = django_filters.ChoiceFilter(choices=Source.choices, label="Source", empty_label="any")
     persistent = django_filters.BooleanFilter(label="Persistent")
     confidence_min = django_filters.NumberFilter(
         field_name="confidence", lookup_expr="gte", min_value=0, max_value=1, label="Confidence from"
@@ -50,7 +54,9 @@ class MemoryFilterSet(django_filters.FilterSet):
     )
     text = django_filters.CharFilter(method="by_text", label="Text", max_length=200)
     session = IdFilter(field_name="session_id", min_value=1, max_value=2**63 - 1, label="Session")
-    tier = django_filters.ChoiceFilter(choices=[(tier, str(tier)) for tier in range(4)], label="Tier")
+    tier = django_filters.ChoiceFilter(
+        choices=[(tier, str(tier)) for tier in range(4)], label="Tier", empty_label="any"
+    )
 
     class Meta:
         model = Memory

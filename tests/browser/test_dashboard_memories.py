@@ -1,0 +1,227 @@
+"""The memories' pages in a real browser: what arrives while one edits, the edit in place, deleting, bulk, filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memories.lifecycle import verbs
+from memories.models import Memory, Source
+from memories.store import Candidate, Provenance, remember
+from tests.factories import MemoryFactory, SessionFactory
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def memories(operator: Any) -> list[Memory]:
+    session = SessionFactory()
+    texts = ("Takes 60 s to start", "Waits for the database", "Restarts clear its cache", "Sleeps at night", "Is loud")
+    made = [
+        MemoryFactory(pk=n, observation=text, session=session, confidence=0.5 + n / 20)
+        for n, text in enumerate(texts, 1)
+    ]
+    made.append(MemoryFactory(pk=6, service=None, observation="Backups run at 3", source=Source.HUMAN))
+    made.append(MemoryFactory(pk=7, service="caddy", active=False, inactive_reason="decayed", confidence=0.2))
+    made.append(MemoryFactory(pk=8, service="caddy", verdict="hold", verdict_reason="It reads like an instruction."))
+    return made
+
+
+@pytest.fixture
+def one(window: Any, memories: list[Memory]) -> Any:
+    one = window()
+    one.sign_in("operator", "a long password")
+    return one
+
+
+@pytest.fixture
+def page(one: Any) -> Any:
+    return one.open("/memories")
+
+
+def learn(text: str, service: str = "jellyfin") -> int:
+    """What a running session does with a marker."""
+    said = Provenance(source=Source.RUN, actor="agent:watch", session_id=SessionFactory().pk, tier=1)
+    found = remember(Candidate(category="timing", observation=text, service=service), said).memory_id
+    assert found is not None
+    return found
+
+
+def listed(page: Any) -> set[int]:
+    return {int(pk) for pk in page.eval_on_selector_all("tr[data-row]", "rows => rows.map(row => row.dataset.row)")}
+
+
+def toast(page: Any) -> str:
+    return page.text_content("#toasts .toast:last-child .toast-text")
+
+
+def test_what_a_session_records_appears_within_five_seconds_while_an_edit_stays_open(page):
+    page.click("#memory-2-pick")
+    page.click("#memory-1-edit")
+    page.wait_for_selector("#memory-1-observation")
+    page.fill("#memory-1-observation", "Half a sentence")
+    new = learn("Transcodes need four cores")
+    verbs.reinforce(3, by="agent:watch")
+    verbs.reinforce(1, by="agent:watch")
+    page.wait_for_selector(f"#memory-{new}", timeout=5000)
+    assert page.input_value("#memory-1-observation") == "Half a sentence"
+    assert page.evaluate("document.activeElement.id") == "memory-1-observation"
+    assert page.is_checked("#memory-2-pick")
+    assert page.text_content("[data-picked]") == "1 selected"
+    page.wait_for_selector("#memory-3 .cell-confidence :text('0.75')", timeout=5000)
+    page.click("[data-cancel]")
+    page.wait_for_selector("#memory-1 .cell-confidence :text('0.65')")
+
+
+def test_an_edit_in_place_with_its_slider_and_back_again(page):
+    page.click("#memory-1-edit")
+    page.wait_for_selector("#memory-1-observation")
+    assert page.evaluate("document.activeElement.id") == "memory-1-observation"
+    page.fill("#memory-1-observation", "Takes 90 s to start")
+    page.focus("#memory-1-confidence")
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    assert page.text_content("#memory-1-confidence-shown") == "0.6"
+    page.click("#memory-1 [type=submit]")
+    page.wait_for_selector("#memory-1-link:text('Takes 90 s to start')")
+    assert toast(page) == "Memory 1 is edited."
+    memory = Memory.objects.get(pk=1)
+    assert (memory.observation, memory.confidence) == ("Takes 90 s to start", 0.6)
+    page.click("#toasts .toast-undo button")
+    page.wait_for_selector("#memory-1-link:text('Takes 60 s to start')", timeout=5000)
+    assert toast(page) == "Memory 1 is as it was before."
+    assert Memory.objects.get(pk=1).confidence == 0.55
+
+
+def test_the_keyboard_opens_an_edit_and_leaves_it(page):
+    page.keyboard.press("j")
+    page.keyboard.press("e")
+    page.wait_for_selector("tr[data-editing]")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("tr[data-editing]", state="detached")
+    assert len(listed(page)) == 8
+
+
+def test_an_edit_of_what_somebody_else_changed_shows_both(page, one):
+    page.click("#memory-1-edit")
+    page.wait_for_selector("#memory-1-observation")
+    page.fill("#memory-1-observation", "Mine")
+    verbs.edit(1, by="bob", observation="Bob's")
+    page.click("#memory-1 [type=submit]")
+    page.wait_for_selector("#memory-1 .conflict")
+    assert page.text_content("#memory-1 .conflict .text") == "Bob's"
+    assert page.input_value("#memory-1-observation") == "Mine"
+    page.click("#memory-1 [type=submit]")
+    page.wait_for_selector("#memory-1-link:text('Mine')")
+    assert Memory.objects.get(pk=1).changes.count() == 2
+    one.complaints.clear()  # the 409, which is meant
+
+
+def test_deleting_asks_first(page):
+    page.click("#memory-1-delete")
+    page.wait_for_selector("#memory-1[data-editing]")
+    page.click("#memory-1 [data-cancel]")
+    page.wait_for_selector("#memory-1-link")
+    page.click("#memory-1-delete")
+    page.click("#memory-1 .button-bad")
+    page.wait_for_selector("#memory-1", state="hidden")
+    assert not Memory.objects.filter(pk=1).exists()
+    assert toast(page) == "Memory 1 is deleted. Its history stays."
+    page.wait_for_selector("#memory-1", state="detached", timeout=5000)  # the next poll takes away what is left
+
+
+def test_five_are_deleted_at_once(page):
+    for pk in range(1, 6):
+        page.click(f"#memory-{pk}-pick")
+    assert page.text_content("[data-picked]") == "5 selected"
+    page.click("#bulk [value=delete]")
+    page.wait_for_selector("h1:text('Delete: 5 memories')")
+    page.click("#bulk-form [type=submit]")
+    page.wait_for_selector("#toasts .toast")
+    assert toast(page) == "5 memories deleted."
+    assert listed(page) == {6, 7, 8}
+    assert set(Memory.objects.values_list("pk", flat=True)) == {6, 7, 8}
+
+
+def test_the_list_is_narrowed_by_service_and_by_general_and_the_back_button_goes_back(page):
+    page.fill("#filters [name=service]", "caddy")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/memories?**service=caddy**")
+    assert listed(page) == {7, 8}
+    page.fill("#filters [name=service]", "general")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**service=general**")
+    assert listed(page) == {6}
+    new = learn("Belongs to no one", "general")
+    page.wait_for_selector(f"#memory-{new}", timeout=5000)
+    learn("Is of another service", "nextcloud")
+    page.go_back()
+    assert listed(page) == {7, 8}
+
+
+def test_without_a_script_it_can_be_added_edited_and_deleted(chromium, live_server, memories):
+    context = chromium.new_context(base_url=live_server.url, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/login?next=/memories")
+    page.fill("#id_username", "operator")
+    page.fill("#id_password", "a long password")
+    page.click("button[type=submit]")
+    page.click("#add summary")
+    page.fill("#add [name=observation]", "Said without a script")
+    page.click("#add [type=submit]")
+    made = Memory.objects.latest("pk")
+    assert made.observation == "Said without a script"
+    page.click(f"#memory-{made.pk}-edit")
+    page.fill("#edit [name=observation]", "Edited without a script")
+    page.click("#edit [type=submit]")
+    assert Memory.objects.get(pk=made.pk).observation == "Edited without a script"
+    page.goto("/memories")
+    page.click(f"#memory-{made.pk}-delete")
+    page.click("#delete .button-bad")
+    assert not Memory.objects.filter(pk=made.pk).exists()
+    page.goto("/memories")
+    page.check("#memory-1-pick")
+    page.click("#bulk [value=deactivate]")
+    assert not Memory.objects.get(pk=1).active
+    context.close()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1440, 360])
+def test_the_pages_fit_and_are_pictured(window, memories, axe, album, width, dark):
+    verbs.edit(1, by="operator", observation="Takes 60 s to start " + "averyveryverylongword" * 9, confidence=0.4)
+    one = window(width=width, dark=dark)
+    one.sign_in("operator", "a long password")
+    name = f"{width}-{'dark' if dark else 'light'}"
+    found: list[str] = []
+
+    def look(what: str) -> None:
+        one.page.screenshot(path=album / f"memories-{what}-{name}.png", full_page=True)
+        assert one.sideways == 0, what
+        found.extend(one.findings(axe))
+
+    page = one.open("/memories")
+    look("list")
+    page.click("#memory-2-pick")
+    page.click("#memory-1-edit")
+    page.wait_for_selector("#memory-1-observation")
+    page.fill("#memory-1-observation", "Mine")
+    verbs.edit(1, by="bob", observation="Bob's version of it")
+    page.click("#memory-1 [type=submit]")
+    page.wait_for_selector(".conflict")
+    page.click("#memory-3-delete")
+    page.wait_for_selector("#memory-3[data-editing]")
+    look("edit")
+    one.open("/memories/1")
+    look("one")
+    page = one.open("/memories")
+    page.click("#memory-2-pick")
+    page.click("#memory-3-pick")
+    page.click("#bulk [value=merge]")
+    page.wait_for_selector("#bulk-form")
+    look("merge")
+    one.open("/memories?service=nothing")
+    look("none")
+    one.complaints.clear()  # the 409, which is meant
+    assert found == []
