@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from memories.models import Memory, Verdict
-from sessions_app.models import Agent, Event, Level, Session, Status, WorkerHeartbeat
+from sessions_app.models import Agent, Event, Level, Session, Status, Trigger, WorkerHeartbeat
 from sessions_app.queue.holds import spent_on
 
 CAP = 10_000
@@ -40,6 +40,14 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What sessions took: US dollars, and turns of the model."""
+
+    cost: Decimal
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """The front page's numbers and short lists. Times are UTC, money is US dollars."""
 
@@ -52,6 +60,7 @@ class Overview:
     latest: list[Memory]
     events: dict[str, Count]
     cost_today: Decimal
+    week: Spent
     daily_budget: float
     workers: list[WorkerHeartbeat]
     workers_gone: int
@@ -83,6 +92,13 @@ def _failed() -> list[Session]:
     return sorted(found, key=lambda session: session.ended_at or session.queued_at, reverse=True)[:SHOWN]
 
 
+def _spent_since(start: datetime) -> Spent:
+    """Of the sessions that ended after `start`, but for imported logs: this house did not spend what those cost."""
+    ended = Session.objects.filter(ended_at__gte=start).exclude(trigger=Trigger.IMPORT)
+    found = ended.aggregate(cost=Sum("cost_usd"), turns=Sum("num_turns"))
+    return Spent(found["cost"] or Decimal(0), found["turns"] or 0)
+
+
 def read(*, at: datetime | None = None) -> Overview:
     """Everything the front page shows, as of `at` (aware; now by default)."""
     now = at or timezone.now()
@@ -111,6 +127,7 @@ def read(*, at: datetime | None = None) -> Overview:
         latest=list(allowed.order_by("-updated_at", "-id")[:SHOWN]),
         events={level.value: _count(recent.filter(level=level)) for level in reversed(Level)},
         cost_today=spent_on(now),
+        week=_spent_since(now - timedelta(days=7)),
         daily_budget=settings.CLAUDEOPS_DAILY_BUDGET_USD,
         workers=alive,
         workers_gone=len(beats) - len(alive),
