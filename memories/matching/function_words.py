@@ -38,7 +38,7 @@ SMALL = (
     ARTICLES
     | BE
     | words(
-        """do does did doing done has have had having will would there here them him her
+        """do does did doing done has have had having will would there here them him her me
     our my your us who whom whose which what such also too very really quite just as so then thus than and or
     both all every each any either always ever still already yet now currently nowadays presently again up
     please note remember that's own simply actually basically completely fully entirely strictly exactly precisely

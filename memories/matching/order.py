@@ -170,17 +170,12 @@ def _elsewhere(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> li
 
 
 def _changed_company(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> str:
-    """A word that went over from one phrase to another: "people in a dim room", "dim people in a room"."""
-    for word in sorted(shared):
-        one, other = known.places[word].preposition, new.places[word].preposition
-        rest = shared - {word}
-        if one and other and one != other and _leads(new, one, rest) and _leads(known, other, rest):
-            return word
-    return ""
-
-
-def _leads(form: NormalForm, preposition: str, words: frozenset[str]) -> bool:
-    return any(form.places[word].preposition == preposition for word in words)
+    """A word that left a phrase whose other words stayed: "users in a locked group", "locked users in a group"."""
+    led = {word: (known.places[word].preposition, new.places[word].preposition) for word in shared}
+    stayed = {here for here, there in led.values() if here == there}
+    return min(
+        (word for word, (here, there) in led.items() if here != there and {here, there} - {""} <= stayed), default=""
+    )
 
 
 def rearranged(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> str:

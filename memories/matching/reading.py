@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from . import quantities
+from .amounts import amount_at, weekly
 from .clause import Clause, Word
 from .function_words import (
     ARTICLES,
@@ -30,9 +30,9 @@ from .function_words import (
 )
 from .meaning import EMPTY, FULL, meaning, stem
 from .phrases import rewritten
-from .quantities import BARE, Quantity
+from .quantities import BARE, Quantity, bounded
 from .tokens import Sort, Token
-from .units import BOUNDS, DAY, NUMBER_WORDS, STARTS_AMOUNT, UNITS
+from .units import BOUNDS, NUMBER_WORDS, STARTS_AMOUNT, UNITS
 from .vocabulary import DENYING_VERBS, LABEL_NOUNS, VALUE_NOUNS, VERSIONED, WEEKDAYS
 
 _NECESSITY = frozenset(map(stem, NECESSITY))
@@ -145,7 +145,7 @@ class _Reader:
         following = self._following()
         has_unit = following is not None and following.text in UNITS
         labelled = token.sort is Sort.NUMBER and stem(before) in _LABELS and not has_unit
-        found = None if labelled else quantities.take(self.tokens, self.at, self._counted)
+        found = None if labelled else amount_at(self.tokens, self.at, self._counted)
         if labelled or (found and found[0].dimension == BARE and self._labels(before)):
             self._add(token.text, is_name=True)
             return True
@@ -173,9 +173,8 @@ class _Reader:
 
     def _bound(self, word: str) -> None:
         if self.clause.amounts:
-            bounded = quantities.bounded(self.clause.amounts[-1], word)
-            self.clause.amounts[-1] = bounded
-            self.clause.marks.append(bounded.readings)
+            self.clause.amounts[-1] = bounded(self.clause.amounts[-1], word)
+            self.clause.marks.append(self.clause.amounts[-1].readings)
 
     def _labels(self, before: str) -> bool:
         """Whether a bare number after this word is its label ("PHP 8", "on 8080") and no value ("MTU 1380", "is 5")."""
@@ -294,7 +293,7 @@ class _Reader:
         if self.after_be and (word.endswith("ed") or word in PARTICIPLES):
             self.clause.passive = True
         if (day := word.removesuffix("s")) in WEEKDAYS:
-            self._add_amount(Quantity(f"every {day}", (quantities.Reading(quantities.PERIOD, 7 * DAY, 7 * DAY),)))
+            self._add_amount(Quantity(f"every {day}", weekly()))
         self._forget()
 
     def _describes_next(self, word: str) -> bool:
