@@ -211,3 +211,14 @@ def choice_filter(
             return select(queryset, value) if value in {key for key, _ in self.lookup_choices} else queryset.none()
 
     return ChoiceFilter
+
+
+def counted(**numbers: int) -> dict[str, int]:
+    """Numbers by what is counted, in the singular where there is one: counted(log_entries=1) is {"log entry": 1}."""
+    found = {}
+    for name, number in numbers.items():
+        words = name.replace("_", " ")
+        if number == 1:
+            words = words[:-3] + "y" if words.endswith("ies") else words.removesuffix("s")
+        found[words] = number
+    return found
