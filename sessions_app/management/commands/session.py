@@ -230,7 +230,7 @@ class Command(VerbCommand):
 
     def reap(self) -> Result:
         done = reaper.reap()
-        data = {name: getattr(done, name) for name in ("followed", "closed", "requeued", "lost", "failed")}
+        data = {name: getattr(done, name) for name in ("followed", "closed", "requeued", "lost", "failed", "ended")}
         told = [f"{name}: {', '.join(map(str, ids))}" for name, ids in data.items() if ids]
         return Result(data, "\n".join(told) or "Every running session is followed.", exit_code=1 if done.failed else 0)
 
