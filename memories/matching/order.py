@@ -74,9 +74,9 @@ def _sequence(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Ord
     """
     clashes, doubts, freed = [], [], set()
     shifts = [_Shift.of(word, known, new) for word in sorted(shared)]
-    settled = {shift.here.statement for shift in shifts if shift.is_led_alike}
+    settled = {shift.statements for shift in shifts if shift.is_led_alike}
     for shift in shifts:
-        if not shift.matters or (shift.changes_over and shift.here.statement in settled):
+        if not shift.matters or (shift.changes_over and shift.statements in settled):
             continue
         if shift.roles in _CLASHES:
             clashes.append(shift.said)
@@ -104,6 +104,10 @@ class _Shift:
     @property
     def roles(self) -> frozenset[str]:
         return frozenset((self.one, self.other))
+
+    @property
+    def statements(self) -> tuple[int, int]:
+        return self.here.statement, self.there.statement
 
     @property
     def matters(self) -> bool:

@@ -105,11 +105,10 @@ class _Reader:
         self.read_clauses.append(clause)
 
     def _lead(self, kind: str) -> None:
-        """after X, before X, unless X, without X. "Not before X" and "not without X" oblige instead of denying."""
-        main = self.main if self.clause.lead or not self.clause.negations else self.clause
-        denies_once = main is not None and main.negations == 1 and not main.turned_by and main.modal != "optional"
-        if kind in ("before", "unless", "without", "independent") and main is not None and denies_once:
-            main.negations, main.modal = 0, "must"
+        """after X, before X, unless X, without X. "Not before X", "fails without X" oblige instead of denying."""
+        main = self.clause if self.main is None or not self.clause.lead else self.main
+        if kind in ("before", "unless", "without", "independent") and main.denies_once:
+            main.negations, main.turned_by, main.modal = 0, [], "must"
             kind = "after" if kind == "before" else "when"
         self._next_clause(kind)
         if kind == "without":
@@ -288,7 +287,7 @@ class _Reader:
                 self.clause.plainly_negated = self.just_negated
         self.last = stem(word)
         self.clause.words.append(Word(name, weight, self.preposition, is_name))
-        if weight != EMPTY:
+        if weight != EMPTY or meant.sign < 0:
             self.clause.marks.append(name if meant.sign > 0 else f"-{name}")
         if self.after_be and (word.endswith("ed") or word in PARTICIPLES):
             self.clause.passive = True

@@ -64,6 +64,8 @@ def test_what_has_an_identity_is_a_name():
         ("lost", "keep", -1),
         ("closed", "open", -1),
         ("close", "close", 1),
+        ("unused", "use", -1),
+        ("ups", "up", 1),
     ],
 )
 def test_meanings(word, name, sign):
@@ -129,6 +131,8 @@ def clashes(known: str, new: str) -> list[str]:
         ("Sync works", "Sync is broken"),
         ("Runs on the same disk", "Runs on a separate disk"),
         ("The port is open", "The port is closed"),
+        ("Swap is used", "Swap is unused"),
+        ("Runs with encryption", "Runs without encryption"),
     ],
 )
 def test_opposites_clash_whichever_comes_first(known, new):
@@ -146,6 +150,7 @@ def test_opposites_clash_whichever_comes_first(known, new):
         ("Updates are manual", "Updates are not automatic"),
         ("Must not be deleted", "Never delete it"),
         ("Must be deleted", "Can be deleted"),
+        ("Works without a mail server", "Does not need a mail server"),
         ("Slow as gzip is off", "Gzip is off, slow"),
     ],
 )
