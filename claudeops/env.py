@@ -126,7 +126,7 @@ def folder(raw: str) -> Path:
 
 OBSERVE = (
     "Read,Grep,Glob,Bash(docker ps *),Bash(docker inspect *),Bash(docker logs *),"
-    "Bash(systemctl status *),Bash(journalctl *),Bash(curl -sS *),Bash(df *),Bash(free *),Bash(uptime)"
+    "Bash(systemctl status *),Bash(journalctl -u *),Bash(df *),Bash(free *),Bash(uptime)"
 )
 
 VARIABLES: tuple[Variable, ...] = (

@@ -15,15 +15,15 @@ from django.contrib.admin.views.main import ChangeList
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.paginator import Paginator
 from django.db import connection
-from django.db.models import Max, Min, Model, QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import cached_property
 
 from memories.taxonomy import GENERAL
 
-CAP = 100_000
-"""Up to here a list is counted; beyond, it says "100,000+". Counting on would read the whole table on each view."""
+CAP = 10_000
+"""Up to here a list is counted; beyond, it says "10,000+". Counting on would read the whole table on each view."""
 
 MOST_CHOICES = 200
 
@@ -71,10 +71,11 @@ class LeanChangeList(ChangeList):
         """
         if not self.date_hierarchy:
             return None
-        found = self.root_queryset.order_by().aggregate(first=Min(self.date_hierarchy), last=Max(self.date_hierarchy))
-        if found["first"] is None:
-            return None
-        return found["first"].date(), found["last"].date()
+        times = self.root_queryset.exclude(**{self.date_hierarchy: None}).values_list(self.date_hierarchy, flat=True)
+        # One after the other: SQLite reads the whole table for MIN and MAX in one statement.
+        first = times.order_by(self.date_hierarchy).first()
+        last = times.order_by(f"-{self.date_hierarchy}").first()
+        return None if first is None or last is None else (first.date(), last.date())
 
 
 class LeanAdmin(admin.ModelAdmin):
@@ -211,3 +212,14 @@ def choice_filter(
             return select(queryset, value) if value in {key for key, _ in self.lookup_choices} else queryset.none()
 
     return ChoiceFilter
+
+
+def counted(**numbers: int) -> dict[str, int]:
+    """Numbers by what is counted, in the singular where there is one: counted(log_entries=1) is {"log entry": 1}."""
+    found = {}
+    for name, number in numbers.items():
+        words = name.replace("_", " ")
+        if number == 1:
+            words = words[:-3] + "y" if words.endswith("ies") else words.removesuffix("s")
+        found[words] = number
+    return found

@@ -6,7 +6,7 @@ that changed: 30,000 deactivations happen or do not. Knows no request; who asks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -16,13 +16,14 @@ from django.db.models import QuerySet
 
 from memories.errors import InvalidMemory, MemoryNotFound
 from memories.lifecycle import rules, verbs
+from memories.lifecycle.batch import change_all, delete_all
 from memories.lifecycle.curate import check_mergeable, merged_away, merged_target
 from memories.lifecycle.lock import writing
-from memories.lifecycle.record import Why, change_of, difference, moment, whole_row
-from memories.models import Change, Memory, MemoryChange
+from memories.lifecycle.record import Why, moment
+from memories.models import Change, Memory
 
-BATCH = 1000
-"""Rows in memory at once; also far below what either database takes as parameters of one statement."""
+MOST_NAMED = 100
+"""Memories a merge names in the evidence of its target; each of the others has a row of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,54 +63,6 @@ class BulkAction:
     run: Run
     confirm: bool = False
     params: tuple[Param, ...] = ()
-
-
-def batches(queryset: QuerySet[Memory]) -> Iterator[list[Memory]]:
-    """The memories of `queryset`, locked, in batches by id.
-
-    The ids are taken first: an action may change what the queryset filters by.
-    """
-    ids = sorted(queryset.order_by().values_list("pk", flat=True))
-    for start in range(0, len(ids), BATCH):
-        rows = Memory.objects.select_for_update(of=("self",)).filter(pk__in=ids[start : start + BATCH])
-        yield list(rows.order_by("pk"))
-
-
-def change_all(
-    queryset: QuerySet[Memory], kind: str, why: Why, new_of: Callable[[Memory], dict[str, Any]]
-) -> tuple[int, int]:
-    """Give every memory the columns `new_of` names for it. Returns (changed, unchanged)."""
-    changed = unchanged = 0
-    with writing():
-        for rows in batches(queryset):
-            moved: list[Memory] = []
-            changes: list[MemoryChange] = []
-            columns: set[str] = set()
-            for row in rows:
-                new = new_of(row)
-                before, after = difference(row, new)
-                if not after:
-                    unchanged += 1
-                    continue
-                for name in after:
-                    setattr(row, name, new[name])
-                columns |= set(after)
-                moved.append(row)
-                changes.append(change_of(row, kind, before, after, why))
-            write(moved, columns)
-            MemoryChange.objects.bulk_create(changes, batch_size=BATCH)
-            changed += len(moved)
-    return changed, unchanged
-
-
-def write(rows: list[Memory], columns: set[str]) -> None:
-    """Save `columns` of `rows`: one UPDATE for all rows that get the same values."""
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    names = sorted(columns)
-    for row in rows:
-        groups.setdefault(tuple(getattr(row, name) for name in names), []).append(row.pk)
-    for values, ids in groups.items():
-        Memory.objects.filter(pk__in=ids).update(**dict(zip(names, values, strict=True)))
 
 
 def deactivate(
@@ -184,11 +137,12 @@ def merge(
         others = queryset.exclude(pk=into.pk)
         count, best_confidence = 0, into.confidence
         sample: list[dict[str, Any]] = []
-        for rows in batches(others):
-            check_mergeable(into, rows)
-            count += len(rows)
-            best_confidence = max([best_confidence, *(row.confidence for row in rows)])
-            sample += [{"id": row.pk, "observation": row.observation} for row in rows[: 100 - len(sample)]]
+        for other in others.order_by("pk").iterator():
+            check_mergeable(into, [other])
+            count += 1
+            best_confidence = max(best_confidence, other.confidence)
+            if len(sample) < MOST_NAMED:
+                sample.append({"id": other.pk, "observation": other.observation})
         if not count:
             raise InvalidMemory("There is nothing to merge.", "Choose at least two memories.")
         new = merged_target(into, [], observation, why.at)
@@ -203,17 +157,7 @@ def delete(
     queryset: QuerySet[Memory], *, by: str, at: datetime | None = None, reason: str = "", **params: Any
 ) -> BulkResult:
     """Remove memories; their history stays, and its last row holds the whole memory."""
-    why = Why(by, moment(at), reason)
-    count = 0
-    with writing():
-        for rows in batches(queryset):
-            changes = [change_of(row, Change.DELETED, whole_row(row), {}, why) for row in rows]
-            for change in changes:
-                change.memory_id = None
-            MemoryChange.objects.bulk_create(changes, batch_size=BATCH)
-            Memory.objects.filter(pk__in=[row.pk for row in rows]).delete()
-            count += len(rows)
-    return _result("deleted", count, 0)
+    return _result("deleted", delete_all(queryset, Why(by, moment(at), reason)), 0)
 
 
 def _memories(count: int) -> str:

@@ -174,8 +174,9 @@ def _match(ready: _Ready, provenance: Provenance, at: datetime) -> Remembered:
         outcome = "created"
 
     lowered = []
+    spoken_against = _spoken_against(provenance) if opposed else set()
     for row, found in opposed:
-        if row.pk == memory.pk or _contradicted_before(row, provenance):
+        if row.pk == memory.pk or row.pk in spoken_against:
             continue
         verbs.contradict(
             row,
@@ -228,11 +229,12 @@ def _said_otherwise(memory: Memory, provenance: Provenance) -> bool:
     return any(row.evidence.get("channel") != provenance.channel for row in earlier)
 
 
-def _contradicted_before(memory: Memory, provenance: Provenance) -> bool:
-    """Whether this session spoke against this memory already: in other words it is still one objection."""
+def _spoken_against(provenance: Provenance) -> set[int | None]:
+    """What this session contradicted already: said in other words it is still one objection."""
     if provenance.session_id is None:
-        return False
-    return MemoryChange.objects.filter(memory=memory, session=provenance.session_id, kind=Change.CONTRADICTED).exists()
+        return set()
+    earlier = MemoryChange.objects.filter(session=provenance.session_id, kind=Change.CONTRADICTED)
+    return set(earlier.values_list("memory_id", flat=True))
 
 
 def _new(

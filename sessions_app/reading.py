@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessions_app.models import LogKind, Session
+from sessions_app.models import LogKind, Session, Status
 
 SIGNS: dict[str, str] = {
     LogKind.TEXT: "",
@@ -123,6 +123,12 @@ def closing_text(session: Session) -> str:
     reason = f" {session.status_reason}" if session.status_reason else ""
     head = f"Session {session.pk}: {session.get_status_display()}.{reason}"
     return f"\n{head}\n{told}; {session.num_turns} turns, ${session.cost_usd:.4f}"
+
+
+def came_of(session: Session) -> str:
+    """One line on where a session stands: why it waits, what it found, or why it ended as it did."""
+    said: dict[str, str] = {Status.QUEUED: session.hold_reason, Status.COMPLETED: session.summary}
+    return said.get(session.status) or session.status_reason or session.summary
 
 
 def short(text: str, limit: int) -> str:

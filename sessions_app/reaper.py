@@ -29,6 +29,8 @@ STALE = timedelta(seconds=60)
 """Without a heartbeat for this long, nobody follows a session (a follower beats every ten seconds)."""
 HOST_GONE = timedelta(minutes=5)
 """Without any worker's heartbeat for this long, a host is gone."""
+LEFTOVERS = timedelta(days=2)
+"""How far back sessions closed as lost are looked at for processes that live on; the longest session is a day."""
 MOST_ATTEMPTS = 12
 """How often a session is taken up before it is given up: a log that kills its reader must not do so for ever."""
 
@@ -42,6 +44,7 @@ class Reaped:
     requeued: list[int] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
 
 
 def unfollowed(at: datetime) -> Q:
@@ -68,6 +71,7 @@ def reap(*, at: datetime | None = None, follow: Callable[[int], object] | None =
             # One session's fault must not keep the others waiting; it is counted and tried again.
             logger.exception("session %s could not be reaped", session.pk)
             done.failed.append(session.pk)
+    _end_leftovers(at, done)
     return done
 
 
@@ -124,6 +128,24 @@ def _living(session: Session, process: Process, at: datetime, follow: Callable[[
         code = terminate(process, settings.CLAUDEOPS_STOP_GRACE)
         run.finish(session.pk, exit_code=code, ended_by=ended_by, stopped_by=session.stop_requested_by)
         done.closed.append(session.pk)
+
+
+def _end_leftovers(at: datetime, done: Reaped) -> None:
+    """End processes of this host whose session another host closed as lost while no worker was here.
+
+    Nobody follows them any more, and no deadline would end them.
+    """
+    lost = Session.objects.filter(
+        status=Status.LOST, host=settings.CLAUDEOPS_HOST, ended_at__gte=at - LEFTOVERS, pid__isnull=False
+    )
+    for session in lost.select_related("agent"):
+        process = process_of(session)
+        if process is not None:
+            logger.warning(
+                "session %s was closed as lost, but its process %s lives: ending it", session.pk, process.pid
+            )
+            terminate(process, settings.CLAUDEOPS_STOP_GRACE)
+            done.ended.append(session.pk)
 
 
 def _foreign(session: Session, at: datetime, done: Reaped) -> None:

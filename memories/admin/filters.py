@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import CharField, F, QuerySet
+from django.db.models.functions import Cast
 
 from memories.adminkit import age_filter, choice_filter, distinct_values
 from memories.models import Change, Memory, Project, Source, Verdict
@@ -35,9 +36,15 @@ StatusFilter = choice_filter(
 # Lower bound included, upper bound excluded; what is inactive below 0.3 in the ops taxonomy is "fading" here.
 BANDS = {"strong": (0.8, 1.01), "fair": (0.5, 0.8), "weak": (0.3, 0.5), "fading": (0.0, 0.3)}
 
+COMMON = 0.5
+"""From here on a band holds so many of the rows that going through them in their order is quicker than finding them
+by the index on confidence and sorting them: the `+ 0.0` keeps SQLite from doing that (5 s of a million rows)."""
+
 
 def _by_band(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     low, high = BANDS[value]
+    if low >= COMMON:
+        return rows.alias(strength=F("confidence") + 0.0).filter(strength__gte=low, strength__lt=high)
     return rows.filter(confidence__gte=low, confidence__lt=high)
 
 
@@ -66,9 +73,14 @@ def category_groups() -> list[tuple[str, list[tuple[str, str]]]]:
 CategoryFilter = choice_filter(
     "category", "category", lambda: _used("category"), lambda rows, value: rows.filter(category=value)
 )
-TaxonomyFilter = choice_filter(
-    "taxonomy", "taxonomy", lambda: _used("taxonomy"), lambda rows, value: rows.filter(taxonomy=value)
-)
+
+
+def _by_taxonomy(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    """There are four; as above, the cast keeps SQLite from finding a quarter of all rows by index, to sort them."""
+    return rows.alias(vocabulary=Cast("taxonomy", CharField())).filter(vocabulary=value)
+
+
+TaxonomyFilter = choice_filter("taxonomy", "taxonomy", lambda: _used("taxonomy"), _by_taxonomy)
 SourceFilter = choice_filter(
     "who said it", "source", lambda: Source.choices, lambda rows, value: rows.filter(source=value)
 )

@@ -23,7 +23,7 @@ from memories import store
 from memories.admin import filters
 from memories.admin.bulk import BulkMixin, actor, words
 from memories.admin.forms import MemoryForm
-from memories.adminkit import LeanAdmin, ServiceFilter
+from memories.adminkit import LeanAdmin, ServiceFilter, counted
 from memories.bulk import BULK_ACTIONS
 from memories.errors import MemoriesError
 from memories.lifecycle import verbs
@@ -250,7 +250,7 @@ class MemoryAdmin(BulkMixin, LeanAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """What goes with a memory: nothing. Its history stays, so there is nothing to collect and to list."""
         listed = [str(obj) for obj in objs[:20]]
-        return listed, {self.opts.verbose_name_plural: len(objs)}, set(), []
+        return listed, counted(memories=len(objs)), set(), []
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         """The timeline is the history."""

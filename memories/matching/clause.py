@@ -8,6 +8,9 @@ from enum import Enum
 from .meaning import meaning
 from .quantities import Quantity
 
+FAILURE = meaning("fail").name
+"""The question "fails" answers with no."""
+
 
 class Stance(Enum):
     """What a clause does with what it says."""
@@ -71,6 +74,11 @@ class Clause:
             case "can":
                 return Stance.NOT if denied else Stance.CAN
         return Stance.NOT if denied else Stance.IS
+
+    @property
+    def denies_once(self) -> bool:
+        """Whether all it says is denied by one plain word: "does not start", "fails"."""
+        return self.modal != "optional" and self.turns in (["not"], [FAILURE])
 
     @property
     def tangled(self) -> bool:

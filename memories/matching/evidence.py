@@ -16,8 +16,6 @@ from .quantities import Compared
 MATCHER = "lexical"
 """Says in the evidence which matcher judged."""
 
-_ALWAYS = frozenset(("matcher", "why", "similarity", "shared", "only_known", "only_new"))
-
 
 @dataclass(slots=True)
 class Case:
@@ -56,25 +54,33 @@ def evidence_of(case: Case, score: float, why: str) -> dict[str, Any]:
         "shared": sorted(words.shared),
         "only_known": sorted(words.known.words | words.known.aside),
         "only_new": sorted(words.new.words | words.new.aside),
-        "names": _sides(known.names - new.names, new.names - known.names),
-        "quantities": [
-            {"known": one.written, "new": other.written, "verdict": verdict}
-            for verdict, pairs in (("same", amounts.same), ("different", amounts.different), ("unsure", amounts.unsure))
-            for one, other in pairs
-        ],
-        "negation": _sides(known.negations, new.negations),
-        "antonyms": _sides(known.antonyms, new.antonyms),
-        "stance": [
-            {"word": turn.word, "known": turn.known.value, "new": turn.new.value}
-            for turn in (*case.opposites.clashes, *case.opposites.doubts)
-        ],
-        "order": [*case.order.clashes, *case.order.doubts],
     }
-    return {key: value for key, value in found.items() if value or key in _ALWAYS}
+    if known.names != new.names:
+        found["names"] = _sides(known.names - new.names, new.names - known.names)
+    if known.negations or new.negations:
+        found["negation"] = _sides(known.negations, new.negations)
+    if known.antonyms or new.antonyms:
+        found["antonyms"] = _sides(known.antonyms, new.antonyms)
+    if known.amounts or new.amounts:
+        found["quantities"] = _quantities(amounts)
+    if turns := (*case.opposites.clashes, *case.opposites.doubts):
+        found["stance"] = [{"word": turn.word, "known": turn.known.value, "new": turn.new.value} for turn in turns]
+    if sentences := (*case.order.clashes, *case.order.doubts):
+        found["order"] = list(sentences)
+    return found
+
+
+def _quantities(amounts: Compared) -> list[dict[str, str]]:
+    compared = (("same", amounts.same), ("different", amounts.different), ("unsure", amounts.unsure))
+    return [
+        {"known": one.written, "new": other.written, "verdict": verdict}
+        for verdict, pairs in compared
+        for one, other in pairs
+    ]
 
 
 def _sides(known: Collection[str], new: Collection[str]) -> dict[str, list[str]]:
-    return {"known": sorted(known), "new": sorted(new)} if known or new else {}
+    return {"known": sorted(known), "new": sorted(new)}
 
 
 def listed(words: Collection[str]) -> str:

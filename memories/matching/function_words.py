@@ -38,11 +38,11 @@ SMALL = (
     ARTICLES
     | BE
     | words(
-        """do does did doing done has have had having will would there here them him her
+        """do does did doing done has have had having will would there here them him her me
     our my your us who whom whose which what such also too very really quite just as so then thus than and or
     both all every each any either always ever still already yet now currently nowadays presently again up
     please note remember that's own simply actually basically completely fully entirely strictly exactly precisely
-    explicitly generally e.g i.e etc per se of to while whereas anyway itself themselves how well even"""
+    explicitly generally e.g i.e etc per se of to while whereas anyway itself themselves how well even fine"""
     )
 )
 

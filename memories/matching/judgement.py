@@ -37,26 +37,29 @@ class LexicalMatcher:
 def judge(known: NormalForm, new: NormalForm, about: frozenset[str] = frozenset()) -> Relation:
     """The relation of two normal forms; `about` are words of the subject both share."""
     case = Case(known, new, overlap(known, new, about))
+    kind, why = _verdict(case)
+    score = similarity(case)
+    return Relation(kind, score, evidence_of(case, score, why))
+
+
+def _verdict(case: Case) -> tuple[Kind, str]:
+    known, new, words = case.known, case.new, case.words
     if known.marks == new.marks and (known.marks or known.folded == new.folded):
-        return _answer(case, Kind.REINFORCES, "Once spelling and small words are put aside the two are one text.")
-    if not case.words.shared:
-        return _answer(case, Kind.DISTINCT, "The two have no word in common that says something.")
+        return Kind.REINFORCES, "Once spelling and small words are put aside the two are one text."
+    only_amounts = not (known.words or new.words)  # "uses 4G", "uses 4096 MB"
+    if not words.shared and not (only_amounts and words.dimensions):
+        return Kind.DISTINCT, "The two have no word in common that says something."
     if why := _different_things(case):
-        return _answer(case, Kind.DISTINCT, why)
+        return Kind.DISTINCT, why
+    common = words.shared | words.dimensions
     case.amounts = compare(known.amounts, new.amounts)
-    common = case.words.shared | case.words.dimensions
     case.opposites = opposites(known, new, common)
     case.order = order(known, new, common)
     if case.clashes:
         why = _why_both_can_hold(case)
-        return _answer(case, Kind.DISTINCT, why) if why else _answer(case, Kind.CONTRADICTS, _disagreement(case))
+        return (Kind.DISTINCT, why) if why else (Kind.CONTRADICTS, _disagreement(case))
     why = _why_not_the_same(case)
-    return _answer(case, Kind.DISTINCT, why) if why else _answer(case, Kind.REINFORCES, "They say the same.")
-
-
-def _answer(case: Case, kind: Kind, why: str) -> Relation:
-    score = similarity(case)
-    return Relation(kind, score, evidence_of(case, score, why))
+    return (Kind.DISTINCT, why) if why else (Kind.REINFORCES, "They say the same in other words.")
 
 
 def _different_things(case: Case) -> str:
@@ -81,9 +84,9 @@ def _why_both_can_hold(case: Case) -> str:
     if len(amounts.different) > 1:
         return "More than one amount differs: they may speak of two cases."
     if amounts.different:
-        other = words.known.words | words.new.words
+        more = words.known.full or words.new.full
         return (
-            f"The amounts differ, but only one is about {listed(other)}." if words.known.full or words.new.full else ""
+            f"The amounts differ, but only one is about {listed(words.known.words | words.new.words)}." if more else ""
         )
     if turned.clashes and (amounts.unsure or any(one.readings != other.readings for one, other in amounts.same)):
         return "What one affirms and the other denies may not be the same amount."
@@ -126,15 +129,15 @@ def _why_not_the_same(case: Case) -> str:
     """Why two texts that do not clash are not one fact; '' when they are."""
     words, amounts = case.words, case.amounts
     known, new = words.known, words.new
-    if amounts.unsure:
-        return f"{amounts.unsure[0][0].written} and {amounts.unsure[0][1].written} may or may not be the same."
-    if only := amounts.only_known or amounts.only_new:
-        return f"Only one of them gives an amount: {only[0].written}."
     if known.full or new.full:
         return f"Only one of them speaks of {listed(known.words | new.words)}."
     if known.words and new.words:
         return f"They differ in a word: {listed(known.words)} and {listed(new.words)}."
-    if len(known.words | new.words) > _MOST_LIGHT or not words.full_shared:
+    if amounts.unsure:
+        return f"{amounts.unsure[0][0].written} and {amounts.unsure[0][1].written} may or may not be the same."
+    if only := amounts.only_known or amounts.only_new:
+        return f"Only one of them gives an amount: {only[0].written}."
+    if len(known.words | new.words) > _MOST_LIGHT or not (words.full_shared or amounts.same):
         return "They share too little."
     if why := _own_fact(case):
         return why

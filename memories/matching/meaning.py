@@ -60,29 +60,32 @@ def _read_synonyms() -> dict[str, str]:
     return names
 
 
-def _read_opposites() -> dict[str, tuple[str, int]]:
-    signs: dict[str, tuple[str, int]] = {}
+def _read_opposites() -> tuple[dict[str, tuple[str, int]], dict[str, tuple[str, int]]]:
+    """The sides of words as written, and of stems and names."""
+    written: dict[str, tuple[str, int]] = {}
+    stems: dict[str, tuple[str, int]] = {}
     for line in entries(OPPOSITE):
         yes, no = (side.split() for side in line.split("|"))
         for sign, side in ((1, yes), (-1, no)):
             for word in side:
-                exact = word.rstrip("!")
-                signs.setdefault(exact, (yes[0], sign))
-                if exact == word:
-                    signs.setdefault(stem(word), (yes[0], sign))
-    return signs
+                written.setdefault(word.rstrip("!"), (yes[0], sign))
+                if not word.endswith("!"):
+                    stems.setdefault(stem(word), (yes[0], sign))
+                    stems.setdefault(word, (yes[0], sign))
+    return written, stems
 
 
-_NAMES, _SIGNS = _read_synonyms(), _read_opposites()
-_NEGATED = re.compile(r"(?:un|non)([a-z]{3,}(?:ed|able|ible))|([a-z]{4,})less")
+_NAMES = _read_synonyms()
+_WRITTEN, _STEMS = _read_opposites()
+_NEGATED = re.compile(r"(?:un|non)([a-z]{2,}(?:ed|able|ible))|([a-z]{4,})less")
 
 
 def _name_and_sign(word: str) -> tuple[str, int]:
-    if word in _SIGNS:
-        return _SIGNS[word]
+    if word in _WRITTEN:
+        return _WRITTEN[word]
     name = _NAMES.get(word) or _NAMES.get(stem(word)) or stem(word)
-    if name in _SIGNS:
-        return _SIGNS[name]
+    if name in _STEMS:
+        return _STEMS[name]
     if (match := _NEGATED.fullmatch(word)) and word not in NOT_NEGATED:
         name, sign = _name_and_sign(match.group(1) or match.group(2))
         return name, -sign

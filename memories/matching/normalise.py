@@ -15,6 +15,7 @@ from .meaning import EMPTY, FULL
 from .quantities import Quantity
 from .reading import read
 from .tokens import COMMA, STOP, fold, tokens
+from .vocabulary import IMPLIED
 
 LONG = 1_000
 """Characters. Normal forms of longer texts are not kept: few are met twice."""
@@ -42,7 +43,7 @@ class NormalForm:
 
     - `marks`: all that was read, in order; equal marks are the same text.
     - `places`: the first place of each word that says anything, and of each kind of amount ("#time");
-      `stances`: all stances it is found under.
+      `stances`: all stances it is found under; `implied`: words its amounts make needless ("size").
     - `weights`: 1 for words that say little, 2 for `full` ones; `weight`: their sum, an amount counting 2.
     - `leads`: by statement, the kinds of words that open its clauses (after, when, …); `ordered`: all of them.
     - `plain`: every clause simply affirms; `tangled`: one turns its meaning round more than once.
@@ -61,6 +62,7 @@ class NormalForm:
     names: frozenset[str]
     amounts: tuple[Quantity, ...]
     dimensions: frozenset[str]
+    implied: frozenset[str]
     leads: Mapping[int, frozenset[str]]
     ordered: frozenset[str]
     negations: tuple[str, ...]
@@ -113,6 +115,7 @@ def _normal_form(text: str) -> NormalForm:
         words=frozenset(weights),
         full=frozenset(word for word, weight in weights.items() if weight == FULL),
         dimensions=frozenset(dimensions),
+        implied=frozenset(word for dimension in dimensions for word in IMPLIED.get(dimension[1:], ())),
         names=frozenset(word.text for clause in clauses for word in clause.words if word.is_name),
         amounts=tuple(amount for clause in clauses for amount in clause.amounts),
         turns=tuple(sorted(turn for clause in clauses for turn in clause.turns)),

@@ -25,6 +25,9 @@ _CLASHES = {
     )
 }
 _ALIKE = {frozenset(pair) for pair in ((Stance.IS, Stance.CAN), (Stance.NOT, Stance.MUST_NOT))}
+_DONE_WITHOUT = frozenset((Stance.NOT, Stance.OPTIONAL))
+"""What a thing works without it does not need."""
+
 _ALIKE_IN_A_PROCEDURE = frozenset((Stance.IS, Stance.MUST))
 _PROCEDURE = frozenset(("after", "before", "unless", "when"))
 """A step in an order is a rule already: "restart workers after a deploy" obliges without a "must"."""
@@ -95,9 +98,12 @@ def opposites(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Opp
         turn = Turn(word, known.places[word].stance, new.places[word].stance)
         pair = frozenset((turn.known, turn.new))
         same_part = (known.places[word].lead in _CONDITIONS) == (new.places[word].lead in _CONDITIONS)
+        alike = pair in _ALIKE or (procedure and pair == _ALIKE_IN_A_PROCEDURE)
+        if pair == _DONE_WITHOUT and "without" in (known.places[word].lead, new.places[word].lead):
+            alike = True
         if pair in _CLASHES and same_part and (not turned_alike or Stance.OPTIONAL in pair):
             clashes.append(turn)
-        elif pair not in _ALIKE and not (procedure and pair == _ALIKE_IN_A_PROCEDURE):
+        elif not alike:
             doubts.append(turn)
     places = known.places
     for turns in (clashes, doubts):

@@ -74,9 +74,9 @@ def _sequence(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Ord
     """
     clashes, doubts, freed = [], [], set()
     shifts = [_Shift.of(word, known, new) for word in sorted(shared)]
-    settled = {shift.here.statement for shift in shifts if shift.is_led_alike}
+    settled = {shift.statements for shift in shifts if shift.is_led_alike}
     for shift in shifts:
-        if not shift.matters or (shift.changes_over and shift.here.statement in settled):
+        if not shift.matters or (shift.changes_over and shift.statements in settled):
             continue
         if shift.roles in _CLASHES:
             clashes.append(shift.said)
@@ -104,6 +104,10 @@ class _Shift:
     @property
     def roles(self) -> frozenset[str]:
         return frozenset((self.one, self.other))
+
+    @property
+    def statements(self) -> tuple[int, int]:
+        return self.here.statement, self.there.statement
 
     @property
     def matters(self) -> bool:
@@ -170,17 +174,12 @@ def _elsewhere(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> li
 
 
 def _changed_company(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> str:
-    """A word that went over from one phrase to another: "people in a dim room", "dim people in a room"."""
-    for word in sorted(shared):
-        one, other = known.places[word].preposition, new.places[word].preposition
-        rest = shared - {word}
-        if one and other and one != other and _leads(new, one, rest) and _leads(known, other, rest):
-            return word
-    return ""
-
-
-def _leads(form: NormalForm, preposition: str, words: frozenset[str]) -> bool:
-    return any(form.places[word].preposition == preposition for word in words)
+    """A word that left a phrase whose other words stayed: "users in a locked group", "locked users in a group"."""
+    led = {word: (known.places[word].preposition, new.places[word].preposition) for word in shared}
+    stayed = {here for here, there in led.values() if here == there}
+    return min(
+        (word for word, (here, there) in led.items() if here != there and {here, there} - {""} <= stayed), default=""
+    )
 
 
 def rearranged(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> str:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from .meaning import LIGHT_NOUN_NAMES
 from .normalise import NormalForm
-from .vocabulary import IMPLIED
 
 _MOST_COMPOUNDS = 12
 """Compounds are looked for among so many words that are left over; more of them are two different texts."""
+
+
+_SHORTEST_COMPOUND = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +47,31 @@ def overlap(known: NormalForm, new: NormalForm, about: frozenset[str] = frozense
     """`about` are words both texts are about anyway: neither needs to say them."""
     shared, dimensions = known.words & new.words, known.dimensions & new.dimensions
     only_known, only_new = known.words - shared, new.words - shared
-    if only_known and only_new and len(only_known) + len(only_new) <= _MOST_COMPOUNDS:
-        joined = _compounds(only_known, only_new) | _compounds(only_new, only_known)
-        only_known, only_new = only_known - joined, only_new - joined
-    if shared and (only_known or only_new):
-        implied = about | _implied(known, new, shared)
-        only_known, only_new = only_known - implied, only_new - implied
+    if shared:
+        silent = about | known.implied | new.implied
+        only_known, only_new = _unsaid(only_known, shared, silent), _unsaid(only_new, shared, silent)
+        if only_known and only_new and len(only_known) + len(only_new) <= _MOST_COMPOUNDS:
+            joined = _compounds(only_known, only_new) | _compounds(only_new, only_known)
+            only_known, only_new = only_known - joined, only_new - joined
     common = shared | dimensions
     full_shared = len(shared & known.full)
     return Overlap(shared, dimensions, full_shared, _rest(known, only_known, common), _rest(new, only_new, common))
+
+
+def _unsaid(only: frozenset[str], shared: frozenset[str], silent: frozenset[str]) -> frozenset[str]:
+    """Without the words that go without saying: the subject, "size" beside 4 GB, a restart beside a start."""
+    again = {word for word in only if word.startswith("re") and word[2:] in shared}
+    return only - silent - again if silent or again else only
 
 
 def _compounds(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
     """healthcheck on one side, health and check on the other."""
     found: set[str] = set()
     for word in one:
-        for first in other:
-            if word.startswith(first) and (rest := word[len(first) :]) in other:
-                found |= {word, first, rest}
-    return frozenset(found)
-
-
-def _implied(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> frozenset[str]:
-    """Words that go without saying: a restart is a start, 4 GB are a size."""
-    found = {f"re{word}" for word in shared}
-    for amount in (*known.amounts, *new.amounts):
-        found |= IMPLIED.get(amount.dimension, frozenset())
+        if len(word) >= _SHORTEST_COMPOUND:
+            for first in other:
+                if word.startswith(first) and (rest := word[len(first) :]) in other:
+                    found |= {word, first, rest}
     return frozenset(found)
 
 
@@ -80,7 +81,8 @@ def _rest(form: NormalForm, only: frozenset[str], common: frozenset[str]) -> Res
         touched = {form.places[word].statement for word in common}
         aside = frozenset(word for word in only if form.places[word].statement not in touched)
     words = only - aside
-    return Rest(words, aside, len(words & form.full), things(form, words))
+    full = len(words & form.full)
+    return Rest(words, aside, full, full + len(words & LIGHT_NOUN_NAMES))
 
 
 def things(form: NormalForm, words: frozenset[str]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from . import quantities
+from .amounts import amount_at, weekly
 from .clause import Clause, Word
 from .function_words import (
     ARTICLES,
@@ -30,9 +30,9 @@ from .function_words import (
 )
 from .meaning import EMPTY, FULL, meaning, stem
 from .phrases import rewritten
-from .quantities import BARE, Quantity
+from .quantities import BARE, Quantity, bounded
 from .tokens import Sort, Token
-from .units import BOUNDS, DAY, NUMBER_WORDS, STARTS_AMOUNT, UNITS
+from .units import BOUNDS, NUMBER_WORDS, STARTS_AMOUNT, UNITS
 from .vocabulary import DENYING_VERBS, LABEL_NOUNS, VALUE_NOUNS, VERSIONED, WEEKDAYS
 
 _NECESSITY = frozenset(map(stem, NECESSITY))
@@ -105,11 +105,10 @@ class _Reader:
         self.read_clauses.append(clause)
 
     def _lead(self, kind: str) -> None:
-        """after X, before X, unless X, without X. "Not before X" and "not without X" oblige instead of denying."""
-        main = self.main if self.clause.lead or not self.clause.negations else self.clause
-        denies_once = main is not None and main.negations == 1 and not main.turned_by and main.modal != "optional"
-        if kind in ("before", "unless", "without", "independent") and main is not None and denies_once:
-            main.negations, main.modal = 0, "must"
+        """after X, before X, unless X, without X. "Not before X", "fails without X" oblige instead of denying."""
+        main = self.clause if self.main is None or not self.clause.lead else self.main
+        if kind in ("before", "unless", "without", "independent") and main.denies_once:
+            main.negations, main.turned_by, main.modal = 0, [], "must"
             kind = "after" if kind == "before" else "when"
         self._next_clause(kind)
         if kind == "without":
@@ -145,7 +144,7 @@ class _Reader:
         following = self._following()
         has_unit = following is not None and following.text in UNITS
         labelled = token.sort is Sort.NUMBER and stem(before) in _LABELS and not has_unit
-        found = None if labelled else quantities.take(self.tokens, self.at, self._counted)
+        found = None if labelled else amount_at(self.tokens, self.at, self._counted)
         if labelled or (found and found[0].dimension == BARE and self._labels(before)):
             self._add(token.text, is_name=True)
             return True
@@ -173,9 +172,8 @@ class _Reader:
 
     def _bound(self, word: str) -> None:
         if self.clause.amounts:
-            bounded = quantities.bounded(self.clause.amounts[-1], word)
-            self.clause.amounts[-1] = bounded
-            self.clause.marks.append(bounded.readings)
+            self.clause.amounts[-1] = bounded(self.clause.amounts[-1], word)
+            self.clause.marks.append(self.clause.amounts[-1].readings)
 
     def _labels(self, before: str) -> bool:
         """Whether a bare number after this word is its label ("PHP 8", "on 8080") and no value ("MTU 1380", "is 5")."""
@@ -289,12 +287,12 @@ class _Reader:
                 self.clause.plainly_negated = self.just_negated
         self.last = stem(word)
         self.clause.words.append(Word(name, weight, self.preposition, is_name))
-        if weight != EMPTY:
+        if weight != EMPTY or meant.sign < 0:
             self.clause.marks.append(name if meant.sign > 0 else f"-{name}")
         if self.after_be and (word.endswith("ed") or word in PARTICIPLES):
             self.clause.passive = True
         if (day := word.removesuffix("s")) in WEEKDAYS:
-            self._add_amount(Quantity(f"every {day}", (quantities.Reading(quantities.PERIOD, 7 * DAY, 7 * DAY),)))
+            self._add_amount(Quantity(f"every {day}", weekly()))
         self._forget()
 
     def _describes_next(self, word: str) -> bool:

@@ -69,7 +69,7 @@ _PRONOUN_IS = frozenset(("it's", "that's", "there's", "he's", "she's", "what's")
 def fold(text: str) -> str:
     """One spelling for all of case, width, quotes, dashes and white space; invisible characters are dropped."""
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    text = _CONTROL.sub(" ", _INVISIBLE.sub("", text))
+    text = " ".join(_CONTROL.sub(" ", _INVISIBLE.sub("", text)).split())
     for pattern, replacement in _SPELLINGS:
         text = pattern.sub(replacement, text)
     return " ".join(text.split())

@@ -15,7 +15,7 @@ PHRASES = """
 not = no longer | not any more | not anymore | by no means | fail to | refuse to | unable to | avoid
 can not = not able to
 no = lack
-independent_of = even if | even when | even without | work without | run without | independent of | independent
+independent_of = even if | even when | even without | independent of | independent
     from | regardless of | irrespective of
 need = has to | have to | had to | needs to | depend on | depend upon | rely on | rely upon | dependent on
 must be = is to be
@@ -23,6 +23,7 @@ before = prior to | ahead of
 after = subsequent to | not until | only after
 when = only once | only when | only if | as soon as | every time | each time
 while = as long as
+without = work without | run without
 if = in case of | in case | provided that
 because = because of | due to | owing to | thanks to
 or = or else
@@ -68,7 +69,7 @@ inactive = out of service
 ml = machine learning
 perform = carry out
 on start = at start
-at_least = at least | no less than | not less than | no fewer than | minimum of | more than | greater than |
+at_least = at least | exceed | no less than | not less than | no fewer than | minimum of | more than | greater than |
     longer than
 at_most = at most | up to | no more than | not more than | maximum of | less than | fewer than | shorter than |
     no later than | no longer than
@@ -149,7 +150,7 @@ delay lag
 OPPOSITE = """
 enable activate active on allow permit grant accept | disable deactivate inactive off forbid forbidden deny
     disallow refuse reject prohibit block ban retire decommission deprecate
-work succeed success successful successfully ok okay pass fine! | fail failure failing break broke broken faulty
+work succeed success successful successfully ok okay pass | fail failure failing break broke broken faulty
 automatic automatically auto automated unattended | manual manually
 encrypted encryption encrypt | plaintext unencrypted cleartext
 safe safely harmless | unsafe dangerous risky harmful
@@ -191,7 +192,7 @@ set in goes on with the one before."""
 EMPTY = words("use take make happen enough occur perform do set go become let come")
 """Verbs that say only that something is so; either text may have its own."""
 
-LIGHT_VERBS = words("run live serve provide handle enable work")
+LIGHT_VERBS = words("run live serve provide handle enable")
 LIGHT_NOUNS = words(
     """service system option parameter value policy integration process procedure feature port container instance
     application app component software plugin module operation main version night"""

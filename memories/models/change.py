@@ -37,8 +37,8 @@ class MemoryChange(models.Model):
     The row outlives its memory: `memory_uuid` stays when the memory is deleted.
     """
 
-    memory = models.ForeignKey(
-        "memories.Memory", null=True, blank=True, on_delete=models.SET_NULL, related_name="changes"
+    memory = models.ForeignKey(  # found by the index on memory and at
+        "memories.Memory", null=True, blank=True, on_delete=models.SET_NULL, related_name="changes", db_index=False
     )
     memory_uuid = models.UUIDField(default=uuid.uuid4)
     kind = models.CharField(max_length=20, choices=Change.choices)
@@ -49,7 +49,12 @@ class MemoryChange(models.Model):
     evidence = models.JSONField(default=dict, blank=True)
     actor = models.CharField(max_length=150, blank=True, default="", help_text="A user name, agent:<slug>, or system.")
     session = models.ForeignKey(
-        "sessions_app.Session", null=True, blank=True, on_delete=models.SET_NULL, related_name="memory_changes"
+        "sessions_app.Session",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="memory_changes",
+        db_index=False,
     )
     candidate_key = models.CharField(max_length=64, null=True, blank=True)
 
@@ -66,6 +71,8 @@ class MemoryChange(models.Model):
         indexes = [
             models.Index(fields=["memory", "at"], name="memory_changes_memory"),
             models.Index(fields=["memory_uuid"], name="memory_changes_uuid"),
+            # Time's changes have no session, and are most of them.
+            models.Index(fields=["session"], condition=Q(session__isnull=False), name="memory_changes_session"),
             models.Index(fields=["-at"], name="memory_changes_at"),
         ]
 

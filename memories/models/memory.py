@@ -84,7 +84,12 @@ class Memory(models.Model):
     taxonomy = models.CharField(max_length=16, default="ops", choices=[(slug, slug) for slug in TAXONOMIES])
     taxonomy_version = models.PositiveSmallIntegerField(default=TAXONOMY_VERSION)
     project = models.ForeignKey(
-        "memories.Project", null=True, blank=True, on_delete=models.PROTECT, related_name="memories"
+        "memories.Project",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="memories",
+        db_index=False,
     )
     agent = models.CharField(max_length=64, null=True, blank=True)
     service = models.CharField(
@@ -114,7 +119,12 @@ class Memory(models.Model):
     persistent = models.BooleanField(default=False, help_text="Never decays.")
     expires_at = models.DateTimeField(null=True, blank=True)
     approved_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_index=False,
     )
     approved_at = models.DateTimeField(null=True, blank=True)
     decayed_until = models.DateTimeField(null=True, blank=True)
@@ -123,7 +133,7 @@ class Memory(models.Model):
     last_recalled_at = models.DateTimeField(null=True, blank=True)
     stale_at = models.DateTimeField(null=True, blank=True)
     superseded_by = models.ForeignKey(
-        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="supersedes"
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="supersedes", db_index=False
     )
 
     objects = MemoryQuerySet.as_manager()
@@ -159,6 +169,13 @@ class Memory(models.Model):
             models.Index(fields=["-updated_at", "-id"], condition=Q(verdict="hold"), name="memories_held"),
             models.Index(
                 fields=["-updated_at", "-id"], condition=Q(active=False, verdict="allow"), name="memories_inactive"
+            ),
+            # Links that few memories have. PostgreSQL writes an update into every index that holds the row, and
+            # these would hold them all.
+            models.Index(fields=["project"], condition=Q(project__isnull=False), name="memories_project"),
+            models.Index(fields=["approved_by"], condition=Q(approved_by__isnull=False), name="memories_approved_by"),
+            models.Index(
+                fields=["superseded_by"], condition=Q(superseded_by__isnull=False), name="memories_superseded_by"
             ),
             # What the decay sweep reads.
             models.Index(

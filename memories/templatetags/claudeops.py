@@ -39,6 +39,14 @@ def ago(at: datetime | None) -> SafeString:
 
 
 @register.filter
+def due(at: datetime | None) -> SafeString:
+    """A time that is to come, as its age; one that has passed without anything happening is "due"."""
+    if at is None or at > timezone.now():
+        return ago(at)
+    return format_html("due {}", ago(at))
+
+
+@register.filter
 def exact(at: datetime | None) -> str | SafeString:
     """An aware time in full, in UTC."""
     return NONE if at is None else wording.exact(at)

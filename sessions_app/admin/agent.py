@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
 from memories.adminkit import LeanAdmin
-from memories.templatetags.claudeops import NONE, ago, badge
+from memories.templatetags.claudeops import NONE, ago, badge, due
 from memories.wording import span
 from sessions_app import queue
 from sessions_app.admin.forms import AgentForm
@@ -85,7 +85,7 @@ class AgentAdmin(LeanAdmin):
 
     @admin.display(description="next run")
     def next_run(self, agent: Agent) -> SafeString:
-        return ago(agent.next_run_at)
+        return due(agent.next_run_at)
 
     @admin.display(description="last run")
     def last_run(self, agent: Agent) -> SafeString:

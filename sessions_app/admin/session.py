@@ -19,14 +19,14 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
-from memories.adminkit import LeanAdmin
+from memories.adminkit import LeanAdmin, counted
 from memories.templatetags.claudeops import NONE, ago, badge, dollars, milliseconds, since
 from sessions_app import queue
 from sessions_app.admin import filters
 from sessions_app.admin.links import cut, session_link, session_url
 from sessions_app.errors import SessionsError
 from sessions_app.log import following
-from sessions_app.models import LogEntry, Session, Status
+from sessions_app.models import Event, LogEntry, ServiceCheck, Session, Status
 from sessions_app.page import page_of
 
 LOG_LINES = 200
@@ -137,11 +137,12 @@ class SessionAdmin(LeanAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """What goes with a session, in numbers: its log alone may have a hundred thousand rows."""
         ids = [obj.pk for obj in objs]
-        counts = {"sessions": len(ids), "log entries": LogEntry.objects.filter(session__in=ids).count()}
-        names = ("events", "service_checks")
-        for name in names:
-            related = Session._meta.get_field(name).related_model
-            counts[name.replace("_", " ")] = related._default_manager.filter(session__in=ids).count()  # type: ignore[union-attr]
+        counts = counted(
+            sessions=len(ids),
+            log_entries=LogEntry.objects.filter(session__in=ids).count(),
+            events=Event.objects.filter(session__in=ids).count(),
+            service_checks=ServiceCheck.objects.filter(session__in=ids).count(),
+        )
         return [str(obj) for obj in objs], counts, set(), []
 
     # -- the page ------------------------------------------------------------------------------------------------

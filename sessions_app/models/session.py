@@ -159,7 +159,9 @@ class LogKind(models.TextChoices):
 class LogEntry(models.Model):
     """One readable line of a session's log, cut at 4 KB; `offset` is where it begins in the raw log (bytes)."""
 
-    session = models.ForeignKey("sessions_app.Session", on_delete=models.CASCADE, related_name="log_entries")
+    session = models.ForeignKey(  # found by the constraint on session and seq
+        "sessions_app.Session", on_delete=models.CASCADE, related_name="log_entries", db_index=False
+    )
     seq = models.PositiveIntegerField()
     at = models.DateTimeField()
     kind = models.CharField(max_length=16, choices=LogKind.choices)

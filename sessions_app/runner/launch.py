@@ -26,6 +26,9 @@ from sessions_app.runner import process
 from sessions_app.runner.command import Launch, claude_argv, environment, needs_file, replay_argv
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
+SECRETS = ("secret_key", "first-sign-in.txt", "*.sqlite3*")
+"""In the data folder, what no agent has to read: the user that runs it could."""
+
 WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
 
 
@@ -152,11 +155,13 @@ def model_of(tier: int) -> str:
 def tools_of(session: Session, agent: Agent | None) -> tuple[Sequence[str], Sequence[str]]:
     """(allowed, denied) tool rules. A dry run gets looking tools only, whatever its agent has."""
     allowed = list((agent and agent.allowed_tools) or settings.CLAUDEOPS_ALLOWED_TOOLS)
-    disallowed = [*settings.CLAUDEOPS_DISALLOWED_TOOLS, *((agent and agent.disallowed_tools) or [])]
+    # Two slashes begin an absolute path in a rule; a denied Read holds for Grep and Glob too.
+    secrets = [f"Read(/{Path(settings.CLAUDEOPS_DATA_DIR).resolve() / name})" for name in SECRETS]
+    disallowed = [*settings.CLAUDEOPS_DISALLOWED_TOOLS, *((agent and agent.disallowed_tools) or []), *secrets]
     if session.dry_run:
         return list(settings.CLAUDEOPS_OBSERVE_TOOLS), [*disallowed, *WRITING_TOOLS]
     if agent is not None and not agent.structured_response:
-        allowed.append(f"Edit(/{handoff_file(session)})")  # two slashes begin an absolute path in a rule
+        allowed.append(f"Edit(/{handoff_file(session)})")
     return allowed, disallowed
 
 

@@ -82,7 +82,7 @@ def category(number: int) -> str:
 
 
 def observation(number: int, wording: str = "first") -> str:
-    return str(getattr(WORDINGS[category(number)], wording)).format(word(number // SCOPES))
+    return str(getattr(WORDINGS[category(number)], wording)).format(word(number))
 
 
 def candidate(number: int, wording: str = "first") -> Candidate:

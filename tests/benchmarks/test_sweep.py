@@ -17,20 +17,25 @@ from tests.benchmarks.measure import Series, growth, ms
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
-HOUR = timedelta(hours=1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 RUNS = 5
 
 
 def confirmed(per_run: float) -> Callable[[int], dict[str, Any]]:
-    """When each was confirmed last, so that of the sweeps at NOW + 1 h, + 2 h … each finds another such share due."""
+    """When each was confirmed last, so that of the sweeps at NOW + 1 h, + 2 h … each finds another such share due.
+
+    Of the others half are fresh, half old: from those a sweep of yesterday took what there was to take.
+    """
     assert OPS.decay is not None
     first_loss = OPS.decay.grace + OPS.decay.every
     share = round(1 / per_run)
 
     def differing(number: int) -> dict[str, Any]:
         run = number % share
-        if run >= RUNS:
+        if run >= RUNS and number % 2:
             return {"updated_at": NOW - HOUR, "confidence": 1.0}
+        if run >= RUNS:
+            return {"updated_at": NOW - DAY - first_loss, "decayed_until": NOW - DAY, "confidence": 0.9}
         return {"updated_at": NOW + (run + 1) * HOUR - timedelta(minutes=5) - first_loss, "confidence": 1.0}
 
     return differing

@@ -11,30 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import psutil
-from django.db import connection
 
 from claudeops.env import BASE_DIR
+from tests.processes import environment
 
 PATIENCE = 60.0
 """Seconds until a test gives up waiting: the machine may be busy, a right answer comes much sooner."""
-
-
-def database_url() -> str:
-    """The URL of the database this test writes to."""
-    name = str(connection.settings_dict["NAME"])
-    if connection.vendor == "sqlite":
-        return f"sqlite:///{name}"
-    return urlunsplit(urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{name}"))
-
-
-def environment(**more: str) -> dict[str, str]:
-    """The environment of a process that shares the test's database."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("TEST_", "PYTEST", "COV_"))}
-    own.update(DATABASE_URL=database_url(), DJANGO_SETTINGS_MODULE="claudeops.settings", PYTHONUNBUFFERED="1")
-    return {**own, **more}
 
 
 def until(condition: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
@@ -95,7 +79,7 @@ class Started:
 @contextmanager
 def started(*arguments: str, log: Path, **more: str) -> Iterator[Started]:
     """A running `manage.py` with `arguments`; nothing of it is left afterwards."""
-    process = Started(list(arguments), log, environment(**more))
+    process = Started(list(arguments), log, environment({"PYTHONUNBUFFERED": "1", **more}))
     try:
         yield process
     finally:

@@ -11,6 +11,8 @@ from django_q.conf import Conf
 from django_q.models import OrmQ
 
 from claudeops.broker import HostBroker
+from sessions_app.models import Status
+from tests.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -76,3 +78,29 @@ def test_a_task_that_was_acknowledged_is_gone():
     task = put("sessions", "a")
     HostBroker("sessions").acknowledge(task.pk)
     assert not OrmQ.objects.exists()
+
+
+def test_a_host_whose_workers_are_busy_leaves_wake_ups_to_the_others(settings):
+    settings.CLAUDEOPS_SESSION_WORKERS = 2
+    SessionFactory.create_batch(2, status=Status.RUNNING, host="here")
+    put("sessions", "a")
+    put("sessions@here", "b")
+    assert take(HostBroker("sessions")) == ["b"]
+    settings.CLAUDEOPS_HOST = "there"
+    assert take(HostBroker("sessions")) == ["a"]
+
+
+def test_a_host_takes_no_more_wake_ups_at_once_than_it_has_workers(settings, monkeypatch):
+    settings.CLAUDEOPS_SESSION_WORKERS = 2
+    for payload in "abcd":
+        put("sessions", payload)
+    broker = HostBroker("sessions")
+    assert take(broker) == ["a", "b"]
+    monkeypatch.setattr("claudeops.broker.SETTLE", 0.0)  # both were taken up and have ended again
+    assert take(broker) == ["c", "d"]
+
+
+def test_short_tasks_are_taken_however_many_sessions_run():
+    SessionFactory.create_batch(5, status=Status.RUNNING, host="here")
+    put("default", "a")
+    assert take(HostBroker("default")) == ["a"]

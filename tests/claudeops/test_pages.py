@@ -93,8 +93,10 @@ def test_it_says_who_runs_next(signed_in):
     AgentFactory(slug="later", schedule_kind="interval", next_run_at=now + timedelta(hours=5, minutes=1))
     AgentFactory(slug="soon", schedule_kind="interval", next_run_at=now + timedelta(minutes=9, seconds=30))
     AgentFactory(slug="never", schedule_kind="interval", enabled=False, next_run_at=now)
+    AgentFactory(slug="late", schedule_kind="interval", next_run_at=now - timedelta(minutes=20, seconds=5))
     html = front(signed_in)
-    assert html.index(">soon</a>") < html.index(">later</a>")
+    assert html.index(">late</a>") < html.index(">soon</a>") < html.index(">later</a>")
+    assert re.search(r"due <time[^>]+>20 minutes ago</time>", html)
     assert ">in 9 minutes</time>" in html
     assert ">never</a>" not in html
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memories.errors import InvalidMemory
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
 from memories.store import Candidate, Provenance, Remembered, candidate_key, remember
 from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
@@ -36,10 +35,6 @@ def said(session=None, channel="text", **fields):
         channel=channel,
         **fields,
     )
-
-
-def human(**fields):
-    return Provenance(source="human", actor="operator", channel="human", **fields)
 
 
 def timing(observation, service="jellyfin", **fields):
@@ -336,64 +331,12 @@ def test_line_breaks_control_and_half_characters_are_folded_before_storing(sessi
     assert Memory.objects.get().observation == "Takes 60s to \ufffdstart again"
 
 
-# A person
-
-
-def test_a_person_s_memory_is_stored_as_given_past_gate_and_matching():
-    old = known(AFTER_WIREGUARD, 0.8)
-    candidate = Candidate("dependency", f"{INDEPENDENTLY}; password=hunter2", "caddy", confidence=0.9, tags=("a", "a"))
-    remembered = remember(candidate, human(), at=NOW)
-    memory = Memory.objects.get(pk=remembered.memory_id)
-    assert (memory.confidence, memory.session_id, memory.tier, memory.source) == (0.9, None, 0, "human")
-    assert (memory.tags, memory.verdict) == (["a"], "allow")
-    assert reads(old.pk) == (0.8, True, "")
-    change = MemoryChange.objects.get()
-    assert (change.actor, change.session_id, change.candidate_key) == ("operator", None, None)
-
-
-@pytest.mark.parametrize(("given", "stored"), [(None, 0.7), (1.5, 1.0), (-3, 0.0), (0.123456789, 0.123457), (0.2, 0.2)])
-def test_a_person_s_confidence_is_clamped(given, stored):
-    remembered = remember(timing("Slow on Mondays", confidence=given), human(), at=NOW)
-    assert reads(remembered.memory_id) == (stored, stored >= 0.3, "" if stored >= 0.3 else Inactive.LOWERED)
+# First confidence and key
 
 
 def test_an_agent_s_first_confidence_is_the_policy_s(session):
     remember(timing("Slow on Mondays", confidence=1.0), said(session), at=NOW)
     assert Memory.objects.get().confidence == 0.7
-
-
-def test_a_person_cannot_say_the_very_same_twice():
-    first = remember(timing("Slow on Mondays"), human(), at=NOW)
-    with pytest.raises(InvalidMemory, match=f"Memory {first.memory_id} says exactly this already"):
-        remember(timing("slow  on mondays"), human(), at=NOW)
-    Memory.objects.update(active=False, inactive_reason=Inactive.OPERATOR)
-    assert remember(timing("Slow on Mondays"), human(), at=NOW).outcome == "created"
-
-
-@pytest.mark.parametrize(
-    ("candidate", "message"),
-    [
-        (Candidate("misc", "Some text"), "category is 'misc'; ops memories have timing, dependency, behavior"),
-        (Candidate("timing", "Some text", "my service"), "service is 'my service'; allowed is one word"),
-        (Candidate("timing", "Some text", "x" * 65), "at most 64 characters"),
-        (Candidate("timing", " \n\t "), "observation is empty"),
-        (Candidate("timing", "x" * 10_001), "observation has 10,001 characters; at most 10,000"),
-        (Candidate("timing", "Some text", confidence=float("nan")), "confidence is nan; allowed is a number from 0"),
-        (Candidate("timing", "Some text", taxonomy="other"), "taxonomy is 'other'; allowed are ops, project"),
-        (Candidate("timing", "Some text", tags=("x" * 51,)), "tags: at most 20, each of at most 50"),
-    ],
-)
-def test_what_cannot_be_stored_is_named_and_refused(candidate, message):
-    with pytest.raises(InvalidMemory, match=message):
-        remember(candidate, human(), at=NOW)
-    assert not Memory.objects.exists()
-
-
-def test_a_refusal_spoils_nothing_of_the_transaction_around_it(session):
-    remember(timing("Slow on Mondays"), human(), at=NOW)
-    with pytest.raises(InvalidMemory):
-        remember(timing("Slow on Mondays"), human(), at=NOW)
-    assert remember(behavior("Restarts itself at night"), said(session), at=NOW).outcome == "created"
 
 
 def test_the_key_of_a_candidate_is_its_scope_and_its_folded_text():

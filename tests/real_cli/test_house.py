@@ -15,7 +15,6 @@ from memories.models import Memory
 from sessions_app import queue, reaper
 from sessions_app.models import Event, ScheduleKind, Session, Status, Trigger, WorkerHeartbeat
 from sessions_app.runner.process import find_by_session_id
-from tests import processes
 from tests.claudeops.processes import started, until
 from tests.factories import AgentFactory
 from tests.messages_api import Text, answers, bash, says
@@ -30,8 +29,7 @@ def worker(room, tmp_path):
     """Starts a worker of the sessions' queue; called as often as the test needs one."""
 
     def start():
-        own = {name: value for name, value in processes.environment().items() if name.startswith("CLAUDEOPS_")}
-        return started("runworker", "--cluster", "sessions", log=tmp_path / "worker.log", **own)
+        return started("runworker", "--cluster", "sessions", log=tmp_path / "worker.log")
 
     return start
 

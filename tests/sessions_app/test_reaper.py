@@ -160,6 +160,18 @@ def test_a_session_of_a_host_that_is_gone_is_lost():
     assert "Its host elsewhere has not been heard of since" in session.status_reason
 
 
+def test_a_process_that_outlived_its_lost_session_is_ended(stream):
+    worker, session = start_worker(stream, 1)
+    kill(worker)
+    Session.objects.filter(pk=session.pk).update(status=Status.LOST, ended_at=timezone.now())
+    assert reaper.process_of(session) is not None
+    assert reaper.reap().ended == [session.pk]
+    assert reaper.process_of(session) is None
+    session.refresh_from_db()
+    assert session.status == Status.LOST
+    assert reaper.reap().ended == []
+
+
 def test_a_session_nobody_can_follow_is_given_up_with_its_log_kept(tmp_path):
     session = unfollowed(attempts=reaper.MOST_ATTEMPTS, log_file="sessions/x.jsonl")
     assert reaper.reap().failed == [session.pk]

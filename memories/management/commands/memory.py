@@ -155,7 +155,7 @@ class Command(VerbCommand):
             "tiers": {},
         }
         lines = [
-            f"{data['memories']:,} memories: {data['active']:,} active, {sum(data['inactive'].values()):,} inactive, "
+            f"{_number(data['memories'])}: {data['active']:,} active, {sum(data['inactive'].values()):,} inactive, "
             f"{data['held']:,} held for review; {data['persistent']:,} never decay."
         ]
         lines += [f"  inactive, {reason or 'no reason given'}: {count:,}" for reason, count in data["inactive"].items()]
@@ -164,7 +164,7 @@ class Command(VerbCommand):
             made = ops.build(budget=ops.budget_for(tier), at=timezone.now())
             data["tiers"][tier] = {"budget": made.budget, "tokens": made.tokens, "counts": made.counts}
             lines.append(
-                f"Tier {tier} is told {made.counts['included']:,} of {made.counts['eligible']:,} memories, "
+                f"Tier {tier} is told {made.counts['included']:,} of {_number(made.counts['eligible'])}, "
                 f"{made.tokens:,} of {made.budget:,} tokens."
             )
         if data["sweep_is_due"]:
@@ -187,7 +187,7 @@ class Command(VerbCommand):
                     out.write(line + "\n")
         except OSError as error:
             raise Refusal("file", f"{file} cannot be written: {error.strerror}.") from error
-        return Result({"file": file, "memories": count}, f"{count:,} memories are in {file}.")
+        return Result({"file": file, "memories": count}, f"{_number(count)} {'is' if count == 1 else 'are'} in {file}.")
 
     def import_(self, file: str, by: str, reason: str) -> Result:
         with _reading(file) as lines:
@@ -215,7 +215,7 @@ class Command(VerbCommand):
             rows = Memory.objects.filter(active=False, updated_at__lte=timezone.now() - timedelta(days=inactive_days))
         if not yes:
             count = rows.count()
-            text = f"{count:,} {'memory' if count == 1 else 'memories'} would be deleted. Add --yes to do it."
+            text = f"{_number(count)} would be deleted. Add --yes to do it."
             return Result({"deleted": 0, "would_delete": count}, text)
         result = BULK_ACTIONS["delete"].run(rows, by=_who(by), reason=reason)
         return Result({"deleted": result.changed, "would_delete": 0}, result.message)
@@ -285,6 +285,10 @@ def _reading(file: str) -> Iterator[TextIO]:
 @contextmanager
 def _nothing() -> Iterator[None]:
     yield
+
+
+def _number(count: int) -> str:
+    return "1 memory" if count == 1 else f"{count:,} memories"
 
 
 def _counts(rows: QuerySet[Memory], column: str) -> dict[str, int]:

@@ -19,7 +19,7 @@ from memories.models import Project
 from sessions_app import queue, reaper
 from sessions_app.errors import AgentNotFound, SessionNotFound, SessionsError
 from sessions_app.models import Agent, LogEntry, Runner, Session, Status, Trigger
-from sessions_app.reading import as_data, as_row, as_text, closing_text, entry_text, short
+from sessions_app.reading import as_data, as_row, as_text, came_of, closing_text, entry_text, short
 from sessions_app.runner.importer import import_log
 from sessions_app.runner.projection import Entry
 from sessions_app.runner.run import run_session
@@ -195,7 +195,7 @@ class Command(VerbCommand):
                         s.status,
                         f"${s.cost_usd:.2f}",
                         s.num_turns,
-                        short(s.hold_reason or s.summary or s.status_reason, 70),
+                        short(came_of(s), 70),
                     ]
                     for s in sessions
                 ],
@@ -230,7 +230,7 @@ class Command(VerbCommand):
 
     def reap(self) -> Result:
         done = reaper.reap()
-        data = {name: getattr(done, name) for name in ("followed", "closed", "requeued", "lost", "failed")}
+        data = {name: getattr(done, name) for name in ("followed", "closed", "requeued", "lost", "failed", "ended")}
         told = [f"{name}: {', '.join(map(str, ids))}" for name, ids in data.items() if ids]
         return Result(data, "\n".join(told) or "Every running session is followed.", exit_code=1 if done.failed else 0)
 

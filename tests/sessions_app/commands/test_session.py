@@ -145,6 +145,15 @@ def test_list_shows_the_latest_first_and_filters():
     assert len(document("list", "--limit", "1")[1]["result"]) == 1
 
 
+def test_list_says_why_a_session_failed_also_when_it_left_a_summary():
+    SessionFactory(status=Status.FAILED, status_reason="The API is down.", summary="All well.")
+    SessionFactory(status=Status.COMPLETED, status_reason="1 tool call was denied.", summary="Found nothing.")
+    out = run("list")[1]
+    assert "The API is down." in out
+    assert "All well." not in out
+    assert "Found nothing." in out
+
+
 def test_list_says_what_to_do_when_there_is_none():
     assert "manage.py session run" in run("list")[1]
 

@@ -1,0 +1,234 @@
+"""What matching must get right, whatever it is made of: `memories/matching`. No database."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memories import matching
+from memories.matching import Kind, Relation, relation
+from memories.matching.function_words import words
+
+START = "Takes 60s to start after restart -- wait before checking health"
+SAME, AGAINST, OTHER = Kind.REINFORCES, Kind.CONTRADICTS, Kind.DISTINCT
+PIECES = sorted(
+    words(
+        "the backup restart caddy wireguard after before when unless without not never must can need is on off enabled"
+        " disabled 60s 5 minutes every day to from nas vault 3 nodes port 8096 , ; -- and or because only at manual"
+        " automatic by about once twice sunday healthcheck health check optional required lost kept fails works"
+    )
+)
+texts = st.text(st.characters(), max_size=200)
+sentences = st.lists(st.sampled_from(PIECES), max_size=9).map(" ".join)
+
+
+def kind(known: str, new: str, about: str | None = None) -> Kind:
+    return relation(known, new, about=about).kind
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "expected"),
+    [
+        (START, "Takes about 60 seconds to start after a restart", SAME),
+        (START, "After a restart it takes 1 minute to start", SAME),
+        (START, "Sometimes crashes on first start", OTHER),
+        (START, "Takes 5 minutes to start", AGAINST),
+        ("Takes 60s to start", "Takes 5 minutes to start", AGAINST),
+        ("Takes 60s to start", "Takes 1 minute to start", SAME),
+        ("Takes 60s to start", "Takes a minute to start", SAME),
+        ("Must be started after WireGuard", "Can be started independently of WireGuard", AGAINST),
+        ("Must be started after WireGuard", "WireGuard has to be started first, before it", OTHER),
+    ],
+)
+def test_the_scenarios_of_the_issue(known, new, expected):
+    assert kind(known, new) == expected
+    assert kind(new, known) == expected
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "MUST BE STARTED AFTER WIREGUARD!",
+        "  must be   started, after `WireGuard`.",
+        "“Must be started after WireGuard”",
+        "Must\u200b be started after Wire\u00adGuard",
+        "Must be started after the WireGuard",
+        "Must generally be started after WireGuard",
+        "It has to be started after WireGuard",
+    ],
+)
+def test_spelling_small_words_and_hedges_make_no_difference(new):
+    found = relation("Must be started after WireGuard", new)
+    assert (found.kind, found.score) == (SAME, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ("Listens on port 8096", "Listens on port 8920"),
+        ("Runs on version 2.1.3", "Runs on version 2.1.4"),
+        ("Needs PHP 8.2", "Needs PHP 8.3"),
+        ("Backups go to nas-01", "Backups go to nas-02"),
+        ("Proxies media.example.net", "Proxies photos.example.net"),
+        ("Logs are in /var/log/caddy", "Logs are in /srv/log/caddy"),
+        ("Is reached at 10.0.0.4", "Is reached at 10.0.0.5"),
+        ("Scrubs on Mondays", "Scrubs on Fridays"),
+        ("Answers 502 during a reload", "Answers 504 during a reload"),
+        ("The web container must run as UID 1000", "The web container must run as UID 999"),
+        ("Depends on Redis", "Depends on Postgres"),
+        ("Restart the web worker after a deploy", "Restart the mail worker after a deploy"),
+    ],
+)
+def test_other_things_by_name_are_other_facts(known, new):
+    assert kind(known, new) == OTHER
+
+
+def test_a_name_that_differs_outweighs_everything_that_clashes():
+    assert kind("nas-01 is backed up at 02:00", "nas-02 is not backed up") == OTHER
+    assert kind("The orders queue keeps messages for 7 days", "The mail queue keeps messages for 2 days") == OTHER
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ("Backup of the library takes 20 minutes", "Backup of the media library takes 20 minutes"),
+        ("Restart after an upgrade", "Restart after a kernel upgrade"),
+        ("Copies snapshots from tank to vault", "Copies snapshots to vault"),
+        ("All clients are logged", "Only guest clients are logged"),
+    ],
+)
+def test_a_word_more_is_a_fact_more(known, new):
+    assert kind(known, new) == OTHER
+    assert kind(new, known) == OTHER
+
+
+def test_a_statement_more_is_the_same_fact_unless_it_is_one_itself():
+    known = "Takes 60s to start after restart"
+    assert kind(known, f"{known} -- be patient") == SAME
+    assert kind(known, f"{known}; the import of nas-03 fails") == OTHER
+    assert kind(f"{known}; be patient", f"{known}; warn the users") == OTHER
+
+
+def test_the_subject_need_not_be_named():
+    assert kind("Takes 60s to start", "Jellyfin takes 60s to start") == OTHER
+    assert kind("Takes 60s to start", "Jellyfin takes 60s to start", about="jellyfin") == SAME
+    assert kind("Takes 60s to start", "Jellyfin takes 2 minutes to start", about="jellyfin") == AGAINST
+    assert kind("Takes 60s to start", "Sonarr takes 60s to start", about="jellyfin") == OTHER
+
+
+def test_a_denial_of_less_leaves_the_rest_true():
+    assert kind("Streaming works", "Streaming does not work from abroad") == OTHER
+    assert kind("Streaming works from abroad", "Streaming does not work") == AGAINST
+
+
+def test_texts_that_turn_round_twice_may_say_the_same():
+    assert kind("Works when gzip is on", "Fails when gzip is off") == OTHER
+    assert kind("Retention is 30 days", "Retention is not 7 days") == OTHER
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "...", "👍", "数据库每天备份", "to be or not to be", "\x00\ud800", "a" * 10_000]
+)
+def test_any_text_is_itself(text):
+    assert kind(text, text) == SAME
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [("👍", "👎"), ("Backups ✅", "Backups ❌"), ("数据库每天备份", "数据库每周备份"), ("", "Takes 60s"), ("?", "!")],
+)
+def test_what_is_not_understood_is_not_merged(known, new):
+    assert kind(known, new) == OTHER
+
+
+@given(texts, texts)
+def test_no_text_makes_it_raise_and_the_evidence_is_json(known, new):
+    found = relation(known, new)
+    assert 0 <= found.score <= 1
+    assert found.why
+    assert json.loads(json.dumps(found.evidence, allow_nan=False)) == found.evidence
+
+
+@given(texts | sentences, texts | sentences)
+def test_it_does_not_matter_which_text_was_there_first(known, new):
+    there, back = relation(known, new), relation(new, known)
+    assert (there.kind, there.score) == (back.kind, back.score)
+
+
+@given(sentences, st.lists(st.tuples(st.integers(0, 8), st.sampled_from(PIECES)), max_size=2))
+def test_nor_does_it_for_texts_that_are_nearly_the_same(known, changes):
+    pieces = known.split()
+    for at, piece in changes:
+        pieces.insert(at, piece)
+    new = " ".join(pieces)
+    there, back = relation(known, new), relation(new, known)
+    assert (there.kind, there.score) == (back.kind, back.score)
+
+
+@given(texts | sentences)
+def test_a_text_reinforces_itself(text):
+    assert relation(text, text).kind == SAME
+    assert relation(text, text).score == 1.0
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "word ", "x", "1 2 3 ", "60s to start, ", "not without ", "and or not ", "if a then b ", "a.b:c=d/",
+        "((", "- ", "5-10 ", "'", "a_b-c ",
+    ],
+)  # fmt: skip
+def test_long_texts_are_read_in_linear_steps(piece):
+    """Counted, not timed: twice the text takes at most little more than twice the steps."""
+
+    def steps(length: int) -> int:
+        count = 0
+
+        def trace(frame: object, event: str, argument: object) -> object:
+            nonlocal count
+            count += event in ("line", "call")
+            return trace
+
+        text = (piece * 10_000)[:length]
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            matching.relation(text, text[: length - 7] + " x")
+        finally:
+            sys.settrace(before)
+        return count
+
+    short, long = steps(5_000), steps(10_000)
+    assert long < 2.5 * short + 1_000
+
+
+def test_the_evidence_says_what_was_compared():
+    found = relation(START, "Takes 5 minutes to start")
+    assert found.evidence["quantities"] == [{"known": "60 s", "new": "5 minutes", "verdict": "different"}]
+    assert found.evidence["shared"] == ["start"]
+    assert found.evidence["only_known"] == ["check", "health", "wait"]
+    assert found.evidence["only_new"] == []
+    assert found.evidence["similarity"] == found.score
+    assert found.why == "Of the same thing one says 60 s, the other 5 minutes."
+
+
+def test_the_evidence_says_what_turned_round():
+    found = relation("Gzip is enabled", "Gzip is no longer active")
+    assert found.evidence["negation"] == {"known": [], "new": ["not"]}
+    assert {"word": "gzip", "known": "is", "new": "is not"} in found.evidence["stance"]
+    assert relation("Gzip is on", "Gzip is disabled").evidence["antonyms"] == {"known": [], "new": ["disabled"]}
+    assert relation("Starts before Redis", "Starts after Redis").evidence["order"]
+    assert relation("Uses wg0", "Uses wg1").evidence["names"] == {"known": ["wg0"], "new": ["wg1"]}
+
+
+def test_another_matcher_can_take_its_place(monkeypatch):
+    class Sure:
+        def relation(self, known: str, new: str, *, about: str | None = None) -> Relation:
+            return Relation(Kind.DISTINCT, 0.5, {"why": f"{known}, {new} of {about}"})
+
+    monkeypatch.setattr(matching, "matcher", Sure())
+    assert relation("a", "a", about="b").why == "a, a of b"
