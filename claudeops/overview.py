@@ -15,6 +15,7 @@ from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from memories.models import Memory, Verdict
+from sessions_app import cooldowns
 from sessions_app.models import Agent, Event, Level, Session, Status, Trigger, WorkerHeartbeat
 from sessions_app.queue.holds import spent_on
 
@@ -61,6 +62,7 @@ class Overview:
     events: dict[str, Count]
     cost_today: Decimal
     week: Spent
+    refused: int
     daily_budget: float
     workers: list[WorkerHeartbeat]
     workers_gone: int
@@ -127,6 +129,7 @@ def read(*, at: datetime | None = None) -> Overview:
         latest=list(allowed.order_by("-updated_at", "-id")[:SHOWN]),
         events={level.value: _count(recent.filter(level=level)) for level in reversed(Level)},
         cost_today=spent_on(now),
+        refused=sum(not decision.allowed for decision in cooldowns.in_force(at=now)),
         week=_spent_since(now - timedelta(days=7)),
         daily_budget=settings.CLAUDEOPS_DAILY_BUDGET_USD,
         workers=alive,

@@ -5,6 +5,7 @@ Reads only; knows no page and no request. A place in the list is the sorted valu
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -139,6 +140,12 @@ def counted(rows: QuerySet[Memory]) -> int:
 def latest_change() -> int:
     """The id of the last change of any memory, 0 without one: one look into an index."""
     return MemoryChange.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+
+
+def touched_since(change: int, ids: Collection[int]) -> set[int]:
+    """Which of the memories `ids` have changed after the change of this id."""
+    found = MemoryChange.objects.filter(pk__gt=change, memory__in=ids).order_by()
+    return set(found.values_list("memory", flat=True).distinct())
 
 
 def latest_change_of(memory: Memory) -> int:

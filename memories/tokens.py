@@ -8,7 +8,7 @@ Pure: rows in, texts out.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from memories.listing import COLUMNS
@@ -53,9 +53,17 @@ class News:
     gone: list[int]
 
 
-def news(known: dict[int, str], rows: Sequence[Memory], pushed_off: Sequence[Memory]) -> News:
-    """`rows` are the page as it is now, `pushed_off` what the browser shows besides and still matches."""
-    changed = [row for row in (*rows, *pushed_off) if known.get(row.pk, mark(row)) != mark(row)]
+def news(
+    known: dict[int, str], rows: Sequence[Memory], pushed_off: Sequence[Memory], touched: Collection[int] = ()
+) -> News:
+    """`rows` are the page as it is now, `pushed_off` what the browser shows besides and still matches.
+
+    `touched` are the ids of what changed since: an edit that was undone at once looks as it did, but not in the
+    browser that has shown the edit.
+    """
+    changed = [
+        row for row in (*rows, *pushed_off) if row.pk in known and (row.pk in touched or known[row.pk] != mark(row))
+    ]
     new: list[tuple[Memory, int | None]] = []
     before: int | None = None
     for row in rows:

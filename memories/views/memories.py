@@ -157,7 +157,8 @@ def _add(request: HttpRequest) -> HttpResponse:
 def rows(request: HttpRequest) -> HttpResponse:
     """What the list asks for every few seconds: 204 when nothing happened (`seen`), else what changed on the page."""
     latest = listing.latest_change()
-    if request.GET.get("seen") == str(latest):
+    seen = request.GET.get("seen", "")
+    if seen == str(latest):
         return HttpResponse(status=204)
     found = found_by(request)
     if not found.filters.is_valid():
@@ -172,5 +173,6 @@ def rows(request: HttpRequest) -> HttpResponse:
     elsewhere = [pk for pk in known if pk not in here][:MOST_KEPT]
     pushed_off = list(listing.ordered(found.rows.filter(pk__in=elsewhere), found.sort)) if elsewhere else []
     context = context_of(request, found, [*found.page.rows, *pushed_off], latest)
-    news = tokens.news(known, found.page.rows, pushed_off)
+    touched = listing.touched_since(int(seen), known) if seen.isdecimal() and len(seen) < 19 else set()
+    news = tokens.news(known, found.page.rows, pushed_off, touched)
     return render(request, "memories/_rows.html", {**context, "news": news})

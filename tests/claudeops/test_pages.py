@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from claudeops import overview
 from sessions_app.models import Status, Trigger, WorkerHeartbeat
-from tests.factories import AgentFactory, EventFactory, MemoryFactory, SessionFactory
+from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
 
 FRAGMENT = "/overview/fragment"
 HTMX = {"HX-Request": "true"}
@@ -120,7 +120,14 @@ def test_the_last_seven_days_are_summed_without_imported_logs(signed_in):
     SessionFactory(ended_at=now, cost_usd=Decimal("1"), num_turns=2)
     SessionFactory(ended_at=now - timedelta(days=8), cost_usd=Decimal("9"), num_turns=500)
     SessionFactory(ended_at=now, cost_usd=Decimal("9"), num_turns=500, trigger="import")
-    assert "$3.50, 42 turns in 7&nbsp;days" in front(signed_in)
+    assert "The last 7 days took $3.50 and 42 turns." in front(signed_in)
+
+
+def test_cooldowns_in_force_are_counted_and_lead_to_their_page(signed_in):
+    assert '<a id="refused" href="/cooldowns">No cooldown is in force</a>' in front(signed_in)
+    CooldownActionFactory.create_batch(2)
+    CooldownActionFactory(service="caddy")
+    assert ">1 cooldown in force</a>" in front(signed_in)
 
 
 def test_every_number_leads_to_the_list_it_counts(signed_in):

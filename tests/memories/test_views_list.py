@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from memories import listing
 from memories.lifecycle import verbs
+from memories.lifecycle.restore import restore
 from memories.models import Change, Memory, Verdict
 from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import HTMX, signed_in
@@ -236,6 +237,14 @@ def test_a_row_that_is_only_pushed_off_the_page_stays_as_it_may_be_selected(oper
     assert "delete" not in re.findall(r'hx-swap-oob="([^"]+)"', html)
     verbs.deactivate(old[1], by="other")
     assert listed(html_of(operators, polling(html), **HTMX)) == [old[1].pk]
+
+
+def test_what_was_changed_and_taken_back_between_two_polls_is_told_too(operators):
+    memory = MemoryFactory()
+    address = polling(html_of(operators, LIST))
+    change = verbs.edit(memory, by="ann", observation="Shown by the browser that sent it")
+    restore(memory, change, by="ann")
+    assert listed(html_of(operators, address, **HTMX)) == [memory.pk]
 
 
 def test_what_no_longer_matches_the_filter_goes(operators):
