@@ -1,8 +1,8 @@
-"""Expiry and the decay rule in SQL, set by set: every due memory and its change row. Two dialects.
+"""Expiry and the decay rule in SQL, set by set: due memories, so many at once, and their change rows. Two dialects.
 
-Parameters are named: at, at_us (microseconds since the epoch), grace and every (seconds), step, threshold,
-inactive, kind, actor, and those of the condition, which `sweep.py` puts in with format(where=…). A literal
-percent sign is doubled, and so is a literal brace.
+Parameters are named: most (memories at once), at, at_us (microseconds since the epoch), grace and every
+(seconds), step, threshold, inactive, kind, actor, and those of the condition, which `sweep.py` puts in with
+format(where=…). A literal percent sign is doubled, and so is a literal brace.
 """
 
 IS_DUE = "SELECT EXISTS (SELECT 1 FROM memories WHERE {where})"
@@ -11,9 +11,12 @@ IS_DUE = "SELECT EXISTS (SELECT 1 FROM memories WHERE {where})"
 EXPIRE_HISTORY = """
 INSERT INTO memory_changes (memory_id, memory_uuid, kind, at, before, after, reason, evidence, actor)
 SELECT id, uuid, %(kind)s, %(at)s, %(before)s{cast}, %(after)s{cast}, 'Its time was over.', '{{}}', %(actor)s
-FROM memories WHERE {where}
+FROM memories WHERE id IN (SELECT id FROM memories WHERE {where} ORDER BY id LIMIT %(most)s)
 """
-EXPIRE_UPDATE = "UPDATE memories SET active = %(no)s, inactive_reason = %(inactive)s WHERE {where}"
+EXPIRE_UPDATE = """
+UPDATE memories SET active = %(no)s, inactive_reason = %(inactive)s
+WHERE id IN (SELECT id FROM memories WHERE {where} ORDER BY id LIMIT %(most)s)
+"""
 
 # PostgreSQL says it in one statement. The rows are locked before they are read, so that what another
 # transaction just confirmed is seen as confirmed.
@@ -21,7 +24,7 @@ POSTGRESQL = """
 WITH due AS (
     SELECT id, updated_at, confidence, decayed_until,
            GREATEST(updated_at + %(grace)s * interval '1 second', decayed_until) AS start
-    FROM memories WHERE {where} ORDER BY id FOR UPDATE
+    FROM memories WHERE {where} ORDER BY id LIMIT %(most)s FOR UPDATE
 ), counted AS (
     SELECT *, floor(extract(epoch FROM %(at)s::timestamptz - start) / %(every)s)::int AS periods FROM due
 ), taken AS (
@@ -56,8 +59,8 @@ SELECT count(*), count(*) FILTER (WHERE NOT active) FROM moved
 # SQLite has no writes inside WITH: the due rows are worked out once, into a temporary table. Its times are
 # Django's text, `YYYY-MM-DD HH:MM:SS` with `.ffffff` when there are microseconds; here they are whole
 # microseconds since the epoch. julianday() is exact to a second only when it is rounded to one, hence the
-# fraction apart. LIMIT -1 keeps SQLite from folding a subquery into the one around it, where each mention of a
-# column would work it out again.
+# fraction apart. A LIMIT, if only of -1, keeps SQLite from folding a subquery into the one around it, where each
+# mention of a column would work it out again.
 SQLITE_DUE = """
 CREATE TEMPORARY TABLE memories_due AS
 SELECT id, uuid, updated_at, was, was_until, periods, max(0.0, round(was - periods * %(step)s, 6)) AS confidence,
@@ -72,7 +75,7 @@ FROM (
                        + CAST(substr(updated_at, 21) AS INTEGER) AS confirmed,
                        CAST(round((julianday(substr(decayed_until, 1, 19)) - 2440587.5) * 86400) AS INTEGER) * 1000000
                        + CAST(substr(decayed_until, 21) AS INTEGER) AS taken
-                FROM memories WHERE {where} LIMIT -1
+                FROM memories WHERE {where} LIMIT %(most)s
             ) LIMIT -1
         ) LIMIT -1
     ) LIMIT -1

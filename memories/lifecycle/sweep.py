@@ -1,15 +1,17 @@
 """Ageing, for all memories at once: decay and expiry in SQL, with their change rows.
 
 Says the rule of `rules.decayed` again in two dialects (a property test holds that all three agree). A sweep
-that finds nothing due takes no lock and reads an index; how often it runs changes nothing.
+that finds nothing due takes no lock and reads an index; how often it runs changes nothing. However much is due,
+no other writer waits for all of it: it goes by transactions of a bounded size.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import connection
@@ -24,6 +26,9 @@ ACTOR = "system"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 
+MOST_AT_ONCE = 2_000
+"""Memories that change in one transaction: about a tenth of a second, in which no other process can write."""
+
 
 @dataclass(frozen=True, slots=True)
 class Swept:
@@ -32,6 +37,13 @@ class Swept:
     decayed: int = 0
     deactivated: int = 0
     expired: int = 0
+
+    @property
+    def changed(self) -> int:
+        return self.decayed + self.expired
+
+    def __add__(self, other: Swept) -> Swept:
+        return Swept(self.decayed + other.decayed, self.deactivated + other.deactivated, self.expired + other.expired)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +55,17 @@ class Part:
 
 
 def sweep(at: datetime | None = None) -> Swept:
-    """Take what time takes, as of `at` (aware UTC, default now). One transaction; safe to run at any rate."""
+    """Take what time takes, as of `at` (aware UTC, default now). Safe to run at any rate, and to be broken off."""
     when = moment(at)
-    if not is_due(when):
-        return Swept()
-    with writing():
-        expired = sum(_expire(part, when) for part in _expiring(when))
-        taken = [_decay(taxonomy, taxonomy.decay, when) for taxonomy in TAXONOMIES.values() if taxonomy.decay]
-    return Swept(sum(decayed for decayed, _ in taken), sum(gone for _, gone in taken), expired)
+    total = Swept()
+    for part, take in _steps(when):
+        while _exists(part):
+            with writing():
+                swept = take(part, when)
+            total += swept
+            if swept.changed < MOST_AT_ONCE:
+                break
+    return total
 
 
 def is_due(at: datetime | None = None) -> bool:
@@ -64,6 +79,15 @@ def due_parts(at: datetime) -> Iterator[Part]:
         if taxonomy.decay:
             yield _decaying(taxonomy, taxonomy.decay, at)
     yield from _expiring(at)
+
+
+def _steps(at: datetime) -> Iterator[tuple[Part, Callable[[Part, datetime], Swept]]]:
+    """What is done to which memories, in this order: what has expired does not decay as well."""
+    for part in _expiring(at):
+        yield part, _expire
+    for taxonomy in TAXONOMIES.values():
+        if taxonomy.decay:
+            yield _decaying(taxonomy, taxonomy.decay, at), partial(_decay, taxonomy, taxonomy.decay)
 
 
 # The conditions begin as the partial indexes memories_decay and memories_expiry do, word for word and without
@@ -106,10 +130,11 @@ def _exists(part: Part) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def _expire(part: Part, at: datetime) -> int:
-    cast = "::jsonb" if connection.vendor == "postgresql" else ""
+def _expire(part: Part, at: datetime) -> Swept:
+    """The first of them; none changes between the two statements, which therefore mean the same."""
     values = {
         **part.params,
+        "most": MOST_AT_ONCE,
         "kind": Change.EXPIRED,
         "at": _stored(at),
         "before": json.dumps({"active": True, "inactive_reason": ""}),
@@ -118,18 +143,18 @@ def _expire(part: Part, at: datetime) -> int:
         "inactive": Inactive.EXPIRED,
         "no": False,
     }
+    cast = "::jsonb" if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
         cursor.execute(ageing_sql.EXPIRE_HISTORY.format(where=part.where, cast=cast), values)
         if cursor.rowcount:
             cursor.execute(ageing_sql.EXPIRE_UPDATE.format(where=part.where), values)
-        return int(cursor.rowcount)
+        return Swept(expired=int(cursor.rowcount))
 
 
-def _decay(taxonomy: Taxonomy, decay: Decay, at: datetime) -> tuple[int, int]:
-    """Returns (decayed, of them now inactive)."""
-    due = _decaying(taxonomy, decay, at)
+def _decay(taxonomy: Taxonomy, decay: Decay, part: Part, at: datetime) -> Swept:
     values = {
-        **due.params,
+        **part.params,
+        "most": MOST_AT_ONCE,
         "at": _stored(at),
         "at_us": (at - EPOCH) // timedelta(microseconds=1),
         "grace": decay.grace // SECOND,
@@ -143,14 +168,13 @@ def _decay(taxonomy: Taxonomy, decay: Decay, at: datetime) -> tuple[int, int]:
     }
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute(ageing_sql.POSTGRESQL.format(where=due.where), values)
-            decayed, gone = cursor.fetchone()
-            return decayed, gone
+            cursor.execute(ageing_sql.POSTGRESQL.format(where=part.where), values)
+            return Swept(*cursor.fetchone())
         cursor.execute(ageing_sql.SQLITE_FORGET)
-        cursor.execute(ageing_sql.SQLITE_DUE.format(where=due.where), values)
+        cursor.execute(ageing_sql.SQLITE_DUE.format(where=part.where), values)
         cursor.execute(ageing_sql.SQLITE_HISTORY, values)
         cursor.execute(ageing_sql.SQLITE_UPDATE, values)
         cursor.execute(ageing_sql.SQLITE_COUNT, values)
-        decayed, gone = cursor.fetchone()
+        swept = Swept(*cursor.fetchone())
         cursor.execute(ageing_sql.SQLITE_FORGET)
-        return decayed, gone
+        return swept

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -156,6 +157,21 @@ def test_what_expired_does_not_decay_as_well():
     memory = confirmed(44, expires_at=NOW - timedelta(days=1))
     assert sweep(NOW) == Swept(expired=1)
     assert now_of(memory).confidence == 0.7
+
+
+def test_much_that_is_due_is_taken_in_transactions_of_a_bounded_size(monkeypatch):
+    monkeypatch.setattr("memories.lifecycle.sweep.MOST_AT_ONCE", 7)
+    due = [confirmed(44 + number) for number in range(16)]
+    faded = [confirmed(44, confidence=0.4) for number in range(4)]
+    ended = [confirmed(1, expires_at=NOW) for number in range(14)]
+    fresh = confirmed(3)
+    with CaptureQueriesContext(connection) as captured:
+        assert sweep(NOW) == Swept(decayed=20, deactivated=4, expired=14)
+    assert sum(query["sql"].startswith("SAVEPOINT") for query in captured) == 2 + 3
+    assert MemoryChange.objects.count() == 34
+    assert {change.memory_id for change in MemoryChange.objects.all()} == {row.pk for row in due + faded + ended}
+    assert now_of(fresh).confidence == 0.7
+    assert sweep(NOW) == Swept()
 
 
 moments = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))
