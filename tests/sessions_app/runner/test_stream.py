@@ -138,4 +138,4 @@ def test_what_is_storable_can_be_written_to_a_database(value):
     text = json.dumps(storable(value), ensure_ascii=False)
     text.encode("utf-8")
     assert "\x00" not in text
-    assert "\\u0000" not in text
+    assert "\\u0000" not in text.replace("\\\\", "")  # an escaped backslash before u0000 is text, and harmless
