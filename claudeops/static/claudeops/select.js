@@ -28,8 +28,12 @@
   };
   const matching = (form) => within(form, '[name="all_matching"]')[0];
   const allMatch = (field) => Boolean(field) && (field.type === "checkbox" ? field.checked : !field.disabled);
-  const setAll = (field, on) => {
+  const everything = new Set(); // ids of forms whose "all that match" is chosen: it outlives a swap of the field
+  const setAll = (form, on) => {
+    const field = matching(form);
     if (!field) return;
+    if (on) everything.add(name(form));
+    else everything.delete(name(form));
     if (field.type === "checkbox") field.checked = on;
     else field.disabled = !on;
   };
@@ -51,7 +55,7 @@
     }
     const field = matching(form);
     const full = all.length > 0 && count === all.length;
-    if (!full && allMatch(field)) setAll(field, false); // one taken out: no longer all
+    if (!full && allMatch(field)) setAll(form, false); // one taken out: no longer all
     const every = allMatch(field);
     for (const page of within(form, "[data-pick-page]")) {
       page.checked = full;
@@ -75,11 +79,12 @@
       query = location.search;
       picked.clear();
       lastPick = null;
-      for (const form of forms()) setAll(matching(form), false);
+      for (const form of forms()) setAll(form, false);
     }
     for (const form of forms()) {
       const values = chosen(form);
-      const every = allMatch(matching(form));
+      const every = everything.has(name(form)) || allMatch(matching(form));
+      if (every) setAll(form, true);
       for (const box of boxes(form)) if (every || values.has(box.value)) box.checked = true;
       draw(form);
     }
@@ -110,7 +115,7 @@
     const all = button.matches("[data-pick-all]");
     for (const box of boxes(form)) box.checked = all;
     if (!all) chosen(form).clear();
-    setAll(matching(form), all);
+    setAll(form, all);
     draw(form);
     if (!all) lastPick = null;
   });
@@ -124,6 +129,7 @@
     } else if (target.matches('[name="all_matching"]') && target.checked) {
       const form = formOf(target);
       if (!form || !form.matches("[data-select]")) return;
+      setAll(form, true);
       for (const box of boxes(form)) box.checked = true;
       draw(form);
     } else if (target.matches("[data-pick]")) {
