@@ -36,6 +36,13 @@ ARGUMENTS = [
 ]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A browser on a busy machine is late at times: its tests may try again, and the run says that they did."""
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.flaky(reruns=2))
+
+
 def axe_path() -> Path | None:
     """axe-core's script: AXE_CORE, or the nearest node_modules from here upwards."""
     here = Path(__file__).resolve()
