@@ -1,6 +1,6 @@
 // What polls (hx-trigger="every 3s, wake from:body") keeps the operator's place: a row (data-row, with an id) in which
-// somebody types or an edit is open (data-editing) is left alone, focus and opened details stay. Nothing is asked while
-// nobody looks. What stands still is said in #connection: old numbers must not look like true ones.
+// somebody types or an edit is open (data-editing) is left alone, focus and opened details stay. Nothing moves under a
+// pressed button: a click goes to what was pressed. Nothing is asked while nobody looks. What stands still is said in #connection: old numbers must not look like true ones.
 (() => {
   "use strict";
   const FIELDS = "input:not([type=checkbox]):not([type=hidden]):not([type=submit]), textarea, select";
@@ -9,6 +9,8 @@
   let kept = [];
   let opened = new Map();
   let focus = null;
+  let pressed = false; // between pressing and letting go an exchanged element would lose its click
+  let missed = false; // whether an answer was left out because of that
 
   const say = (text) => {
     const place = document.getElementById("connection");
@@ -59,6 +61,11 @@
     opened = new Map();
     focus = null;
     if (!polled || !event.detail.shouldSwap) return;
+    if (pressed) {
+      event.detail.shouldSwap = false; // the poller stays as it is, and asks for the same again
+      missed = true;
+      return;
+    }
     const target = event.detail.target;
     focus = remember(document.body);
     if (target.matches("[data-row]") && busy(target)) {
@@ -127,6 +134,16 @@
     }
   });
   const signedOut = (xhr) => Boolean(xhr) && xhr.responseText.startsWith("Signed out");
+
+  const letGo = () => {
+    pressed = false;
+    if (!missed) return;
+    missed = false;
+    setTimeout(() => window.htmx && window.htmx.trigger(document.body, "wake")); // behind the click
+  };
+  document.addEventListener("pointerdown", () => (pressed = true), true);
+  for (const name of ["pointerup", "pointercancel", "dragend"]) document.addEventListener(name, letGo, true);
+  window.addEventListener("blur", letGo);
 
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && window.htmx) window.htmx.trigger(document.body, "wake");
