@@ -6,7 +6,7 @@ that changed: 30,000 deactivations happen or do not. Knows no request; who asks 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -20,7 +20,7 @@ from memories.lifecycle.batch import change_all, delete_all
 from memories.lifecycle.curate import check_mergeable, merged_away, merged_target
 from memories.lifecycle.lock import writing
 from memories.lifecycle.record import Why, moment
-from memories.models import Change, Memory
+from memories.models import Change, Memory, MemoryChange
 
 MOST_NAMED = 100
 """Memories a merge names in the evidence of its target; each of the others has a row of its own."""
@@ -28,11 +28,15 @@ MOST_NAMED = 100
 
 @dataclass(frozen=True, slots=True)
 class BulkResult:
-    """How many memories changed and how many had nothing to change; `message` says it to a person."""
+    """How many memories changed and how many had nothing to change; `message` says it to a person.
+
+    `change` is one of the action's change rows, by which `lifecycle.undo` takes it back; None where it cannot.
+    """
 
     changed: int
     unchanged: int
     message: str
+    change: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +73,14 @@ def deactivate(
     queryset: QuerySet[Memory], *, by: str, at: datetime | None = None, reason: str = "", **params: Any
 ) -> BulkResult:
     why = Why(by, moment(at), reason)
-    return _result("deactivated", *change_all(queryset, Change.DEACTIVATED, why, verbs.deactivated))
+    return _change("deactivated", queryset, Change.DEACTIVATED, why, verbs.deactivated)
 
 
 def reactivate(
     queryset: QuerySet[Memory], *, by: str, at: datetime | None = None, reason: str = "", **params: Any
 ) -> BulkResult:
     why = Why(by, moment(at), reason)
-    done = change_all(queryset, Change.REACTIVATED, why, lambda row: verbs.reactivated(row, why.at))
-    return _result("reactivated", *done)
+    return _change("reactivated", queryset, Change.REACTIVATED, why, lambda row: verbs.reactivated(row, why.at))
 
 
 def set_confidence(
@@ -93,24 +96,24 @@ def set_confidence(
         raise InvalidMemory("confidence is missing; allowed is a number from 0 to 1.")
     value = rules.clamp(confidence)
     why = Why(by, moment(at), reason)
-    done = change_all(queryset, Change.CONFIDENCE_SET, why, lambda row: verbs.at_confidence(row, value, why.at))
-    return _result(f"set to {value:g}", *done)
+    done = f"set to {value:g}"
+    return _change(done, queryset, Change.CONFIDENCE_SET, why, lambda row: verbs.at_confidence(row, value, why.at))
 
 
 def mark_persistent(
     queryset: QuerySet[Memory], *, by: str, at: datetime | None = None, reason: str = "", **params: Any
 ) -> BulkResult:
     why = Why(by, moment(at), reason)
-    done = change_all(queryset, Change.PERSISTENT_SET, why, lambda row: verbs.persistence(row, True, why.at))
-    return _result("marked persistent", *done)
+    done = "marked persistent"
+    return _change(done, queryset, Change.PERSISTENT_SET, why, lambda row: verbs.persistence(row, True, why.at))
 
 
 def unmark_persistent(
     queryset: QuerySet[Memory], *, by: str, at: datetime | None = None, reason: str = "", **params: Any
 ) -> BulkResult:
     why = Why(by, moment(at), reason)
-    done = change_all(queryset, Change.PERSISTENT_SET, why, lambda row: verbs.persistence(row, False, why.at))
-    return _result("let age again", *done)
+    done = "let age again"
+    return _change(done, queryset, Change.PERSISTENT_SET, why, lambda row: verbs.persistence(row, False, why.at))
 
 
 def merge(
@@ -150,25 +153,39 @@ def merge(
         change_all(others, Change.MERGED, why._replace(evidence={"into": into.pk}), lambda row: merged_away(into))
         evidence = {"merged": sample, "count": count}
         change_all(Memory.objects.filter(pk=into.pk), Change.MERGED, why._replace(evidence=evidence), lambda row: new)
-    return BulkResult(count + 1, 0, f"{_memories(count)} merged into memory {into.pk}.")
+        change = _last_change()
+    return BulkResult(count + 1, 0, f"{_memories(count)} merged into memory {into.pk}.", change)
 
 
 def delete(
     queryset: QuerySet[Memory], *, by: str, at: datetime | None = None, reason: str = "", **params: Any
 ) -> BulkResult:
     """Remove memories; their history stays, and its last row holds the whole memory."""
-    return _result("deleted", delete_all(queryset, Why(by, moment(at), reason)), 0)
+    count = delete_all(queryset, Why(by, moment(at), reason))
+    return BulkResult(count, 0, _said("deleted", count, 0))
+
+
+def _change(
+    done: str, queryset: QuerySet[Memory], kind: str, why: Why, new_of: Callable[[Any], dict[str, Any]]
+) -> BulkResult:
+    """Change them all; `done` is what the message says of them."""
+    with writing():
+        changed, unchanged = change_all(queryset, kind, why, new_of)
+        return BulkResult(changed, unchanged, _said(done, changed, unchanged), _last_change() if changed else None)
+
+
+def _last_change() -> int | None:
+    """Of this transaction, while it holds the write lock and has written one."""
+    return MemoryChange.objects.order_by("-pk").values_list("pk", flat=True).first()
 
 
 def _memories(count: int) -> str:
     return "1 memory" if count == 1 else f"{count:,} memories"
 
 
-def _result(done: str, changed: int, unchanged: int) -> BulkResult:
-    message = f"{_memories(changed)} {done}"
-    if unchanged:
-        message += f"; {_memories(unchanged)} had nothing to change"
-    return BulkResult(changed, unchanged, message + ".")
+def _said(done: str, changed: int, unchanged: int) -> str:
+    rest = f"; {_memories(unchanged)} had nothing to change" if unchanged else ""
+    return f"{_memories(changed)} {done}{rest}."
 
 
 CONFIDENCE = Param("confidence", "Confidence, from 0 to 1", "confidence")

@@ -9,6 +9,7 @@ urlpatterns: list[URLPattern] = [
     path("memories", memories.memories, name="memories"),
     path("memories/rows", memories.rows, name="memories-rows"),
     path("memories/bulk", bulk.bulk, name="memories-bulk"),
+    path("memories/undo/<int:change>", bulk.undo, name="memories-undo"),
     path("memories/<int:pk>", memory.memory, name="memory"),
     path("memories/<int:pk>/row", memory.row, name="memory-row"),
     path("memories/<int:pk>/undo/<int:change>", memory.undo, name="memory-undo"),

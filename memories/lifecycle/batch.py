@@ -20,6 +20,9 @@ from memories.models import Change, Memory, MemoryChange
 BATCH = 1000
 """Rows in memory at once; also far below what either database takes as parameters of one statement."""
 
+FEW = 10
+"""Rows that get the same values, below which a statement of their own costs more than it saves."""
+
 STATE = (
     "id",
     "uuid",
@@ -37,7 +40,8 @@ STATE = (
 )
 """What the verbs look at or change."""
 
-WHOLE = tuple(field.attname for field in Memory._meta.concrete_fields)
+FIELDS = {field.attname: field for field in Memory._meta.concrete_fields}
+WHOLE = tuple(FIELDS)
 
 
 def batches(queryset: QuerySet[Memory], columns: Sequence[str]) -> Iterator[list[Any]]:
@@ -69,12 +73,28 @@ def change_all(
                 if after:
                     told.append((row.id, row.uuid, before, after))
                     groups.setdefault(tuple((name, new[name]) for name in sorted(after)), []).append(row.id)
-            for values, ids in groups.items():  # one UPDATE for all rows that get the same values
-                Memory.objects.filter(pk__in=ids).update(**dict(values))
+            _write(groups)
             tell_all(told, kind, why)
             changed += len(told)
             unchanged += len(rows) - len(told)
     return changed, unchanged
+
+
+def _write(groups: dict[tuple[tuple[str, Any], ...], list[int]]) -> None:
+    """One UPDATE for the many rows that get the same values; those that each get their own go in with executemany."""
+    own: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
+    for values, ids in groups.items():
+        if len(ids) >= FEW:
+            Memory.objects.filter(pk__in=ids).update(**dict(values))
+            continue
+        fields = [FIELDS[name] for name, _ in values]
+        stored = [field.get_db_prep_save(value, connection) for field, (_, value) in zip(fields, values, strict=True)]
+        columns = tuple(str(field.column) for field in fields)
+        own.setdefault(columns, []).extend((*stored, pk) for pk in ids)
+    with connection.cursor() as cursor:
+        for columns, rows in own.items():
+            moved = ", ".join(f'"{column}" = %s' for column in columns)
+            cursor.executemany(f'UPDATE memories SET {moved} WHERE "id" = %s', rows)  # noqa: S608  (columns of the model)
 
 
 def delete_all(queryset: QuerySet[Memory], why: Why) -> int:

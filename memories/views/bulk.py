@@ -16,15 +16,16 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
-from memories.bulk import BULK_ACTIONS, BulkAction
+from memories.bulk import BULK_ACTIONS, BulkAction, BulkResult
 from memories.errors import MemoriesError
 from memories.forms import AnswersForm, SelectionForm
+from memories.lifecycle import undo as lifecycle
 from memories.lifecycle.curate import check_mergeable
 from memories.models import Memory
 from memories.transfer import export_lines
-from memories.views.answers import actor, in_words, moved
+from memories.views.answers import actor, by_htmx, in_words, moved, toast
 from memories.views.memories import matching, query_of
 
 SAMPLE = 8
@@ -86,7 +87,7 @@ def _act(request: HttpRequest, action: BulkAction, rows: QuerySet[Memory], form:
         except MemoriesError as error:
             answers.add_error(None, in_words(error))
         else:
-            return _back(request, result.message, messages.SUCCESS if result.changed else messages.INFO)
+            return _done(request, result)
     context = _context(request, action, answers, sample, count) | {"all_matching": given["all_matching"]}
     context |= {"ids": [] if given["all_matching"] else form.ids(), "up_to": newest, "changed": not unchanged}
     return render(request, "memories/bulk.html", context, status=422 if sent else 200)
@@ -118,7 +119,38 @@ def _context(
     }
 
 
-def _back(request: HttpRequest, text: str, level: int) -> HttpResponse:
-    """To the list as it was filtered, with the message."""
+def _done(request: HttpRequest, result: BulkResult) -> HttpResponse:
+    """What it did, and the way back where there is one."""
+    way_back = _with_query(request, reverse("memories-undo", args=[result.change])) if result.change else ""
+    level = messages.SUCCESS if result.changed else messages.INFO
+    return _back(request, result.message, level, undo=way_back)
+
+
+@require_POST
+@permission_required("memories.change_memory", raise_exception=True)
+def undo(request: HttpRequest, change: int) -> HttpResponse:
+    """`/memories/undo/{change}`: take back the action that the change belongs to. Wakes the list that shows it."""
+    try:
+        done = lifecycle.undo(change, by=actor(request))
+    except MemoriesError as error:
+        return _told(request, in_words(error), "error", 409)
+    return _told(request, done.message, "success" if done.back else "info", 200)
+
+
+def _told(request: HttpRequest, text: str, level: str, status: int) -> HttpResponse:
+    if not by_htmx(request):
+        return _back(request, text, getattr(messages, level.upper()))
+    response = HttpResponse(toast(request, text, level=level), status=status)
+    response["HX-Trigger"] = "wake"
+    return response
+
+
+def _with_query(request: HttpRequest, address: str) -> str:
+    """`address` with the filters and the order of the list."""
     query = query_of(request)
-    return moved(request, reverse("memories") + (f"?{query}" if query else ""), text, level=level)
+    return f"{address}?{query}" if query else address
+
+
+def _back(request: HttpRequest, text: str, level: int, *, undo: str = "") -> HttpResponse:
+    """To the list as it was filtered, with the message."""
+    return moved(request, _with_query(request, reverse("memories")), text, level=level, undo=undo)

@@ -144,6 +144,21 @@ def test_five_are_deleted_at_once(page):
     assert set(Memory.objects.values_list("pk", flat=True)) == {6, 7, 8}
 
 
+def test_a_bulk_action_is_undone_from_its_message_and_the_rows_follow(page):
+    for pk in (1, 2, 7):
+        page.click(f"#memory-{pk}-pick")
+    with page.expect_navigation():
+        page.click("#bulk [value=deactivate]")
+    page.wait_for_selector("#memory-1.is-inactive")
+    assert toast(page) == "3 memories deactivated."  # the third was inactive, but not by a person
+    verbs.reactivate(2, by="bob")
+    page.click("#toasts .toast-undo button")
+    page.wait_for_selector("#memory-1:not(.is-inactive)")
+    assert toast(page) == "2 memories are as they were before; 1 was changed since and left alone."
+    assert page.locator("#toasts .toast-undo").count() == 0
+    assert Memory.objects.get(pk=7).inactive_reason == "decayed"
+
+
 def test_the_list_is_narrowed_by_service_and_by_general_and_the_back_button_goes_back(page):
     page.fill("#filters [name=service]", "caddy")
     page.keyboard.press("Enter")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 
 import pytest
 
 from memories.bulk import BULK_ACTIONS
+from memories.lifecycle import verbs
 from memories.models import Change, Inactive, Memory, MemoryChange
 from tests.factories import MemoryFactory
-from tests.memories.people import delete, signed_in
+from tests.memories.people import HTMX, delete, signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -205,3 +207,94 @@ def test_signed_out_and_by_get_there_is_nothing(client, operators):
     assert delete(client, BULK, {"id": [row.pk]}).status_code == 403
     assert operators.get(BULK).status_code == 405
     assert Memory.objects.get().active
+
+
+def undo_of(html: str) -> str:
+    """Where the message's Undo leads."""
+    found = re.search(r'<form method="post" action="([^"]+)"[^>]* class="toast-undo"', html)
+    assert found, "The message offers no Undo."
+    return unescape(found[1])
+
+
+def test_what_was_done_in_bulk_is_taken_back_from_its_message_and_nobody_else_is_touched(operators):
+    chosen, _ = MemoryFactory.create_batch(3), MemoryFactory.create_batch(2)
+    before = values()
+    done = operators.post(
+        f"{BULK}?service=jellyfin", {"action": "deactivate", "id": [row.pk for row in chosen]}, follow=True
+    )
+    assert values() != before
+    response = operators.post(undo_of(done.content.decode()), follow=True)
+    assert response.redirect_chain == [("/memories?service=jellyfin", 302)]
+    assert "3 memories are as they were before." in response.content.decode()
+    assert values() == before
+
+
+def test_an_undo_by_htmx_says_so_and_wakes_the_list(operators):
+    rows = MemoryFactory.create_batch(3)
+    data = {"action": "deactivate", "id": [row.pk for row in rows]}
+    address = undo_of(operators.post(BULK, data, follow=True).content.decode())
+    verbs.reactivate(rows[0], by="bob")
+    response = operators.post(address, headers=HTMX)
+    assert (response.status_code, response["HX-Trigger"]) == (200, "wake")
+    html = response.content.decode()
+    assert "2 memories are as they were before; 1 was changed since and left alone." in html
+    assert 'id="toasts" hx-swap-oob="beforeend"' in html
+    assert "already" in operators.post(address, headers=HTMX).content.decode()
+
+
+def test_a_merge_is_taken_back_whole_and_a_merge_of_which_one_was_changed_is_not(operators):
+    rows = MemoryFactory.create_batch(3)
+    before = values()
+    asked = operators.post(BULK, {"action": "merge", "id": [row.pk for row in rows]})
+    answer = hidden(asked.content.decode()) | {"target": str(rows[0].pk), "observation": "In one"}
+    done = operators.post(BULK, answer, follow=True).content.decode()
+    assert "2 memories merged" in done
+    operators.post(undo_of(done))
+    assert values() == before
+    asked = operators.post(BULK, {"action": "merge", "id": [row.pk for row in rows]})
+    answer = hidden(asked.content.decode()) | {"target": str(rows[0].pk)}
+    done = operators.post(BULK, answer, follow=True).content.decode()
+    verbs.edit(rows[2], by="bob", observation="Said anew")
+    before = values()
+    response = operators.post(undo_of(done), headers=HTMX)
+    assert response.status_code == 409
+    assert "a merge goes back whole or not at all" in response.content.decode()
+    assert values() == before
+
+
+def test_a_deletion_offers_no_undo(operators):
+    row = MemoryFactory()
+    response = operators.post(
+        BULK, {"action": "delete", "id": [row.pk], "confirmed": "1", "_method": "DELETE"}, follow=True
+    )
+    html = response.content.decode()
+    assert "1 memory deleted." in html
+    assert "toast-undo" not in html
+
+
+def test_5000_memories_are_taken_back_at_once(operators):
+    made = MemoryFactory.build_batch(5000, service="many")
+    for n, row in enumerate(made):
+        row.confidence = 0.31 + n / 10000  # each has its own to go back to
+    Memory.objects.bulk_create(made)
+    before = values()
+    change = BULK_ACTIONS["set_confidence"].run(Memory.objects.all(), by="ann", confidence=0.9).change
+    response = operators.post(f"/memories/undo/{change}", follow=True)
+    assert "5,000 memories are as they were before." in response.content.decode()
+    assert values() == before
+
+
+@pytest.mark.parametrize("headers", [{}, HTMX])
+def test_a_viewer_and_a_stranger_take_nothing_back(viewer, client, headers):
+    rows = MemoryFactory.create_batch(2)
+    change = BULK_ACTIONS["deactivate"].run(Memory.objects.all(), by="ann").change
+    assert viewer.post(f"/memories/undo/{change}", headers=headers).status_code == 403
+    assert client.post(f"/memories/undo/{change}", headers=headers).status_code == (403 if headers else 302)
+    assert viewer.get(f"/memories/undo/{change}", headers=headers).status_code == 405
+    assert not Memory.objects.filter(pk__in=[row.pk for row in rows], active=True).exists()
+
+
+def test_an_undo_of_what_there_is_not_says_so(operators):
+    response = operators.post(f"/memories/undo/{10**30}", headers=HTMX)
+    assert response.status_code == 409
+    assert "There is no change" in response.content.decode()
