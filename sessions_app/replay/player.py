@@ -6,6 +6,7 @@ it must start as fast as a process can, and know nothing of the house that start
 
 from __future__ import annotations
 
+import _thread
 import argparse
 import contextlib
 import json
@@ -17,7 +18,6 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import Any, BinaryIO, NoReturn
 
 LONGEST_WAIT = 20.0
@@ -149,9 +149,19 @@ def play(stream: Path, session_id: str, speed: float, out: BinaryIO) -> int:
     return 0 if player.good else 1
 
 
-def leave(number: int, frame: FrameType | None) -> NoReturn:
+def heed_signals() -> None:
+    """From now on a signal ends the process, whatever it waits for: a read, a write, the next line.
+
+    A handler would run between two steps of Python only: a signal that comes just before a read blocks would be
+    noted, and heeded when the read returns, which may be never. A thread that waits for it misses none.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, EXITS)
+    _thread.start_new_thread(_leave, ())
+
+
+def _leave() -> NoReturn:
     """At once and without another byte: what is buffered belongs to a line that was not finished."""
-    os._exit(EXITS[signal.Signals(number)])
+    os._exit(EXITS[signal.sigwait(EXITS)])
 
 
 class Parser(argparse.ArgumentParser):
@@ -170,8 +180,7 @@ def speed_of(raw: str) -> float:
 
 
 def main(argv: list[str] | None = None) -> int:
-    for number in EXITS:
-        signal.signal(number, leave)
+    heed_signals()
     parser = Parser(description="Plays a recorded stream-json file as if the CLI ran.")
     parser.add_argument("--stream", required=True, type=Path, help="the recording")
     parser.add_argument("--session-id", required=True, type=uuid.UUID, help="the id to play it under")

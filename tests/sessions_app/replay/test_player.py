@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import fcntl
 import json
+import os
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -61,6 +66,13 @@ def play(stream, prompt=b"Check the services.", **more):
     process = start(stream, **more)
     out, err = process.communicate(prompt, timeout=30)
     return process.returncode, out, err.decode()
+
+
+def poll(found, *arguments):
+    end = time.monotonic() + 20
+    while not found(*arguments):
+        assert time.monotonic() < end
+        time.sleep(0.005)
 
 
 def test_a_recorded_stream_comes_out_under_the_session_id_given(stream):
@@ -208,6 +220,48 @@ def test_it_can_be_ended_while_it_waits_for_its_prompt(stream):
             pipe.close()
         except BrokenPipeError:
             pass
+
+
+def waits_in_its_pipe(file):
+    """Bytes that nobody has read yet."""
+    return struct.unpack("i", fcntl.ioctl(file, termios.FIONREAD, b"\0" * 4))[0]
+
+
+def is_read(file):
+    return waits_in_its_pipe(file) == 0
+
+
+def test_no_signal_is_missed_wherever_in_its_reading_it_comes(stream):
+    """A handler that only takes note misses some of these: they come between two reads."""
+    recording = stream(init(), result())
+    for _ in range(25):
+        process = start(recording)
+        try:
+            process.stdin.write(b"x" * 4096)
+            process.stdin.flush()
+            poll(is_read, process.stdin)
+            for number in range(400):
+                os.write(process.stdin.fileno(), b"x")
+                if number == 200:
+                    process.send_signal(signal.SIGTERM)
+        except BrokenPipeError:
+            pass  # it has ended already
+        try:
+            assert process.wait(timeout=10) == 143
+        finally:
+            process.kill()
+            with contextlib.suppress(BrokenPipeError):
+                process.communicate(timeout=10)
+
+
+def test_it_can_be_ended_while_nobody_reads_what_it_writes(stream):
+    process = start(stream(init(), *[said("x" * 9000)] * 100, result()))
+    process.stdin.close()
+    poll(lambda: waits_in_its_pipe(process.stdout) > 50_000)  # the pipe is full
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=10) == 143
+    process.stdout.close()
+    process.stderr.close()
 
 
 def test_a_missing_file_is_refused_on_stderr(tmp_path):
