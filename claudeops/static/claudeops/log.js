@@ -3,8 +3,10 @@
 (() => {
   "use strict";
   const NEAR = 40; // pixels from the end that still are the end
-  const MOST = 3000; // lines kept in the page; the oldest leave it when nobody looks at them, and can be shown again
-  const KEPT = 1500;
+  const MOST = 3000; // lines kept in the page; those that nobody looks at leave it then, and can be shown again
+  const KEPT = 1500; // for a reader at the end
+  const AROUND = 900; // on either side of what is read further up …
+  const TAIL = 300; // … and these at the end, behind which new lines come in
   let swap = null; // what was on the screen before lines came in
 
   const box = () => document.getElementById("log-box");
@@ -18,24 +20,45 @@
     if (place && newest) newest.hidden = atEnd(place);
   };
 
-  const trim = () => {
-    const list = document.getElementById("log-lines");
-    const lines = list.querySelectorAll("li[id^='line-']");
-    if (lines.length <= MOST) return;
-    const first = lines[lines.length - KEPT];
-    while (list.firstElementChild !== first) list.firstElementChild.remove();
-    const address = list.dataset.address + "?before=" + first.id.slice("line-".length);
+  const seq = (line) => Number(line.id.slice("line-".length));
+  // Take what stands between two lines out of the page (from the beginning: without `above`), and offer to show it.
+  const cut = (list, above, below) => {
+    let gone = above ? above.nextElementSibling : list.firstElementChild;
+    while (gone !== below) {
+      const next = gone.nextElementSibling;
+      gone.remove();
+      gone = next;
+    }
+    const address = list.dataset.address + "?before=" + seq(below);
     const more = document.createElement("li");
     const link = document.createElement("a");
     more.className = "log-more";
-    link.textContent = "Show earlier lines";
+    link.textContent = above ? `Show the ${seq(below) - seq(above) - 1} lines between` : "Show earlier lines";
     link.href = address;
-    link.setAttribute("hx-get", address);
+    link.setAttribute("hx-get", above ? `${address}&floor=${seq(above)}` : address);
     link.setAttribute("hx-target", "closest li");
     link.setAttribute("hx-swap", "outerHTML");
     more.append(link);
-    list.prepend(more);
+    below.before(more);
     window.htmx.process(more);
+  };
+
+  const trim = (place, follow) => {
+    const list = document.getElementById("log-lines");
+    const lines = [...list.querySelectorAll("li[id^='line-']")];
+    if (lines.length <= MOST) return;
+    if (follow) {
+      cut(list, null, lines[lines.length - KEPT]);
+      return;
+    }
+    const edge = place.getBoundingClientRect().top;
+    const read = Math.max(0, lines.findIndex((line) => line.getBoundingClientRect().bottom > edge));
+    const height = lines[read].getBoundingClientRect().top;
+    const last = read + AROUND;
+    const tail = lines.length - TAIL;
+    if (last + 1 < tail) cut(list, lines[last], lines[tail]);
+    if (read > AROUND) cut(list, null, lines[read - AROUND]);
+    place.scrollTop += lines[read].getBoundingClientRect().top - height; // what is read stays where it is
   };
 
   document.addEventListener("htmx:beforeSwap", (event) => {
@@ -51,7 +74,7 @@
     const { news, follow, height, top } = swap;
     swap = null;
     if (follow) {
-      trim();
+      trim(place, true);
       toEnd(place);
     } else if (news) {
       place.scrollTop = top;
@@ -59,6 +82,7 @@
       place.scrollTop = top + place.scrollHeight - height; // what was read stays where it was
       if (document.activeElement === document.body) place.focus({ preventScroll: true });
     }
+    if (!follow) trim(place, false);
     button();
   });
   document.addEventListener("scroll", (event) => event.target === box() && button(), true);
