@@ -161,7 +161,7 @@ def heed_signals() -> None:
 
 def _leave() -> NoReturn:
     """At once and without another byte: what is buffered belongs to a line that was not finished."""
-    os._exit(EXITS[signal.sigwait(EXITS)])
+    os._exit(EXITS[signal.Signals(signal.sigwait(EXITS))])
 
 
 class Parser(argparse.ArgumentParser):
