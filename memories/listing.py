@@ -125,6 +125,8 @@ def page_of(rows: QuerySet[Memory], sort: Sort, *, after: Place | None = None, b
     if after is not None:
         rows_after = beyond(rows, sort, after)
         found = list(ordered(rows_after, sort)[: SIZE + 1])
+        if not found:  # what stood there is gone
+            return page_of(rows, sort)
     else:
         found = list(ordered(rows, sort)[: SIZE + 1])
     shown = found[:SIZE]

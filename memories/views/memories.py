@@ -164,7 +164,7 @@ def rows(request: HttpRequest) -> HttpResponse:
     if not found.filters.is_valid():
         return HttpResponse("The filter cannot be read.", status=400, content_type="text/plain")
     known = tokens.read(request.GET.get("rows", "")[: tokens.LONGEST])
-    if not known:  # from an empty list: there is no place to keep
+    if not known or not found.page.rows:  # from an empty list, or to one: there is no place to keep
         context = context_of(request, found, found.page.rows, latest)
         response = render(request, "memories/_list.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#memories", "outerHTML"

@@ -175,6 +175,54 @@ def test_the_list_is_narrowed_by_service_and_by_general_and_the_back_button_goes
     assert listed(page) == {7, 8}
 
 
+def test_a_list_that_empties_while_it_is_open_keeps_the_edit_and_then_says_that_it_is_empty(one, memories):
+    page = one.open("/memories?service=caddy&status=inactive")
+    assert listed(page) == {7}
+    page.click("#memory-7-edit")
+    page.wait_for_selector("#memory-7-observation")
+    page.fill("#memory-7-observation", "Half a sentence")
+    verbs.delete(7, by="bob")
+    page.evaluate(
+        "window.answered = 0; document.addEventListener('htmx:afterRequest',"
+        " event => { window.answered += event.detail.xhr.status === 200; });"
+    )
+    page.wait_for_function("() => window.answered > 0")
+    assert page.input_value("#memory-7-observation") == "Half a sentence"
+    page.click("#memory-7 [data-cancel]")
+    page.wait_for_selector("#memories .empty-list")
+    assert "No memory matches." in page.text_content("#memories .empty-list")
+    verbs.deactivate(1, by="bob")
+    new = learn("Caddy waits", "caddy")
+    verbs.deactivate(new, by="bob")
+    page.wait_for_selector(f"#memory-{new}")
+    assert listed(page) == {new}
+
+
+def test_an_address_shows_another_person_the_same_rows_and_back_brings_back_each_step(one, memories, window):
+    page = one.open("/memories")
+    page.fill("#filters [name=service]", "jellyfin")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**service=jellyfin**")
+    page.click("thead a:text('Confidence')")
+    page.wait_for_url("**sort=-confidence**")
+    order = page.eval_on_selector_all("tr[data-row]", "rows => rows.map(row => row.dataset.row)")
+    assert order == ["5", "4", "3", "2", "1"]
+    other = window()
+    other.sign_in("operator", "a long password")
+    shared = other.open(page.url.removeprefix(other.address))
+    assert shared.eval_on_selector_all("tr[data-row]", "rows => rows.map(row => row.dataset.row)") == order
+    assert shared.input_value("#filters [name=service]") == "jellyfin"
+    page.click("#memory-5-link")
+    page.wait_for_url("**/memories/5")
+    page.go_back()
+    assert page.eval_on_selector_all("tr[data-row]", "rows => rows.map(row => row.dataset.row)") == order
+    page.go_back()
+    assert "sort=" not in page.url
+    assert listed(page) == {1, 2, 3, 4, 5}
+    page.go_back()
+    assert len(listed(page)) == 8
+
+
 def test_without_a_script_it_can_be_added_edited_and_deleted(chromium, live_server, memories):
     context = chromium.new_context(base_url=live_server.url, java_script_enabled=False)
     page = context.new_page()

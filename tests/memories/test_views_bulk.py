@@ -7,6 +7,8 @@ import re
 from html import unescape
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memories.bulk import BULK_ACTIONS
 from memories.lifecycle import verbs
@@ -175,6 +177,22 @@ def test_every_action_of_the_registry_can_be_asked_for_in_the_list(operators, na
     row = MemoryFactory()
     assert f'name="action" value="{name}"' in operators.get("/memories").content.decode()
     assert operators.post(BULK, {"action": name, "id": row.pk}).status_code in (200, 302)
+
+
+@pytest.mark.parametrize("name", list(BULK_ACTIONS))
+def test_the_page_in_between_costs_the_same_however_many_it_is_about(operators, name):
+    def queries() -> int:
+        data = {"action": name, "id": list(Memory.objects.values_list("pk", flat=True))}
+        if name != "merge":
+            data |= {"all_matching": "1"}
+        with CaptureQueriesContext(connection) as captured:
+            assert operators.post(BULK, data).status_code == 200
+        return len(captured)
+
+    MemoryFactory.create_batch(5)
+    few = queries()
+    MemoryFactory.create_batch(5)
+    assert queries() == few
 
 
 def test_the_export_is_a_file_of_exactly_what_was_chosen(viewer):

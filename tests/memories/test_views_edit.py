@@ -6,6 +6,8 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.lifecycle import verbs
@@ -290,6 +292,23 @@ def test_the_page_shows_the_history_the_evidence_and_its_sessions(viewer, memory
     for text in ("Takes 60 s to start", "Said again.", "It takes a minute", f'href="/sessions/{session.pk}"'):
         assert text in html
     assert viewer.get("/memories/999999").status_code == 404
+
+
+def test_the_number_of_queries_does_not_depend_on_the_length_of_the_history(operators, memory):
+    def queries(address: str) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert operators.get(address).status_code == 200
+        return len(captured)
+
+    def happens(times: int) -> None:
+        for _ in range(times):
+            verbs.reinforce(memory, by="agent:watch", session_id=SessionFactory().pk)
+
+    addresses = [f"/memories/{memory.pk}{rest}" for rest in ("", "?delete", "/row", "/row?edit", "/row?delete")]
+    happens(3)
+    few = [queries(address) for address in addresses]
+    happens(3)
+    assert [queries(address) for address in addresses] == few
 
 
 def test_a_held_one_says_why(viewer):

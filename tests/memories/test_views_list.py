@@ -264,6 +264,28 @@ def test_the_first_memory_takes_the_place_of_the_empty_list(operators):
     assert len(listed(response.content.decode())) == 1
 
 
+def test_a_list_that_empties_says_so_in_its_place(operators):
+    rows = MemoryFactory.create_batch(3, service="caddy")
+    address = polling(html_of(operators, f"{LIST}?service=caddy"))
+    for row in rows:
+        verbs.delete(row, by="other")
+    response = operators.get(address, headers=HTMX)
+    assert response["HX-Retarget"] == "#memories"
+    html = response.content.decode()
+    assert "No memory matches." in html
+    assert operators.get(polling(html), headers=HTMX).status_code == 204
+
+
+def test_a_page_whose_rows_are_all_gone_gives_way_to_the_first_one(operators, monkeypatch):
+    monkeypatch.setattr(listing, "SIZE", 2)
+    rows = [MemoryFactory(updated_at=timezone.now() - timedelta(hours=n)) for n in range(4)]
+    further = re.search(r'<a href="([^"]+)" rel="next"', html_of(operators, LIST))[1].replace("&amp;", "&")
+    assert listed(html_of(operators, LIST + further)) == [rows[2].pk, rows[3].pk]
+    for row in rows[2:]:
+        verbs.delete(row, by="other")
+    assert listed(html_of(operators, LIST + further)) == [rows[0].pk, rows[1].pk]
+
+
 # -- adding ------------------------------------------------------------------------------------------------------
 
 GIVEN = {"observation": "Takes 60 s to start", "category": "timing", "service": "Jellyfin", "confidence": "0.8"}

@@ -74,6 +74,11 @@
     }
     for (const row of target.querySelectorAll("[data-row][id]")) {
       if (busy(row)) {
+        if (!event.detail.serverResponse.includes(`id="${row.id}"`)) {
+          event.detail.shouldSwap = false; // it would go with what is typed in it: asked for again until that is done
+          kept = [];
+          return;
+        }
         const active = row.contains(document.activeElement) ? document.activeElement : null;
         const typed = active && "selectionStart" in active ? active.selectionStart : null;
         kept.push({ row, active, typed });
