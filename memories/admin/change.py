@@ -14,7 +14,7 @@ from memories.admin.filters import KindFilter, WhenFilter
 from memories.adminkit import ReadOnlyAdmin
 from memories.models import MemoryChange
 from memories.templatetags.claudeops import NONE, ago, badge, value_text
-from memories.timeline import entry_of, moved_of
+from memories.timeline import columns_of, entry_of, moved_of
 
 
 @admin.register(MemoryChange)
@@ -74,5 +74,5 @@ class MemoryChangeAdmin(ReadOnlyAdmin):
         extra_context = dict(extra_context or {})
         change = MemoryChange.objects.filter(pk=object_id).first() if object_id.isdecimal() else None
         if change is not None:
-            extra_context["entry"] = entry_of(change)
+            extra_context |= {"entry": entry_of(change), "columns": columns_of(change)}
         return super().change_view(request, object_id, form_url, extra_context)

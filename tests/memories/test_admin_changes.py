@@ -29,7 +29,10 @@ def test_a_confirmation_leaves_out_the_times_that_move_with_it():
     )
     entry = entry_of(row)
     assert [(move.name, move.before, move.after) for move in entry.moved] == [("confidence", 0.7, 0.8)]
-    assert (entry.said, entry.evidence) == ("Said again", {"score": 0.9})
+    assert entry.said == "Said again"
+    assert [(ground.about, ground.text) for ground in entry.grounds] == [
+        ("likeness", "90 % of what the two texts say is shared")
+    ]
 
 
 @pytest.mark.django_db
