@@ -4,7 +4,7 @@ from sessions_app.models.agent import Agent, Runner, ScheduleKind
 from sessions_app.models.cooldown import CooldownAction, CooldownClearance, Outcome, Remediation, ServiceCheck
 from sessions_app.models.event import Event, Level
 from sessions_app.models.heartbeat import WorkerHeartbeat
-from sessions_app.models.receipt import InjectionReceipt
+from sessions_app.models.receipt import Injected, InjectionReceipt
 from sessions_app.models.session import LogEntry, LogKind, Session, Status, Trigger
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "CooldownAction",
     "CooldownClearance",
     "Event",
+    "Injected",
     "InjectionReceipt",
     "Level",
     "LogEntry",

@@ -27,3 +27,20 @@ class InjectionReceipt(models.Model):
 
     def __str__(self) -> str:
         return f"receipt of session {self.session_id}: {len(self.included)} memories, {self.tokens} tokens"
+
+
+class Injected(models.Model):
+    """That a session was told a memory: what its receipt includes, as a row that an index finds by the memory.
+
+    `memory_id` is a number and no link: it stays when the memory is deleted. Written with the receipt.
+    """
+
+    session = models.ForeignKey("sessions_app.Session", on_delete=models.CASCADE, related_name="injected")
+    memory_id = models.PositiveBigIntegerField()
+
+    class Meta:
+        db_table = "injected_memories"
+        constraints = [models.UniqueConstraint(fields=["memory_id", "session"], name="injected_memories_once")]
+
+    def __str__(self) -> str:
+        return f"memory {self.memory_id} in session {self.session_id}"

@@ -13,14 +13,13 @@ from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
-from django.db import transaction
 from django.utils import timezone
 
 from memories.injection.ops import Injection, budget_for, build
 from memories.lifecycle.sweep import sweep
-from sessions_app import cooldowns, prompts
+from sessions_app import cooldowns, prompts, receipts
 from sessions_app.errors import InvalidSession
-from sessions_app.models import Agent, InjectionReceipt, Runner, Session
+from sessions_app.models import Agent, Runner, Session
 from sessions_app.replay.pick import PLAYER, name_of, next_stream
 from sessions_app.runner import process
 from sessions_app.runner.command import Launch, claude_argv, environment, needs_file, replay_argv
@@ -107,20 +106,7 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
 def inject(session: Session, *, at: datetime) -> Injection:
     """Build what the session is told of what is known, and keep its receipt."""
     injection = build(budget=budget_for(session.tier), project_id=session.project_id, at=at)
-    with transaction.atomic():
-        InjectionReceipt.objects.update_or_create(
-            session=session,
-            defaults={
-                "text": injection.text,
-                "sha256": injection.sha256,
-                "budget": injection.budget,
-                "tokens": injection.tokens,
-                "included": injection.included,
-                "left_out": injection.left_out,
-                "counts": injection.counts,
-                "created_at": at,
-            },
-        )
+    receipts.keep(session, injection, at=at)
     return injection
 
 
