@@ -10,12 +10,14 @@ from typing import Any
 from django import forms
 from django.conf import settings
 
+from memories.models import Project
 from sessions_app.cooldowns import LONGEST_REASON
 from sessions_app.filters import TIERS
 from sessions_app.log import HIGHEST
 from sessions_app.models import Agent, Remediation
 
 LONGEST_TASK = 20_000
+MOST_TOKENS = 1_000_000
 LONGEST_SEEN = 4000
 """Characters of what a page says it shows: 50 rows need a third of it."""
 
@@ -65,6 +67,38 @@ class PlaceForm(forms.Form):
 
     before = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
     after = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
+
+
+class PreviewForm(forms.Form):
+    """For which session a preview is, and beside which one's receipt it stands; all optional."""
+
+    tier = forms.TypedChoiceField(coerce=int, empty_value=None, required=False, label="Tier")
+    project = forms.ModelChoiceField(
+        queryset=Project.objects.order_by("slug"),
+        to_field_name="slug",
+        required=False,
+        empty_label="none: global memories only",
+        label="Project",
+    )
+    budget = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MOST_TOKENS,
+        label="Budget in tokens",
+        widget=forms.NumberInput(attrs={"placeholder": "the tier's own", "step": "1"}),
+    )
+    session = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=2**63 - 1,
+        label="Beside session",
+        widget=forms.NumberInput(attrs={"placeholder": "the last one", "step": "1"}),
+    )
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data, auto_id="preview-%s")
+        tier: Any = self.fields["tier"]
+        tier.choices = [("", "the last session's"), *((str(tier), name) for tier, name in TIERS if tier)]
 
 
 class LogPlaceForm(forms.Form):

@@ -3,7 +3,7 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from sessions_app.views import cooldowns, events, log, sessions, sessions_page
+from sessions_app.views import cooldowns, events, log, of_memory, sessions, sessions_page
 
 urlpatterns: list[URLPattern] = [
     path("sessions", sessions.sessions, name="sessions"),
@@ -14,6 +14,8 @@ urlpatterns: list[URLPattern] = [
     path("sessions/<int:pk>/again", sessions_page.again, name="session-again"),
     path("sessions/<int:pk>/log", log.session_log, name="session-log"),
     path("sessions/<int:pk>/log/raw", log.session_raw, name="session-raw"),
+    path("memories/preview", of_memory.preview, name="preview"),
+    path("memories/<int:pk>/sessions", of_memory.told, name="memory-sessions"),
     path("events", events.events, name="events"),
     path("events/rows", events.rows, name="events-rows"),
     path("cooldowns", cooldowns.cooldowns, name="cooldowns"),

@@ -7,7 +7,7 @@ give the same bytes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,8 +17,9 @@ from django.db import transaction
 
 from memories.injection import rows
 from memories.injection.budget import Line, choose, cut, safe, shown
+from memories.lifecycle.age import age_of
 from memories.lifecycle.record import moment
-from memories.lifecycle.rules import Age, aged
+from memories.lifecycle.rules import aged
 from memories.lifecycle.sweep import is_due, sweep
 from memories.models import Inactive, Memory, Verdict
 from memories.taxonomy import OPS
@@ -100,6 +101,16 @@ def explain(*, budget: int, project_id: int | None = None, at: datetime | None =
         last = chunk[-1].pk
 
 
+def reasons(ids: Collection[int], *, budget: int, project_id: int | None, at: datetime) -> dict[int, str]:
+    """Why these memories are not in the block of `build` at `at` (aware UTC); one that is gone is "deleted".
+
+    Of a few: an id for each is in the question. What is in the block must not be among them.
+    """
+    rows = Memory.objects.filter(pk__in=ids, taxonomy=OPS.slug)
+    found = {memory.pk: _left_out(memory, project_id, budget, at).reason for memory in rows}
+    return {pk: found.get(pk, "deleted") for pk in ids}
+
+
 def _build(budget: int, project_id: int | None) -> Injection:
     count = rows.count(project_id)
     reading = rows.surest_first(project_id)
@@ -146,7 +157,7 @@ def _others(project_id: int | None, count: rows.Counts, room: int) -> list[dict[
     found: list[dict[str, Any]] = []
     if count.held and room > 0:
         # Their text is what the gate has doubts about: it stays where it is.
-        found += [_entry(m, held(m.verdict_reason)) | {"observation": ""} for m in rows.held(project_id, room)]
+        found += [_entry(m, _held(m)) | {"observation": ""} for m in rows.held(project_id, room)]
     if count.inactive and room > len(found):
         found += [_entry(m, inactive(m.inactive_reason)) for m in rows.inactive(project_id, room - len(found))]
     if count.below_threshold and room > len(found):
@@ -167,23 +178,9 @@ def _entry(memory: Memory, reason: str) -> dict[str, Any]:
 
 
 def _left_out(memory: Memory, project_id: int | None, budget: int, at: datetime) -> Explained:
-    confidence, active, why_not = aged(
-        Age(
-            taxonomy=OPS,
-            category=memory.category,
-            confidence=memory.confidence,
-            active=memory.active,
-            inactive_reason=memory.inactive_reason,
-            held=memory.verdict == Verdict.HOLD,
-            persistent=memory.persistent,
-            updated_at=memory.updated_at,
-            decayed_until=memory.decayed_until,
-            expires_at=memory.expires_at,
-        ),
-        at,
-    )
+    confidence, active, why_not = aged(age_of(memory), at)
     if memory.verdict == Verdict.HOLD:
-        reason = held(memory.verdict_reason)
+        reason = _held(memory)
     elif not active:
         reason = inactive(why_not)
     elif memory.project_id is not None and memory.project_id != project_id:
@@ -213,6 +210,10 @@ def below_threshold(confidence: float) -> str:
 
 def held(reason: str) -> str:
     return f"held for review: {reason}" if reason else "held for review"
+
+
+def _held(memory: Memory) -> str:
+    return held(memory.verdict_reason) if memory.awaits_review else "rejected in review"
 
 
 def inactive(reason: str) -> str:

@@ -120,6 +120,12 @@ def value_text(value: Any) -> str | SafeString:
 
 
 @register.filter
+def difference(value: float) -> str:
+    """How much two confidences differ, without a sign: 0.1, 0.25."""
+    return f"{abs(value):.2f}".removesuffix("0")
+
+
+@register.filter
 def percent_of(part: Decimal | float, whole: Decimal | float) -> int:
     """`part` of `whole` in whole percent, 0 to 100; 0 when there is no whole."""
     if not whole:
