@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
-from memories.models import Memory, Verdict
+from memories.models import Memory
 from sessions_app import cooldowns
 from sessions_app.models import Agent, Event, Level, Session, Status, Trigger, WorkerHeartbeat
 from sessions_app.queue.holds import spent_on
@@ -124,7 +124,7 @@ def read(*, at: datetime | None = None) -> Overview:
         memories={
             "active": _count(allowed.active()),
             "inactive": _count(allowed.filter(active=False)),
-            "held": _count(Memory.objects.filter(verdict=Verdict.HOLD)),
+            "held": _count(Memory.objects.awaiting_review()),
         },
         latest=list(allowed.order_by("-updated_at", "-id")[:SHOWN]),
         events={level.value: _count(recent.filter(level=level)) for level in reversed(Level)},

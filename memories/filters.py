@@ -10,14 +10,14 @@ from django import forms
 from django.db.models import Q, QuerySet
 
 from memories.capture.text import normalise_service
-from memories.models import Memory, Project, Source, Verdict
+from memories.models import Inactive, Memory, Project, Source, Verdict
 from memories.taxonomy import TAXONOMIES
 
 CATEGORIES = sorted({category for taxonomy in TAXONOMIES.values() for category in taxonomy.categories})
 
 
-HELD, ACTIVE, INACTIVE = "held", "active", "inactive"
-STATUSES = [(ACTIVE, "active"), (INACTIVE, "inactive"), (HELD, "held for review")]
+HELD, ACTIVE, INACTIVE, REJECTED = "held", "active", "inactive", "rejected"
+STATUSES = [(ACTIVE, "active"), (INACTIVE, "inactive"), (HELD, "held for review"), (REJECTED, "rejected in review")]
 
 
 class IdFilter(django_filters.Filter):
@@ -28,7 +28,7 @@ class MemoryFilterSet(django_filters.FilterSet):
     """Query parameters, all optional and all together:
 
     service (`general` = none), category, taxonomy, project (slug, or `global`), agent, status (each memory has
-    one: held, or else active or inactive), active, verdict, source, persistent, confidence_min and
+    one: held, rejected, or else active or inactive), active, verdict, source, persistent, confidence_min and
     confidence_max (0..1, both included), text (every word of it, anywhere), session (id), tier.
     """
 
@@ -66,8 +66,10 @@ class MemoryFilterSet(django_filters.FilterSet):
         return queryset.filter(service=normalise_service(value))
 
     def by_status(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
-        if value == HELD:
-            return queryset.filter(verdict=Verdict.HOLD)
+        if value in (HELD, REJECTED):
+            held = queryset.filter(verdict=Verdict.HOLD)
+            rejected = Q(inactive_reason=Inactive.OPERATOR)
+            return held.filter(rejected) if value == REJECTED else held.exclude(rejected)
         return queryset.filter(verdict=Verdict.ALLOW, active=value == ACTIVE)
 
     def by_project(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:

@@ -128,6 +128,13 @@ class EditForm(forms.Form):
         return given
 
 
+class RollBackForm(forms.Form):
+    """Back to an earlier state: why, and the latest change the person saw."""
+
+    reason = forms.CharField(label="Why", required=False, max_length=500, help_text="Goes into the history.")
+    seen = forms.IntegerField(min_value=0, max_value=BIGGEST_ID, widget=forms.HiddenInput)
+
+
 class PlaceForm(forms.Form):
     """How the list is sorted, and where in it: after a row or before one."""
 

@@ -135,9 +135,13 @@ def _hold(ready: _Ready, provenance: Provenance, at: datetime, reason: str) -> R
     """Store for review; touches nothing else. The same text waits for review once."""
     twin = _same_text(_scope(ready, provenance).held().order_by("id").iterator(), ready)
     if twin is not None:
-        return Remembered("held", twin.pk, reason=f"{reason}; waits for review already")
+        return Remembered("held", twin.pk, reason=f"{reason}; {_known_as(twin)}")
     memory = _new(ready, provenance, at, {}, reason=f"Held: {reason}", held=reason)
     return Remembered("held", memory.pk, reason=reason)
+
+
+def _known_as(twin: Memory) -> str:
+    return "waits for review already" if twin.awaits_review else f"was rejected already, as memory {twin.pk}"
 
 
 def _match(ready: _Ready, provenance: Provenance, at: datetime) -> Remembered:

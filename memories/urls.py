@@ -3,7 +3,7 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from memories.views import bulk, memories, memory
+from memories.views import bulk, history, memories, memory, review
 
 urlpatterns: list[URLPattern] = [
     path("memories", memories.memories, name="memories"),
@@ -12,5 +12,9 @@ urlpatterns: list[URLPattern] = [
     path("memories/undo/<int:change>", bulk.undo, name="memories-undo"),
     path("memories/<int:pk>", memory.memory, name="memory"),
     path("memories/<int:pk>/row", memory.row, name="memory-row"),
+    path("memories/<int:pk>/history", memory.history, name="memory-history"),
+    path("memories/<int:pk>/changes/<int:change>", history.change, name="memory-change"),
+    path("memories/<int:pk>/approve", review.approve, name="memory-approve"),
+    path("memories/<int:pk>/reject", review.reject, name="memory-reject"),
     path("memories/<int:pk>/undo/<int:change>", memory.undo, name="memory-undo"),
 ]

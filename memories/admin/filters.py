@@ -9,13 +9,13 @@ from django.db.models import CharField, F, QuerySet
 from django.db.models.functions import Cast
 
 from memories.adminkit import age_filter, choice_filter, distinct_values
-from memories.models import Change, Memory, Project, Source, Verdict
+from memories.models import Change, Inactive, Memory, Project, Source, Verdict
 from memories.taxonomy import TAXONOMIES
 
 
 def _by_status(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     if value == "held":
-        return rows.filter(verdict=Verdict.HOLD)
+        return rows.filter(verdict=Verdict.HOLD).exclude(inactive_reason=Inactive.OPERATOR)
     if value == "persistent":
         return rows.filter(persistent=True)
     return rows.filter(verdict=Verdict.ALLOW, active=value == "active")

@@ -75,8 +75,10 @@ class MemoryAdmin(BulkMixin, LeanAdmin):
 
     @admin.display(description="status")
     def status(self, memory: Memory) -> SafeString:
-        if memory.verdict == Verdict.HOLD:
+        if memory.awaits_review:
             shown = badge("held", "held")
+        elif memory.verdict == Verdict.HOLD:
+            shown = badge("inactive", "rejected")
         elif memory.active:
             shown = badge("active", "active")
         else:
@@ -171,7 +173,7 @@ class MemoryAdmin(BulkMixin, LeanAdmin):
             return super().changeform_view(request, object_id, form_url, extra_context)
 
     def _page(self, request: HttpRequest, pk: int) -> dict[str, Any]:
-        memory = Memory.objects.filter(pk=pk).only("pk", "active", "verdict", "approved_at").first()
+        memory = Memory.objects.filter(pk=pk).only("pk", "active", "verdict", "inactive_reason", "approved_at").first()
         if memory is None:
             return {}
         changes = list(memory.changes.order_by("-at", "-pk")[: TIMELINE + 1])
@@ -180,7 +182,7 @@ class MemoryAdmin(BulkMixin, LeanAdmin):
             "timeline": timeline(changes[:TIMELINE]),
             "timeline_more": len(changes) > TIMELINE,
             "page_actions": [BULK_ACTIONS[name] for name in names if self.may(request, BULK_ACTIONS[name])],
-            "can_approve": memory.verdict == Verdict.HOLD and self.has_change_permission(request),
+            "can_approve": memory.awaits_review and self.has_change_permission(request),
         }
 
     def get_form(self, request: HttpRequest, obj: Memory | None = None, change: bool = False, **kwargs: Any) -> Any:

@@ -203,11 +203,24 @@ def mark_persistent(
         return apply(row, Change.PERSISTENT_SET, persistence(row, persistent, why.at), why, handed=memory)
 
 
-def approve(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
-    """A person has looked at a memory and lets it be used; for a held one this is the way into prompts."""
+def approve(
+    memory: Memory | int,
+    *,
+    by: str,
+    at: datetime | None = None,
+    reason: str = "",
+    expected_text: str | None = None,
+) -> MemoryChange | None:
+    """A person has looked at a memory and lets it be used; for a held one this is the way into prompts.
+
+    `expected_text` is the observation the person read: raises Conflict when it says something else by now.
+    """
     why = Why(by, moment(at), reason)
     with writing():
         row = locked(memory)
+        if expected_text is not None and row.observation != expected_text:
+            latest = MemoryChange.objects.filter(memory=row).order_by("-pk").first()
+            raise Conflict(f"Memory {row.pk} says something else by now.", "Read it again.", current=row, change=latest)
         if row.verdict == Verdict.ALLOW and row.approved_at is not None:
             return None
         users = get_user_model().objects

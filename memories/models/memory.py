@@ -59,6 +59,10 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
     def held(self) -> MemoryQuerySet:
         return self.filter(verdict=Verdict.HOLD)
 
+    def awaiting_review(self) -> MemoryQuerySet:
+        """Held, and not rejected: a person who takes a held memory out of use has reviewed it."""
+        return self.held().exclude(inactive_reason=Inactive.OPERATOR)
+
     def allowed(self) -> MemoryQuerySet:
         return self.filter(verdict=Verdict.ALLOW)
 
@@ -193,6 +197,11 @@ class Memory(models.Model):
     def __str__(self) -> str:
         text = self.observation if len(self.observation) <= 80 else self.observation[:79] + "…"
         return f"[{self.category}:{self.service or GENERAL}] {text}"
+
+    @property
+    def awaits_review(self) -> bool:
+        """Held, and nobody has said yet what becomes of it."""
+        return self.verdict == Verdict.HOLD and self.inactive_reason != Inactive.OPERATOR
 
     @property
     def scope_label(self) -> str:

@@ -9,19 +9,21 @@ from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from memories import listing
+from memories.course import course_of
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.forms import EditForm
 from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore
 from memories.models import Memory, MemoryChange
-from memories.timeline import entry_of, timeline
+from memories.picture import picture_of
+from memories.timeline import entry_of, page_of
 from memories.views.answers import actor, by_htmx, fragment, in_words, moved, toast
 
-TIMELINE = 100
 CHANGES = "memories.change_memory"
 
 
@@ -38,18 +40,32 @@ def memory(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _page(request: HttpRequest, row: Memory, *, status: int = 200, **further: Any) -> HttpResponse:
-    changes = list(row.changes.order_by("-at", "-pk")[: TIMELINE + 1])
-    found = row.changes.exclude(session=None).order_by("session").values_list("session", flat=True)
+    course = course_of(row, at=timezone.now())
+    latest = listing.latest_change_of(row)
     context = {
         "memory": row,
-        "form": EditForm(row, seen=listing.latest_change_of(row)),
-        "timeline": timeline(changes[:TIMELINE]),
-        "timeline_more": len(changes) > TIMELINE,
-        "sessions": list(found.distinct()[:TIMELINE]),
+        "form": EditForm(row, seen=latest),
+        "latest": latest,
+        "course": course,
+        "picture": picture_of(course),
+        "page": page_of(row, request.GET.get("before", "")),
         "deleting": "delete" in request.GET,
         **further,
     }
     return render(request, "memories/memory.html", context, status=status)
+
+
+@require_safe
+@never_cache
+@permission_required("memories.view_memory", raise_exception=True)
+def history(request: HttpRequest, pk: int) -> HttpResponse:
+    """A page of the timeline (`before` a place in it): in place for htmx, else on the memory's page."""
+    found = get_object_or_404(Memory, pk=pk)
+    if not by_htmx(request):
+        return _page(request, found)
+    page = page_of(found, request.GET.get("before", ""))
+    context = {"memory": found, "page": page, "latest": listing.latest_change_of(found)}
+    return render(request, "memories/_timeline.html", context)
 
 
 @require_safe
@@ -72,7 +88,7 @@ def row(request: HttpRequest, pk: int) -> HttpResponse:
 def _edit(request: HttpRequest, pk: int) -> HttpResponse:
     found = Memory.objects.filter(pk=pk).first()
     if found is None:
-        return _gone(request, pk)
+        return gone(request, pk)
     form = EditForm(found, request.POST)
     if not form.is_valid():
         return _again(request, found, form, 422)
@@ -81,7 +97,7 @@ def _edit(request: HttpRequest, pk: int) -> HttpResponse:
     except Conflict as conflict:
         return _conflict(request, form, conflict)
     except MemoryNotFound:
-        return _gone(request, pk)
+        return gone(request, pk)
     except MemoriesError as error:
         form.add_error(None, in_words(error))
         return _again(request, found, form, 422)
@@ -111,7 +127,7 @@ def _conflict(request: HttpRequest, form: EditForm, conflict: Conflict) -> HttpR
     return _again(request, current, form, 409, conflict=conflict, meanwhile=meanwhile)
 
 
-def _gone(request: HttpRequest, pk: int) -> HttpResponse:
+def gone(request: HttpRequest, pk: int) -> HttpResponse:
     """Somebody deleted it; what was typed is handed back."""
     text = f"Memory {pk} was deleted meanwhile. Nothing was changed."
     context = {"pk": pk, "text": text, "typed": request.POST.get("observation", "")}

@@ -19,7 +19,7 @@ from django.utils import timezone
 from memories.bulk import BULK_ACTIONS
 from memories.cli import NextAction, Refusal, Result, Verb, VerbCommand
 from memories.errors import MemoryNotFound
-from memories.filters import MemoryFilterSet
+from memories.filters import HELD, MemoryFilterSet
 from memories.injection import ops
 from memories.lifecycle import verbs
 from memories.lifecycle.sweep import is_due, sweep
@@ -147,7 +147,7 @@ class Command(VerbCommand):
         data: dict[str, Any] = {
             "memories": rows.count(),
             "active": allowed.filter(active=True).count(),
-            "held": rows.filter(verdict=Verdict.HOLD).count(),
+            "held": rows.awaiting_review().count(),
             "persistent": rows.filter(persistent=True).count(),
             "inactive": _counts(allowed.filter(active=False), "inactive_reason"),
             "categories": _counts(allowed.filter(active=True, taxonomy="ops"), "category"),
@@ -224,7 +224,7 @@ class Command(VerbCommand):
 def _narrowed(*, inactive: bool, held: bool, all: bool, **given: Any) -> QuerySet[Memory]:  # noqa: A002
     query = {name: value for name, value in given.items() if value is not None}
     if held:
-        query["verdict"] = Verdict.HOLD
+        query["status"] = HELD
     elif not all:
         query |= {"verdict": Verdict.ALLOW, "active": "false" if inactive else "true"}
     filters = MemoryFilterSet(query, queryset=Memory.objects.all())
