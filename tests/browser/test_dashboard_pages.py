@@ -10,6 +10,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 
 from claudeops.first_account import FILE, first_account
+from memories.models import MemoryChange
 from tests.factories import EventFactory, MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -30,7 +31,7 @@ def picture_name(path: str, width: int, dark: bool) -> str:
 
 
 def places(page: Any) -> list[str]:
-    """Every page of the sidebar, and the first row of each dashboard list."""
+    """Every page of the sidebar, the first row of each dashboard list, and what stands behind a memory."""
     found = []
     for path in links(page).values():
         found.append(path)
@@ -38,7 +39,10 @@ def places(page: Any) -> list[str]:
         row = page.locator("[data-row] [data-open]").first
         if path != "/" and not path.startswith("/admin/") and row.count():
             found.append(str(row.get_attribute("href")))
-    return found
+    memory = next(path for path in found if re.fullmatch(r"/memories/\d+", path))
+    change = MemoryChange.objects.filter(memory=memory.rpartition("/")[2]).order_by("pk").first()
+    further = [f"{memory}/changes/{change.pk}"] if change else []
+    return [*found, f"{memory}/sessions", *further, "/memories/preview"]
 
 
 def test_the_first_sign_in_with_what_up_wrote_down(window, tmp_path):

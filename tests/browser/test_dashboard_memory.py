@@ -1,0 +1,155 @@
+"""The page of one memory in a real browser: its picture, then and now in place, review in the list, the preview."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from memories.lifecycle import verbs
+from memories.models import Memory, MemoryChange, Verdict
+from memories.store import Candidate, Provenance, remember
+from sessions_app.runner.launch import inject
+from tests.browser.test_dashboard_pages import picture_name
+from tests.factories import MemoryFactory, SessionFactory
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def memory(house) -> Memory:
+    """Said twice, decayed, edited; it will fall inactive and has an end of its own."""
+    now = timezone.now()
+    for days, text in ((60, "Caddy takes 60 s to start"), (50, "It takes 60s to start")):
+        said = Provenance(
+            source="run", actor="agent:watch", session_id=SessionFactory().pk, at=now - timedelta(days=days)
+        )
+        made = remember(Candidate("timing", text, "caddy"), said)
+    row = Memory.objects.get(pk=made.memory_id)
+    for days in (12, 5):
+        at = now - timedelta(days=days)
+        verbs.set_confidence(row, row.confidence - 0.1, by="ann", at=at)
+    verbs.edit(row, by="ann", observation="Caddy takes 90 s to start", expires_at=now + timedelta(days=70))
+    inject(SessionFactory(), at=now)
+    return row
+
+
+def inside(page: Any, of: str, element: str) -> bool:
+    """Whether the boxes of all `element`s stand within the box of `of`, to a pixel."""
+    return bool(
+        page.evaluate(
+            """([of, element]) => {
+              const box = document.querySelector(of).getBoundingClientRect();
+              return [...document.querySelectorAll(element)].every((one) => {
+                const at = one.getBoundingClientRect();
+                const across = at.left >= box.left - 1 && at.right <= box.right + 1;
+                return across && at.top >= box.top - 1 && at.bottom <= box.bottom + 1;
+              });
+            }""",
+            [of, element],
+        )
+    )
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (360, True)])
+def test_the_picture_fits_at_any_width_and_its_letters_keep_their_size(
+    operators_window, memory, axe, album, width, dark
+):
+    one = operators_window(width=width, dark=dark)
+    page = one.open(f"/memories/{memory.pk}")
+    assert inside(page, "#course", "svg.course text, svg.course polyline, svg.course circle")
+    size = page.evaluate("getComputedStyle(document.querySelector('svg.course text')).fontSize")
+    assert size == "12px"
+    drawn = page.evaluate("document.querySelector('svg.course text').getBoundingClientRect().height")
+    assert 10 <= drawn <= 20
+    assert page.locator("svg.course polyline").count() == 2
+    assert one.findings(axe) == []
+    assert one.sideways == 0
+    page.screenshot(path=album / picture_name("memory-course", width, dark))
+
+
+def test_then_and_now_opens_in_its_place_and_rolls_back(operators_window, memory, axe, album):
+    first = MemoryChange.objects.filter(memory=memory).order_by("pk").first()
+    one = operators_window()
+    page = one.open(f"/memories/{memory.pk}")
+    page.click(f"#entry-{first.pk}")
+    page.wait_for_selector(f"#compare-{first.pk} ins")
+    assert page.text_content(f"#compare-{first.pk} del") == "60"
+    assert page.text_content(f"#compare-{first.pk} ins") == "90"
+    assert one.findings(axe) == []
+    page.screenshot(path=album / picture_name("memory-compared", 1440, False), full_page=True)
+    page.fill(f"#reason-{first.pk}", "It was right")
+    page.click(f"#compare-{first.pk} [type=submit]")
+    page.wait_for_selector("#toasts [data-toast]")
+    assert page.text_content(".memory-text") == "Caddy takes 60 s to start"
+    page.click("#toasts .toast-undo button")
+    page.wait_for_function("document.querySelector('.memory-text').textContent === 'Caddy takes 90 s to start'")
+    kinds = MemoryChange.objects.filter(memory=memory).order_by("-pk").values_list("kind", flat=True)[:2]
+    assert list(kinds) == ["restored", "restored"]
+
+
+def test_a_held_memory_is_approved_on_its_row_and_another_rejected_on_its_page(operators_window, memory):
+    first = MemoryFactory(observation="Held the first", verdict=Verdict.HOLD, verdict_reason="odd")
+    second = MemoryFactory(observation="Held the second", verdict=Verdict.HOLD, verdict_reason="odd")
+    one = operators_window()
+    page = one.open("/memories?status=held")
+    page.click(f"#memory-{first.pk}-approve")
+    page.wait_for_selector("#toasts [data-toast]")
+    assert "is approved" in page.text_content("#toasts")
+    page = one.open(f"/memories/{second.pk}")
+    page.fill("#reject-reason", "Nonsense")
+    page.click("#review .button-bad")
+    page.wait_for_selector("#review >> text=rejected in review")
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert (first.verdict, second.verdict, second.active) == (Verdict.ALLOW, Verdict.HOLD, False)
+
+
+def test_history_goes_on_in_its_place(operators_window, memory):
+    MemoryChange.objects.bulk_create(
+        MemoryChange(memory=memory, memory_uuid=memory.uuid, kind="edited", reason=f"Number {n}") for n in range(60)
+    )
+    one = operators_window()
+    page = one.open(f"/memories/{memory.pk}")
+    page.click("#timeline [rel=next]")
+    page.wait_for_selector("#timeline >> text=First said in session")
+    assert page.locator("#timeline").count() == 1
+    page.click("#timeline .pages a >> text=Latest changes")
+    page.wait_for_selector("#timeline >> text=Number 59")
+
+
+def test_the_preview_follows_what_is_chosen_and_the_address_says_it(operators_window, memory, axe):
+    MemoryFactory(observation="Comes after", confidence=0.99)
+    one = operators_window()
+    page = one.open("/memories/preview")
+    assert page.locator(".side-new >> text=Comes after").count() == 1
+    page.fill("#preview-budget", "30")
+    page.click("#preview button[type=submit]")
+    page.wait_for_selector("#preview >> text=of 30 tokens")
+    assert "budget=30" in page.url
+    assert one.findings(axe) == []
+    page.go_back()
+    page.wait_for_selector("#preview >> text=of 2,000 tokens")
+    assert page.locator("header.side").count() == 1
+
+
+def test_without_a_script_a_state_is_compared_and_had_again(chromium, live_server, memory):
+    context = chromium.new_context(base_url=live_server.url, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/login")
+    page.fill("#id_username", "operator")
+    page.fill("#id_password", "a long password")
+    page.click("button[type=submit]")
+    page.goto(f"/memories/{memory.pk}")
+    page.click(".entry-links a >> nth=-1")
+    page.click("text=Roll back to this state")
+    assert page.text_content(".memory-text") == "Caddy takes 60 s to start"
+    page.click("#toasts .toast-undo button")
+    assert page.text_content(".memory-text") == "Caddy takes 90 s to start"
+    page.goto("/memories/preview")
+    page.fill("#preview-budget", "30")
+    page.click("#preview button[type=submit]")
+    assert page.locator("text=of 30 tokens").count() >= 1
+    context.close()
