@@ -128,6 +128,7 @@ KNOWN: dict[str, Callable[[Any], list[Ground]]] = {
     "into": _memories("went into"),
     "count": lambda value: [Ground("memories taken in", _plain(value))],
     "before_change": lambda value: [Ground("back to before", f"change {_plain(value)}")],
+    "undone": lambda value: [Ground("takes back", f"what began with change {_plain(value)}")],
     "to_change": lambda value: [Ground("back to after", f"change {_plain(value)}")],
 }
 

@@ -53,14 +53,14 @@ def preview(request: HttpRequest) -> HttpResponse:
     form = PreviewForm(request.GET)
     given = form.cleaned_data if form.is_valid() else {}
     if not form.is_valid():
-        return _preview(request, form, None, status=400)
+        return _preview(request, form, None, status=422)
     beside: Session | None
     if given["session"]:
         rows = Session.objects.select_related("agent", "project").defer("ingest_state")
         beside = rows.filter(pk=given["session"], receipt__isnull=False).first()
         if beside is None:
             form.add_error("session", f"Session {given['session']} is not there, or has no receipt.")
-            return _preview(request, form, None, status=400)
+            return _preview(request, form, None, status=422)
     else:
         asked = given["project"].pk if given["project"] else None
         beside = preview_of.last_told(tier=given["tier"], project_id=asked, any_project="project" not in request.GET)

@@ -50,6 +50,7 @@ def test_a_denial_says_of_what_each_text_says_what():
         ({"channel": "human"}, Ground("arrived by", "typed by a person")),
         ({"channel": "pigeon"}, Ground("arrived by", "pigeon")),
         ({"before_change": 9}, Ground("back to before", "change 9")),
+        ({"undone": 9}, Ground("takes back", "what began with change 9")),
         ({"to_change": 9}, Ground("back to after", "change 9")),
         ({"moon_phase": {"is_full": True, "days": [1, 2]}}, Ground("moon phase", "is full yes; days 1, 2")),
         ({"match": {"why": "So.", "embedding": 0.5}}, Ground("embedding", "0.5")),

@@ -311,7 +311,7 @@ def test_without_any_session_it_shows_what_would_be_told_alone(viewer):
 def test_what_cannot_be_read_is_said_beside_it(viewer, query):
     memory_of("Known", 0.9)
     response = viewer.get(f"/memories/preview?{query}")
-    assert response.status_code == 400
+    assert response.status_code == 422
     html = response.content.decode()
     assert "errorlist" in html
     assert "Known" not in html
