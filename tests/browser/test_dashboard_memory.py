@@ -85,7 +85,7 @@ def test_then_and_now_opens_in_its_place_and_rolls_back(operators_window, memory
     page.wait_for_selector("#toasts [data-toast]")
     assert page.text_content(".memory-text") == "Caddy takes 60 s to start"
     page.click("#toasts .toast-undo button")
-    page.wait_for_function("document.querySelector('.memory-text').textContent === 'Caddy takes 90 s to start'")
+    page.wait_for_selector(".memory-text >> text=Caddy takes 90 s to start")
     kinds = MemoryChange.objects.filter(memory=memory).order_by("-pk").values_list("kind", flat=True)[:2]
     assert list(kinds) == ["restored", "restored"]
 
