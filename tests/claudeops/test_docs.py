@@ -141,3 +141,30 @@ def test_the_operators_words_are_the_programs():
     assert ", ".join(OPS.categories) in text
     for number in (OPS.reinforced_by, OPS.inactive_below):
         assert f"{number:g}" in text
+
+
+def keys_of_the_dialog() -> list[tuple[str, str]]:
+    """(keys, what they do) as `?` shows them."""
+    rows = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", read("templates/_keys.html"))
+    return [(" ".join(re.findall(r"<kbd>(.*?)</kbd>", keys)), what) for keys, what in rows]
+
+
+@pytest.mark.parametrize("name", ["docs/dashboard.md", "README.md"])
+def test_the_keys_are_written_down_as_the_page_shows_them(name):
+    rows = re.findall(r"^\| ((?:`[^`]+` ?)+)\| (.*?) \|$", read(name), re.MULTILINE)
+    written = {(" ".join(re.findall(r"`([^`]+)`", keys)), what) for keys, what in rows}
+    assert keys_of_the_dialog()
+    assert set(keys_of_the_dialog()) <= written
+
+
+def test_the_document_of_the_dashboard_has_a_part_for_every_page_in_the_sidebar():
+    pages = re.findall(r"nav_link \"\w+\" \"(\w+)\"", read("templates/_header.html"))
+    headings = re.findall(r"^## (.+)$", read("docs/dashboard.md"), re.MULTILINE)
+    assert len(pages) > 4
+    assert [heading for heading in headings if heading in pages] == pages
+
+
+def test_the_pictures_are_small_enough_to_be_looked_at():
+    pictures = sorted((DOCS / "pictures").glob("*.png"))
+    assert {path.stem for path in pictures} == {"overview", "memories", "memory", "session"}
+    assert max(path.stat().st_size for path in pictures) < 200_000
