@@ -23,8 +23,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count, Min
 from django.utils import timezone
 
-from claudeops import __version__, scheduling
-from claudeops.overview import ALIVE
+from claudeops import __version__, condition, scheduling
 from sessions_app.checks import cli_messages, clusters
 from sessions_app.models import Agent, ScheduleKind, Session, WorkerHeartbeat
 from sessions_app.queue import wakeups
@@ -157,23 +156,21 @@ def _database() -> tuple[Finding, bool]:
 
 def _workers(at: datetime) -> Iterator[Finding]:
     beats = list(WorkerHeartbeat.objects.order_by("cluster", "host", "pid"))
-    living = [beat for beat in beats if beat.beat_at >= at - ALIVE]
+    living = [beat for beat in beats if condition.is_alive(beat, at)]
     for cluster, _ in clusters():
         serving = [beat for beat in living if beat.cluster == cluster]
         if serving:
             names = ", ".join(f"{beat.host} (pid {beat.pid}, {_ago(beat.beat_at, at)})" for beat in serving)
             yield Finding(OK, f"worker {cluster}", names)
         else:
-            yield Finding(
-                WARNING, f"worker {cluster}", "nobody serves this queue", "Start `manage.py runworker` (or `up`)."
-            )
+            yield Finding(WARNING, f"worker {cluster}", "nobody serves this queue", condition.START)
     for beat in beats:
         if beat not in living:
             yield Finding(
                 WARNING,
                 f"worker {beat.cluster}",
                 f"{beat.host} (pid {beat.pid}) has been silent for {_ago(beat.beat_at, at)}",
-                "It was killed, or its host is gone. Its sessions are looked after by the others.",
+                condition.GONE,
             )
 
 
@@ -186,9 +183,9 @@ def _queue(at: datetime) -> Iterator[Finding]:
     for row in held[:5]:
         yield Finding(OK, "queue", f"{row['n']} held: {row['hold_reason']}")
     for depth in wakeups.depths(at):
-        late = depth.since < at - scheduling.LATE and depth.queue != wakeups.SESSIONS
+        late = condition.is_late(depth, at)
         text = f"{depth.waiting} tasks wait in the queue {depth.queue}, the first for {_ago(depth.since, at)}"
-        hint = "Its workers are stuck or missing: restart `manage.py runworker`." if late else ""
+        hint = condition.STUCK if late else ""
         yield Finding(WARNING if late else OK, "tasks", text, hint)
 
 
@@ -199,7 +196,7 @@ def _sessions(at: datetime) -> Iterator[Finding]:
             WARNING,
             "sessions",
             f"nobody follows {alone} of the running sessions",
-            "The reaper takes them up within a minute or two; `manage.py session reap` does it now.",
+            condition.REAP,
         )
     budget = settings.CLAUDEOPS_DAILY_BUDGET_USD
     if budget:
@@ -230,7 +227,7 @@ def _schedules(at: datetime) -> Iterator[Finding]:
         yield Finding(WARNING, "schedules", f"not as the code declares them: {names}", hint)
     if late := scheduling.late(at):
         text = f"overdue for more than five minutes: {', '.join(late)}"
-        yield Finding(WARNING, "schedules", text, "No worker serves the queue default: start `manage.py runworker`.")
+        yield Finding(WARNING, "schedules", text, condition.OVERDUE)
     if not off and not late:
         yield Finding(OK, "schedules", f"all {len(scheduling.declared())} are in step")
 

@@ -10,6 +10,7 @@ from claudeops import health, views
 urlpatterns = [
     path("", views.overview, name="overview"),
     path("overview/fragment", views.overview_fragment, name="overview-fragment"),
+    path("feed", views.feed_page, name="feed"),
     path("", include("sessions_app.urls")),
     path("", include("memories.urls")),
     path("login", views.SignIn.as_view(), name="login"),

@@ -1,18 +1,33 @@
-"""The front page and signing in. Thin; the numbers come from `claudeops.overview`."""
+"""The front page, the feed and signing in. Thin; what they show comes from `overview`, `condition` and `feed`."""
 
 from __future__ import annotations
 
-import hashlib
+import zlib
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
+from django.contrib.auth.decorators import permission_required
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from claudeops import condition, feed, pulse
 from claudeops import overview as overview_of
+
+PIECES = ("figures", "running", "queued", "failed", "next", "health")
+"""The parts of the front page that change, each with a fragment and an element of its own. The feed is another: its
+entries come and go one by one."""
+
+SEES = ("sessions_app.view_session", "sessions_app.view_event", "memories.view_memory")
+BETWEEN = "-"
+LONGEST_SEEN = 2000
+PAGE = 100
 
 
 class SignIn(LoginView):
@@ -26,28 +41,70 @@ class SignIn(LoginView):
         return "" if url.partition("?")[0] == self.request.path else url
 
 
-def _fragment(request: HttpRequest) -> tuple[SafeString, str]:
-    """The fragment's content and what names it: the same content has the same name."""
-    content = render_to_string("_overview_body.html", {"overview": overview_of.read()}, request)
-    return content, hashlib.sha256(content.encode()).hexdigest()[:16]
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The front page as it is at a moment: `seen` is what a browser that shows it tells back."""
+
+    pieces: dict[str, SafeString]
+    places: list[feed.Place]
+    seen: str
+
+    def context(self) -> dict[str, Any]:
+        return {"pieces": self.pieces, "entries": feed.entries(self.places), "seen": self.seen}
+
+
+def _shown(request: HttpRequest, mark: str, at: datetime) -> _Shown:
+    context = {"overview": overview_of.read(at=at), "condition": condition.read(at)}
+    pieces = {name: render_to_string(f"overview/_{name}.html", context, request) for name in PIECES}
+    places = feed.places()
+    marks = (f"{zlib.crc32(text.encode()):08x}" for text in pieces.values())
+    return _Shown(pieces, places, BETWEEN.join([mark, *marks, feed.token(places)]))
 
 
 @require_safe
 @never_cache
+@permission_required(SEES, raise_exception=True)
 def overview(request: HttpRequest) -> HttpResponse:
-    """`/`: the whole page, with the fragment in it."""
-    content, seen = _fragment(request)
-    return render(request, "overview.html", {"content": content, "seen": seen})
+    """`/`: the whole page."""
+    now = timezone.now()
+    return render(request, "overview/overview.html", _shown(request, pulse.mark(now), now).context())
 
 
 @require_safe
 @never_cache
+@permission_required(SEES, raise_exception=True)
 def overview_fragment(request: HttpRequest) -> HttpResponse:
-    """What the page asks for every few seconds: the fragment, or 204 when the browser (`seen`) has it already.
+    """What the page asks for every few seconds: 204 when the browser (`seen`) shows it all, else what changed.
 
     Without an answer to swap in, nothing on the page moves: no flicker, and a selection or the focus stays.
     """
-    content, seen = _fragment(request)
-    if request.GET.get("seen") == seen:
+    now = timezone.now()
+    mark = pulse.mark(now)
+    known = request.GET.get("seen", "")[:LONGEST_SEEN].split(BETWEEN)
+    if known[0] == mark:
         return HttpResponse(status=204)
-    return render(request, "_overview.html", {"content": content, "seen": seen})
+    shown = _shown(request, mark, now)
+    if len(known) != len(PIECES) + 2 or not known[-1] or not shown.places:
+        # From or to an empty feed there is no place to keep.
+        response = render(request, "overview/_overview.html", shown.context())
+        response["HX-Retarget"], response["HX-Reswap"] = "#overview", "outerHTML"
+        return response
+    marks = zip(PIECES, shown.seen.split(BETWEEN)[1:-1], known[1:-1], strict=True)
+    changed = {name: shown.pieces[name] for name, new, old in marks if new != old}
+    context = {"seen": shown.seen, "changed": changed, "news": feed.news(known[-1], shown.places)}
+    return render(request, "overview/_news.html", context)
+
+
+@require_safe
+@never_cache
+@permission_required(SEES, raise_exception=True)
+def feed_page(request: HttpRequest) -> HttpResponse:
+    """`/feed`: all of it, a page at a time; `before` is the place of the entry that ended the page before."""
+    try:
+        before = feed.read_place(request.GET["before"]) if "before" in request.GET else None
+    except ValueError:
+        return HttpResponse("The place in the feed cannot be read.", status=400, content_type="text/plain")
+    found = feed.places(before=before, most=PAGE + 1)
+    further = found[PAGE - 1] if len(found) > PAGE else None
+    context = {"entries": feed.entries(found[:PAGE]), "further": further, "on_top": before is None}
+    return render(request, "overview/feed.html", context)

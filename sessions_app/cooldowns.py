@@ -136,6 +136,11 @@ def in_force(*, at: datetime | None = None) -> list[Decision]:
     return sorted(found, key=lambda d: (d.allowed, d.service, d.action))
 
 
+def refused(*, at: datetime | None = None) -> list[Decision]:
+    """What may not be done now because of what was done before: the cooldowns that are in force."""
+    return [decision for decision in in_force(at=at) if not decision.allowed]
+
+
 def clear(
     service: str, action: str | None = None, *, by: str, reason: str, at: datetime | None = None
 ) -> CooldownClearance:

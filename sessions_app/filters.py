@@ -19,6 +19,8 @@ from memories.filters import IdFilter
 from memories.models import Project
 from memories.taxonomy import GENERAL
 from sessions_app.models import Agent, Event, Level, Session, Status, Trigger
+from sessions_app.models.session import SessionQuerySet
+from sessions_app.queue.holds import day_of
 
 UNFINISHED, WENT_WRONG = "unfinished", "went_wrong"
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -28,6 +30,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 NOBODY = "none"
 
 STATUSES = [*Status.choices, (UNFINISHED, "queued or running"), (WENT_WRONG, "went wrong")]
+TODAY, WEEK = "today", "week"
+SPENT = [(TODAY, "today, and what runs"), (WEEK, "in the last 7 days")]
 TIERS = [(1, "1 observe"), (2, "2 investigate"), (3, "3 remediate")]
 
 
@@ -39,7 +43,8 @@ class SessionFilterSet(django_filters.FilterSet):
     """Query parameters, all optional and all together:
 
     status (one, or `unfinished`, `went_wrong`), tier (1..3), agent (slug, or `none`), trigger, project (slug, or
-    `none`), since and until (when it was asked for, UTC, both included).
+    `none`), spent (what counts as spent `today`, UTC, or in the last `week`: imported logs do not), since and until
+    (when it was asked for, UTC, both included).
     """
 
     status = django_filters.ChoiceFilter(choices=STATUSES, method="by_status", label="Status", empty_label="any status")
@@ -63,6 +68,7 @@ class SessionFilterSet(django_filters.FilterSet):
         null_label="no project",
         null_value=NOBODY,
     )
+    spent = django_filters.ChoiceFilter(choices=SPENT, method="by_spent", label="Paid for", empty_label="at any time")
     since = django_filters.DateTimeFilter(
         field_name="queued_at", lookup_expr="gte", label="From (UTC)", widget=_moment()
     )
@@ -76,6 +82,10 @@ class SessionFilterSet(django_filters.FilterSet):
         if value in GROUPS:
             return queryset.filter(status__in=GROUPS[value])
         return queryset.filter(status=value)
+
+    def by_spent(self, queryset: SessionQuerySet, name: str, value: str) -> QuerySet[Session]:
+        now = timezone.now()
+        return queryset.paid_on(day_of(now)) if value == TODAY else queryset.paid_since(now - AGES[WEEK])
 
 
 AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}

@@ -16,6 +16,7 @@ from sessions_app.filters import TIERS
 from sessions_app.log import HIGHEST
 from sessions_app.models import Agent, Remediation
 
+IN_FORCE = "in_force"
 LONGEST_TASK = 20_000
 MOST_TOKENS = 1_000_000
 LONGEST_SEEN = 4000
@@ -110,9 +111,10 @@ class LogPlaceForm(forms.Form):
 
 
 class ServiceForm(forms.Form):
-    """Whose cooldowns are looked at: one service's, or all."""
+    """Whose cooldowns are looked at: one service's, those of services that have one in force, or all."""
 
     service = forms.CharField(required=False, max_length=64)
+    state = forms.ChoiceField(required=False, choices=[("", "all"), (IN_FORCE, "in force")])
 
 
 class ClearForm(forms.Form):

@@ -7,7 +7,7 @@ from typing import Any
 from django import template
 from django.template import Context
 from django.urls import NoReverseMatch, reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 register = template.Library()
@@ -42,3 +42,12 @@ def _address(name: str) -> str:
 def undo_address(tags: str | None) -> str:
     """The address in a message's `extra_tags` of "undo:/an/address"; empty for a message that cannot be undone."""
     return tags.removeprefix(UNDO) if tags and tags.startswith(UNDO + "/") else ""
+
+
+@register.filter
+def typed(text: str) -> SafeString:
+    """A sentence; what stands between backquotes in it is to be typed, and is shown so."""
+    parts = text.split("`")
+    return format_html_join(
+        "", "{}", ((format_html("<code>{}</code>", p) if n % 2 else p,) for n, p in enumerate(parts))
+    )

@@ -169,10 +169,13 @@ class Memory(models.Model):
                 condition=Q(active=True, verdict="allow"),
                 name="memories_injection",
             ),
-            # What the lists and the overview count: few rows among many, found without reading the others.
-            models.Index(fields=["-updated_at", "-id"], condition=Q(verdict="hold"), name="memories_held"),
+            # What the lists and the overview count: few rows among many, found without reading the others, and
+            # counted (see above) without reading themselves.
+            models.Index(fields=["-updated_at", "-id", "verdict"], condition=Q(verdict="hold"), name="memories_held"),
             models.Index(
-                fields=["-updated_at", "-id"], condition=Q(active=False, verdict="allow"), name="memories_inactive"
+                fields=["-updated_at", "-id", "active", "verdict"],
+                condition=Q(active=False, verdict="allow"),
+                name="memories_inactive",
             ),
             # Links that few memories have. PostgreSQL writes an update into every index that holds the row, and
             # these would hold them all.

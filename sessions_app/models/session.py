@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime, timedelta
+from decimal import Decimal
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Sum
 from django.utils import timezone
 
 from sessions_app.models.agent import Runner
@@ -43,6 +45,20 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
     def ended(self) -> SessionQuerySet:
         return self.exclude(status__in=OPEN_STATUSES)
+
+    def paid_since(self, start: datetime) -> SessionQuerySet:
+        """Those that ended at `start` or later, but for imported logs: this house did not spend what those cost."""
+        return self.filter(ended_at__gte=start).exclude(trigger=Trigger.IMPORT)
+
+    def paid_on(self, day: datetime) -> SessionQuerySet:
+        """Those that ended in the 24 hours from `day` on, and those that run now; imported logs do not count."""
+        ended = Q(ended_at__gte=day, ended_at__lt=day + timedelta(days=1))
+        return self.filter(ended | Q(status=Status.RUNNING)).exclude(trigger=Trigger.IMPORT)
+
+    def cost_and_turns(self) -> tuple[Decimal, int]:
+        """What they took together: US dollars, and turns of the model."""
+        found = self.order_by().aggregate(cost=Sum("cost_usd"), turns=Sum("num_turns"))
+        return found["cost"] or Decimal(0), found["turns"] or 0
 
 
 class Session(models.Model):
@@ -128,7 +144,9 @@ class Session(models.Model):
             models.Index(fields=["tier", "-queued_at", "-id"], name="sessions_tier"),
             models.Index(fields=["trigger", "-queued_at", "-id"], name="sessions_trigger"),
             models.Index(fields=["project", "-queued_at", "-id"], name="sessions_project"),
-            models.Index(fields=["-ended_at"], name="sessions_ended_at"),
+            # What ended when, with what it cost: the sums of a day and a week are read from the index alone.
+            models.Index(fields=["-ended_at", "trigger", "cost_usd", "num_turns"], name="sessions_ended"),
+            models.Index(fields=["-started_at", "-id"], name="sessions_started"),
             # Most sessions have no parent: an index that holds those too tells a planner that it is of no use.
             models.Index(fields=["parent"], condition=Q(parent__isnull=False), name="sessions_parent"),
             models.Index(fields=["cli_session_id"], name="sessions_cli_session"),

@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from django.conf import settings
-from django.db.models import Case, IntegerField, Q, QuerySet, Sum, Value, When
+from django.db.models import Case, IntegerField, QuerySet, Value, When
 from django.utils import timezone
 
 from sessions_app.models import Session, Status, Trigger
@@ -39,9 +39,7 @@ def spent_on(at: datetime) -> Decimal:
 
     Imported logs do not count: what they cost was not spent by this house.
     """
-    today = Q(ended_at__gte=day_of(at), ended_at__lt=day_of(at) + timedelta(days=1)) | Q(status=Status.RUNNING)
-    total = Session.objects.filter(today).exclude(trigger=Trigger.IMPORT).aggregate(total=Sum("cost_usd"))["total"]
-    return total or Decimal(0)
+    return Session.objects.paid_on(day_of(at)).cost_and_turns()[0]
 
 
 class Rules:

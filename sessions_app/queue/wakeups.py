@@ -5,6 +5,7 @@ Enqueueing joins the caller's transaction (the ORM broker works on the same data
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -68,6 +69,20 @@ def depths(at: datetime) -> list[Depth]:
     """How much waits in each queue to be taken, by queue."""
     rows = OrmQ.objects.filter(lock__lte=at).values("key").annotate(n=Count("id"), since=Min("lock")).order_by("key")
     return [Depth(row["key"], row["n"], row["since"]) for row in rows]
+
+
+def failures(since: datetime) -> dict[str, int]:
+    """How many tasks failed at `since` (UTC) or later, by queue; what was addressed to a host counts for its queue."""
+    found: dict[str, int] = defaultdict(int)
+    rows = Failure.objects.filter(stopped__gte=since).order_by().values_list("cluster").annotate(n=Count("pk"))
+    for cluster, count in rows:
+        found[queue_of(cluster or DEFAULT)] += count
+    return dict(found)
+
+
+def queue_of(address_or_queue: str) -> str:
+    """The queue that an address belongs to."""
+    return address_or_queue.partition("@")[0]
 
 
 def forget(before: datetime) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from memories.capture.text import normalise_service
 from sessions_app import cooldowns as rule
 from sessions_app import history, tokens
 from sessions_app.errors import SessionsError
-from sessions_app.forms import LONGEST_SEEN, ClearForm, ServiceForm
+from sessions_app.forms import IN_FORCE, LONGEST_SEEN, ClearForm, ServiceForm
 from sessions_app.models import Remediation
 from sessions_app.views.paging import query_of
 from sessions_app.views.sessions import in_words
@@ -31,13 +31,18 @@ def _asked(request: HttpRequest) -> str | None:
 
 def _context(request: HttpRequest) -> dict[str, Any]:
     written, asked = tokens.cooldowns_written(), _asked(request)
-    names = [asked] if asked else history.acted_on()
+    refused = None if asked or request.GET.get("state") != IN_FORCE else rule.refused()
+    if refused is not None:
+        names = list(dict.fromkeys(decision.service for decision in refused))
+    else:
+        names = [asked] if asked else history.acted_on()
     entries = history.ENTRIES_OF_ONE if asked else history.ENTRIES
     found = history.services(names[: history.SERVICES], entries=entries)
     until = min((service.until for service in found if service.until), default=None)
     return {
         "services": found,
         "asked": asked,
+        "refused": refused,
         "more": len(names) > history.SERVICES,
         "limits": [(action, rule.limit_of(action)) for action in Remediation.values],
         "query": query_of(request),

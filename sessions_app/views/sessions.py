@@ -44,13 +44,14 @@ def _found(request: HttpRequest) -> tuple[SessionFilterSet, Slice[Session]]:
 
 
 def _context(request: HttpRequest, filters: SessionFilterSet, page: Page[Session]) -> dict[str, Any]:
-    rows = filters.qs if filters.is_valid() else Session.objects.none()
+    rows = filters.qs if filters.is_valid() else Session.objects.none()  # fills in cleaned_data, too
     place = {name: request.GET[name] for name in ("before", "after") if page.newer and name in request.GET}
     return {
         "filters": filters,
         "page": page,
         "polls": polls(page) and filters.is_valid(),
         **counted(rows, page),
+        "taken": filters.qs.cost_and_turns() if filters.form.cleaned_data.get("spent") else None,
         "query": query_of(request),
         "place": urlencode(place),
         "seen": tokens.token(map(tokens.row_of, page.rows)),
