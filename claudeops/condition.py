@@ -24,6 +24,8 @@ ALIVE = timedelta(seconds=60)
 STEPS = (20, 40, 60)
 """Seconds within which a living worker was heard of: a worker that is well stays in the first step."""
 LATELY = timedelta(days=1)
+MOST = 1000
+"""Sessions nobody follows are counted no further."""
 
 START = "Start `manage.py runworker` (or `up`)."
 GONE = "It was killed, or its host is gone. Its sessions are looked after by the others."
@@ -134,7 +136,7 @@ def read(at: datetime | None = None) -> Condition:
         queues=tuple(
             _queue(name, workers[name], depths[name], failures.get(name, 0), at) for name, _settings in clusters()
         ),
-        alone=Session.objects.filter(unfollowed(at)).count(),
+        alone=Session.objects.filter(unfollowed(at))[:MOST].count(),
         overdue=tuple(scheduling.late(at)),
     )
 

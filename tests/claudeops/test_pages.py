@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 from decimal import Decimal
 from html import unescape
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -13,10 +14,15 @@ from django.template.loader import render_to_string
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from django_q.models import OrmQ
 
 from claudeops import overview
-from sessions_app.models import Status, Trigger, WorkerHeartbeat
+from memories import listing
+from memories.models import MemoryChange
+from sessions_app.models import Agent, LogEntry, Session, Status, Trigger, WorkerHeartbeat
+from sessions_app.queue import wakeups
 from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
+from tests.sessions_app.people import person
 
 FRAGMENT = "/overview/fragment"
 HTMX = {"HX-Request": "true"}
@@ -41,6 +47,13 @@ def figure(html: str, name: str) -> str:
     return found.group(2)
 
 
+def piece(html: str, name: str) -> str:
+    """One of the parts of the page."""
+    found = re.search(rf'<div id="piece-{name}"[^>]*> ?<section .*?</section>', html)
+    assert found, name
+    return found.group()
+
+
 # -- the overview ------------------------------------------------------------------------------------------------
 
 
@@ -55,14 +68,14 @@ def test_it_counts_what_runs_waits_is_known_and_was_reported(signed_in):
     MemoryFactory(verdict="hold")
     EventFactory(level="critical")
     EventFactory(level="warning", created_at=now - timedelta(hours=30))
-    WorkerHeartbeat.objects.create(host="nuc-1", cluster="default", pid=1)
-    WorkerHeartbeat.objects.create(host="nuc-2", cluster="default", pid=1, beat_at=now - timedelta(minutes=9))
+    CooldownActionFactory.create_batch(2, service="caddy")
     html = front(signed_in)
     expected = {
         "running": "1",
         "queued": "2",
-        "workers": "1",
-        "cost": "$1.50",
+        "today": "$1.50",
+        "cost": "$10.25",
+        "cooldowns": "1",
         "active": "3",
         "inactive": "1",
         "held": "1",
@@ -72,7 +85,6 @@ def test_it_counts_what_runs_waits_is_known_and_was_reported(signed_in):
     }
     assert {name: figure(html, name) for name in expected} == expected
     assert "today of $20.00" in html
-    assert "worker alive, 1 silent" in html
     assert html.count("Agent watch is busy with session 1.") == 2
 
 
@@ -82,7 +94,7 @@ def test_it_says_what_failed_last_and_why_newest_first(signed_in):
         at = now - timedelta(hours=hours)
         SessionFactory(status=status, status_reason=f"Because of {status}.", queued_at=at, ended_at=at)
     SessionFactory(status=Status.STOPPED, status_reason="Stopped by operator.", ended_at=now)
-    html = front(signed_in)
+    html = piece(front(signed_in), "failed")
     places = [html.index(f"Because of {status}.") for status in ("failed", "lost", "timed_out")]
     assert places == sorted(places)
     assert "Stopped by operator." not in html
@@ -108,10 +120,51 @@ def test_an_empty_house_says_that_nothing_is_there_and_what_to_do(signed_in):
         "Nothing waits.",
         "No session has failed.",
         "There is no agent yet.",
-        "Nothing is known",
+        "Nothing has happened yet.",
+        "Nobody serves this queue. Start <code>manage.py runworker</code> (or <code>up</code>).",
     ):
         assert words in html
     assert 'href="/admin/sessions_app/agent/add/"' in html
+
+
+def test_a_viewer_of_an_empty_house_is_offered_nothing_that_is_refused(client, db):
+    client.force_login(person("viewer"))
+    html = front(client)
+    assert "There is no agent yet." in html
+    for url in {unescape(url) for url in re.findall(r'<a[^>]+href="(/[^"]*)"', html)}:
+        assert client.get(url).status_code == 200, url
+    assert "agent/add" not in html
+    assert "Run a session" not in html
+
+
+def test_what_runs_is_shown_with_its_tier_and_the_last_line_it_wrote(signed_in):
+    session = SessionFactory(status=Status.RUNNING, tier=2, started_at=timezone.now() - timedelta(minutes=3))
+    for seq, text in enumerate(("The first line", "docker ps", "Up 3 hours <healthy>"), start=1):
+        LogEntry.objects.create(session=session, seq=seq, at=timezone.now(), kind="text", text=text, offset=seq)
+    html = front(signed_in)
+    assert re.search(r"tier 2 · since <time[^>]+>3 minutes ago</time>", html)
+    assert "Up 3 hours &lt;healthy&gt;" in html
+    assert "docker ps" not in html
+
+
+def test_what_holds_the_next_run_back_is_said(signed_in, settings):
+    soon = timezone.now() + timedelta(minutes=2)
+    every = {"schedule_kind": "interval", "next_run_at": soon}
+    busy, waits = AgentFactory(slug="busy", **every), AgentFactory(slug="waits", **every)
+    AgentFactory(slug="late", schedule_kind="interval", next_run_at=timezone.now() - timedelta(minutes=9))
+    AgentFactory(slug="broken", schedule_kind="cron", cron="0 0 31 2 *", next_run_at=None)
+    running = SessionFactory(agent=busy, status=Status.RUNNING)
+    queued = SessionFactory(agent=waits, status=Status.QUEUED, trigger="scheduled")
+    html = front(signed_in)
+    assert f"Agent busy is busy with session {running.pk};" in html
+    assert f"Session {queued.pk} of this schedule still waits; a further run joins it." in html
+    assert "No worker looks at the schedules. Start <code>manage.py runworker</code>" in html
+    assert "It never runs: " in html
+    settings.CLAUDEOPS_DAILY_BUDGET_USD = 1.0
+    free = AgentFactory(slug="free", **every)
+    SessionFactory(ended_at=timezone.now(), cost_usd=Decimal("1.50"))
+    html = front(signed_in)
+    assert "The day&#x27;s budget is spent" in html[html.index(f'id="next-{free.pk}"') :]
 
 
 def test_the_last_seven_days_are_summed_without_imported_logs(signed_in):
@@ -120,39 +173,70 @@ def test_the_last_seven_days_are_summed_without_imported_logs(signed_in):
     SessionFactory(ended_at=now, cost_usd=Decimal("1"), num_turns=2)
     SessionFactory(ended_at=now - timedelta(days=8), cost_usd=Decimal("9"), num_turns=500)
     SessionFactory(ended_at=now, cost_usd=Decimal("9"), num_turns=500, trigger="import")
-    assert "The last 7 days took $3.50 and 42 turns." in front(signed_in)
-
-
-def test_cooldowns_in_force_are_counted_and_lead_to_their_page(signed_in):
-    assert '<a id="refused" href="/cooldowns">No cooldown is in force</a>' in front(signed_in)
-    CooldownActionFactory.create_batch(2)
-    CooldownActionFactory(service="caddy")
-    assert ">1 cooldown in force</a>" in front(signed_in)
-
-
-def test_every_number_leads_to_the_list_it_counts(signed_in):
-    now = timezone.now()
-    SessionFactory(status=Status.RUNNING)
-    SessionFactory(status=Status.QUEUED)
-    SessionFactory(status=Status.FAILED, ended_at=now)
-    MemoryFactory(observation="An active one")
-    MemoryFactory(observation="An inactive one", active=False)
-    MemoryFactory(observation="A held one", verdict="hold")
-    for level in ("info", "warning", "critical"):
-        EventFactory(level=level, message=f"A {level} event")
-        EventFactory(level=level, message=f"An old {level} event", created_at=now - timedelta(days=3))
     html = front(signed_in)
-    links = {name: url.replace("&amp;", "&") for name, url in re.findall(r'id="figure-(\w+)" href="([^"]+)"', html)}
-    assert len(links) == 10
-    counted = {}
-    for name, url in links.items():
-        page = signed_in.get(url)
-        assert page.status_code == 200, url
-        rows = re.findall(r'<tr id="(?:session|event|memory)-\d+"', page.content.decode())
-        counted[name] = page.context["cl"].result_count if url.startswith("/admin/") else len(rows)
-    assert counted == {name: counted[name] if name == "cost" else int(figure(html, name)) for name in links}
+    assert (figure(html, "cost"), figure(html, "turns")) == ("$3.50", "42")
+
+
+LISTED = {
+    **dict.fromkeys(("running", "queued"), r'id="sessions-count">\s*([\d,+]+) session'),
+    **dict.fromkeys(("active", "held", "inactive"), r'id="memories-count">\s*([\d,+]+) memor'),
+    **dict.fromkeys(("critical", "warning", "info"), r'id="events-count">\s*([\d,+]+) event'),
+    **dict.fromkeys(("today", "cost"), r'id="sessions-cost">([^<]+)<'),
+    "turns": r'id="sessions-turns">([^<]+)<',
+    "cooldowns": r'id="cooldowns-count">([^<]+)<',
+}
+"""What the list that a figure leads to says of itself."""
+
+
+@pytest.fixture
+def lived_in():
+    """A house in which every figure counts something, and something beside it that it must not count."""
+    now = timezone.now()
+    SessionFactory(status=Status.RUNNING, cost_usd=Decimal("0.11"), num_turns=3)
+    SessionFactory.create_batch(2, status=Status.QUEUED)
+    SessionFactory(status=Status.FAILED, ended_at=now, cost_usd=Decimal("1.2345"), num_turns=1200)
+    SessionFactory(ended_at=now - timedelta(days=3), queued_at=now - timedelta(days=12), cost_usd=Decimal("3.1"))
+    SessionFactory(ended_at=now - timedelta(days=9), cost_usd=Decimal("50"), num_turns=70)
+    SessionFactory(ended_at=now, trigger=Trigger.IMPORT, cost_usd=Decimal("70"), num_turns=9)
+    MemoryFactory.create_batch(4)
+    MemoryFactory.create_batch(3, active=False)
+    MemoryFactory(verdict="hold")
+    MemoryFactory(verdict="hold", active=False)
+    for n, level in enumerate(("info", "warning", "critical"), start=1):
+        EventFactory.create_batch(n, level=level, session=None)
+        EventFactory(level=level, created_at=now - timedelta(days=3))
+    for service in ("caddy", "jellyfin"):
+        CooldownActionFactory.create_batch(2, service=service)
+    CooldownActionFactory(service="jellyfin", action="redeployment")
+    CooldownActionFactory(service="paperless")
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_a_figure_is_what_the_list_it_leads_to_counts(signed_in, lived_in, name):
+    html = front(signed_in)
+    link = re.search(rf'id="figure-{name}" href="([^"]+)"', html)
+    assert link
+    listed = signed_in.get(unescape(link.group(1))).content.decode()
+    said = re.search(LISTED[name], listed)
+    assert said, listed
+    assert figure(html, name) == said.group(1)
+    assert figure(html, name) not in ("0", "$0.00")
+
+
+def test_every_figure_is_held_to_its_list_and_every_link_leads_somewhere(signed_in, lived_in):
+    html = front(signed_in)
+    assert set(re.findall(r'id="figure-(\w+)"', html)) == set(LISTED)
     for url in {unescape(url) for url in re.findall(r'<a[^>]+href="(/[^"]*)"', html)}:
         assert signed_in.get(url).status_code == 200, url
+
+
+def test_a_count_beyond_what_is_counted_is_the_same_in_the_list(signed_in, monkeypatch):
+    for module in (overview, listing):
+        monkeypatch.setattr(module, "CAP", 2)
+    MemoryFactory.create_batch(4)
+    html = front(signed_in)
+    assert figure(html, "active") == "2+"
+    assert re.search(LISTED["active"], signed_in.get("/memories?status=active").content.decode())[1] == "2+"
 
 
 def test_its_queries_are_the_same_with_twice_the_rows_and_none_counts_without_a_limit(signed_in):
@@ -160,25 +244,21 @@ def test_its_queries_are_the_same_with_twice_the_rows_and_none_counts_without_a_
         for _ in range(rows):
             for status in Status.values:
                 SessionFactory(status=status, agent=AgentFactory(schedule_kind="interval", next_run_at=timezone.now()))
-            MemoryFactory()
+            MemoryChange.objects.create(memory=MemoryFactory(), kind="created")
             EventFactory()
+            CooldownActionFactory.create_batch(2, service=f"service-{Session.objects.count()}")
+            WorkerHeartbeat.objects.create(host=f"host-{Session.objects.count()}", cluster="default", pid=1)
         with CaptureQueriesContext(connection) as captured:
             front(signed_in)
         return [query["sql"] for query in captured]
 
     queries(1)
     few, many = queries(9), queries(10)
-    assert len(few) == len(many) < 30
+    assert len(few) == len(many) < 50
     for table in ("sessions", "memories", "events"):
         counting = [sql for sql in many if "COUNT(" in sql and f'FROM "{table}"' in sql]
         assert counting
         assert all("LIMIT" in sql for sql in counting), counting
-
-
-def test_a_count_beyond_the_cap_says_so(signed_in, monkeypatch):
-    monkeypatch.setattr(overview, "CAP", 2)
-    MemoryFactory.create_batch(4)
-    assert figure(front(signed_in), "active") == "2+"
 
 
 def test_without_a_daily_budget_it_says_that_there_is_no_limit(signed_in, settings):
@@ -188,7 +268,7 @@ def test_without_a_daily_budget_it_says_that_there_is_no_limit(signed_in, settin
 
 def test_an_imported_session_costs_nothing_today(signed_in):
     SessionFactory(trigger=Trigger.IMPORT, ended_at=timezone.now(), cost_usd=Decimal("5"))
-    assert figure(front(signed_in), "cost") == "$0.00"
+    assert figure(front(signed_in), "today") == "$0.00"
 
 
 def test_the_demo_is_marked_on_every_page(signed_in, settings):
@@ -202,32 +282,134 @@ def test_the_demo_is_marked_on_every_page(signed_in, settings):
 
 
 def seen(html: str) -> str:
-    found = re.search(r'hx-get="/overview/fragment\?seen=(\w+)"', html)
+    found = re.search(r'hx-get="/overview/fragment\?seen=([^"]+)"', html)
     assert found
     return found.group(1)
 
 
-def test_the_page_asks_for_the_fragment_and_gets_nothing_while_nothing_changes(signed_in):
-    MemoryFactory(updated_at=timezone.now() - timedelta(days=3))
+def poll(client: Client, token: str) -> Any:
+    return client.get(f"{FRAGMENT}?seen={token}", headers=HTMX)
+
+
+def pieces(html: str) -> set[str]:
+    """The parts of the page that an answer brings anew."""
+    return set(re.findall(r'<div id="piece-(\w+)"[^>]* hx-swap-oob="true"', html))
+
+
+@pytest.fixture
+def still(monkeypatch):
+    """A clock that stands at half past: what time alone moves is not what these tests are about."""
+    at = timezone.now().replace(second=30, microsecond=0)
+    monkeypatch.setattr(timezone, "now", lambda: at)
+    return at
+
+
+def test_the_page_asks_for_the_fragment_and_gets_nothing_while_nothing_changes(signed_in, still):
+    EventFactory()
     first = seen(front(signed_in))
-    response = signed_in.get(f"{FRAGMENT}?seen={first}", headers=HTMX)
+    response = poll(signed_in, first)
     assert (response.status_code, response.content) == (204, b"")
-    MemoryFactory(updated_at=timezone.now() - timedelta(days=4))
-    response = signed_in.get(f"{FRAGMENT}?seen={first}", headers=HTMX)
+    memory = MemoryFactory()
+    MemoryChange.objects.create(memory=memory, kind="created")
+    response = poll(signed_in, first)
     assert response.status_code == 200
     html = response.content.decode()
     assert "<html" not in html
     assert seen(html) != first
-    assert figure(html, "active") == "2"
+    assert pieces(html) == {"figures"}
+    assert figure(" ".join(html.split()), "active") == "1"
+    assert poll(signed_in, seen(html)).status_code == 204
 
 
-def test_the_full_page_holds_the_very_fragment(signed_in):
-    MemoryFactory()
-    fragment = signed_in.get(FRAGMENT, headers=HTMX).content.decode()
-    assert " ".join(fragment.split()) in front(signed_in)
+def test_an_unchanged_poll_reads_and_counts_no_list(signed_in, still):
+    EventFactory()
+    SessionFactory(status=Status.RUNNING)
+    token = seen(front(signed_in))
+    with CaptureQueriesContext(connection) as captured:
+        assert poll(signed_in, token).status_code == 204
+    assert len(captured) <= 11
+    assert not any("memories" in query["sql"] for query in captured)
+
+
+@pytest.mark.parametrize(
+    ("what", "brings"),
+    [
+        ("claimed", {"figures", "running", "queued", "next"}),
+        ("said", {"running"}),
+        ("failed", {"figures", "running", "failed", "next"}),
+        ("held", {"queued"}),
+        ("beat", set()),
+        ("silent", {"health"}),
+        ("scheduled", {"next"}),
+        ("reported", {"figures"}),
+        ("restarted", {"figures"}),
+        ("waiting", {"health"}),
+    ],
+)
+def test_a_change_brings_the_parts_that_show_it_and_no_others(signed_in, still, what, brings):
+    minute = timedelta(minutes=1)
+    agent = AgentFactory(schedule_kind="interval", next_run_at=still + minute)
+    runs = SessionFactory(agent=agent, status=Status.QUEUED, queued_at=still - minute)
+    if what in ("said", "failed"):
+        Session.objects.filter(pk=runs.pk).update(status=Status.RUNNING, started_at=still - minute)
+    worker = WorkerHeartbeat.objects.create(host="nuc-1", cluster="default", pid=1, beat_at=still)
+    CooldownActionFactory(session=None, service="caddy")
+    EventFactory(session=None)
+    token = seen(front(signed_in))
+    if what == "claimed":
+        Session.objects.filter(pk=runs.pk).update(status=Status.RUNNING, started_at=still, heartbeat_at=still)
+    elif what == "said":
+        LogEntry.objects.create(session=runs, seq=1, at=still, kind="text", text="A line", offset=0)
+        Session.objects.filter(pk=runs.pk).update(ingest_offset=10)
+    elif what == "failed":
+        Session.objects.filter(pk=runs.pk).update(status=Status.FAILED, ended_at=still, status_reason="Broken.")
+    elif what == "held":
+        Session.objects.filter(pk=runs.pk).update(hold_reason="It is Sunday.")
+    elif what in ("beat", "silent"):
+        WorkerHeartbeat.objects.filter(pk=worker.pk).update(
+            beat_at=still - timedelta(seconds=15 if what == "beat" else 90)
+        )
+    elif what == "scheduled":
+        Agent.objects.filter(pk=agent.pk).update(next_run_at=still + 5 * minute)
+    elif what == "reported":
+        EventFactory(session=None, level="critical")
+    elif what == "restarted":
+        CooldownActionFactory(session=None, service="caddy")
+    elif what == "waiting":
+        wakeups.send_reap("nuc-1")
+        OrmQ.objects.update(lock=still - minute)
+    response = poll(signed_in, token)
+    if not brings:
+        assert response.status_code == 204
+        return
+    html = response.content.decode()
+    assert pieces(html) >= brings
+    assert pieces(html) - brings <= {"health"}, "running sessions are followed, or not"
+
+
+def test_once_a_minute_all_is_looked_at_anew(signed_in, still, monkeypatch):
+    EventFactory(created_at=still - timedelta(hours=24) + timedelta(seconds=20), session=None)
+    html = front(signed_in)
+    assert figure(html, "info") == "1"
+    monkeypatch.setattr(timezone, "now", lambda: still + timedelta(seconds=29))
+    assert poll(signed_in, seen(html)).status_code == 204
+    monkeypatch.setattr(timezone, "now", lambda: still + timedelta(seconds=30))
+    answer = poll(signed_in, seen(html)).content.decode()
+    assert figure(" ".join(answer.split()), "info") == "0"
+
+
+def test_a_fragment_asked_for_without_a_word_of_what_is_shown_is_all_of_it(signed_in, still):
+    EventFactory()
+    response = signed_in.get(FRAGMENT, headers=HTMX)
+    assert (response["HX-Retarget"], response["HX-Reswap"]) == ("#overview", "outerHTML")
+    assert " ".join(response.content.decode().split()) in front(signed_in)
+    for nonsense in ("x", "-" * 8, "%00", "a-b-c-d-e-f-g-h", "9" * 5000):
+        assert poll(signed_in, nonsense).status_code == 200
 
 
 def test_a_signed_out_fragment_is_403_and_never_a_sign_in_page(client, db):
+    for url in ("/", "/feed"):
+        assert client.get(url).headers["Location"] == f"/login?next={url}"
     response = client.get(FRAGMENT, headers=HTMX)
     assert response.status_code == 403
     assert b"<form" not in response.content
@@ -311,6 +493,15 @@ def test_staff_without_a_permission_are_told_that(client, django_user_model):
 
 
 # -- pages that say no -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("url", ["/", "/feed", FRAGMENT])
+def test_staff_without_a_role_see_nothing_of_what_goes_on(client, django_user_model, url):
+    EventFactory(message="A secret")
+    client.force_login(django_user_model.objects.create_user("junior", is_staff=True))
+    response = client.get(url)
+    assert response.status_code == 403
+    assert "A secret" not in response.content.decode()
 
 
 @pytest.mark.django_db
