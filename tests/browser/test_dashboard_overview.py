@@ -114,7 +114,7 @@ def test_the_browser_says_an_age_as_the_server_does(operators_window):
         " all.map(at => `<time datetime=${at} title=x>9 eras ago</time>`)",
         [at.isoformat() for at in times],
     )
-    page.wait_for_function("!document.querySelector('h1').textContent.includes('eras')")
+    page.wait_for_function("() => !document.querySelector('h1').textContent.includes('eras')")
     said = page.eval_on_selector_all("h1 time", "all => all.map(age => age.textContent)")
     # Whenever it was looked at since, it is what the server would have said then.
     moments = [begun + timedelta(seconds=n) for n in range(-3, int((timezone.now() - begun).total_seconds()) + 4)]
