@@ -43,8 +43,11 @@ def pieces(html: str) -> set[str]:
 
 @pytest.fixture
 def still(monkeypatch):
-    """A clock that stands at half past: what time alone moves is not what these tests are about."""
-    at = timezone.now().replace(second=30, microsecond=0)
+    """A clock that stands at half past, an hour ago: what time alone moves is not what these tests are about.
+
+    Rows made without a time get the real one, which is later: whoever asks what happened up to now must name one.
+    """
+    at = timezone.now().replace(second=30, microsecond=0) - timedelta(hours=1)
     monkeypatch.setattr(timezone, "now", lambda: at)
     return at
 
@@ -98,7 +101,7 @@ def test_a_change_brings_the_parts_that_show_it_and_no_others(signed_in, still, 
     if what in ("said", "failed"):
         Session.objects.filter(pk=runs.pk).update(status=Status.RUNNING, started_at=still - minute)
     worker = WorkerHeartbeat.objects.create(host="nuc-1", cluster="default", pid=1, beat_at=still)
-    CooldownActionFactory(session=None, service="caddy")
+    CooldownActionFactory(session=None, service="caddy", created_at=still - minute)
     EventFactory(session=None)
     token = seen(front(signed_in))
     if what == "claimed":
@@ -119,7 +122,7 @@ def test_a_change_brings_the_parts_that_show_it_and_no_others(signed_in, still, 
     elif what == "reported":
         EventFactory(session=None, level="critical")
     elif what == "restarted":
-        CooldownActionFactory(session=None, service="caddy")
+        CooldownActionFactory(session=None, service="caddy", created_at=still - minute)
     elif what == "waiting":
         wakeups.send_reap("nuc-1")
         OrmQ.objects.update(lock=still - minute)
