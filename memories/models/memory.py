@@ -171,7 +171,11 @@ class Memory(models.Model):
             ),
             # What the lists and the overview count: few rows among many, found without reading the others, and
             # counted (see above) without reading themselves.
-            models.Index(fields=["-updated_at", "-id", "verdict"], condition=Q(verdict="hold"), name="memories_held"),
+            models.Index(
+                fields=["-updated_at", "-id", "verdict", "inactive_reason"],
+                condition=Q(verdict="hold"),
+                name="memories_held",
+            ),
             models.Index(
                 fields=["-updated_at", "-id", "active", "verdict"],
                 condition=Q(active=False, verdict="allow"),

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('sessions_app', '0003_dashboard'),
+        ('sessions_app', '0005_fill_injected'),
     ]
 
     operations = [
