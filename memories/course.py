@@ -14,7 +14,7 @@ from memories.lifecycle.forecast import End, Forecast, Point, forecast, steps_ta
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
 from memories.taxonomy import TAXONOMIES
 
-MOST = 300
+MOST = 150
 """Changes that are drawn, the latest ones; a memory confirmed every hour has more in a fortnight."""
 
 TIMES_OWN = (Change.DECAYED, Change.EXPIRED)

@@ -95,7 +95,8 @@ def state_after(row: Memory, wanted: int) -> tuple[MemoryChange, dict[str, Any]]
     then = MemoryChange.objects.filter(memory=row, pk=wanted).first()
     if then is None:
         raise MemoryNotFound(f"Memory {row.pk} has no change {wanted}.")
-    return then, _columns(MemoryChange.objects.filter(memory=row, pk__gt=wanted).order_by("-pk").only("before"))
+    later = MemoryChange.objects.filter(memory=row, pk__gt=wanted).order_by("-pk")
+    return then, _columns(later.values_list("before", flat=True))
 
 
 def check_restorable(row: Memory, state: dict[str, Any]) -> None:
@@ -117,7 +118,7 @@ def check_restorable(row: Memory, state: dict[str, Any]) -> None:
 
 def state_before(changes: list[MemoryChange]) -> dict[str, Any]:
     """The columns that `changes` (the latest first) moved, as they were before all of them; lost links are None."""
-    return _with_live_links(_columns(changes))
+    return _with_live_links(_columns(change.before for change in changes))
 
 
 def _with_live_links(state: dict[str, Any]) -> dict[str, Any]:
@@ -130,11 +131,11 @@ def _with_live_links(state: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _columns(changes: Iterable[MemoryChange]) -> dict[str, Any]:
-    """What `changes` (the latest first) say was before all of them, as the model has it."""
+def _columns(befores: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """What changes (the latest first) say was before all of them, as the model has it."""
     found: dict[str, Any] = {}
-    for change in changes:
-        found.update(change.before)
+    for before in befores:
+        found.update(before)
     fields = {field.attname: field for field in Memory._meta.concrete_fields}
     return {
         name: fields[name].to_python(value) for name, value in found.items() if name in fields and name not in IDENTITY

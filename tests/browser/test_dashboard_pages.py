@@ -40,8 +40,8 @@ def places(page: Any) -> list[str]:
         if path != "/" and not path.startswith("/admin/") and row.count():
             found.append(str(row.get_attribute("href")))
     memory = next(path for path in found if re.fullmatch(r"/memories/\d+", path))
-    change = MemoryChange.objects.filter(memory=memory.rpartition("/")[2]).order_by("pk").first()
-    further = [f"{memory}/changes/{change.pk}"] if change else []
+    change = MemoryChange.objects.filter(memory__isnull=False).order_by("pk").first()
+    further = [f"/memories/{change.memory_id}", f"/memories/{change.memory_id}/changes/{change.pk}"] if change else []
     return [*found, f"{memory}/sessions", *further, "/memories/preview"]
 
 

@@ -136,7 +136,7 @@ def test_of_a_long_history_the_picture_shows_the_end_and_says_so(viewer):
     rows[-1].after = {"confidence": 0.5}
     MemoryChange.objects.bulk_create(rows)
     html = html_of(viewer, at(memory))
-    assert "The picture begins with the last 300 changes." in html
+    assert "The picture begins with the last 150 changes." in html
 
 
 # -- the timeline ------------------------------------------------------------------------------------------------
