@@ -40,3 +40,9 @@ class MemoryNotFound(MemoriesError):
     """No memory has this id."""
 
     code = "memory_not_found"
+
+
+class InvalidSet(MemoriesError):
+    """A file of a bench (memories, queries, pairs) cannot be read as one."""
+
+    code = "invalid_set"
