@@ -1,6 +1,10 @@
 """The app of the memory store."""
 
+from typing import Any
+
 from django.apps import AppConfig
+from django.db import connections
+from django.db.models.signals import post_migrate
 
 
 class MemoriesConfig(AppConfig):
@@ -9,3 +13,11 @@ class MemoriesConfig(AppConfig):
 
     def ready(self) -> None:
         from memories import checks  # noqa: F401  (registers the system checks)
+
+        post_migrate.connect(_after_migrate, sender=self)
+
+
+def _after_migrate(using: str, **kwargs: Any) -> None:
+    from memories.embedding import triggers
+
+    triggers.make_again(connections[using])

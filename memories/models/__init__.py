@@ -1,7 +1,20 @@
 """What is stored about what is known. QuerySets here read; `store.py` and `lifecycle/` write."""
 
 from memories.models.change import Change, MemoryChange
+from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
 from memories.models.memory import Inactive, Memory, Source, Verdict
 from memories.models.project import Project
 
-__all__ = ["Change", "Inactive", "Memory", "MemoryChange", "Project", "Source", "Verdict"]
+__all__ = [
+    "Change",
+    "Embedding",
+    "EmbeddingModel",
+    "Inactive",
+    "Memory",
+    "MemoryChange",
+    "ModelState",
+    "PendingEmbedding",
+    "Project",
+    "Source",
+    "Verdict",
+]
