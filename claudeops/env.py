@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from environ.fileaware_mapping import FileAwareMapping
@@ -89,6 +90,26 @@ def one_of(*allowed: str) -> Callable[[str], str]:
         return value.upper()
 
     return read
+
+
+def word_of(*allowed: str) -> Callable[[str], str]:
+    def read(raw: str) -> str:
+        value = raw.strip().lower()
+        if value not in allowed:
+            raise Refused("one of " + ", ".join(allowed))
+        return value
+
+    return read
+
+
+def web_address(raw: str) -> str:
+    value = raw.strip()
+    parts = urlsplit(value)
+    if value and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise Refused("an address that begins with http:// or https://")
+    if parts.username or parts.password:
+        raise Refused("an address without a user or password in it")
+    return value
 
 
 def names(raw: str) -> list[str]:
@@ -279,6 +300,36 @@ VARIABLES: tuple[Variable, ...] = (
     ),
     Variable(
         "CLAUDEOPS_TIER3_MEMORY_BUDGET", whole(0, 200_000), None, "The same for tier 3.", "`CLAUDEOPS_MEMORY_BUDGET`"
+    ),
+    # meaning
+    Variable(
+        "CLAUDEOPS_EMBEDDINGS",
+        word_of("local", "endpoint", "off"),
+        "local",
+        "Where vectors come from: `local` (a model on this machine), `endpoint` (any OpenAI-compatible one), or `off`.",
+    ),
+    Variable(
+        "CLAUDEOPS_EMBEDDINGS_INSTALL",
+        boolean,
+        True,
+        "Workers fetch the local model by themselves when it is not there (90 MB, once).",
+    ),
+    Variable(
+        "CLAUDEOPS_MODELS_DIR",
+        folder,
+        None,
+        "Where local models lie. The demo uses the operator's.",
+        "`models` in the data folder",
+    ),
+    Variable(
+        "CLAUDEOPS_EMBEDDINGS_URL",
+        web_address,
+        "",
+        "The endpoint: `https://host/v1`, or the whole address of its `/embeddings`.",
+    ),
+    Variable("CLAUDEOPS_EMBEDDINGS_MODEL", text, "", "The model's name at the endpoint."),
+    Variable(
+        "CLAUDEOPS_EMBEDDINGS_KEY", text, "", "The endpoint's key, sent as a bearer token and never logged or shown."
     ),
     # cooldowns
     Variable("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2, "Restarts of a service within the window."),

@@ -20,9 +20,13 @@ STORED = np.dtype("<f4")
 class Embedder(Protocol):
     """Turns texts into vectors. May be called from several threads at once."""
 
-    name: str
-    """The identity of model and revision; vectors of different names must never be compared."""
-    dimensions: int
+    @property
+    def name(self) -> str:
+        """The identity of model and revision; vectors of different names must never be compared."""
+        ...
+
+    @property
+    def dimensions(self) -> int: ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors of `texts`: float32 of shape (len(texts), dimensions), each of length 1.

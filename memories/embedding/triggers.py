@@ -17,12 +17,12 @@ _AGAIN = "ON CONFLICT (memory_id, model_id) DO UPDATE SET failed_at = NULL, erro
 SQLITE = (
     f"""CREATE TRIGGER embeddings_memory_added AFTER INSERT ON memories BEGIN
   {_IN_LINE} SELECT id, NEW.id FROM embedding_models WHERE state <> 'retired' ON CONFLICT DO NOTHING;
-END""",
+END""",  # noqa: S608
     f"""CREATE TRIGGER embeddings_memory_changed AFTER UPDATE OF observation, service ON memories
 WHEN OLD.observation IS NOT NEW.observation OR OLD.service IS NOT NEW.service BEGIN
   DELETE FROM embeddings WHERE memory_id = NEW.id;
   {_IN_LINE} SELECT id, NEW.id FROM embedding_models WHERE state <> 'retired' {_AGAIN};
-END""",
+END""",  # noqa: S608
     """CREATE TRIGGER embeddings_memory_removed AFTER DELETE ON memories BEGIN
   DELETE FROM embeddings WHERE memory_id = OLD.id;
   DELETE FROM embedding_pending WHERE memory_id = OLD.id;
@@ -34,12 +34,12 @@ POSTGRESQL = (
   {_IN_LINE} SELECT m.id, a.id FROM added a CROSS JOIN embedding_models m WHERE m.state <> 'retired'
   ON CONFLICT DO NOTHING;
   RETURN NULL;
-END $$""",
+END $$""",  # noqa: S608
     f"""CREATE OR REPLACE FUNCTION embeddings_memory_changed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   DELETE FROM embeddings WHERE memory_id = NEW.id;
   {_IN_LINE} SELECT id, NEW.id FROM embedding_models WHERE state <> 'retired' {_AGAIN};
   RETURN NULL;
-END $$""",
+END $$""",  # noqa: S608
     """CREATE OR REPLACE FUNCTION embeddings_memory_removed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   DELETE FROM embeddings WHERE memory_id IN (SELECT id FROM removed);
   DELETE FROM embedding_pending WHERE memory_id IN (SELECT id FROM removed);
