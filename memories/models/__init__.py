@@ -4,8 +4,10 @@ from memories.models.change import Change, MemoryChange
 from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
 from memories.models.memory import Inactive, Memory, Source, Verdict
 from memories.models.project import Project
+from memories.models.token import ApiToken, Scope
 
 __all__ = [
+    "ApiToken",
     "Change",
     "Embedding",
     "EmbeddingModel",
@@ -15,6 +17,7 @@ __all__ = [
     "ModelState",
     "PendingEmbedding",
     "Project",
+    "Scope",
     "Source",
     "Verdict",
 ]

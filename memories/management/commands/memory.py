@@ -24,8 +24,9 @@ from memories.injection import ops
 from memories.lifecycle import verbs
 from memories.lifecycle.sweep import is_due, sweep
 from memories.management import arguments
-from memories.management.describe import as_data, as_table, as_text, change_data
+from memories.management.describe import as_table, as_text
 from memories.models import Memory, MemoryChange, Project, Source, Verdict
+from memories.reading import as_data, change_data
 from memories.store import Candidate, Provenance, remember
 from memories.transfer import export_lines, import_lines
 
