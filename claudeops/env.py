@@ -331,6 +331,12 @@ VARIABLES: tuple[Variable, ...] = (
     Variable(
         "CLAUDEOPS_EMBEDDINGS_KEY", text, "", "The endpoint's key, sent as a bearer token and never logged or shown."
     ),
+    Variable(
+        "CLAUDEOPS_RECALL_AGE",
+        one_of("added", "multiplied", "none"),
+        "added",
+        "How age counts in a recall: one more signal; a factor (buries what is old, however true); not at all.",
+    ),
     # cooldowns
     Variable("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2, "Restarts of a service within the window."),
     Variable("CLAUDEOPS_RESTART_WINDOW_HOURS", number(0.01, 8760), 4.0, "The window of the restart limit, in hours."),

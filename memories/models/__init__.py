@@ -4,6 +4,8 @@ from memories.models.change import Change, MemoryChange
 from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
 from memories.models.memory import Inactive, Memory, Source, Verdict
 from memories.models.project import Project
+from memories.models.recalled import Recalled, RecallMark, RecallVote
+from memories.models.terms import MemoryTerms, MemoryTermsDue
 from memories.models.token import ApiToken, Scope
 
 __all__ = [
@@ -14,9 +16,14 @@ __all__ = [
     "Inactive",
     "Memory",
     "MemoryChange",
+    "MemoryTerms",
+    "MemoryTermsDue",
     "ModelState",
     "PendingEmbedding",
     "Project",
+    "RecallMark",
+    "RecallVote",
+    "Recalled",
     "Scope",
     "Source",
     "Verdict",

@@ -1,18 +1,30 @@
-"""`recall()`: the steps of a search in their order.
+"""`recall()`: the steps of a search in their order, each timed for the trace.
 
-Reads, and writes nothing on the read's way.
+Reads; what is recorded of it is appended after the answer is made. Knows no surface.
 """
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
 
 from memories.models import Memory
-from memories.recall import scope
-from memories.recall.values import Asker, Filters, Hit, InvalidRecall, Parts, Recall, Trace
+from memories.recall import history, keyword, profiles, ranking, scope, trust
+from memories.recall.ranking import Candidate, Ranked, Weights
+from memories.recall.terms import Query, index_terms, read_query, stands_whole, words
+from memories.recall.values import Asker, Filters, Hit, Recall, Trace
 
-PROFILES = {"lean": 3, "balanced": 7, "deep": 15, "auto": 7}
+BY_WORDS = 200
+"""Candidates that the words' side puts forward: the best by bm25."""
+NEGATIONS = frozenset({"no", "not", "never", "nor", "without", "cannot", "dont", "doesnt", "isnt", "wont", "cant"})
+"""Stop words, some of them, yet two texts that differ in one do not say the same."""
 
 
 def recall(
@@ -23,34 +35,159 @@ def recall(
     limit: int | None = None,
     at: datetime | None = None,
     asked_by: Asker | None = None,
+    weights: Weights | None = None,
 ) -> Recall:
     """The memories that answer `query`, best first.
 
-    `profile` is lean, balanced, deep or auto; `limit` overrides how many it gives (1..100). `at` (aware UTC,
-    default now) is the time ages are counted to. With `asked_by` the answer is recorded. Raises InvalidRecall.
+    `profile` is lean, balanced, deep or auto; `limit` (1..100) overrides how many it gives. `at` (aware UTC,
+    default as_of, else now) is the time ages are counted to. With `asked_by` the answer is recorded.
+    `weights` is another ranking than the configured one (the bench's). Raises InvalidRecall.
     """
-    if profile not in PROFILES:
-        raise InvalidRecall(f"profile is {profile!r}; allowed are {', '.join(PROFILES)}.")
-    if limit is not None and not 1 <= limit <= 100:
-        raise InvalidRecall(f"limit is {limit}; allowed is 1 to 100.")
-    words = {word for word in query.lower().split() if len(word) > 2}
-    hits: list[Hit] = []
-    for row in scope.usable(where.checked()).order_by("-updated_at", "-id")[:2000]:
-        share = len(words & set(row.observation.lower().split())) / max(1, len(words))
-        if share > 0:
-            hits.append(_hit(row, share))
-    hits.sort(key=lambda hit: (-hit.score, -hit.memory_id))
-    return Recall(query, tuple(hits[: limit or PROFILES[profile]]), Trace(profile=profile))
+    run = _Run(
+        where.checked(),
+        weights or ranking.configured(settings.CLAUDEOPS_RECALL_AGE),
+        at or where.as_of or timezone.now(),
+    )
+    asked = read_query(query)
+    chosen = profiles.chosen(profile, asked)
+    profiles.how_many(chosen, limit, [])
+    if asked.terms:
+        run.find(asked)
+    hits = run.hits(chosen, limit)
+    return Recall(query, tuple(hits), run.trace(asked, chosen.name))
 
 
-def _hit(row: Memory, score: float) -> Hit:
-    same: dict[str, Any] = {
-        name: getattr(row, name)
-        for name in (
-            *("uuid", "observation", "service", "category", "taxonomy", "confidence"),
-            *("project_id", "agent", "verdict", "created_at", "updated_at"),
+@dataclass(slots=True)
+class _Run:
+    """One search on its way: what was found so far, what was dropped, how long each step took."""
+
+    filters: Filters
+    weights: Weights
+    at: datetime
+    semantic: str = "off: no embedder"
+    pending: int = 0
+    words: keyword.Words = field(default_factory=keyword.Words)
+    rows: dict[int, Memory] = field(default_factory=dict)
+    ranked: list[Ranked] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    steps: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def find(self, asked: Query) -> None:
+        with self.timed("words"):
+            ids = self.by_words(asked)
+        with self.timed("rows"):
+            self.load(ids)
+        with self.timed("ranking"):
+            candidates = self.candidates(asked, ids)
+            ranked = ranking.rank(candidates, self.at, self.weights)
+            self.ranked = trust.above_minimum(ranked, self.weights, self.semantic != "on", self.dropped)
+
+    def by_words(self, asked: Query) -> list[int]:
+        """The best candidates by bm25, best first."""
+        self.words = keyword.search(asked.terms, self.filters)
+        self.dropped[trust.OTHER_SCOPE] += self.words.outside
+        scored = [(self.words.bm25(pk, asked.terms), pk) for pk in self.words.terms]
+        return [pk for score, pk in sorted(scored, key=lambda pair: (-pair[0], -pair[1])) if score > 0][:BY_WORDS]
+
+    def load(self, ids: Iterable[int]) -> None:
+        """Read the candidates' rows within the scope, as of the time that was asked for, and judge them."""
+        wanted = list(dict.fromkeys(ids))
+        found = scope.within(self.filters).filter(pk__in=wanted)
+        self.rows = {row.pk: row for row in self.as_it_was(found)}
+        self.dropped[trust.OTHER_SCOPE] += len(wanted) - len(self.rows)
+        for pk, row in list(self.rows.items()):
+            state = trust.State(row.observation, row.active, row.verdict, row.taxonomy, row.stale_at is not None)
+            reason = trust.objection(state, self.filters.include_hold)
+            if reason:
+                self.dropped[reason] += 1
+                del self.rows[pk]
+
+    def as_it_was(self, found: Iterable[Memory]) -> Iterable[Memory]:
+        if self.filters.as_of is None:
+            return found
+        return [row for row in history.as_of(found, self.filters.as_of) if history.fits(row, self.filters)]
+
+    def candidates(self, asked: Query, by_words: Sequence[int]) -> list[Candidate]:
+        places = {pk: place for place, pk in enumerate(by_words, 1)}
+        return [
+            Candidate(
+                memory_id=pk,
+                confirmed_at=row.updated_at,
+                confidence=row.confidence,
+                coverage=self.words.coverage(pk, asked.terms),
+                keyword_rank=places.get(pk),
+                keyword_score=self.words.bm25(pk, asked.terms) if pk in places else None,
+                phrase=stands_whole(asked.wholes, row.observation),
+                stale=row.stale_at is not None,
+                recall_count=row.recall_count,
+                priority=row.persistent or row.approved_at is not None,
+                sequence=row.sequence,
+                position=row.position,
+            )
+            for pk, row in self.rows.items()
+        ]
+
+    def hits(self, profile: profiles.Profile, limit: int | None) -> list[Hit]:
+        wanted = profiles.how_many(profile, limit, [one.score for one in self.ranked])
+        said = {one.candidate.memory_id: self.said(one) for one in self.ranked[: 4 * wanted + 20]}
+        kept, stands_for = ranking.collapse(
+            self.ranked,
+            lambda a, b: ranking.near_identical(said.get(a.memory_id), said.get(b.memory_id)),
+            wanted,
         )
-    }
+        twins = sum(len(ids) for ids in stands_for.values())
+        self.dropped[trust.NEAR_IDENTICAL] += twins
+        self.dropped[trust.BEYOND] += len(self.ranked) - len(kept) - twins
+        return [_hit(self.rows[one.candidate.memory_id], one, stands_for) for one in kept]
+
+    def said(self, one: Ranked) -> frozenset[str]:
+        """What a hit says, for a comparison: its terms, and the negations that are no terms. Of one service only."""
+        row = self.rows[one.candidate.memory_id]
+        found = {f"={row.service or ''}", *index_terms(row.observation)}
+        return frozenset(found | (NEGATIONS & set(words(row.observation))))
+
+    def trace(self, asked: Query, profile: str) -> Trace:
+        if self.words.unindexed:
+            self.notes.append(f"{self.words.unindexed} memories are read as they are, not indexed yet")
+        return Trace(
+            semantic=self.semantic,
+            profile=profile,
+            pending=self.pending,
+            candidates=len(self.rows),
+            terms=asked.terms,
+            searched=self.words.searched,
+            dropped={reason: count for reason, count in sorted(self.dropped.items()) if count},
+            weights=self.weights.as_dict(),
+            steps={name: round(seconds, 6) for name, seconds in self.steps.items()},
+            notes=tuple(self.notes),
+        )
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.steps[step] = self.steps.get(step, 0.0) + time.perf_counter() - begun
+
+
+def _hit(row: Memory, one: Ranked, stands_for: dict[int, list[int]]) -> Hit:
     return Hit(
-        memory_id=row.pk, score=score, parts=Parts(coverage=score, final=score), tags=tuple(row.tags or ()), **same
+        memory_id=row.pk,
+        uuid=row.uuid,
+        observation=row.observation,
+        service=row.service,
+        category=row.category,
+        taxonomy=row.taxonomy,
+        confidence=row.confidence,
+        score=one.score,
+        parts=one.parts,
+        project_id=row.project_id,
+        agent=row.agent,
+        verdict=row.verdict,
+        tags=tuple(str(tag) for tag in row.tags or ()),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        collapsed=tuple(stands_for.get(row.pk, ())),
     )

@@ -5,7 +5,9 @@ Knows no ranking. Every route (words, vectors, neighbours, candidates for matchi
 
 from __future__ import annotations
 
-from django.db.models import Q
+from django.db import connection
+from django.db.models import BooleanField, Q
+from django.db.models.expressions import RawSQL
 
 from memories.models import Memory, Verdict
 from memories.models.memory import MemoryQuerySet
@@ -29,6 +31,8 @@ def isolated(filters: Filters) -> MemoryQuerySet:
 def within(filters: Filters) -> MemoryQuerySet:
     """Rows that the filters let through, inactive and held ones still among them: the trust pass counts those."""
     rows = isolated(filters)
+    if filters.as_of is not None:  # what can change is asked of the row as it was (`history.fits`)
+        return rows.filter(created_at__lte=filters.as_of)
     if filters.taxonomy is not None:
         rows = rows.filter(taxonomy=filters.taxonomy)
     if filters.services is not None:
@@ -39,6 +43,8 @@ def within(filters: Filters) -> MemoryQuerySet:
         rows = rows.filter(wanted)
     if filters.categories is not None:
         rows = rows.filter(category__in=filters.categories)
+    for tag in filters.tags:
+        rows = rows.filter(_has_tag(tag))
     if filters.since is not None:
         rows = rows.filter(updated_at__gte=filters.since)
     if filters.until is not None:
@@ -50,3 +56,11 @@ def usable(filters: Filters) -> MemoryQuerySet:
     """Rows of `within` that can be returned: active, and allowed unless those on hold were asked for."""
     rows = within(filters).filter(active=True)
     return rows if filters.include_hold else rows.filter(verdict=Verdict.ALLOW)
+
+
+def _has_tag(tag: str) -> Q:
+    """Memories with this tag. The two databases look into JSON in their own ways."""
+    if connection.vendor == "postgresql":
+        return Q(tags__contains=[tag])
+    tagged = "EXISTS (SELECT 1 FROM json_each(memories.tags) WHERE json_each.value = %s)"
+    return Q(RawSQL(tagged, [tag], output_field=BooleanField()))  # noqa: S611  (a constant; the tag is a parameter)
