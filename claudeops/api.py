@@ -17,9 +17,8 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
 from claudeops import __version__
-from memories.access import Access, note_use
-from memories.api import router as memories_router
-from memories.apikit import Refused
+from memories.api import ROUTERS
+from memories.apikit import Refused, note_when_sent
 from memories.errors import MemoriesError
 from sessions_app.api import router as sessions_router
 from sessions_app.errors import SessionsError
@@ -36,8 +35,8 @@ api = NinjaAPI(
     openapi_url=None,  # the document and its page are ours: claudeops/apidocs.py
     docs_url=None,
 )
-api.add_router("", memories_router)
-api.add_router("", sessions_router)
+for router in (*ROUTERS, sessions_router):
+    api.add_router("", router)
 
 
 def problem(status: int, code: str, message: str, fix: str = "") -> JsonResponse:
@@ -115,9 +114,7 @@ def in_json(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
             allowed = response.headers["Allow"]
             response = problem(405, "method_not_allowed", f"{request.method} is not for this.", f"Allowed: {allowed}.")
             response["Allow"] = allowed
-        access = getattr(request, "auth", None)
-        if isinstance(access, Access):
-            response._resource_closers.append(functools.partial(note_use, access))  # type: ignore[attr-defined]
+        note_when_sent(request, response)
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 

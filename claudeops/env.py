@@ -259,6 +259,12 @@ VARIABLES: tuple[Variable, ...] = (
         "Sessions observe only: tools that change things are denied, escalations are recorded but not started.",
     ),
     Variable(
+        "CLAUDEOPS_AGENT_MCP",
+        boolean,
+        False,
+        "Give every session the MCP server, so that it recalls and remembers in the middle of its work.",
+    ),
+    Variable(
         "CLAUDEOPS_INTERVAL", whole(60, 2_592_000), 3600, "Seconds between runs of an interval agent without its own."
     ),
     Variable(

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Literal
 from uuid import UUID
 
 from django.db import DatabaseError, IntegrityError, transaction
@@ -21,6 +22,8 @@ from memories.capture.text import fold
 from memories.errors import AccessDenied, InvalidToken, MemoryNotFound, ProjectNotFound, TokenNotFound
 from memories.models import ApiToken, Memory, Project, Scope
 from memories.models.memory import MemoryQuerySet
+from memories.recall.scope import isolated
+from memories.recall.values import ANY_AGENT, ANY_PROJECT, Filters
 
 log = logging.getLogger(__name__)
 
@@ -37,19 +40,31 @@ USE_IS_WRITTEN_EVERY = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who asks and what they may do. `project_id` None is every project; `actor` is the name in the history.
+    """Who asks and what they may do; `actor` is the name in the history.
 
-    `agent` (slug) and `session_id` are set where an agent's own session asks; `token_id` where a token does.
+    `project` and `agent` bound what is seen, as in a recall's `Filters`: an id gives a project and what is global,
+    None what is global alone, ANY_PROJECT everything. `token_id` is set where a token asks, `session_id` and `tier`
+    where an agent's own session does.
     """
 
     actor: str
     scopes: frozenset[str]
-    project_id: int | None = None
+    project: int | Literal["any"] | None = ANY_PROJECT
+    agent: str | None = ANY_AGENT
     token_id: int | None = None
     last_used_at: datetime | None = None
-    agent: str | None = None
     session_id: int | None = None
     tier: int = 0
+
+    @property
+    def confined(self) -> bool:
+        """Whether it sees less than every project."""
+        return self.project != ANY_PROJECT
+
+    @property
+    def project_id(self) -> int | None:
+        """The project that what it adds belongs to; None = global."""
+        return self.project if isinstance(self.project, int) else None
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes or Scope.ADMIN in self.scopes
@@ -65,17 +80,14 @@ class Access:
 
 
 def visible_memories(access: Access) -> MemoryQuerySet:
-    """What may be seen: with a project its memories and the global ones, else all."""
-    if access.project_id is None:
-        return Memory.objects.all()
-    return Memory.objects.filter(Q(project=None) | Q(project=access.project_id))
+    """What may be seen: with a project its memories and the global ones, else all; of agents, its own."""
+    return isolated(Filters(project=access.project, agent=access.agent))
 
 
 def changeable_memories(access: Access) -> MemoryQuerySet:
     """What may be changed: with a project its memories only. What is global is everybody's."""
-    if access.project_id is None:
-        return Memory.objects.all()
-    return Memory.objects.filter(project=access.project_id)
+    rows = visible_memories(access)
+    return rows.filter(project=access.project_id) if access.confined else rows
 
 
 def memory_of(access: Access, given: str | int) -> Memory:
@@ -90,7 +102,7 @@ def memory_of(access: Access, given: str | int) -> Memory:
 def changeable_memory(access: Access, given: str | int) -> Memory:
     """The same, to change it. Raises AccessDenied for a global one that only may be read."""
     found = memory_of(access, given)
-    if access.project_id is not None and found.project_id != access.project_id:
+    if access.confined and found.project_id != access.project_id:
         raise AccessDenied(
             f"Memory {found.pk} is global; a token with a project only reads it.", "Ask with a token without a project."
         )
@@ -102,9 +114,9 @@ def project_of(access: Access, slug: str | None) -> Project | None:
 
     Raises AccessDenied for another than its own, whether it is there or not; ProjectNotFound.
     """
-    if access.project_id is not None:
-        own = Project.objects.filter(pk=access.project_id).first()
-        if own is None or slug not in (None, "", own.slug):
+    if access.confined:
+        own = Project.objects.filter(pk=access.project_id or 0).first()
+        if slug and (own is None or slug != own.slug):
             raise AccessDenied(
                 f"{access.actor} asks within its own project only.", "Leave the project out, or name its own."
             )
@@ -193,7 +205,7 @@ def access_of(secret: str) -> Access | None:
     return Access(
         actor=str(token),
         scopes=frozenset(token.scopes) & frozenset(Scope.values),
-        project_id=token.project_id,
+        project=ANY_PROJECT if token.project_id is None else token.project_id,
         token_id=token.pk,
         last_used_at=token.last_used_at,
     )

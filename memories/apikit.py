@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django_filters import FilterSet
 from ninja import Schema
 from ninja.security import HttpBearer
 from pydantic import ConfigDict, Field, field_validator
 
-from memories.access import Access, access_of
+from memories.access import Access, access_of, note_use
 
 SIZE = 50
 BETWEEN = "~"
@@ -64,11 +65,11 @@ FAULTS = frozenset({400, 401, 403, 404, 409, 422})
 
 
 class Bearer(HttpBearer):
-    """`Authorization: Bearer SECRET`, with the scope that a route needs. Nothing else opens a route: no cookie does."""
+    """`Authorization: Bearer SECRET`, with one of the scopes. Nothing else opens a route: no cookie does."""
 
-    def __init__(self, scope: str) -> None:
+    def __init__(self, *scopes: str) -> None:
         super().__init__()
-        self.scope = scope
+        self.scopes = scopes
 
     def __call__(self, request: HttpRequest) -> Access:
         kind, _, secret = request.headers.get(self.header, "").partition(" ")
@@ -86,7 +87,8 @@ class Bearer(HttpBearer):
         if found is None:
             raise Refused(401, "unknown_token", "The token is not known, or it was revoked.", "Ask for another one.")
         request.auth = found  # type: ignore[attr-defined]  # noted as used even where the scope is missing
-        found.require(self.scope)
+        if not any(found.may(scope) for scope in self.scopes):
+            found.require(self.scopes[0])
         return found
 
 
@@ -96,6 +98,14 @@ def access_in(request: HttpRequest) -> Access:
     if not isinstance(access, Access):
         raise TypeError("a route of the API without a token")
     return access
+
+
+def note_when_sent(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The response; when it is on its way, the token's use is written down."""
+    access = getattr(request, "auth", None)
+    if isinstance(access, Access):
+        response._resource_closers.append(partial(note_use, access))  # type: ignore[attr-defined]
+    return response
 
 
 def needs(

@@ -114,7 +114,7 @@ class DecisionOut(Schema):
 
 def visible_sessions(access: Access) -> QuerySet[Session]:
     rows = Session.objects.all()
-    return rows if access.project_id is None else rows.filter(project=access.project_id)
+    return rows.filter(project=access.project_id) if access.confined else rows
 
 
 @router.get(
@@ -127,9 +127,9 @@ def sessions(request: HttpRequest) -> dict[str, Any]:
     access = access_in(request)
     check_names(request, [*SessionFilterSet.base_filters, *AFTER])
     filters = SessionFilterSet(request.GET, queryset=visible_sessions(access))
-    if access.project_id is not None:  # what another project has is not even a wrong value here
+    if access.confined:  # what another project has is not even a wrong value here
         filters.filters["agent"].queryset = _agents(access)
-        filters.filters["project"].queryset = Project.objects.filter(pk=access.project_id)
+        filters.filters["project"].queryset = Project.objects.filter(pk=access.project_id or 0)
     rows, further = page_of(narrowed(filters).select_related("agent"), "queued_at", request.GET.get("after", ""))
     return {"sessions": [reading.as_row(row) for row in rows], "next": further}
 
@@ -177,9 +177,9 @@ def stop(request: HttpRequest, session_id: int) -> dict[str, Any]:
 def events(request: HttpRequest) -> dict[str, Any]:
     access = access_in(request)
     check_names(request, [*EventFilterSet.base_filters, *AFTER])
-    rows = (
-        Event.objects.all() if access.project_id is None else Event.objects.filter(session__project=access.project_id)
-    )
+    rows = Event.objects.all()
+    if access.confined:
+        rows = rows.filter(session__project=access.project_id)
     found, further = page_of(
         narrowed(EventFilterSet(request.GET, queryset=rows)), "created_at", request.GET.get("after", "")
     )
@@ -209,7 +209,7 @@ def check(request: HttpRequest) -> dict[str, Any]:
 
 def _agents(access: Access) -> QuerySet[Agent]:
     """With a project its own agents and those that belong to none."""
-    if access.project_id is None:
+    if not access.confined:
         return Agent.objects.all()
     return Agent.objects.filter(Q(project=None) | Q(project=access.project_id))
 

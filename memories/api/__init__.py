@@ -1,5 +1,8 @@
-"""The API of what is known. `claudeops` mounts its router; what a route does is a function below it."""
+"""The API of what is known. `claudeops` mounts its routers; what a route does is a function below it."""
 
-from memories.api.memories import router
+from memories.api.memories import router as memories
+from memories.api.recall import router as recall
 
-__all__ = ["router"]
+ROUTERS = (recall, memories)  # /memories/search before /memories/{id}
+
+__all__ = ["ROUTERS"]

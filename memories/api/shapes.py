@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from ninja import Schema
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from memories.apikit import Given, Id
 
@@ -127,3 +127,56 @@ class BulkOut(Schema):
     changed: int
     unchanged: int
     message: str
+
+
+class Asked(Given):
+    """What a recall takes beside the query; all of it narrows."""
+
+    project: str | None = Field(None, max_length=64, description="A slug (it and what is global), or global alone.")
+    agent: str | None = Field(None, max_length=64, description="An agent's slug: its own memories and those of none.")
+    service: str | None = Field(None, max_length=64, description="One word; general = none.")
+    category: str | None = None
+    taxonomy: str | None = None
+    tags: list[str] = Field([], description="All of these.")
+    limit: int | None = Field(None, ge=1, le=100, description="How many, instead of what the profile gives.")
+    profile: Literal["lean", "balanced", "deep", "auto"] = "balanced"
+    as_of: AwareDatetime | None = Field(None, description="What was known then; with a zone.")
+    include_hold: bool = Field(False, description="Also what waits for a person's review.")
+
+
+class RecallIn(Asked):
+    query: str = Field(max_length=100_000)
+
+
+class SearchIn(Asked):
+    q: str = Field(max_length=10_000, description="The query.")
+
+
+class HitOut(Schema):
+    """One memory that answers; `parts` are what its score is made of."""
+
+    memory_id: int
+    uuid: UUID
+    observation: str
+    service: str | None
+    category: str
+    taxonomy: str
+    project: str | None
+    agent: str | None
+    confidence: float
+    verdict: str
+    tags: list[str]
+    created_at: datetime | None
+    updated_at: datetime | None
+    score: float
+    parts: dict[str, Any]
+    collapsed: list[int] = Field(description="Memories that say nearly the same and are left out beside it.")
+
+
+class RecallOut(Schema):
+    """Best hit first. The trace says what was dropped and why; `semantic` is on, or off with the reason."""
+
+    query: str
+    hits: list[HitOut]
+    trace: dict[str, Any]
+    recall_id: int | None
