@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
+from memories import embedding
 from memories.models import Memory, Verdict
 from sessions_app import cooldowns
 from sessions_app.models import Agent, Event, Level, Session, Status, Trigger, WorkerHeartbeat
@@ -68,6 +69,7 @@ class Overview:
     workers_gone: int
     next_runs: list[Agent]
     agents: int
+    semantic_off: str
 
     @property
     def cost_percent(self) -> int:
@@ -136,4 +138,5 @@ def read(*, at: datetime | None = None) -> Overview:
         workers_gone=len(beats) - len(alive),
         next_runs=list(Agent.objects.scheduled().filter(next_run_at__isnull=False).order_by("next_run_at")[:SHOWN]),
         agents=Agent.objects.count(),
+        semantic_off=embedding.off_reason() or "",
     )

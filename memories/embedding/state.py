@@ -55,9 +55,7 @@ def current() -> Embedder:
         raise _switched_off()
     active = active_model()
     if active is None:
-        if settings.CLAUDEOPS_EMBEDDINGS == "local":
-            _files()
-        raise SemanticOff(_being_built())
+        raise _none_yet()
     return embedder_of(active)
 
 
@@ -77,9 +75,7 @@ def off_reason() -> str | None:
             raise _switched_off()
         active = active_model()
         if active is None:
-            if settings.CLAUDEOPS_EMBEDDINGS == "local":
-                _look()
-            raise SemanticOff(_being_built())
+            raise _none_yet()
         if not active.name.startswith(PREFIX):
             _look()
         elif active.error:
@@ -93,6 +89,13 @@ def pending_count() -> int:
     """Memories that wait for a vector of the model that answers (or of the one being built), up to MOST_COUNTED."""
     model = active_model() or EmbeddingModel.objects.filter(state=ModelState.BUILDING).first()
     return 0 if model is None else waiting(model)
+
+
+def is_wanted(model: EmbeddingModel) -> bool:
+    """Whether the settings ask for this model. Asks nobody: how many dimensions an endpoint gives is not looked at."""
+    if settings.CLAUDEOPS_EMBEDDINGS == "endpoint":
+        return model.name == f"{PREFIX}{settings.CLAUDEOPS_EMBEDDINGS_MODEL}:{model.dimensions}"
+    return settings.CLAUDEOPS_EMBEDDINGS == "local" and model.name == LOCAL.identity
 
 
 def waiting(model: EmbeddingModel) -> int:
@@ -115,15 +118,21 @@ def _switched_off() -> SemanticOff:
     return SemanticOff("it is switched off", "CLAUDEOPS_EMBEDDINGS=local (or endpoint) switches it on.")
 
 
-def _being_built() -> str:
+def _none_yet() -> SemanticOff:
+    """Why no model's vectors answer yet."""
+    if settings.CLAUDEOPS_EMBEDDINGS == "local":
+        try:
+            _look()
+        except SemanticOff as off:
+            return off
     model = EmbeddingModel.objects.filter(state=ModelState.BUILDING).first()
     if model is None:
-        return "no vectors are made yet; workers make them within a minute or two"
+        return SemanticOff("no vectors are made yet; workers make them within a minute or two")
     if model.error:
-        return model.error
+        return SemanticOff(model.error)
     left = waiting(model)
     count = f"{left:,}" + ("+" if left == MOST_COUNTED else "")
-    return f"the first vectors are being made, {count} memories to go"
+    return SemanticOff(f"the first vectors are being made, {count} memories to go")
 
 
 def _files() -> tuple[Hashable, ...]:

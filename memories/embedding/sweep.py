@@ -17,7 +17,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from memories.embedding import state
@@ -70,6 +70,9 @@ def sweep(seconds: float = 45.0) -> Swept:
         active = state.active_model()
         if active is not None:
             done = done.plus(_serve(active, end))
+            active.refresh_from_db()
+            if state.is_wanted(active) and not active.error and not _others(active):
+                return done  # the usual case: no model is loaded, nobody is asked
         try:
             embedder = state.wanted()
             building = _begun(embedder)
@@ -94,6 +97,7 @@ def check_all(*, force: bool = False) -> int:
 
 def _serve(model: EmbeddingModel, end: float) -> Swept:
     """Keep the model that answers up to date."""
+    _fill(model, end)
     if not _anything(model):
         if model.error:
             _note(EmbeddingModel.objects.filter(pk=model.pk), "")
@@ -103,6 +107,15 @@ def _serve(model: EmbeddingModel, end: float) -> Swept:
     except SemanticOff as off:
         _note(EmbeddingModel.objects.filter(pk=model.pk), off.reason)
         return Swept(reason=off.reason)
+
+
+def _others(active: EmbeddingModel) -> bool:
+    """Whether other models are to be looked after: begun, or given up with vectors left."""
+    others = EmbeddingModel.objects.exclude(pk=active.pk)
+    left = Q(Exists(Embedding.objects.filter(model=OuterRef("pk")))) | Q(
+        Exists(PendingEmbedding.objects.filter(model=OuterRef("pk")))
+    )
+    return others.filter(Q(state=ModelState.BUILDING) | left).exists()
 
 
 def _begun(embedder: Embedder) -> EmbeddingModel | None:
@@ -248,8 +261,8 @@ def _clear(end: float) -> Swept:
     return Swept(removed=removed)
 
 
-def _note(models: object, error: str) -> None:
-    models.update(error=error[:500])  # type: ignore[attr-defined]
+def _note(models: QuerySet[EmbeddingModel], error: str) -> None:
+    models.update(error=error[:500])
 
 
 @contextlib.contextmanager
