@@ -16,7 +16,7 @@ from memories.embedding.base import (
     from_bytes,
     to_bytes,
 )
-from memories.embedding.state import active_model, current, off_reason, reset, wanted
+from memories.embedding.state import active_model, current, off_reason, pending_count, reset, wanted
 
 __all__ = [
     "Embedder",
@@ -29,6 +29,7 @@ __all__ = [
     "embedded_text",
     "from_bytes",
     "off_reason",
+    "pending_count",
     "reset",
     "to_bytes",
     "wanted",

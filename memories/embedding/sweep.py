@@ -105,6 +105,7 @@ def _serve(model: EmbeddingModel, end: float) -> Swept:
     try:
         return _work(model, state.embedder_of(model), end)
     except SemanticOff as off:
+        state.reset()  # what was found out of an endpoint (its dimensions) may not be so any more
         _note(EmbeddingModel.objects.filter(pk=model.pk), off.reason)
         return Swept(reason=off.reason)
 

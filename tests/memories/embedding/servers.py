@@ -36,7 +36,7 @@ def vector_of(text: str, dimensions: int = 4, model: str = "") -> list[float]:
 class Endpoint:
     """An OpenAI-compatible endpoint. `answer(texts, model)` gives (status, body); None: what it should give.
 
-    `requests` are those that came: (path, headers, body). While `hold` is set, `arrived` is set by a request and
+    `requests` are those that came: (path, headers, body). From request number `hold_from` on, `arrived` is set and
     the answer waits for `go_on`.
     """
 
@@ -44,7 +44,7 @@ class Endpoint:
         self.dimensions = dimensions
         self.requests: list[tuple[str, dict[str, str], dict]] = []
         self.answer: Callable[[list[str], str], tuple[int, object] | None] = lambda texts, model: None
-        self.hold = False
+        self.hold_from: int | None = None
         self.arrived, self.go_on = threading.Event(), threading.Event()
         self.url = ""
 
@@ -68,7 +68,7 @@ class Endpoint:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 endpoint.requests.append((self.path, dict(self.headers), body))
-                if endpoint.hold:
+                if endpoint.hold_from is not None and len(endpoint.requests) >= endpoint.hold_from:
                     endpoint.arrived.set()
                     endpoint.go_on.wait(60)
                 status, said = endpoint.answer(body["input"], body["model"]) or endpoint._right(

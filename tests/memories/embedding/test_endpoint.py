@@ -170,7 +170,7 @@ def test_one_that_is_not_there_does_not_answer():
 
 def test_one_that_is_silent_is_not_waited_for(server, monkeypatch):
     monkeypatch.setattr(asked_of, "ONE_WITHIN", 0.2)
-    server.hold = True
+    server.hold_from = 1
     with pytest.raises(SemanticOff, match=r"no answer within 0\.2 s"):
         embedder(server).embed(["text"])
 
