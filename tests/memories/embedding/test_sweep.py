@@ -9,7 +9,6 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -19,30 +18,13 @@ from memories.embedding.base import embedded_text, from_bytes
 from memories.embedding.endpoint import PROBE
 from memories.embedding.sweep import Swept, check_all, sweep
 from memories.embedding.vectors import Made, store, store_all
-from memories.lifecycle import curate, verbs
+from memories.lifecycle import verbs
 from memories.models import Embedding, EmbeddingModel, Memory, ModelState, PendingEmbedding
 from tests import processes
 from tests.factories import MemoryFactory
-from tests.memories.embedding.servers import vector_of
+from tests.memories.embedding.found import close, expected, stored, waiting
 
 pytestmark = pytest.mark.django_db
-
-
-def stored() -> dict[int, list[float]]:
-    return {row.memory_id: list(from_bytes(row.vector, row.model.dimensions)) for row in Embedding.objects.all()}
-
-
-def expected(memory: Memory, model: str = "one", dimensions: int = 4) -> list[float]:
-    vector = np.array(vector_of(embedded_text(memory), dimensions, model))
-    return list(np.float32(vector / np.linalg.norm(vector)))
-
-
-def close(found: list[float], wanted: list[float]) -> bool:
-    return len(found) == len(wanted) and np.allclose(found, wanted, atol=1e-6)
-
-
-def waiting() -> set[int]:
-    return set(PendingEmbedding.objects.values_list("memory_id", flat=True))
 
 
 class TestMaking:
@@ -122,85 +104,6 @@ class TestMaking:
         assert sweep() == Swept(embedded=1)
         other.join()
         assert answers == [Swept(busy=True)]
-
-
-class TestInStep:
-    """What happens to a memory, whoever does it, happens to its vector."""
-
-    @pytest.fixture
-    def memory(self, endpoint):
-        memory = MemoryFactory()
-        MemoryFactory(observation="Another one, which stays")
-        sweep()
-        return memory
-
-    def others(self, memory):
-        return {pk: vector for pk, vector in stored().items() if pk != memory.pk}
-
-    def test_a_new_one_waits_in_line(self, memory):
-        fresh = MemoryFactory()
-        assert waiting() == {fresh.pk}
-        assert embedding.pending_count() == 1
-        assert sweep() == Swept(embedded=1)
-        assert close(stored()[fresh.pk], expected(fresh))
-
-    def test_an_edited_one_loses_its_vector_at_once_and_gets_another_row(self, memory):
-        before, others = Embedding.objects.get(memory=memory), self.others(memory)
-        verbs.edit(memory.pk, by="operator", observation="It says something else now")
-        assert memory.pk not in stored()
-        assert waiting() == {memory.pk}
-        assert sweep() == Swept(embedded=1)
-        after = Embedding.objects.get(memory=memory)
-        assert after.pk > Embedding.objects.exclude(pk=after.pk).latest("pk").pk
-        assert after.content_hash != before.content_hash
-        assert self.others(memory) == others
-
-    def test_what_leaves_the_text_as_it_is_leaves_the_vector(self, memory):
-        before = list(Embedding.objects.values_list("pk", "memory"))
-        verbs.edit(memory.pk, by="operator", confidence=0.9)
-        verbs.reinforce(memory.pk, by="operator")
-        verbs.deactivate(memory.pk, by="operator")
-        Memory.objects.get(pk=memory.pk).save()
-        assert list(Embedding.objects.values_list("pk", "memory")) == before
-        assert waiting() == set()
-
-    def test_raw_sql_of_anybody_is_met_too(self, memory):
-        with connection.cursor() as cursor:
-            cursor.execute("UPDATE memories SET service = 'other' WHERE id = %s", [memory.pk])
-        assert waiting() == {memory.pk}
-        assert memory.pk not in stored()
-        sweep()
-        with connection.cursor() as cursor:
-            cursor.execute("DELETE FROM memory_changes")
-            cursor.execute("DELETE FROM memories WHERE id = %s", [memory.pk])
-        assert memory.pk not in stored()
-        assert waiting() == set()
-
-    def test_many_at_once_are_met_too(self, memory):
-        rows = Memory.objects.bulk_create(MemoryFactory.build_batch(20))
-        assert waiting() == {row.pk for row in rows}
-        sweep()
-        Memory.objects.filter(pk__in=[row.pk for row in rows[:15]]).update(observation="All say this")
-        assert waiting() == {row.pk for row in rows[:15]}
-        Memory.objects.filter(pk__in=[row.pk for row in rows]).delete()
-        assert waiting() == set()
-        assert set(stored()) == set(Memory.objects.values_list("pk", flat=True))
-
-    def test_a_deleted_one_takes_its_vector_along(self, memory):
-        pk = memory.pk
-        curate.delete(pk, by="operator")
-        assert pk not in stored()
-        assert len(stored()) == 1
-
-    def test_the_triggers_come_back_when_a_table_was_rebuilt(self, memory):
-        if connection.vendor != "sqlite":
-            pytest.skip("only SQLite rebuilds a table")
-        with connection.cursor() as cursor:
-            cursor.execute("DROP TRIGGER embeddings_memory_added")
-        call_command("migrate", verbosity=0)
-        assert waiting() == set()
-        fresh = MemoryFactory()
-        assert waiting() == {fresh.pk}
 
 
 class TestMeanwhile:
@@ -316,69 +219,6 @@ class TestTrouble:
         assert len(stored()) == 2
         endpoint.answer = lambda texts, model: None
         assert sweep() == Swept(embedded=3)
-
-
-class TestAnotherModel:
-    def test_the_old_one_answers_until_the_new_one_is_whole(self, endpoint, settings, monkeypatch):
-        monkeypatch.setattr(sweeping, "BATCH", 2)
-        rows = MemoryFactory.create_batch(3)
-        sweep()
-        old = embedding.active_model()
-        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "two"
-        endpoint.answer = lambda texts, model: (
-            (500, "down") if model == "two" and len(texts) != 2 and texts != [PROBE] else None
-        )
-        sweep()  # two of three, then it fails
-        new = EmbeddingModel.objects.get(name="endpoint:two:4")
-        assert (new.state, new.embeddings.count()) == (ModelState.BUILDING, 2)
-        assert embedding.active_model() == old
-        assert embedding.current().name == old.name
-        assert embedding.off_reason() is None
-        endpoint.answer = lambda texts, model: (500, "down") if model == "two" else None
-        fresh = MemoryFactory()
-        sweep()
-        assert old.embeddings.filter(memory=fresh).exists()  # what answers is kept up to date meanwhile
-        assert embedding.active_model() == old
-
-        endpoint.answer = lambda texts, model: None
-        sweep()
-        assert embedding.active_model() == new
-        assert embedding.current().name == new.name
-        assert close(stored()[rows[0].pk], expected(rows[0], "two"))
-        old.refresh_from_db()
-        assert (old.state, old.embeddings.count(), old.pending.count()) == (ModelState.RETIRED, 0, 0)
-        assert new.embeddings.count() == 4
-
-    def test_a_retired_model_is_built_anew_when_it_is_wanted_again(self, endpoint, settings):
-        MemoryFactory()
-        sweep()
-        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "two"
-        sweep()
-        MemoryFactory()
-        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "one"
-        assert sweep().embedded == 3  # one by the second, then both by the first
-        assert embedding.active_model().name == "endpoint:one:4"
-        assert Embedding.objects.count() == 2
-
-    def test_a_model_that_was_only_begun_is_given_up_for_the_next(self, endpoint, settings):
-        rows = MemoryFactory.create_batch(2)
-        sweep()
-        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "two"
-        sweep(seconds=-1)
-        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "one"
-        sweep()
-        assert embedding.active_model().name == "endpoint:one:4"
-        assert EmbeddingModel.objects.get(name="endpoint:two:4").state == ModelState.RETIRED
-        assert not PendingEmbedding.objects.exists()
-        assert set(stored()) == {row.pk for row in rows}
-
-    def test_a_memory_that_was_overlooked_when_it_began_is_not_left_out(self, endpoint):
-        MemoryFactory.create_batch(2)
-        model = EmbeddingModel.objects.create(name="endpoint:one:4", dimensions=4, filled_to=None)
-        assert sweep() == Swept()
-        assert embedding.active_model() is None
-        assert sweep() == Swept(embedded=2)
-        assert embedding.active_model() == model
 
 
 class TestRebuilding:
