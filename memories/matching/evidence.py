@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from .frames import Slot
 from .meaning import FULL
 from .normalise import NormalForm
 from .opposites import Opposites
@@ -27,6 +28,9 @@ class Case:
     amounts: Compared = field(default_factory=Compared)
     opposites: Opposites = field(default_factory=Opposites)
     order: Order = field(default_factory=Order)
+    slot: Slot | None = None
+    cosine: float | None = None
+    apart: str = ""  # why two texts close in meaning are two facts all the same
 
     @property
     def clashes(self) -> bool:
@@ -65,6 +69,12 @@ def evidence_of(case: Case, score: float, why: str) -> dict[str, Any]:
         found["quantities"] = _quantities(amounts)
     if turns := (*case.opposites.clashes, *case.opposites.doubts):
         found["stance"] = [{"word": turn.word, "known": turn.known.value, "new": turn.new.value} for turn in turns]
+    if case.slot:
+        found["slot"] = {"subject": case.slot.subject, "known": case.slot.known, "new": case.slot.new}
+    if case.cosine is not None:
+        found["cosine"] = round(case.cosine, 4)
+    if case.apart:
+        found["apart"] = case.apart
     if sentences := (*case.order.clashes, *case.order.doubts):
         found["order"] = list(sentences)
     return found
