@@ -343,6 +343,29 @@ VARIABLES: tuple[Variable, ...] = (
         "added",
         "How age counts in a recall: one more signal; a factor (buries what is old, however true); not at all.",
     ),
+    # matching
+    Variable(
+        "CLAUDEOPS_MATCHING",
+        one_of("semantic", "structural"),
+        "semantic",
+        "How what is said is held against what is known: `semantic` (by what it says), or `structural` (one active "
+        "memory of a service and category; a new one supersedes the older).",
+    ),
+    Variable(
+        "CLAUDEOPS_MATCHING_JUDGE_URL",
+        web_address,
+        "",
+        "The whole address of a chat model that settles what words leave unsure: `…/v1/chat/completions` (OpenAI's "
+        "way) or `…/v1/messages` (Anthropic's). Empty = none is asked.",
+    ),
+    Variable("CLAUDEOPS_MATCHING_JUDGE_MODEL", text, "", "The name of that model."),
+    Variable("CLAUDEOPS_MATCHING_JUDGE_KEY", text, "", "The key for it; never logged or shown."),
+    Variable(
+        "CLAUDEOPS_MATCHING_JUDGE_TIMEOUT",
+        number(0.1, 60),
+        3.0,
+        "Seconds after which it is not waited for any longer and the two count as distinct.",
+    ),
     # cooldowns
     Variable("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2, "Restarts of a service within the window."),
     Variable("CLAUDEOPS_RESTART_WINDOW_HOURS", number(0.01, 8760), 4.0, "The window of the restart limit, in hours."),

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+from .evidence import may_be_one
 from .judgement import LexicalMatcher
 from .kinds import Kind, Matcher, Relation
 
-__all__ = ["Kind", "LexicalMatcher", "Matcher", "Relation", "matcher", "relation"]
+__all__ = ["Kind", "LexicalMatcher", "Matcher", "Relation", "matcher", "may_be_one", "relation"]
 
 matcher: Matcher = LexicalMatcher()
 """What `relation` asks. Anything that meets `Matcher` can take its place."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,10 @@ from .quantities import Compared
 
 MATCHER = "lexical"
 """Says in the evidence which matcher judged."""
+
+NEAR, NEAR_IN_WORDS = 0.88, 0.75
+"""Cosine, or where there is none similarity in words, from which two distinct facts may be one all the same. Of
+operational pairs a tenth of the distinct ones are as close, and nine in ten restatements."""
 
 
 @dataclass(slots=True)
@@ -78,6 +82,21 @@ def evidence_of(case: Case, score: float, why: str) -> dict[str, Any]:
     if sentences := (*case.order.clashes, *case.order.doubts):
         found["order"] = list(sentences)
     return found
+
+
+def may_be_one(evidence: Mapping[str, Any]) -> bool:
+    """Whether two texts that were judged distinct are so close, without a name or an amount between them, that a
+    person (or a model) should look."""
+    if (
+        evidence.get("names")
+        or evidence.get("slot")
+        or any(one["verdict"] != "same" for one in evidence.get("quantities", ()))
+    ):
+        return False
+    cosine = evidence.get("cosine")
+    if cosine is None:
+        return bool(evidence.get("similarity", 0.0) >= NEAR_IN_WORDS)
+    return bool(cosine >= NEAR)
 
 
 def _quantities(amounts: Compared) -> list[dict[str, str]]:

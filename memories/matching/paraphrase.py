@@ -57,9 +57,15 @@ def _values(case: Case) -> str:
         return "Their amounts differ."
     if only := amounts.only_known or amounts.only_new:
         return f"Only one of them gives an amount: {only[0].written}."
+    if bounded := [pair for pair in amounts.same if _is_bound(pair[0]) != _is_bound(pair[1])]:
+        return f"{bounded[0][0].written} and {bounded[0][1].written} may or may not be the same."
     if unsure := [pair for pair in amounts.unsure if not _one_end(*pair)]:
         return f"{unsure[0][0].written} and {unsure[0][1].written} may or may not be the same."
     return ""
+
+
+def _is_bound(amount: Quantity) -> bool:
+    return any(math.isinf(reading.low) or math.isinf(reading.high) for reading in amount.readings)
 
 
 def _one_end(one: Quantity, other: Quantity) -> bool:
@@ -136,7 +142,7 @@ def _put_for(one: Sequence[str], other: Sequence[str]) -> str:
     for left, right in ((one, other), (other, one)):
         here, there = set(left), set(right)
         for at, word in enumerate(left):
-            if word in there or not word[:1].isalnum():
+            if word in there:
                 continue
             for step in (-1, 1):
                 beside = left[at + step] if 0 <= at + step < len(left) else ""
@@ -158,5 +164,6 @@ def _sequence_of(text: str) -> tuple[str, ...]:
         if token.sort is not Sort.WORD:
             found.append(token.text)
         elif token.text not in FUNCTION_WORDS and token.text not in _DROPPED and meaning(token.text).weight != EMPTY:
-            found.append(meaning(token.text).name)
+            meant = meaning(token.text)
+            found.append(meant.name if meant.sign > 0 else f"-{meant.name}")
     return tuple(found)

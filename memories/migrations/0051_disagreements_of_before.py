@@ -6,10 +6,10 @@ BATCH = 500
 
 
 def put_before_the_operator(apps, schema_editor):
-    Change = apps.get_model("memories", "MemoryChange")
-    Memory = apps.get_model("memories", "Memory")
-    Disagreement = apps.get_model("memories", "Disagreement")
-    rows = Change.objects.filter(kind="contradicted", memory__isnull=False).order_by("pk")
+    changes = apps.get_model("memories", "MemoryChange").objects
+    memories_then = apps.get_model("memories", "Memory").objects
+    Disagreement = apps.get_model("memories", "Disagreement")  # noqa: N806  (a model)
+    rows = changes.filter(kind="contradicted", memory__isnull=False).order_by("pk")
     last = 0
     while batch := list(rows.filter(pk__gt=last).values("pk", "memory_id", "at", "evidence")[:BATCH]):
         last = batch[-1]["pk"]
@@ -19,7 +19,7 @@ def put_before_the_operator(apps, schema_editor):
             if isinstance(by, int) and by != row["memory_id"]:
                 pairs.setdefault((row["memory_id"], by), row)
         ids = {pk for pair in pairs for pk in pair}
-        memories = Memory.objects.exclude(inactive_reason__in=("merged", "superseded", "expired")).in_bulk(ids)
+        memories = memories_then.exclude(inactive_reason__in=("merged", "superseded", "expired")).in_bulk(ids)
         known = {
             frozenset(pair)
             for pair in Disagreement.objects.filter(older_id__in=ids, newer_id__in=ids).values_list("older_id", "newer_id")

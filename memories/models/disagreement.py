@@ -73,7 +73,9 @@ class Disagreement(models.Model):
     older = models.ForeignKey(
         "memories.Memory", null=True, on_delete=models.SET_NULL, related_name="disagreements_as_older", db_index=False
     )
-    newer = models.ForeignKey("memories.Memory", null=True, on_delete=models.SET_NULL, related_name="disagreements_as_newer")
+    newer = models.ForeignKey(
+        "memories.Memory", null=True, on_delete=models.SET_NULL, related_name="disagreements_as_newer"
+    )
     kind = models.CharField(max_length=13, choices=DisagreementKind.choices)
     state = models.CharField(max_length=8, choices=DisagreementState.choices, default=DisagreementState.OPEN)
     answer = models.CharField(max_length=10, choices=Answer.choices, blank=True, default="")
