@@ -346,7 +346,7 @@ VARIABLES: tuple[Variable, ...] = (
     # matching
     Variable(
         "CLAUDEOPS_MATCHING",
-        one_of("semantic", "structural"),
+        word_of("semantic", "structural"),
         "semantic",
         "How what is said is held against what is known: `semantic` (by what it says), or `structural` (one active "
         "memory of a service and category; a new one supersedes the older).",

@@ -15,7 +15,7 @@ from memories import listing
 from memories.bulk import BULK_ACTIONS, BulkAction
 from memories.capture import fields as stored
 from memories.errors import InvalidMemory
-from memories.models import Memory
+from memories.models import Answer, DisagreementKind, Memory
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
 
 BIGGEST_ID = 2**63 - 1
@@ -198,3 +198,20 @@ class AnswersForm(forms.Form):
 
     def answers(self) -> dict[str, Any]:
         return {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
+
+
+class InboxForm(forms.Form):
+    """Which questions of the inbox, and from where on."""
+
+    kind = forms.ChoiceField(choices=[("", "all"), *DisagreementKind.choices], required=False)
+    answered = forms.BooleanField(required=False)
+    after = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_ID)
+
+
+class AnswerForm(forms.Form):
+    """An answer to a question, with the changes that the page knew of."""
+
+    answer = forms.ChoiceField(choices=Answer.choices)
+    observation = forms.CharField(required=False, strip=True)
+    seen_older = forms.IntegerField(min_value=0, max_value=BIGGEST_ID)
+    seen_newer = forms.IntegerField(min_value=0, max_value=BIGGEST_ID)

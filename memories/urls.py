@@ -3,12 +3,15 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from memories.views import bulk, memories, memory
+from memories.views import bulk, inbox, memories, memory
 
 urlpatterns: list[URLPattern] = [
     path("memories", memories.memories, name="memories"),
     path("memories/rows", memories.rows, name="memories-rows"),
     path("memories/bulk", bulk.bulk, name="memories-bulk"),
+    path("memories/inbox", inbox.inbox, name="memories-inbox"),
+    path("memories/inbox/<int:pk>", inbox.answer, name="memories-inbox-answer"),
+    path("memories/inbox/<int:pk>/undo", inbox.undo, name="memories-inbox-undo"),
     path("memories/<int:pk>", memory.memory, name="memory"),
     path("memories/<int:pk>/row", memory.row, name="memory-row"),
     path("memories/<int:pk>/undo/<int:change>", memory.undo, name="memory-undo"),

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memories', '0040_api_tokens'),
+        ('memories', '0041_recall'),
     ]
 
     operations = [
