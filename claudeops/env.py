@@ -11,21 +11,50 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from environ.fileaware_mapping import FileAwareMapping
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+from claudeops.env_values import (
+    BASE_DIR,
+    FALSE,
+    TRUE,
+    Refused,
+    boolean,
+    folder,
+    names,
+    number,
+    one_of,
+    text,
+    tool_rules,
+    web_address,
+    whole,
+    word_of,
+)
 
-TRUE = {"1", "true", "yes", "on", "y", "t"}
-FALSE = {"0", "false", "no", "off", "n", "f", ""}
-
-
-class Refused(ValueError):
-    """A raw value that the variable's reader does not take; the text says what is allowed."""
+__all__ = [
+    "BASE_DIR",
+    "BY_NAME",
+    "FALSE",
+    "OBSERVE",
+    "TRUE",
+    "VARIABLES",
+    "Refused",
+    "Variable",
+    "boolean",
+    "folder",
+    "names",
+    "number",
+    "one_of",
+    "read",
+    "text",
+    "tool_rules",
+    "unknown",
+    "web_address",
+    "whole",
+    "word_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,108 +70,6 @@ class Variable:
     default: Any
     help: str
     shown: str = ""
-
-
-def text(raw: str) -> str:
-    return raw.strip()
-
-
-def boolean(raw: str) -> bool:
-    word = raw.strip().lower()
-    if word in TRUE:
-        return True
-    if word in FALSE:
-        return False
-    raise Refused("true or false")
-
-
-def whole(low: int, high: int) -> Callable[[str], int]:
-    def read(raw: str) -> int:
-        try:
-            value = int(raw.strip())
-        except ValueError:
-            raise Refused(f"a whole number from {low} to {high}") from None
-        if not low <= value <= high:
-            raise Refused(f"a whole number from {low} to {high}")
-        return value
-
-    return read
-
-
-def number(low: float, high: float) -> Callable[[str], float]:
-    def read(raw: str) -> float:
-        try:
-            value = float(raw.strip())
-        except ValueError:
-            raise Refused(f"a number from {low:g} to {high:g}") from None
-        if not low <= value <= high:  # also refuses nan
-            raise Refused(f"a number from {low:g} to {high:g}")
-        return value
-
-    return read
-
-
-def one_of(*allowed: str) -> Callable[[str], str]:
-    def read(raw: str) -> str:
-        value = raw.strip()
-        if value.upper() not in allowed:
-            raise Refused("one of " + ", ".join(allowed))
-        return value.upper()
-
-    return read
-
-
-def word_of(*allowed: str) -> Callable[[str], str]:
-    def read(raw: str) -> str:
-        value = raw.strip().lower()
-        if value not in allowed:
-            raise Refused("one of " + ", ".join(allowed))
-        return value
-
-    return read
-
-
-def web_address(raw: str) -> str:
-    value = raw.strip()
-    parts = urlsplit(value)
-    if value and (parts.scheme not in ("http", "https") or not parts.hostname):
-        raise Refused("an address that begins with http:// or https://")
-    if parts.username or parts.password:
-        raise Refused("an address without a user or password in it")
-    return value
-
-
-def names(raw: str) -> list[str]:
-    """Comma-separated names."""
-    return [part.strip() for part in raw.split(",") if part.strip()]
-
-
-def tool_rules(raw: str) -> list[str]:
-    """Comma-separated tool rules; a comma inside parentheses belongs to its rule."""
-    rules, depth, current = [], 0, ""
-    for character in raw:
-        depth += (character == "(") - (character == ")")
-        if depth < 0:
-            raise Refused("tool rules like Read,Bash(docker ps *) with balanced parentheses")
-        if character == "," and depth == 0:
-            rules.append(current)
-            current = ""
-        else:
-            current += character
-    if depth:
-        raise Refused("tool rules like Read,Bash(docker ps *) with balanced parentheses")
-    rules.append(current)
-    return [rule.strip() for rule in rules if rule.strip()]
-
-
-def folder(raw: str) -> Path:
-    if not raw.strip():
-        raise Refused("the path of a folder")
-    path = Path(raw.strip()).expanduser()
-    path = path if path.is_absolute() else BASE_DIR / path
-    if path.exists() and not path.is_dir():
-        raise Refused("the path of a folder (this is a file)")
-    return path
 
 
 OBSERVE = (
@@ -339,7 +266,7 @@ VARIABLES: tuple[Variable, ...] = (
     ),
     Variable(
         "CLAUDEOPS_RECALL_AGE",
-        one_of("added", "multiplied", "none"),
+        word_of("added", "multiplied", "none"),
         "added",
         "How age counts in a recall: one more signal; a factor (buries what is old, however true); not at all.",
     ),
