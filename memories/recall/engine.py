@@ -15,14 +15,20 @@ from datetime import datetime
 from django.conf import settings
 from django.utils import timezone
 
+from memories.capture.text import fold
+from memories.embedding.state import waiting
 from memories.models import Memory
-from memories.recall import history, keyword, profiles, ranking, scope, trust
+from memories.recall import history, keyword, meaning, profiles, ranking, scope, trust, vectors
+from memories.recall.meaning import Meaning
 from memories.recall.ranking import Candidate, Ranked, Weights
-from memories.recall.terms import Query, index_terms, read_query, stands_whole, words
+from memories.recall.terms import LONGEST_QUERY, Query, index_terms, read_query, stands_whole, words
 from memories.recall.values import Asker, Filters, Hit, Recall, Trace
 
 BY_WORDS = 200
 """Candidates that the words' side puts forward: the best by bm25."""
+BY_MEANING = 200
+"""Candidates that the meaning's side puts forward: the best by cosine."""
+NOTHING_ASKED = Meaning(off="nothing was asked")
 NEGATIONS = frozenset({"no", "not", "never", "nor", "without", "cannot", "dont", "doesnt", "isnt", "wont", "cant"})
 """Stop words, some of them, yet two texts that differ in one do not say the same."""
 
@@ -52,7 +58,7 @@ def recall(
     chosen = profiles.chosen(profile, asked)
     profiles.how_many(chosen, limit, [])
     if asked.terms:
-        run.find(asked)
+        run.find(asked, fold(query[:LONGEST_QUERY]))
     hits = run.hits(chosen, limit)
     return Recall(query, tuple(hits), run.trace(asked, chosen.name))
 
@@ -64,7 +70,8 @@ class _Run:
     filters: Filters
     weights: Weights
     at: datetime
-    semantic: str = "off: no embedder"
+    meaning: Meaning = NOTHING_ASKED
+    cosines: dict[int, float] = field(default_factory=dict)
     pending: int = 0
     words: keyword.Words = field(default_factory=keyword.Words)
     rows: dict[int, Memory] = field(default_factory=dict)
@@ -73,15 +80,20 @@ class _Run:
     steps: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def find(self, asked: Query) -> None:
+    def find(self, asked: Query, text: str) -> None:
+        with self.timed("embedding"):
+            self.meaning = meaning.of(text)
         with self.timed("words"):
-            ids = self.by_words(asked)
+            by_words = self.by_words(asked)
+        with self.timed("vectors"):
+            by_meaning = self.by_meaning()
         with self.timed("rows"):
-            self.load(ids)
+            self.load([*by_words, *by_meaning])
+            self.complete()
         with self.timed("ranking"):
-            candidates = self.candidates(asked, ids)
+            candidates = self.candidates(asked, by_words, by_meaning)
             ranked = ranking.rank(candidates, self.at, self.weights)
-            self.ranked = trust.above_minimum(ranked, self.weights, self.semantic != "on", self.dropped)
+            self.ranked = trust.above_minimum(ranked, self.weights, self.meaning.off != "", self.dropped)
 
     def by_words(self, asked: Query) -> list[int]:
         """The best candidates by bm25, best first."""
@@ -90,31 +102,62 @@ class _Run:
         scored = [(self.words.bm25(pk, asked.terms), pk) for pk in self.words.terms]
         return [pk for score, pk in sorted(scored, key=lambda pair: (-pair[0], -pair[1])) if score > 0][:BY_WORDS]
 
+    def by_meaning(self) -> list[int]:
+        """The best candidates by cosine, best first."""
+        model, vector = self.meaning.model, self.meaning.vector
+        if model is None or vector is None:
+            return []
+        near = vectors.search(model, vector, scope.within(self.filters))
+        self.dropped[trust.OTHER_SCOPE] += near.outside
+        if near.broken:
+            self.notes.append(f"{near.broken} stored vectors are of another size and were passed over")
+        self.cosines = near.cosines
+        return sorted(near.cosines, key=lambda pk: (-near.cosines[pk], -pk))[:BY_MEANING]
+
+    def complete(self) -> None:
+        """What one side alone found gets the other side's figures, and the neighbours of a sequence come along."""
+        beside = scope.beside(self.rows.values(), self.filters)
+        self.load_more(beside)
+        keyword.read(self.words, self.rows)
+        model, vector = self.meaning.model, self.meaning.vector
+        if model is not None and vector is not None:
+            missing = [pk for pk in self.rows if pk not in self.cosines]
+            self.cosines.update(vectors.cosines(model, vector, missing, scope.within(self.filters)))
+            self.pending = waiting(model)
+
     def load(self, ids: Iterable[int]) -> None:
         """Read the candidates' rows within the scope, as of the time that was asked for, and judge them."""
         wanted = list(dict.fromkeys(ids))
         found = scope.within(self.filters).filter(pk__in=wanted)
-        self.rows = {row.pk: row for row in self.as_it_was(found)}
-        self.dropped[trust.OTHER_SCOPE] += len(wanted) - len(self.rows)
-        for pk, row in list(self.rows.items()):
+        there = {row.pk: row for row in self.as_it_was(found)}
+        self.dropped[trust.OTHER_SCOPE] += len(wanted) - len(there)
+        self.load_more(there.values())
+
+    def load_more(self, rows: Iterable[Memory]) -> None:
+        """Take these rows in, as far as the trust pass has nothing against them."""
+        for row in rows:
             state = trust.State(row.observation, row.active, row.verdict, row.taxonomy, row.stale_at is not None)
             reason = trust.objection(state, self.filters.include_hold)
             if reason:
                 self.dropped[reason] += 1
-                del self.rows[pk]
+            else:
+                self.rows[row.pk] = row
 
     def as_it_was(self, found: Iterable[Memory]) -> Iterable[Memory]:
         if self.filters.as_of is None:
             return found
         return [row for row in history.as_of(found, self.filters.as_of) if history.fits(row, self.filters)]
 
-    def candidates(self, asked: Query, by_words: Sequence[int]) -> list[Candidate]:
+    def candidates(self, asked: Query, by_words: Sequence[int], by_meaning: Sequence[int]) -> list[Candidate]:
         places = {pk: place for place, pk in enumerate(by_words, 1)}
+        near = {pk: place for place, pk in enumerate(by_meaning, 1)}
         return [
             Candidate(
                 memory_id=pk,
                 confirmed_at=row.updated_at,
                 confidence=row.confidence,
+                cosine=self.cosines.get(pk),
+                vector_rank=near.get(pk),
                 coverage=self.words.coverage(pk, asked.terms),
                 keyword_rank=places.get(pk),
                 keyword_score=self.words.bm25(pk, asked.terms) if pk in places else None,
@@ -151,7 +194,7 @@ class _Run:
         if self.words.unindexed:
             self.notes.append(f"{self.words.unindexed} memories are read as they are, not indexed yet")
         return Trace(
-            semantic=self.semantic,
+            semantic=self.meaning.state,
             profile=profile,
             pending=self.pending,
             candidates=len(self.rows),

@@ -5,6 +5,8 @@ Knows no ranking. Every route (words, vectors, neighbours, candidates for matchi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.db import connection
 from django.db.models import BooleanField, Q
 from django.db.models.expressions import RawSQL
@@ -56,6 +58,22 @@ def usable(filters: Filters) -> MemoryQuerySet:
     """Rows of `within` that can be returned: active, and allowed unless those on hold were asked for."""
     rows = within(filters).filter(active=True)
     return rows if filters.include_hold else rows.filter(verdict=Verdict.ALLOW)
+
+
+def beside(rows: Iterable[Memory], filters: Filters) -> list[Memory]:
+    """The rows before and after these in their sequences, as far as the filters let them through."""
+    known = {(row.sequence, row.position) for row in rows if row.sequence and row.position is not None}
+    wanted: dict[str, set[int]] = {}
+    for sequence, position in known:
+        for place in (position - 1, position + 1):
+            if (sequence, place) not in known:
+                wanted.setdefault(sequence, set()).add(place)
+    if not wanted:
+        return []
+    places = Q(pk__in=[])
+    for sequence, positions in wanted.items():
+        places |= Q(sequence=sequence, position__in=positions)
+    return list(within(filters).filter(places))
 
 
 def _has_tag(tag: str) -> Q:
