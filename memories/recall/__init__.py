@@ -4,6 +4,7 @@ Text in, values out; knows nothing of a request, a session's process or a prompt
 """
 
 from memories.recall.engine import recall
+from memories.recall.record import mark, unmark
 from memories.recall.values import ANY_AGENT, ANY_PROJECT, Asker, Filters, Hit, InvalidRecall, Parts, Recall, Trace
 
 __all__ = [
@@ -16,5 +17,7 @@ __all__ = [
     "Parts",
     "Recall",
     "Trace",
+    "mark",
     "recall",
+    "unmark",
 ]

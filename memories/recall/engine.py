@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,7 +18,7 @@ from django.utils import timezone
 from memories.capture.text import fold
 from memories.embedding.state import waiting
 from memories.models import Memory
-from memories.recall import history, keyword, meaning, profiles, ranking, scope, trust, vectors
+from memories.recall import history, keyword, meaning, profiles, ranking, record, scope, trust, vectors
 from memories.recall.meaning import Meaning
 from memories.recall.ranking import Candidate, Ranked, Weights
 from memories.recall.terms import LONGEST_QUERY, Query, index_terms, read_query, stands_whole, words
@@ -59,8 +59,10 @@ def recall(
     profiles.how_many(chosen, limit, [])
     if asked.terms:
         run.find(asked, fold(query[:LONGEST_QUERY]))
-    hits = run.hits(chosen, limit)
-    return Recall(query, tuple(hits), run.trace(asked, chosen.name))
+    hits = tuple(run.hits(chosen, limit))
+    trace = run.trace(asked, chosen.name)
+    kept = record.answered(query, where, hits, asked_by, timezone.now()) if asked_by else None
+    return Recall(query, hits, trace, kept)
 
 
 @dataclass(slots=True)
@@ -151,6 +153,11 @@ class _Run:
     def candidates(self, asked: Query, by_words: Sequence[int], by_meaning: Sequence[int]) -> list[Candidate]:
         places = {pk: place for place, pk in enumerate(by_words, 1)}
         near = {pk: place for place, pk in enumerate(by_meaning, 1)}
+        turns = {(row.sequence, row.position): pk for pk, row in self.rows.items() if row.sequence}
+        of: dict[str, list[int]] = {}
+        for (sequence, _), pk in turns.items():
+            of.setdefault(sequence, []).append(pk)
+        around = {name: {t for pk in ids for t in self.words.terms.get(pk, ())} for name, ids in of.items()}
         return [
             Candidate(
                 memory_id=pk,
@@ -161,6 +168,7 @@ class _Run:
                 coverage=self.words.coverage(pk, asked.terms),
                 keyword_rank=places.get(pk),
                 keyword_score=self.words.bm25(pk, asked.terms) if pk in places else None,
+                shared=self.shared(row, turns, around, asked) if row.sequence else 0.0,
                 phrase=stands_whole(asked.wholes, row.observation),
                 stale=row.stale_at is not None,
                 recall_count=row.recall_count,
@@ -170,6 +178,19 @@ class _Run:
             )
             for pk, row in self.rows.items()
         ]
+
+    def shared(
+        self, row: Memory, turns: dict[tuple[str, int | None], int], around: dict[str, set[str]], asked: Query
+    ) -> float:
+        """How much of the query a turn covers together with those around it."""
+        held = self.words.terms
+        parts: list[tuple[Collection[str], float]] = [(held.get(row.pk, ()), 1.0)]
+        if row.position is not None:
+            for step, share in ((-1, ranking.SHARED_PREVIOUS), (1, ranking.SHARED_NEXT)):
+                beside = turns.get((row.sequence, row.position + step))
+                parts.append((held.get(beside, ()) if beside else (), share))
+        parts.append((around[row.sequence], ranking.SHARED_SEQUENCE))
+        return self.words.shared(parts, asked.terms)
 
     def hits(self, profile: profiles.Profile, limit: int | None) -> list[Hit]:
         wanted = profiles.how_many(profile, limit, [one.score for one in self.ranked])

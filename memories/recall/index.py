@@ -7,7 +7,9 @@ recall reads what is due itself. `ensure` makes all of it anew where it is missi
 
 from __future__ import annotations
 
+import calendar
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 from django.db import connection, transaction
 
@@ -22,7 +24,7 @@ SQLITE_TRIGGERS = {
         "AFTER INSERT ON memories BEGIN INSERT OR IGNORE INTO memory_terms_due (memory_id) VALUES (new.id); END"
     ),
     "memory_terms_on_update": (
-        "AFTER UPDATE OF observation, service, tags ON memories BEGIN "
+        "AFTER UPDATE OF observation, service, tags, created_at ON memories BEGIN "
         "INSERT OR IGNORE INTO memory_terms_due (memory_id) VALUES (new.id); END"
     ),
     "memory_terms_on_delete": (
@@ -53,7 +55,8 @@ SQLITE_TABLES = (
 POSTGRESQL_TRIGGERS = {
     "memory_terms_on_insert": "AFTER INSERT ON memories FOR EACH ROW EXECUTE FUNCTION memory_terms_mark()",
     "memory_terms_on_update": (
-        "AFTER UPDATE OF observation, service, tags ON memories FOR EACH ROW EXECUTE FUNCTION memory_terms_mark()"
+        "AFTER UPDATE OF observation, service, tags, created_at ON memories "
+        "FOR EACH ROW EXECUTE FUNCTION memory_terms_mark()"
     ),
     "memory_terms_on_delete": "AFTER DELETE ON memories FOR EACH ROW EXECUTE FUNCTION memory_terms_forget()",
     "memory_terms_on_truncate": "AFTER TRUNCATE ON memories FOR EACH STATEMENT EXECUTE FUNCTION memory_terms_empty()",
@@ -85,9 +88,15 @@ ALL_ROWS = (
 ORPHANS = "DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = {table}.memory_id)"
 
 
-def text_of(observation: str, service: str | None, tags: Iterable[str] | None) -> str:
-    """What of a memory is indexed, as one text."""
-    return " ".join([service or "", observation, *(str(tag) for tag in tags or ())])
+TEXTS = ("observation", "service", "tags", "created_at")
+"""The columns that `text_of` takes."""
+
+
+def text_of(observation: str, service: str | None, tags: Iterable[str] | None, created_at: datetime) -> str:
+    """What of a memory is indexed, as one text. Its month and year as words: "in May" finds what was said in May."""
+    said = created_at.astimezone(UTC)
+    month = calendar.month_name[said.month]
+    return " ".join([service or "", observation, *(str(tag) for tag in tags or ()), month, str(said.year)])
 
 
 def missing() -> list[str]:
@@ -178,7 +187,7 @@ def _index(ids: Sequence[int]) -> None:
             .values_list("memory_id", flat=True)
         )
         MemoryTermsDue.objects.filter(memory_id__in=taken).delete()
-        rows = Memory.objects.filter(pk__in=taken).values_list("pk", "observation", "service", "tags")
+        rows = Memory.objects.filter(pk__in=taken).values_list("pk", *TEXTS)
         found = {pk: index_terms(text_of(*texts)) for pk, *texts in rows}
         MemoryTerms.objects.bulk_create(
             [MemoryTerms(memory_id=pk, terms=" ".join(terms), length=len(terms)) for pk, terms in found.items()],

@@ -7,7 +7,7 @@ rare they are until the candidates are few enough.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -64,6 +64,14 @@ class Words:
             return 0.0
         return sum(self.idf(term) for term in terms if term in held) / total
 
+    def shared(self, parts: Sequence[tuple[Container[str], float]], terms: Sequence[str]) -> float:
+        """Coverage by several texts: (their terms, what a term counts that stands there). The best one counts."""
+        total = sum(self.idf(term) for term in terms)
+        if total <= 0:
+            return 0.0
+        shares = ((term, max((share for held, share in parts if term in held), default=0.0)) for term in terms)
+        return sum(self.idf(term) * share for term, share in shares) / total
+
     def bm25(self, memory_id: int, terms: Sequence[str]) -> float:
         held = self.terms.get(memory_id)
         if not held:
@@ -97,13 +105,13 @@ def search(terms: Sequence[str], filters: Filters) -> Words:
         seen |= set(small if len(small) <= SMALL_SCOPE else _within(visible, _holding(rare)))
     read(found, seen)
     if tail:
-        rows = visible.filter(pk__in=tail).values_list("pk", "observation", "service", "tags")
+        rows = visible.filter(pk__in=tail).values_list("pk", *index.TEXTS)
         _read_texts(found, rows, set(terms))
         found.unindexed = len(tail)
     if filters.as_of is not None:
         edited = visible.filter(pk__in=history.edited_since(filters.as_of))
         then = history.as_of(edited, filters.as_of)
-        _read_texts(found, ((row.pk, row.observation, row.service, row.tags) for row in then), set(terms))
+        _read_texts(found, ((row.pk, *(getattr(row, name) for name in index.TEXTS)) for row in then), set(terms))
     return found
 
 

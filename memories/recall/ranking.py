@@ -40,8 +40,12 @@ SHORTEST = 5
 NEAR_IDENTICAL = 0.92
 """Overlap of terms (Jaccard) from which two hits are one for a reader, the values in them being the same."""
 
-PREVIOUS, NEXT, SEQUENCE = 0.30, 0.15, 0.30
-"""What a neighbour's score adds in a sequence: an answer follows its question more often than it precedes it."""
+PREVIOUS, NEXT, SEQUENCE = 0.20, 0.10, 0.50
+"""What a neighbour's score, and the best of the sequence, add: an answer follows its question more often than not."""
+SHARED_PREVIOUS, SHARED_NEXT, SHARED_SEQUENCE = 0.6, 0.5, 0.3
+"""How much a word counts that a turn does not say, but the one before it, after it, or another of its sequence."""
+SEQUENCE_COVERAGE = 1.3
+"""Words weigh more among turns, and by their plain share: a turn alone is short, what it speaks of stands around it."""
 
 ADDED, MULTIPLIED, NO_AGE = "added", "multiplied", "none"
 
@@ -66,6 +70,7 @@ class Weights:
     previous: float = PREVIOUS
     next: float = NEXT
     sequence: float = SEQUENCE
+    sequence_coverage: float = SEQUENCE_COVERAGE
 
     def as_dict(self) -> dict[str, float | str]:
         return {name: getattr(self, name) for name in self.__slots__}
@@ -81,7 +86,10 @@ def configured(age: str = ADDED) -> Weights:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What is known of one memory when it is ranked. `cosine` is None when it has no vector, or search is by words."""
+    """What is known of one memory when it is ranked. `cosine` is None when it has no vector, or search is by words.
+
+    `shared` is the coverage by a turn together with those around it.
+    """
 
     memory_id: int
     confirmed_at: datetime
@@ -91,6 +99,7 @@ class Candidate:
     coverage: float = 0.0
     keyword_rank: int | None = None
     keyword_score: float | None = None
+    shared: float = 0.0
     phrase: bool = False
     stale: bool = False
     recall_count: int = 0
@@ -111,13 +120,12 @@ class Ranked:
         return self.parts.final
 
 
-def fused(one: Candidate, weights: Weights) -> float:
+def fused(one: Candidate, weights: Weights, in_context: bool = False) -> float:
     """Meaning and words in one number, about 0..2."""
-    return (
-        weights.cosine * max(0.0, one.cosine or 0.0)
-        + weights.coverage * one.coverage**weights.coverage_power
-        + (weights.phrase if one.phrase else 0.0)
-    )
+    words = weights.coverage * one.coverage**weights.coverage_power
+    if in_context:
+        words = weights.sequence_coverage * one.shared
+    return weights.cosine * max(0.0, one.cosine or 0.0) + words + (weights.phrase if one.phrase else 0.0)
 
 
 def age_of(one: Candidate, at: datetime, weights: Weights) -> tuple[float, float]:
@@ -172,22 +180,29 @@ def _ranked(one: Candidate, base: float, context: float, at: datetime, weights: 
 
 
 def neighbours(pool: Sequence[Candidate], base: Mapping[int, float], weights: Weights) -> dict[int, float]:
-    """What each candidate of a sequence gains from those beside it and from the best of its sequence."""
+    """What each candidate of a sequence gains or loses by those beside it and by the best of its sequence.
+
+    Its score becomes the weighted mean of all of these, so that turns and lone facts stay comparable.
+    """
+    whole = 1 + weights.previous + weights.next + weights.sequence
+    turns = {one.memory_id: fused(one, weights, in_context=True) for one in pool if one.sequence}
+    if whole == 1 or not turns:
+        return {}
     places = {(one.sequence, one.position): one.memory_id for one in pool if one.sequence and one.position is not None}
     best: dict[str, float] = {}
     for one in pool:
         if one.sequence:
-            best[one.sequence] = max(best.get(one.sequence, 0.0), base[one.memory_id])
+            best[one.sequence] = max(best.get(one.sequence, 0.0), turns[one.memory_id])
     added: dict[int, float] = {}
     for one in pool:
         if not one.sequence:
             continue
-        gain = weights.sequence * best[one.sequence]
+        score = turns[one.memory_id] + weights.sequence * best[one.sequence]
         if one.position is not None:
             before, after = places.get((one.sequence, one.position - 1)), places.get((one.sequence, one.position + 1))
-            gain += weights.previous * base[before] if before is not None else 0.0
-            gain += weights.next * base[after] if after is not None else 0.0
-        added[one.memory_id] = gain
+            score += weights.previous * turns[before] if before is not None else 0.0
+            score += weights.next * turns[after] if after is not None else 0.0
+        added[one.memory_id] = score / whole - base[one.memory_id]
     return added
 
 
@@ -221,7 +236,7 @@ def without(signal: str, weights: Weights = WEIGHTS) -> Weights:
     """The ranking with one signal left out, for the bench's ablations."""
     names: dict[str, dict[str, Any]] = {
         "meaning": {"cosine": 0.0},
-        "words": {"coverage": 0.0, "phrase": 0.0},
+        "words": {"coverage": 0.0, "phrase": 0.0, "sequence_coverage": 0.0},
         "phrase": {"phrase": 0.0},
         "confidence": {"confidence": 0.0},
         "usage": {"usage": 0.0, "priority": 0.0},

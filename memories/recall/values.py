@@ -160,6 +160,15 @@ class Recall:
         }
 
 
+def scope_as_dict(filters: Filters) -> dict[str, Any]:
+    """What of the filters is not the default, as JSON takes it."""
+    return {
+        each.name: _json(getattr(filters, each.name))
+        for each in fields(filters)
+        if getattr(filters, each.name) != each.default
+    }
+
+
 def _plain(value: Any) -> Any:
     """A dataclass as JSON takes it: times in ISO 8601, UUIDs as text, tuples as lists."""
     return {each.name: _json(getattr(value, each.name)) for each in fields(value)}
