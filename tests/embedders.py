@@ -11,14 +11,8 @@ import numpy as np
 from memories.embedding import SemanticOff, Vectors, embedded_text, to_bytes
 from memories.models import Embedding, EmbeddingModel, Memory, PendingEmbedding
 
-MEANINGS = {
-    "tunnel": "vpn",
-    "wireguard": "vpn",
-    "jams": "stuck",
-    "printer": "paper",
-    "slow": "takes",
-    "sluggish": "takes",
-}
+MEANINGS = {"tunnel": "vpn", "wireguard": "vpn", "jams": "stuck", "printer": "paper"}
+MEANINGS |= {"slow": "takes", "sluggish": "takes"}
 
 
 class WordEmbedder:

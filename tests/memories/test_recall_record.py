@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memories import tasks
 from memories.errors import MemoryNotFound
-from memories.models import Recalled, RecallMark
+from memories.models import MemoryTermsDue, Recalled, RecallMark
 from memories.recall import Asker, Filters, InvalidRecall, mark, recall, record, unmark
 from tests.factories import MemoryFactory, SessionFactory
 
@@ -83,3 +84,12 @@ def test_a_wrong_vote_and_a_missing_memory_are_refused():
         mark("tunnel", MemoryFactory(), "maybe")
     with pytest.raises(MemoryNotFound):
         mark("tunnel", 4711, "right")
+
+
+def test_the_schedule_fills_the_index_and_counts():
+    memory = MemoryFactory(observation="The tunnel drops")
+    recall("tunnel", asked_by=Asker("cli"))
+    tasks.keep_recall()
+    memory.refresh_from_db()
+    assert memory.recall_count == 1
+    assert not MemoryTermsDue.objects.exists()
