@@ -3,7 +3,7 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from memories.views import bulk, inbox, memories, memory
+from memories.views import bulk, inbox, memories, memory, recall
 
 urlpatterns: list[URLPattern] = [
     path("memories", memories.memories, name="memories"),
@@ -12,6 +12,9 @@ urlpatterns: list[URLPattern] = [
     path("memories/inbox", inbox.inbox, name="memories-inbox"),
     path("memories/inbox/<int:pk>", inbox.answer, name="memories-inbox-answer"),
     path("memories/inbox/<int:pk>/undo", inbox.undo, name="memories-inbox-undo"),
+    path("memories/recall", recall.recall, name="recall"),
+    path("memories/recall/mark", recall.mark, name="recall-mark"),
+    path("memories/recall/asked", recall.asked, name="recall-asked"),
     path("memories/<int:pk>", memory.memory, name="memory"),
     path("memories/<int:pk>/row", memory.row, name="memory-row"),
     path("memories/<int:pk>/undo/<int:change>", memory.undo, name="memory-undo"),
