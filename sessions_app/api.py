@@ -196,7 +196,7 @@ def events(request: HttpRequest) -> dict[str, Any]:
         also={"action": "restart or redeployment.", "service": "The service, like jellyfin."},
     ),
     tags=["cooldowns"],
-    summary="May a service be restarted or redeployed now?",
+    summary="Whether a service may be restarted or redeployed now",
 )
 def check(request: HttpRequest) -> dict[str, Any]:
     """A service belongs to the house, not to a project: what anybody did to it counts."""

@@ -19,7 +19,8 @@ UNDO = "undo:"
 def nav_link(context: Context, name: str, label: str, instead: str = "", but: str = "", count: str = "") -> SafeString:
     """A link to the address called `name` (to `instead` where there is none of that name); nothing without either.
 
-    Marked as current on that page and on those below it, those below the address called `but` excepted. `count` is
+    Marked as current on that page and on those below it, those below the addresses called `but`
+    (names with a space between) excepted. `count` is
     shown beside the label: what waits there.
     """
     url = _address(name) or _address(instead)
@@ -27,8 +28,8 @@ def nav_link(context: Context, name: str, label: str, instead: str = "", but: st
         return SafeString("")
     request: Any = context.get("request")
     path = request.path if request else ""
-    elsewhere = _address(but)
-    if elsewhere and (path == elsewhere or path.startswith(f"{elsewhere}/")):
+    elsewhere = [found for found in map(_address, but.split()) if found]
+    if any(path == one or path.startswith(f"{one}/") for one in elsewhere):
         path = ""
     below = "admin:index" not in name and url != "/" and path.startswith(url if url.endswith("/") else url + "/")
     current = SafeString(' aria-current="page"') if path == url or below else ""
