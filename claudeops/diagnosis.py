@@ -24,6 +24,7 @@ from django.db.models import Count, Min
 from django.utils import timezone
 
 from claudeops import __version__, condition, scheduling
+from memories.embedding import state
 from sessions_app.checks import cli_messages, clusters
 from sessions_app.models import Agent, ScheduleKind, Session, WorkerHeartbeat
 from sessions_app.queue import wakeups
@@ -67,7 +68,14 @@ def examine(at: datetime | None = None) -> Diagnosis:
     database, usable = _database()
     findings.append(database)
     if usable:
-        looks: list[Callable[[datetime], Iterator[Finding]]] = [_workers, _queue, _sessions, _agents, _schedules]
+        looks: list[Callable[[datetime], Iterator[Finding]]] = [
+            _workers,
+            _queue,
+            _sessions,
+            _agents,
+            _schedules,
+            _meaning,
+        ]
         for look in looks:
             findings.extend(look(at))
     return Diagnosis(_versions(), tuple(findings))
@@ -230,6 +238,18 @@ def _schedules(at: datetime) -> Iterator[Finding]:
         yield Finding(WARNING, "schedules", text, condition.OVERDUE)
     if not off and not late:
         yield Finding(OK, "schedules", f"all {len(scheduling.declared())} are in step")
+
+
+def _meaning(at: datetime) -> Iterator[Finding]:
+    reason = state.off_reason()
+    if reason is None:
+        left = state.pending_count()
+        yield Finding(OK, "semantic search", f"it is on; {left:,} memories wait for their vector")
+    elif settings.CLAUDEOPS_EMBEDDINGS == "off":
+        yield Finding(OK, "semantic search", f"{reason} (CLAUDEOPS_EMBEDDINGS)")
+    else:
+        hint = "Memories are found by keywords meanwhile. `manage.py embeddings status` says more."
+        yield Finding(WARNING, "semantic search", reason, hint)
 
 
 def _size(count: float) -> str:

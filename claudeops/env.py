@@ -11,20 +11,50 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from environ.fileaware_mapping import FileAwareMapping
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+from claudeops.env_values import (
+    BASE_DIR,
+    FALSE,
+    TRUE,
+    Refused,
+    boolean,
+    folder,
+    names,
+    number,
+    one_of,
+    text,
+    tool_rules,
+    web_address,
+    whole,
+    word_of,
+)
 
-TRUE = {"1", "true", "yes", "on", "y", "t"}
-FALSE = {"0", "false", "no", "off", "n", "f", ""}
-
-
-class Refused(ValueError):
-    """A raw value that the variable's reader does not take; the text says what is allowed."""
+__all__ = [
+    "BASE_DIR",
+    "BY_NAME",
+    "FALSE",
+    "OBSERVE",
+    "TRUE",
+    "VARIABLES",
+    "Refused",
+    "Variable",
+    "boolean",
+    "folder",
+    "names",
+    "number",
+    "one_of",
+    "read",
+    "text",
+    "tool_rules",
+    "unknown",
+    "web_address",
+    "whole",
+    "word_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,88 +70,6 @@ class Variable:
     default: Any
     help: str
     shown: str = ""
-
-
-def text(raw: str) -> str:
-    return raw.strip()
-
-
-def boolean(raw: str) -> bool:
-    word = raw.strip().lower()
-    if word in TRUE:
-        return True
-    if word in FALSE:
-        return False
-    raise Refused("true or false")
-
-
-def whole(low: int, high: int) -> Callable[[str], int]:
-    def read(raw: str) -> int:
-        try:
-            value = int(raw.strip())
-        except ValueError:
-            raise Refused(f"a whole number from {low} to {high}") from None
-        if not low <= value <= high:
-            raise Refused(f"a whole number from {low} to {high}")
-        return value
-
-    return read
-
-
-def number(low: float, high: float) -> Callable[[str], float]:
-    def read(raw: str) -> float:
-        try:
-            value = float(raw.strip())
-        except ValueError:
-            raise Refused(f"a number from {low:g} to {high:g}") from None
-        if not low <= value <= high:  # also refuses nan
-            raise Refused(f"a number from {low:g} to {high:g}")
-        return value
-
-    return read
-
-
-def one_of(*allowed: str) -> Callable[[str], str]:
-    def read(raw: str) -> str:
-        value = raw.strip()
-        if value.upper() not in allowed:
-            raise Refused("one of " + ", ".join(allowed))
-        return value.upper()
-
-    return read
-
-
-def names(raw: str) -> list[str]:
-    """Comma-separated names."""
-    return [part.strip() for part in raw.split(",") if part.strip()]
-
-
-def tool_rules(raw: str) -> list[str]:
-    """Comma-separated tool rules; a comma inside parentheses belongs to its rule."""
-    rules, depth, current = [], 0, ""
-    for character in raw:
-        depth += (character == "(") - (character == ")")
-        if depth < 0:
-            raise Refused("tool rules like Read,Bash(docker ps *) with balanced parentheses")
-        if character == "," and depth == 0:
-            rules.append(current)
-            current = ""
-        else:
-            current += character
-    if depth:
-        raise Refused("tool rules like Read,Bash(docker ps *) with balanced parentheses")
-    rules.append(current)
-    return [rule.strip() for rule in rules if rule.strip()]
-
-
-def folder(raw: str) -> Path:
-    if not raw.strip():
-        raise Refused("the path of a folder")
-    path = Path(raw.strip()).expanduser()
-    path = path if path.is_absolute() else BASE_DIR / path
-    if path.exists() and not path.is_dir():
-        raise Refused("the path of a folder (this is a file)")
-    return path
 
 
 OBSERVE = (
@@ -238,6 +186,12 @@ VARIABLES: tuple[Variable, ...] = (
         "Sessions observe only: tools that change things are denied, escalations are recorded but not started.",
     ),
     Variable(
+        "CLAUDEOPS_AGENT_MCP",
+        boolean,
+        False,
+        "Give every session the MCP server, so that it recalls and remembers in the middle of its work.",
+    ),
+    Variable(
         "CLAUDEOPS_INTERVAL", whole(60, 2_592_000), 3600, "Seconds between runs of an interval agent without its own."
     ),
     Variable(
@@ -279,6 +233,65 @@ VARIABLES: tuple[Variable, ...] = (
     ),
     Variable(
         "CLAUDEOPS_TIER3_MEMORY_BUDGET", whole(0, 200_000), None, "The same for tier 3.", "`CLAUDEOPS_MEMORY_BUDGET`"
+    ),
+    # meaning
+    Variable(
+        "CLAUDEOPS_EMBEDDINGS",
+        word_of("local", "endpoint", "off"),
+        "local",
+        "Where vectors come from: `local` (a model on this machine), `endpoint` (any OpenAI-compatible one), or `off`.",
+    ),
+    Variable(
+        "CLAUDEOPS_EMBEDDINGS_INSTALL",
+        boolean,
+        True,
+        "Workers fetch the local model by themselves when it is not there (90 MB, once).",
+    ),
+    Variable(
+        "CLAUDEOPS_MODELS_DIR",
+        folder,
+        None,
+        "Where local models lie. The demo uses the operator's.",
+        "`models` in the data folder",
+    ),
+    Variable(
+        "CLAUDEOPS_EMBEDDINGS_URL",
+        web_address,
+        "",
+        "The endpoint: `https://host/v1`, or the whole address of its `/embeddings`.",
+    ),
+    Variable("CLAUDEOPS_EMBEDDINGS_MODEL", text, "", "The model's name at the endpoint."),
+    Variable(
+        "CLAUDEOPS_EMBEDDINGS_KEY", text, "", "The endpoint's key, sent as a bearer token and never logged or shown."
+    ),
+    Variable(
+        "CLAUDEOPS_RECALL_AGE",
+        word_of("added", "multiplied", "none"),
+        "added",
+        "How age counts in a recall: one more signal; a factor (buries what is old, however true); not at all.",
+    ),
+    # matching
+    Variable(
+        "CLAUDEOPS_MATCHING",
+        word_of("semantic", "structural"),
+        "semantic",
+        "How what is said is held against what is known: `semantic` (by what it says), or `structural` (one active "
+        "memory of a service and category; a new one supersedes the older).",
+    ),
+    Variable(
+        "CLAUDEOPS_MATCHING_JUDGE_URL",
+        web_address,
+        "",
+        "The whole address of a chat model that settles what words leave unsure: `…/v1/chat/completions` (OpenAI's "
+        "way) or `…/v1/messages` (Anthropic's). Empty = none is asked.",
+    ),
+    Variable("CLAUDEOPS_MATCHING_JUDGE_MODEL", text, "", "The name of that model."),
+    Variable("CLAUDEOPS_MATCHING_JUDGE_KEY", text, "", "The key for it; never logged or shown."),
+    Variable(
+        "CLAUDEOPS_MATCHING_JUDGE_TIMEOUT",
+        number(0.1, 60),
+        3.0,
+        "Seconds after which it is not waited for any longer and the two count as distinct.",
     ),
     # cooldowns
     Variable("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2, "Restarts of a service within the window."),

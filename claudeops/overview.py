@@ -17,6 +17,7 @@ from django.db.models.functions import Substr
 from django.utils import timezone
 
 from claudeops.scheduling import LATE
+from memories import embedding
 from memories.filters import ACTIVE, HELD, INACTIVE, MemoryFilterSet
 from memories.models import Memory
 from sessions_app import cooldowns
@@ -78,6 +79,7 @@ class Overview:
     daily_budget: float
     upcoming: list[Upcoming]
     agents: bool
+    semantic_off: str
 
     @property
     def cost_percent(self) -> int:
@@ -110,6 +112,7 @@ def read(*, at: datetime | None = None) -> Overview:
         daily_budget=settings.CLAUDEOPS_DAILY_BUDGET_USD,
         upcoming=upcoming,
         agents=bool(upcoming) or Agent.objects.exists(),
+        semantic_off=embedding.off_reason() or "",
     )
 
 

@@ -121,6 +121,8 @@ def demo_environment(given: Mapping[str, str], data_dir: Path) -> dict[str, str]
     """The environment of the demo: a folder and a database of its own beside the operator's, never theirs."""
     chosen = {name: value for name, value in given.items() if name not in OPERATORS_OWN}
     chosen |= {"CLAUDEOPS_DEMO": "1", "CLAUDEOPS_DATA_DIR": str(data_dir / DEMO_FOLDER)}
+    # The model is the same for both, and 90 MB.
+    chosen.setdefault("CLAUDEOPS_MODELS_DIR", str(data_dir / "models"))
     # What the recorded sessions cost was spent when they were recorded.
     chosen.setdefault("CLAUDEOPS_DAILY_BUDGET_USD", "0")
     return chosen

@@ -3,9 +3,9 @@
 from django.contrib import admin
 from django.contrib.auth import views as auth_views
 from django.contrib.auth.decorators import login_not_required
-from django.urls import include, path
+from django.urls import include, path, re_path
 
-from claudeops import health, views
+from claudeops import api, apidocs, health, views
 
 urlpatterns = [
     path("", views.overview, name="overview"),
@@ -17,5 +17,9 @@ urlpatterns = [
     path("logout", login_not_required(auth_views.LogoutView.as_view()), name="logout"),  # whoever is not staff, too
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("api/docs", apidocs.page, name="api-docs"),
+    path("api/openapi.json", apidocs.document, name="api-document"),
+    path("api/", include((api.routes(), "api"))),
+    re_path(r"^api(?:/(?P<rest>.*))?$", api.in_json(api.anything_else)),
     path("admin/", admin.site.urls),
 ]

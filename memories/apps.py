@@ -1,6 +1,10 @@
 """The app of the memory store."""
 
+from typing import Any
+
 from django.apps import AppConfig
+from django.db import connections
+from django.db.models.signals import post_migrate
 
 
 class MemoriesConfig(AppConfig):
@@ -8,4 +12,17 @@ class MemoriesConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+
         from memories import checks  # noqa: F401  (registers the system checks)
+
+        post_migrate.connect(_after_migrate, sender=self, dispatch_uid="memories.triggers")
+
+
+def _after_migrate(using: str, **kwargs: Any) -> None:
+    """A migration may have rebuilt the table of memories, and dropped its triggers with it."""
+    from memories.embedding import triggers
+    from memories.recall import index
+
+    triggers.make_again(connections[using])
+    if using == "default" and "memory_terms" in connections[using].introspection.table_names():
+        index.ensure()

@@ -9,6 +9,9 @@ from typing import Any
 from django.apps import AppConfig
 from django.conf import settings
 from django.core import checks
+from django.db import connection
+
+from memories.recall import index
 
 FTS5_MISSING = checks.Warning(
     "This Python's SQLite has no FTS5: keyword search in memories will not work.",
@@ -38,3 +41,22 @@ def has_fts5(connect: Callable[[str], sqlite3.Connection] = sqlite3.connect) -> 
     finally:
         database.close()
     return True
+
+
+@checks.register("memories", checks.Tags.database)
+def check_recall_index(
+    app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[checks.CheckMessage]:
+    """The full-text index has its triggers. Asks the database: for `check --database default` and `migrate`."""
+    if "default" not in (databases or ()) or "memory_terms" not in connection.introspection.table_names():
+        return []
+    lost = index.missing()
+    if not lost:
+        return []
+    return [
+        checks.Warning(
+            f"The full-text index of the memories is not kept in step: {', '.join(lost)} is missing.",
+            hint="Run `manage.py migrate`: it makes the index whole.",
+            id="memories.W003",
+        )
+    ]

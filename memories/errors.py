@@ -40,3 +40,33 @@ class MemoryNotFound(MemoriesError):
     """No memory has this id."""
 
     code = "memory_not_found"
+
+
+class InvalidSet(MemoriesError):
+    """A file of a bench (memories, queries, pairs) cannot be read as one."""
+
+    code = "invalid_set"
+
+
+class AccessDenied(MemoriesError):
+    """Whoever asks may not do this."""
+
+    code = "forbidden"
+
+
+class ProjectNotFound(MemoriesError):
+    """No project has this slug."""
+
+    code = "project_not_found"
+
+
+class InvalidToken(MemoriesError):
+    """A token cannot be made like this."""
+
+    code = "invalid_token"
+
+
+class TokenNotFound(MemoriesError):
+    """No token has this name."""
+
+    code = "token_not_found"

@@ -12,13 +12,22 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from memories import listing
+from memories.asking import PROFILES, Question
 from memories.bulk import BULK_ACTIONS, BulkAction
 from memories.capture import fields as stored
 from memories.errors import InvalidMemory
-from memories.models import Memory
+from memories.models import Answer, DisagreementKind, Memory, RecallVote
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
 
 BIGGEST_ID = 2**63 - 1
+ASKED_FROM = [
+    ("mcp", "a model, over MCP"),
+    ("injection", "a session's beginning"),
+    ("page", "the dashboard"),
+    ("api", "the API"),
+    ("cli", "the command line"),
+]
+"""The surfaces of a recall, as a person reads them."""
 DECIMALS = 2
 """To how many decimals the slider shows a confidence."""
 
@@ -135,6 +144,72 @@ class RollBackForm(forms.Form):
     seen = forms.IntegerField(min_value=0, max_value=BIGGEST_ID, widget=forms.HiddenInput)
 
 
+class RecallForm(forms.Form):
+    """A question with what narrows it; every field but the query may stay empty."""
+
+    query = forms.CharField(label="Search what is known", max_length=10_000, strip=True)
+    project = forms.CharField(label="Project", max_length=64, required=False, help_text="A slug, or global.")
+    service = forms.CharField(label="Service", max_length=64, required=False)
+    category = forms.ChoiceField(label="Category", required=False)
+    taxonomy = forms.ChoiceField(label="Taxonomy", required=False)
+    agent = forms.CharField(label="Agent", max_length=64, required=False)
+    tags = forms.CharField(label="Tags", max_length=500, required=False, help_text="All of these, with commas.")
+    profile = forms.ChoiceField(label="Profile", choices=[(name, name) for name in PROFILES], required=False)
+    limit = forms.IntegerField(label="At most", min_value=1, max_value=100, required=False)
+    as_of = forms.DateTimeField(
+        label="As it was known (UTC)",
+        required=False,
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    )
+    include_hold = forms.BooleanField(label="Also what waits for review", required=False)
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data, auto_id="recall-%s", initial={"profile": "balanced"})
+        names = sorted({name for taxonomy in TAXONOMIES.values() for name in taxonomy.categories})
+        for field, values in (("category", names), ("taxonomy", list(TAXONOMIES))):
+            choice = self.fields[field]
+            assert isinstance(choice, forms.ChoiceField)  # noqa: S101
+            choice.choices = [("", "any"), *((name, name) for name in values)]
+
+    def question(self) -> Question:
+        """Only of a valid form."""
+        given = self.cleaned_data
+        return Question(
+            query=given["query"],
+            project=given["project"] or None,
+            agent=given["agent"] or None,
+            service=given["service"] or None,
+            category=given["category"] or None,
+            taxonomy=given["taxonomy"] or None,
+            tags=tuple(tag.strip() for tag in given["tags"].split(",") if tag.strip()),
+            limit=given["limit"],
+            profile=given["profile"] or "balanced",
+            as_of=given["as_of"],
+            include_hold=given["include_hold"],
+        )
+
+    def narrows(self) -> bool:
+        """Whether something beside the query is asked for, so that it is shown unfolded."""
+        return any(
+            str(self[name].value() or "") not in ("", "balanced", "False") for name in self.fields if name != "query"
+        )
+
+
+class MarkForm(forms.Form):
+    """A word on one hit: right, wrong, or nothing to take it back."""
+
+    memory = forms.IntegerField(min_value=1, max_value=BIGGEST_ID)
+    vote = forms.ChoiceField(choices=RecallVote.choices, required=False)
+
+
+class AskedForm(forms.Form):
+    """Which of the questions are shown."""
+
+    surface = forms.ChoiceField(choices=[("", "anywhere"), *ASKED_FROM], required=False, label="Asked from")
+    session = forms.IntegerField(min_value=1, max_value=BIGGEST_ID, required=False, label="Session")
+    before = forms.IntegerField(min_value=1, max_value=BIGGEST_ID, required=False, widget=forms.HiddenInput)
+
+
 class PlaceForm(forms.Form):
     """How the list is sorted, and where in it: after a row or before one."""
 
@@ -205,3 +280,20 @@ class AnswersForm(forms.Form):
 
     def answers(self) -> dict[str, Any]:
         return {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
+
+
+class InboxForm(forms.Form):
+    """Which questions of the inbox, and from where on."""
+
+    kind = forms.ChoiceField(choices=[("", "all"), *DisagreementKind.choices], required=False)
+    answered = forms.BooleanField(required=False)
+    after = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_ID)
+
+
+class AnswerForm(forms.Form):
+    """An answer to a question, with the changes that the page knew of."""
+
+    answer = forms.ChoiceField(choices=Answer.choices)
+    observation = forms.CharField(required=False, strip=True)
+    seen_older = forms.IntegerField(min_value=0, max_value=BIGGEST_ID)
+    seen_newer = forms.IntegerField(min_value=0, max_value=BIGGEST_ID)

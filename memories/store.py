@@ -10,30 +10,65 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
+
+from memories.candidates import Prepared, meanwhile, nearest_unsure
+from memories.candidates import prepare as compare
 from memories.capture import fields
 from memories.capture.candidate import Candidate, Provenance, Remembered, candidate_key
 from memories.capture.gate import judge
 from memories.capture.text import fold
+from memories.embedding import vectors
 from memories.errors import InvalidMemory
-from memories.lifecycle import rules, verbs
+from memories.lifecycle import disagree, rules, verbs
 from memories.lifecycle.lock import write_lock, writing
 from memories.lifecycle.record import Why, change_of, moment, whole_row
-from memories.matching import Kind, Relation, relation
-from memories.models import Change, Inactive, Memory, MemoryChange, Source, Verdict
+from memories.matching import Kind, Relation
+from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict
 from memories.models.memory import MemoryQuerySet
 from memories.taxonomy import DEFAULT_CONFIDENCE, Taxonomy
 
-__all__ = ["Candidate", "Provenance", "Remembered", "candidate_key", "insert", "insert_all", "remember", "write_lock"]
+__all__ = [
+    "Candidate",
+    "Prepared",
+    "Provenance",
+    "Remembered",
+    "candidate_key",
+    "insert",
+    "insert_all",
+    "prepare",
+    "remember",
+    "write_lock",
+]
+
+STRUCTURAL = "structural"
+"""The setting under which a scope has one active memory: a new one takes its place."""
 
 
-def remember(candidate: Candidate, provenance: Provenance, *, at: datetime | None = None) -> Remembered:
+def prepare(candidate: Candidate, provenance: Provenance) -> Prepared:
+    """Compare a candidate with what is known, with its embedding, before the transaction that stores it begins.
+
+    For a caller that has a transaction of its own to open around `remember()`; else that does it itself. Writes
+    nothing. What is not compared (a person's text, what the gate keeps back, what this session said already) costs
+    nothing. Raises InvalidMemory as `remember()` does.
+    """
+    ready = _checked(candidate, provenance)
+    if provenance.source == Source.HUMAN or judge(candidate).verdict != "allow" or _said_already(ready, provenance):
+        return Prepared()
+    return compare(_scope(ready, provenance), ready)
+
+
+def remember(
+    candidate: Candidate, provenance: Provenance, *, at: datetime | None = None, prepared: Prepared | None = None
+) -> Remembered:
     """Take a candidate in: through the gate, against what is known of its scope, into the store.
 
     One transaction; within a session the same candidate counts once, so a replayed log changes nothing.
     What restates a known memory reinforces it and makes no row; what contradicts known ones lowers them and
     is stored; all else is stored beside them. What a person typed skips gate and matching, and is stored as
-    given. `at` is when it was said (aware UTC; else the provenance's, else now). Raises InvalidMemory for a
-    field that cannot be stored, and for a person's text that is active in the scope already.
+    given. `at` is when it was said (aware UTC; else the provenance's, else now). `prepared` is what `prepare()`
+    found; without it that is done here, before the transaction begins. Raises InvalidMemory for a field that
+    cannot be stored, and for a person's text that is active in the scope already.
     """
     ready = _checked(candidate, provenance)
     when = moment(at or provenance.at)
@@ -42,14 +77,14 @@ def remember(candidate: Candidate, provenance: Provenance, *, at: datetime | Non
     judgement = judge(candidate)
     if judgement.verdict == "discard":
         return Remembered("discarded", reason=judgement.reason)
+    if prepared is None and judgement.verdict == "allow" and not _said_already(ready, provenance):
+        prepared = compare(_scope(ready, provenance), ready)
     with writing():
-        if provenance.session_id is not None:
-            said = MemoryChange.objects.filter(session=provenance.session_id, candidate_key=ready.key).first()
-            if said is not None:
-                return Remembered("duplicate", said.memory_id, reason="this session said so already")
+        if said := _said_already(ready, provenance):
+            return Remembered("duplicate", said.memory_id, reason="this session said so already")
         if judgement.verdict != "allow":
             return _hold(ready, provenance, when, judgement.reason)
-        return _match(ready, provenance, when)
+        return _match(ready, provenance, when, prepared or Prepared())
 
 
 def insert(memory: Memory, why: Why) -> Memory:
@@ -115,6 +150,13 @@ def _scope(ready: _Ready, provenance: Provenance) -> MemoryQuerySet:
     return Memory.objects.filter(taxonomy=ready.taxonomy.slug, **within)
 
 
+def _said_already(ready: _Ready, provenance: Provenance) -> MemoryChange | None:
+    """The change that this candidate made when this session said it before."""
+    if provenance.session_id is None:
+        return None
+    return MemoryChange.objects.filter(session=provenance.session_id, candidate_key=ready.key).first()
+
+
 def _same_text(rows: Iterable[Memory], ready: _Ready) -> Memory | None:
     wanted = ready.observation.lower()
     return next((row for row in rows if row.observation.lower() == wanted), None)
@@ -128,6 +170,8 @@ def _remember_human(ready: _Ready, provenance: Provenance, at: datetime) -> Reme
                 f"Memory {twin.pk} says exactly this already.", f"Edit it: manage.py memory edit {twin.pk} …"
             )
         memory = _new(ready, provenance, at, {}, reason="Written by a person.")
+        if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
+            _supersede_all(_scope(ready, provenance), memory, provenance, at)
     return Remembered("created", memory.pk)
 
 
@@ -144,16 +188,17 @@ def _known_as(twin: Memory) -> str:
     return "waits for review already" if twin.awaits_review else f"was rejected already, as memory {twin.pk}"
 
 
-def _match(ready: _Ready, provenance: Provenance, at: datetime) -> Remembered:
+def _match(ready: _Ready, provenance: Provenance, at: datetime, prepared: Prepared) -> Remembered:
     """Store a candidate by how it relates to each known memory of its scope."""
-    agreeing: list[tuple[Memory, Relation]] = []
-    opposed: list[tuple[Memory, Relation]] = []
-    for row in _known(ready, provenance):
-        found = relation(row.observation, ready.observation, about=ready.service)
-        if found.kind == Kind.REINFORCES:
-            agreeing.append((row, found))
-        elif found.kind == Kind.CONTRADICTS and row.active:
-            opposed.append((row, found))
+    scope = _scope(ready, provenance)
+    relations = meanwhile(prepared, scope, ready)
+    near = [pk for pk, found in relations.items() if found.kind != Kind.DISTINCT]
+    rows = {row.pk: row for row in scope.allowed().filter(pk__in=near).select_related("superseded_by")}
+    agreeing = [(row, relations[pk]) for pk, row in rows.items() if relations[pk].kind == Kind.REINFORCES]
+    opposed = [
+        (row, relations[pk]) for pk, row in rows.items() if relations[pk].kind == Kind.CONTRADICTS and row.active
+    ]
+    opposed.sort(key=lambda pair: pair[0].pk)
 
     best = _best(agreeing)
     if best is not None:
@@ -165,7 +210,7 @@ def _match(ready: _Ready, provenance: Provenance, at: datetime) -> Remembered:
             by=provenance.actor,
             at=at,
             reason=f"{_said(provenance, 'Said again')} {found.why}",
-            evidence=_evidence(ready, provenance, found),
+            evidence=_evidence(ready, provenance, found, prepared),
             session_id=provenance.session_id,
             candidate_key=_key(ready, provenance),
         )
@@ -175,35 +220,48 @@ def _match(ready: _Ready, provenance: Provenance, at: datetime) -> Remembered:
         memory = _new(
             ready, provenance, at, {"contradicts": ids} if ids else {}, reason=_said(provenance, "First said")
         )
+        if prepared.model is not None and prepared.vector is not None:
+            vectors.store(memory, prepared.model, prepared.vector)
         outcome = "created"
 
+    if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
+        return Remembered(outcome, memory.pk, _supersede_all(scope, memory, provenance, at))
     lowered = []
     spoken_against = _spoken_against(provenance) if opposed else set()
     for row, found in opposed:
-        if row.pk == memory.pk or row.pk in spoken_against:
+        if row.pk == memory.pk:
+            continue
+        disagree.note(row, memory, DisagreementKind.CONTRADICTION, at=at, evidence=found.evidence)
+        if row.pk in spoken_against:
             continue
         verbs.contradict(
             row,
             by=provenance.actor,
             at=at,
             reason=f"Contradicted by memory {memory.pk}. {found.why}",
-            evidence={**_evidence(ready, provenance, found), "by": memory.pk},
+            evidence={**_evidence(ready, provenance, found, prepared), "by": memory.pk},
             session_id=provenance.session_id,
         )
         lowered.append(row.pk)
+    if outcome == "created":
+        _note_likeness(memory, relations, at)
     return Remembered(outcome, memory.pk, tuple(lowered))
 
 
-def _known(ready: _Ready, provenance: Provenance) -> Iterable[Memory]:
-    """What a candidate is compared with, inactive memories included: what has faded can come back.
+def _note_likeness(memory: Memory, relations: dict[int, Relation], at: datetime) -> None:
+    """Ask a person about the nearest memory that may say the same."""
+    unsure = nearest_unsure(relations.items())
+    row = None if unsure is None else Memory.objects.filter(pk=unsure, active=True).first()
+    if row is not None:
+        disagree.note(row, memory, DisagreementKind.DUPLICATE, at=at, evidence=relations[row.pk].evidence)
 
-    Not those held for review, and not those that ended (expired, superseded, merged into what was deleted):
-    what is said again after that is new.
-    """
-    rows = _scope(ready, provenance).allowed().order_by("id")
-    rows = rows.exclude(inactive_reason__in=(Inactive.EXPIRED, Inactive.SUPERSEDED))
-    rows = rows.exclude(inactive_reason=Inactive.MERGED, superseded_by=None)
-    return rows.only("id", "observation", "active", "confidence", "inactive_reason", "superseded_by").iterator()
+
+def _supersede_all(scope: MemoryQuerySet, memory: Memory, provenance: Provenance, at: datetime) -> tuple[int, ...]:
+    """Let `memory` be the only active one of its scope."""
+    others = list(scope.allowed().filter(active=True).exclude(pk=memory.pk).order_by("pk"))
+    for row in others if memory.active else ():
+        disagree.supersede(row, memory, by=provenance.actor, at=at)
+    return tuple(row.pk for row in others) if memory.active else ()
 
 
 def _best(agreeing: list[tuple[Memory, Relation]]) -> tuple[Memory, Relation] | None:
@@ -268,9 +326,10 @@ def _new(
     return insert(memory, Why(provenance.actor, at, reason, evidence, provenance.session_id, _key(ready, provenance)))
 
 
-def _evidence(ready: _Ready, provenance: Provenance, found: Relation) -> dict[str, Any]:
-    """What arrived, and why it was taken as it was."""
-    return {"text": ready.observation, "channel": provenance.channel, "score": found.score, "match": found.evidence}
+def _evidence(ready: _Ready, provenance: Provenance, found: Relation, prepared: Prepared) -> dict[str, Any]:
+    """What arrived, and why it was taken as it was; also when words alone had to say."""
+    evidence = {"text": ready.observation, "channel": provenance.channel, "score": found.score, "match": found.evidence}
+    return evidence | {"by words alone": prepared.off} if prepared.off else evidence
 
 
 def _key(ready: _Ready, provenance: Provenance) -> str | None:

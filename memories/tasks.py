@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from memories.embedding.install import install_if_missing
+from memories.embedding.sweep import sweep as sweep_embeddings
 from memories.lifecycle.sweep import sweep as sweep_memories
+from memories.recall import index, record
 
 
 def sweep() -> None:
     """Take what time takes: decay and expiry, up to now."""
     sweep_memories()
+
+
+def embed() -> None:
+    """Bring the model when it is missing, and make the vectors that are."""
+    install_if_missing()
+    sweep_embeddings()
+
+
+def keep_recall() -> None:
+    """Fill the full-text index with what was written, and count what was recalled."""
+    index.catch_up()
+    record.count()

@@ -3,13 +3,19 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from memories.views import bulk, history, memories, memory, review
+from memories.views import bulk, history, inbox, memories, memory, recall, review
 
 urlpatterns: list[URLPattern] = [
     path("memories", memories.memories, name="memories"),
     path("memories/rows", memories.rows, name="memories-rows"),
     path("memories/bulk", bulk.bulk, name="memories-bulk"),
     path("memories/undo/<int:change>", bulk.undo, name="memories-undo"),
+    path("memories/inbox", inbox.inbox, name="memories-inbox"),
+    path("memories/inbox/<int:pk>", inbox.answer, name="memories-inbox-answer"),
+    path("memories/inbox/<int:pk>/undo", inbox.undo, name="memories-inbox-undo"),
+    path("memories/recall", recall.recall, name="recall"),
+    path("memories/recall/mark", recall.mark, name="recall-mark"),
+    path("memories/recall/asked", recall.asked, name="recall-asked"),
     path("memories/<int:pk>", memory.memory, name="memory"),
     path("memories/<int:pk>/row", memory.row, name="memory-row"),
     path("memories/<int:pk>/history", memory.history, name="memory-history"),

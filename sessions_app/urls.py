@@ -3,7 +3,7 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from sessions_app.views import cooldowns, events, log, of_memory, sessions, sessions_page
+from sessions_app.views import cooldowns, events, log, mcp, of_memory, sessions, sessions_page
 
 urlpatterns: list[URLPattern] = [
     path("sessions", sessions.sessions, name="sessions"),
@@ -18,6 +18,7 @@ urlpatterns: list[URLPattern] = [
     path("memories/<int:pk>/sessions", of_memory.told, name="memory-sessions"),
     path("events", events.events, name="events"),
     path("events/rows", events.rows, name="events-rows"),
+    path("mcp", mcp.mcp, name="mcp"),
     path("cooldowns", cooldowns.cooldowns, name="cooldowns"),
     path("cooldowns/rows", cooldowns.rows, name="cooldowns-rows"),
 ]

@@ -49,7 +49,8 @@ class Up:
         self.folder, self.port = folder, free_port()
         self.output = folder.parent / f"output-{self.port}.txt"
         env = {name: os.environ[name] for name in ("PATH", "LANG", "HOME", "VIRTUAL_ENV") if name in os.environ}
-        env |= {"CLAUDEOPS_DATA_DIR": str(folder), "CLAUDEOPS_REPLAY_SPEED": "0", **environment}
+        env |= {"CLAUDEOPS_DATA_DIR": str(folder), "CLAUDEOPS_REPLAY_SPEED": "0"}
+        env |= {"CLAUDEOPS_EMBEDDINGS": "off", **environment}  # nothing is downloaded
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, f"{BASE_DIR}/manage.py", "up", "--port", str(self.port), *arguments],

@@ -16,19 +16,25 @@ UNDO = "undo:"
 
 
 @register.simple_tag(takes_context=True)
-def nav_link(context: Context, name: str, label: str, instead: str = "") -> SafeString:
+def nav_link(context: Context, name: str, label: str, instead: str = "", but: str = "", count: str = "") -> SafeString:
     """A link to the address called `name` (to `instead` where there is none of that name); nothing without either.
 
-    Marked as current on that page and on those below it.
+    Marked as current on that page and on those below it, those below the addresses called `but`
+    (names with a space between) excepted. `count` is
+    shown beside the label: what waits there.
     """
     url = _address(name) or _address(instead)
     if not url:
         return SafeString("")
     request: Any = context.get("request")
     path = request.path if request else ""
+    elsewhere = [found for found in map(_address, but.split()) if found]
+    if any(path == one or path.startswith(f"{one}/") for one in elsewhere):
+        path = ""
     below = "admin:index" not in name and url != "/" and path.startswith(url if url.endswith("/") else url + "/")
     current = SafeString(' aria-current="page"') if path == url or below else ""
-    return format_html('<a href="{}"{}>{}</a>', url, current, label)
+    waiting = format_html(' <span class="side-count">{}</span>', count) if count else ""
+    return format_html('<a href="{}"{}>{}{}</a>', url, current, label, waiting)
 
 
 def _address(name: str) -> str:

@@ -3,5 +3,6 @@
 from memories.admin.change import MemoryChangeAdmin
 from memories.admin.memory import MemoryAdmin
 from memories.admin.project import ProjectAdmin
+from memories.admin.token import ApiTokenAdmin
 
-__all__ = ["MemoryAdmin", "MemoryChangeAdmin", "ProjectAdmin"]
+__all__ = ["ApiTokenAdmin", "MemoryAdmin", "MemoryChangeAdmin", "ProjectAdmin"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, BooleanOptionalAction
 
+from memories.asking import PROFILES
 from memories.models import Source
 from memories.taxonomy import TAXONOMIES
 
@@ -93,3 +94,20 @@ def purge(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--yes", action="store_true", help="really; without it only says what would be deleted")
     by(parser)
+
+
+def recall(parser: ArgumentParser) -> None:
+    parser.add_argument("query", metavar="QUERY", help="a question, an error, a name; - reads stdin")
+    parser.add_argument("--project", help="a project's slug: it and what is global; global: that alone (default: all)")
+    parser.add_argument("--agent", help="an agent's slug: its own memories and those of none (default: all)")
+    parser.add_argument("--service", help="general for those without one")
+    parser.add_argument("--category")
+    parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="all of these; several times")
+    parser.add_argument("--taxonomy")
+    parser.add_argument("--limit", type=int, help="how many (1 to 100), instead of what the profile gives")
+    parser.add_argument("--profile", default="balanced", choices=PROFILES, help="how much comes back")
+    parser.add_argument(
+        "--as-of", metavar="WHEN", help="what was known then: a day, or a time like 2026-11-21T23:00 (UTC)"
+    )
+    parser.add_argument("--include-hold", action="store_true", help="also what waits for review")
+    parser.add_argument("--explain", action="store_true", help="what each score is made of, and what was left out")

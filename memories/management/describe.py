@@ -1,4 +1,4 @@
-"""How memories read on a terminal and in `--json`. Values in, words or dictionaries out."""
+"""How memories read on a terminal. Values in, words out."""
 
 from __future__ import annotations
 
@@ -11,43 +11,6 @@ from memories.cli import table
 from memories.injection.budget import shown
 from memories.models import Memory, MemoryChange
 from memories.wording import ago, exact
-
-COLUMNS = (
-    "uuid",
-    "taxonomy",
-    "agent",
-    "service",
-    "category",
-    "observation",
-    "confidence",
-    "active",
-    "inactive_reason",
-    "verdict",
-    "verdict_reason",
-    "persistent",
-    "tier",
-    "source",
-    "session_id",
-    "tags",
-    "merged_count",
-    "superseded_by_id",
-    "created_at",
-    "updated_at",
-    "expires_at",
-    "decayed_until",
-    "approved_at",
-)
-
-
-def as_data(memory: Memory) -> dict[str, Any]:
-    """One memory for `--json`."""
-    data = {"id": memory.pk, "project": memory.project.slug if memory.project else None}
-    return data | {name: getattr(memory, name) for name in COLUMNS}
-
-
-def change_data(change: MemoryChange) -> dict[str, Any]:
-    names = ("kind", "at", "actor", "session_id", "reason", "before", "after", "evidence")
-    return {name: getattr(change, name) for name in names}
 
 
 def state(memory: Memory) -> str:

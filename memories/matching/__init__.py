@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
+from .evidence import may_be_one
 from .judgement import LexicalMatcher
 from .kinds import Kind, Matcher, Relation
 
-__all__ = ["Kind", "LexicalMatcher", "Matcher", "Relation", "matcher", "relation"]
+__all__ = ["Kind", "LexicalMatcher", "Matcher", "Relation", "matcher", "may_be_one", "relation"]
 
 matcher: Matcher = LexicalMatcher()
 """What `relation` asks. Anything that meets `Matcher` can take its place."""
 
 
-def relation(known: str, new: str, *, about: str | None = None) -> Relation:
+def relation(known: str, new: str, *, about: str | None = None, cosine: float | None = None) -> Relation:
     """How `new` relates to `known`, both of one scope; see `Matcher`. Pure, and never raises on any text."""
-    return matcher.relation(known, new, about=about)
+    return matcher.relation(known, new, about=about, cosine=cosine)

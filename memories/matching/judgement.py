@@ -1,4 +1,4 @@
-"""The verdict on two normal forms: the first rule that applies decides.
+"""The verdict on two texts: the first rule that applies decides.
 
 The signals (words, amounts, opposites, order) know nothing of one another and nothing of the verdict; this
 module alone weighs them. Unsure means distinct: a fact that is merged is lost, a fact too many is only a
@@ -8,11 +8,13 @@ line too many.
 from __future__ import annotations
 
 from .evidence import Case, evidence_of, listed, similarity
+from .frames import other_value
 from .kinds import Kind, Relation
-from .normalise import NormalForm, normal_form
+from .normalise import normal_form
 from .opposites import opposites
 from .order import order, rearranged
 from .overlap import overlap, things
+from .paraphrase import CLOSE, why_not_one_fact
 from .quantities import compare
 
 _COVERAGE = 0.5
@@ -26,20 +28,41 @@ _MOST_LIGHT = 2
 
 
 class LexicalMatcher:
-    """Judges by words and values alone. Stateless; needs no model and no network."""
+    """Judges by words and values, and by closeness in meaning where that is known. Needs no model and no network."""
 
-    def relation(self, known: str, new: str, *, about: str | None = None) -> Relation:
+    def relation(self, known: str, new: str, *, about: str | None = None, cosine: float | None = None) -> Relation:
         """See `Matcher.relation`."""
         subject = normal_form(about).words if about else frozenset()
-        return judge(normal_form(known), normal_form(new), subject)
+        one, other = normal_form(known), normal_form(new)
+        case = Case(one, other, overlap(one, other, subject), cosine=cosine)
+        kind, why = _verdict(case)
+        if kind is Kind.DISTINCT and case.words.shared and not case.clashes:
+            kind, why = _second_look(case, known, new, why)
+        score = similarity(case)
+        return Relation(kind, score, evidence_of(case, score, why))
 
 
-def judge(known: NormalForm, new: NormalForm, about: frozenset[str] = frozenset()) -> Relation:
-    """The relation of two normal forms; `about` are words of the subject both share."""
-    case = Case(known, new, overlap(known, new, about))
-    kind, why = _verdict(case)
-    score = similarity(case)
-    return Relation(kind, score, evidence_of(case, score, why))
+def _second_look(case: Case, known: str, new: str, why: str) -> tuple[Kind, str]:
+    """Of two texts that words left apart: a slot with another value, or one fact said quite differently."""
+    _ask(case)
+    if case.clashes:
+        return Kind.DISTINCT, why
+    case.slot = other_value(known, new)
+    if case.slot:
+        slot = case.slot
+        return Kind.CONTRADICTS, f"Of the same thing one says “{slot.known}”, the other “{slot.new}”."
+    if case.cosine is None or case.cosine < CLOSE:
+        return Kind.DISTINCT, why
+    case.apart = why_not_one_fact(case, known, new, case.cosine)
+    return (Kind.DISTINCT, why) if case.apart else (Kind.REINFORCES, "They say the same in quite other words.")
+
+
+def _ask(case: Case) -> None:
+    """What amounts, opposites and order have to say."""
+    common = case.words.shared | case.words.dimensions
+    case.amounts = compare(case.known.amounts, case.new.amounts)
+    case.opposites = opposites(case.known, case.new, common)
+    case.order = order(case.known, case.new, common)
 
 
 def _verdict(case: Case) -> tuple[Kind, str]:
@@ -51,10 +74,7 @@ def _verdict(case: Case) -> tuple[Kind, str]:
         return Kind.DISTINCT, "The two have no word in common that says something."
     if why := _different_things(case):
         return Kind.DISTINCT, why
-    common = words.shared | words.dimensions
-    case.amounts = compare(known.amounts, new.amounts)
-    case.opposites = opposites(known, new, common)
-    case.order = order(known, new, common)
+    _ask(case)
     if case.clashes:
         why = _why_both_can_hold(case)
         return (Kind.DISTINCT, why) if why else (Kind.CONTRADICTS, _disagreement(case))

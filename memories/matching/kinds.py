@@ -1,6 +1,6 @@
 """What matching answers, and what anything that matches must be able to do.
 
-The lexical matcher of this package is the first; a semantic one takes its place by meeting `Matcher`.
+The matcher of this package is the first; another takes its place by meeting `Matcher`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ class Relation:
 class Matcher(Protocol):
     """Compares text with text. Both are of one scope: same taxonomy, category, service and so on."""
 
-    def relation(self, known: str, new: str, *, about: str | None = None) -> Relation:
+    def relation(self, known: str, new: str, *, about: str | None = None, cosine: float | None = None) -> Relation:
         """How `new` relates to `known`. Never raises on any text.
 
         `about` names what both texts are about (the service of the scope), so that "Jellyfin takes 60s to
-        start" and "Takes 60s to start" are one fact about jellyfin.
+        start" and "Takes 60s to start" are one fact about jellyfin. `cosine` (-1..1) is the similarity of the texts'
+        embeddings where there are any; alone it never makes two texts one fact, nor two.
         """
         ...

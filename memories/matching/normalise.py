@@ -21,6 +21,9 @@ LONG = 1_000
 """Characters. Normal forms of longer texts are not kept: few are met twice."""
 
 
+_EITHER = frozenset((Stance.IS, Stance.NOT))
+"""The stances of a word that may or may not belong to the part "without" opens."""
+
 UNCLEAR = "?"
 """The lead of a word that may or may not belong to the clause's lead."""
 
@@ -98,7 +101,8 @@ def _normal_form(text: str) -> NormalForm:
                 continue
             lead = UNCLEAR if clause.runs_on and at else clause.lead
             places.setdefault(word.text, Place(number, clause.statement, at, word.preposition, lead, clause.stance))
-            stances[word.text] = stances.get(word.text, only) | only
+            found_under = _EITHER if clause.runs_on and at and clause.lead == "without" else only
+            stances[word.text] = stances.get(word.text, found_under) | found_under
             weights[word.text] = word.weight
         for amount in clause.amounts:
             dimension = f"#{amount.dimension}"

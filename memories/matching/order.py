@@ -35,6 +35,11 @@ _DIRECTIONS: Mapping[str, str] = MappingProxyType(
 _NEAR = 12
 """Words of one clause further apart than this are not looked at."""
 
+_TURNED: Mapping[str, str] = MappingProxyType({"after:": "before:", "before:": "after:"})
+
+_FLOATING = frozenset(("solely",))
+"""Words that can stand anywhere: "only files from the share", "files from the share only"."""
+
 _SAID: Mapping[str, str] = MappingProxyType(
     {"first": "first", "second": "second", "free": "in no order", "condition": "as a condition",
      "exception": "as an exception", "": "without an order"}
@@ -51,6 +56,7 @@ class Order:
 
     clashes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    loose: int = 0  # how many of the doubts are about what has no order at all in one of the texts
     freed_by_known: bool = False
     freed_by_new: bool = False
 
@@ -59,11 +65,19 @@ def order(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Order:
     """Compares sequence in time (after, before, when, unless) and direction (from, to, instead of, by)."""
     sequence = _sequence(known, new, shared) if known.ordered or new.ordered else Order()
     clashes, doubts = list(sequence.clashes), list(sequence.doubts)
+    if not clashes and _only_turned(known, new):
+        clashes.append("“before” stands where the other says “after”")
     for direction in _exchanged(known, new, shared):
         # the "to" of "to start" gives no direction
         (doubts if direction == "to" else clashes).append(f"what follows “{direction}” has changed places")
     doubts += _elsewhere(known, new, shared)
-    return Order(tuple(clashes), tuple(doubts), sequence.freed_by_known, sequence.freed_by_new)
+    return Order(tuple(clashes), tuple(doubts), sequence.loose, sequence.freed_by_known, sequence.freed_by_new)
+
+
+def _only_turned(known: NormalForm, new: NormalForm) -> bool:
+    """Whether "before" for "after" is all that differs: "started by hand after a boot", "… before a boot"."""
+    turned = tuple(_TURNED.get(mark, mark) if isinstance(mark, str) else mark for mark in known.marks)
+    return turned != known.marks and turned == new.marks
 
 
 def _sequence(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Order:
@@ -72,7 +86,7 @@ def _sequence(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Ord
     "Drain the node before rebooting it" and "before rebooting the node, drain it": a word led alike in both
     settles the order of its statement; that another only changes over to it, as pronouns let them, means nothing.
     """
-    clashes, doubts, freed = [], [], set()
+    clashes, doubts, freed, loose = [], [], set(), 0
     shifts = [_Shift.of(word, known, new) for word in sorted(shared)]
     settled = {shift.statements for shift in shifts if shift.is_led_alike}
     for shift in shifts:
@@ -83,7 +97,8 @@ def _sequence(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Ord
             freed |= {side for side, role in (("known", shift.one), ("new", shift.other)) if role == "free"}
         elif not shift.stands_in:
             doubts.append(shift.said)
-    return Order(tuple(clashes), tuple(doubts), "known" in freed, "new" in freed)
+            loose += "" in shift.roles
+    return Order(tuple(clashes), tuple(doubts), loose, "known" in freed, "new" in freed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +190,7 @@ def _elsewhere(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> li
 
 def _changed_company(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> str:
     """A word that left a phrase whose other words stayed: "users in a locked group", "locked users in a group"."""
+    shared = shared - _FLOATING
     led = {word: (known.places[word].preposition, new.places[word].preposition) for word in shared}
     stayed = {here for here, there in led.values() if here == there}
     return min(
@@ -197,6 +213,7 @@ def rearranged(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> st
         return f"“{word}” belongs to something else."
     if known.passive != new.passive:
         return ""  # without an agent the passive has one part only: "drops idle clients", "idle clients are dropped"
+    shared = shared - _FLOATING
     free = [word for word in shared if not known.places[word].preposition and not new.places[word].preposition]
     for clause in {known.places[word].clause for word in free}:
         here = sorted((w for w in free if known.places[w].clause == clause), key=lambda w: known.places[w].at)

@@ -28,7 +28,7 @@ from .function_words import (
     REASONS,
     STATES,
 )
-from .meaning import EMPTY, FULL, meaning, stem
+from .meaning import EMPTY, FULL, Meaning, meaning, stem
 from .phrases import rewritten
 from .quantities import BARE, Quantity, bounded
 from .tokens import Sort, Token
@@ -40,6 +40,7 @@ _LABELS, _VALUES = frozenset(map(stem, LABEL_NOUNS)), frozenset(map(stem, VALUE_
 _EVENTS = {"running": "run", "stopped": "stop"}  # unless a form of be makes them states
 _VERSIONED = frozenset(meaning(word).name for word in VERSIONED)
 _DENYING = frozenset(map(stem, DENYING_VERBS))
+_MEANS = ("with", "via", "through")
 _AN_END = (Sort.COMMA, Sort.STOP)
 
 
@@ -280,7 +281,10 @@ class _Reader:
         name = word if is_name and meant.weight == FULL and meant.sign > 0 else meant.name
         weight = meant.weight
         if meant.sign < 0:
-            if self._describes_next(word):
+            if self.preposition in _MEANS and stem(word) in _DENYING:
+                name, weight = word, FULL  # "removed with unlock" names a tool
+                meant = Meaning(name, 1, weight)
+            elif self._describes_next(word):
                 name, weight = f"not {name}", FULL  # "disabled users" are other users
             else:
                 self.clause.turned_by.append(word)

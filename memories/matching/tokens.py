@@ -62,6 +62,7 @@ _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::\d{2})?(am|pm)?|(\d{1,2})(am|pm)")
 _VERSION = re.compile(r"v(?=\d)")
 _WORDS = re.compile(r"[^\W\d_]+")
 _WHOLE = re.compile(r"[^\W\d_]+[+#]*")
+_HOURS = {"midnight": 0, "noon": 12, "midday": 12}
 _CONTRACTED = {"won't": "will", "can't": "can", "shan't": "shall", "cannot": "can"}
 _PRONOUN_IS = frozenset(("it's", "that's", "there's", "he's", "she's", "what's"))
 
@@ -105,6 +106,8 @@ _known_chunk = lru_cache(maxsize=20_000)(_chunk)
 
 
 def _core(core: str) -> list[Token]:
+    if core in _HOURS:
+        return _clock(_HOURS[core], 0, None)
     if _WHOLE.fullmatch(core):
         return [Token(Sort.WORD, core)]
     return _number(core) or _name(core) or _pieces(core)

@@ -33,6 +33,14 @@ about = more or less | or so
 default = by default
 manual = by hand
 automatic = on its own | by itself | by themselves
+exhaust = use up | run out
+disappear = go away
+timeout = time out | run into a timeout | run into timeout
+once a = only once a | only once an | only once per | just once a | just once an
+fifteen minutes = a quarter of an hour | quarter of an hour
+forty five minutes = three quarters of an hour
+ready = ready to go
+dedicated = its own | their own
 not fix = make no difference to | make no difference | nothing for
 enable = turn on | switch on
 disable = turn off | switch off
@@ -144,13 +152,22 @@ perform carry
 fill full
 network net
 delay lag
+disappear vanish
+defragment defragmentation defrag
+finish end
+audio sound
+authorise authorize
+synchronise synchronize sync
+survive outlive
+outage downtime
 """
 """One meaning a line, its name first."""
 
 OPPOSITE = """
 enable activate active on allow permit grant accept | disable deactivate inactive off forbid forbidden deny
     disallow refuse reject prohibit block ban retire decommission deprecate
-work succeed success successful successfully ok okay pass | fail failure failing break broke broken faulty
+work succeed success successful successfully ok okay pass healthy | fail failure failing break broke broken faulty
+    unhealthy
 automatic automatically auto automated unattended | manual manually
 encrypted encryption encrypt | plaintext unencrypted cleartext
 safe safely harmless | unsafe dangerous risky harmful
@@ -160,7 +177,6 @@ internal | external
 local locally | remote remotely
 static | dynamic
 persistent durable permanent | transient ephemeral volatile temporary
-healthy | unhealthy
 increase raise bump grow | decrease reduce lower shrink
 quick fast | slow slowly
 stable reliable | flaky unstable unreliable
@@ -174,10 +190,10 @@ writable | readonly
 synchronous synchronously | asynchronous asynchronously async
 stateful state | stateless
 root | rootless
-exist present! available | absent missing! unavailable gone!
+exist present! available survive | absent missing! unavailable gone!
 visible | hidden
 compatible | incompatible
-reach reachable accessible | unreachable inaccessible
+reach reachable accessible | unreachable inaccessible isolated!
 complete | incomplete partial
 secure | insecure
 keep | lose drop discard
@@ -185,6 +201,19 @@ lock | unlock
 mount | unmount umount
 install | uninstall
 load | unload
+include | exclude omit
+connect | disconnect
+attach | detach
+improve | worsen degrade
+responsive | unresponsive
+consistent | inconsistent
+sufficient | insufficient
+sequential sequentially serial serially | parallel concurrent concurrently simultaneous simultaneously
+mutable | immutable
+wired | wireless
+known! | unknown!
+verbose | quiet
+full! | empty!
 """
 """One question a line, those that answer yes | those that answer no; with ! only in this very form. A line that is
 set in goes on with the one before."""

@@ -1,7 +1,37 @@
 """What is stored about what is known. QuerySets here read; `store.py` and `lifecycle/` write."""
 
 from memories.models.change import Change, MemoryChange
+from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, DisagreementKind, DisagreementState
+from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
 from memories.models.memory import Inactive, Memory, Source, Verdict
 from memories.models.project import Project
+from memories.models.recalled import Recalled, RecallMark, RecallVote
+from memories.models.terms import MemoryTerms, MemoryTermsDue
+from memories.models.token import ApiToken, Scope
 
-__all__ = ["Change", "Inactive", "Memory", "MemoryChange", "Project", "Source", "Verdict"]
+__all__ = [
+    "ANSWERS",
+    "LABELS",
+    "Answer",
+    "ApiToken",
+    "Change",
+    "Disagreement",
+    "DisagreementKind",
+    "DisagreementState",
+    "Embedding",
+    "EmbeddingModel",
+    "Inactive",
+    "Memory",
+    "MemoryChange",
+    "MemoryTerms",
+    "MemoryTermsDue",
+    "ModelState",
+    "PendingEmbedding",
+    "Project",
+    "RecallMark",
+    "RecallVote",
+    "Recalled",
+    "Scope",
+    "Source",
+    "Verdict",
+]

@@ -24,6 +24,8 @@ class Change(models.TextChoices):
     PERSISTENT_SET = "persistent_set", "persistence set"
     APPROVED = "approved", "approved"
     MERGED = "merged", "merged"
+    SUPERSEDED = "superseded", "superseded"
+    BACKED = "backed", "backed by a person"
     RESTORED = "restored", "restored"
     DELETED = "deleted", "deleted"
 

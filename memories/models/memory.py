@@ -140,6 +140,11 @@ class Memory(models.Model):
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="supersedes", db_index=False
     )
 
+    sequence = models.CharField(
+        max_length=200, blank=True, default="", db_default="", help_text="What it is a part of, such as a conversation."
+    )
+    position = models.IntegerField(null=True, blank=True, help_text="Its place there, counted from 0.")
+
     objects = MemoryQuerySet.as_manager()
 
     class Meta:
@@ -188,6 +193,8 @@ class Memory(models.Model):
             models.Index(
                 fields=["superseded_by"], condition=Q(superseded_by__isnull=False), name="memories_superseded_by"
             ),
+            # The neighbours of a turn.
+            models.Index(fields=["sequence", "position"], condition=~Q(sequence=""), name="memories_sequence"),
             # What the decay sweep reads.
             models.Index(
                 fields=["taxonomy", "updated_at", "decayed_until"],

@@ -16,13 +16,20 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from memories import inbox, wording
 from memories import markdown as markdown_of
-from memories import wording
 
 register = template.Library()
 
 NONE = SafeString('<span class="none" aria-label="none">–</span>')
 LOW, HIGH = 0.3, 0.7  # where the bar changes its colour; how it looks, not what it means
+
+
+@register.simple_tag
+def open_questions() -> str:
+    """How many pairs of memories wait for an operator, "99+" beyond; empty for none. One look at a small index."""
+    count = inbox.count_open()
+    return "99+" if count >= inbox.CAP else str(count or "")
 
 
 @register.filter

@@ -42,6 +42,7 @@ class Launch:
     append_text: str
     append_file: Path
     schema: str = ""
+    mcp_config: Path | None = None
 
 
 def claude_argv(binary: str, launch: Launch) -> list[str]:
@@ -71,6 +72,8 @@ def claude_argv(binary: str, launch: Launch) -> list[str]:
             argv += ["--append-system-prompt-file", str(launch.append_file)]
         else:
             argv += ["--append-system-prompt", launch.append_text]
+    if launch.mcp_config is not None:
+        argv += ["--mcp-config", str(launch.mcp_config)]
     if launch.schema:
         argv += ["--json-schema", launch.schema]
     if launch.allowed_tools:

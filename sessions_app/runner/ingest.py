@@ -80,8 +80,9 @@ def ingest(
         batch, lines, end = _read(session, done.state, final=final, now=at or timezone.now())
         if not lines:
             return done
+        prepared = _prepared(session, batch)
         try:
-            _write(session, done.state, batch, end)
+            _write(session, done.state, batch, end, prepared)
         except Moved:
             session = Session.objects.get(pk=session_id)
             done.state = load_state(session)
@@ -112,7 +113,18 @@ def _read(session: Session, state: State, *, final: bool, now: datetime) -> tupl
     return batch, lines, end
 
 
-def _write(session: Session, state: State, batch: Batch, end: int) -> None:
+def _prepared(session: Session, batch: Batch) -> list[store.Prepared | None]:
+    """Each memory compared with what is known, by a model too: before the transaction, which holds up all others."""
+    prepared: list[store.Prepared | None] = []
+    for found in batch.memories:
+        try:
+            prepared.append(store.prepare(_candidate(found), _provenance(session, found)))
+        except MemoriesError:
+            prepared.append(None)  # refused again, and counted, when it is to be stored
+    return prepared
+
+
+def _write(session: Session, state: State, batch: Batch, end: int, prepared: Sequence[store.Prepared | None]) -> None:
     with transaction.atomic():
         mine = Session.objects.filter(pk=session.pk, ingest_offset=session.ingest_offset)
         if not mine.update(ingest_offset=end, **_columns(session, state)):
@@ -121,7 +133,7 @@ def _write(session: Session, state: State, batch: Batch, end: int) -> None:
         _events(session, state, batch)
         _cooldowns(session, state, batch)
         _checks(session, batch)
-        _memories(session, state, batch)
+        _memories(session, state, batch, prepared)
         entries.store(session.pk, batch.entries)
         if state.stats != before:
             Session.objects.filter(pk=session.pk).update(**_columns(session, state))
@@ -218,10 +230,11 @@ def _checks(session: Session, batch: Batch) -> None:
         )
 
 
-def _memories(session: Session, state: State, batch: Batch) -> None:
-    for found in batch.memories:
+def _memories(session: Session, state: State, batch: Batch, prepared: Sequence[store.Prepared | None]) -> None:
+    for found, ready in zip(batch.memories, prepared, strict=True):
         try:
-            remembered = store.remember(_candidate(found), _provenance(session, found), at=found.at)
+            said = _provenance(session, found)
+            remembered = store.remember(_candidate(found), said, at=found.at, prepared=ready)
         except MemoriesError as refusal:
             state.count("memories_refused")
             batch.warnings.append(f"a memory was refused: {refusal}")

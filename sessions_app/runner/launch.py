@@ -6,7 +6,9 @@ what to look for.
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import uuid
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,11 +23,11 @@ from sessions_app import cooldowns, prompts, receipts
 from sessions_app.errors import InvalidSession
 from sessions_app.models import Agent, Runner, Session
 from sessions_app.replay.pick import PLAYER, name_of, next_stream
-from sessions_app.runner import process
+from sessions_app.runner import agent_mcp, process
 from sessions_app.runner.command import Launch, claude_argv, environment, needs_file, replay_argv
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
-SECRETS = ("secret_key", "first-sign-in.txt", "*.sqlite3*")
+SECRETS = ("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json")
 """In the data folder, what no agent has to read: the user that runs it could."""
 
 WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
@@ -95,7 +97,12 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
             home=settings.CLAUDEOPS_CLAUDE_HOME,
             tmp_dir=folder / "tmp",
             passed=settings.CLAUDEOPS_PASS_ENV,
-            extra={"CLAUDEOPS_SESSION": str(session.uuid), "CLAUDEOPS_HANDOFF_FILE": str(handoff_file(session))},
+            extra={
+                "CLAUDEOPS_SESSION": str(session.uuid),
+                "CLAUDEOPS_HANDOFF_FILE": str(handoff_file(session)),
+                # Our few tools are all loaded at once: looking for one first would cost a turn.
+                **({"ENABLE_TOOL_SEARCH": "false"} if settings.CLAUDEOPS_AGENT_MCP else {}),
+            },
         ),
     )
     session.pid, session.pid_started_at = started.pid, started.started_at
@@ -127,10 +134,29 @@ def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]
         append_text=session.injected_text,
         append_file=folder / "system-prompt.md",
         schema=RESPONSE_SCHEMA_JSON if agent is None or agent.structured_response else "",
+        mcp_config=write_mcp_config(session, folder) if settings.CLAUDEOPS_AGENT_MCP else None,
     )
     if needs_file(chosen.append_text):
         chosen.append_file.write_text(chosen.append_text, encoding="utf-8")
     return claude_argv(settings.CLAUDEOPS_CLAUDE_BIN, chosen)
+
+
+def write_mcp_config(session: Session, folder: Path) -> Path:
+    """The file that tells the CLI of this session's MCP server, for the user alone."""
+    content = agent_mcp.config(
+        os.environ,
+        python=sys.executable,
+        manage=str(settings.BASE_DIR / "manage.py"),
+        session=str(session.uuid),
+        data_dir=str(Path(settings.CLAUDEOPS_DATA_DIR).resolve()),
+        settings_module="claudeops.settings",
+        read_only=session.dry_run,
+    )
+    path = folder / "mcp.json"
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    return path
 
 
 def model_of(tier: int) -> str:
@@ -144,8 +170,10 @@ def tools_of(session: Session, agent: Agent | None) -> tuple[Sequence[str], Sequ
     # Two slashes begin an absolute path in a rule; a denied Read holds for Grep and Glob too.
     secrets = [f"Read(/{Path(settings.CLAUDEOPS_DATA_DIR).resolve() / name})" for name in SECRETS]
     disallowed = [*settings.CLAUDEOPS_DISALLOWED_TOOLS, *((agent and agent.disallowed_tools) or []), *secrets]
+    asks = agent_mcp.tool_rules(read_only=session.dry_run) if settings.CLAUDEOPS_AGENT_MCP else []
     if session.dry_run:
-        return list(settings.CLAUDEOPS_OBSERVE_TOOLS), [*disallowed, *WRITING_TOOLS]
+        return [*settings.CLAUDEOPS_OBSERVE_TOOLS, *asks], [*disallowed, *WRITING_TOOLS]
+    allowed += asks
     if agent is not None and not agent.structured_response:
         allowed.append(f"Edit(/{handoff_file(session)})")
     return allowed, disallowed

@@ -15,7 +15,7 @@ from tests.factories import EventFactory, MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-SIDEBAR = ["Overview", "Sessions", "Events", "Memories", "Cooldowns", "Agents", "Everything"]
+SIDEBAR = ["Overview", "Sessions", "Events", "Memories", "Inbox", "Recall", "Cooldowns", "Agents", "Everything"]
 SCREENS = [(1440, False), (1440, True), (360, False), (360, True), (2560, False)]
 
 

@@ -20,7 +20,7 @@ from claudeops.env import BASE_DIR
 PACKAGES = ("claudeops", "memories", "sessions_app")
 SURFACES = {
     *("admin", "management", "tasks", "schedules", "checks", "views", "api"),
-    *("adminkit", "cli", "templatetags", "urls"),  # what surfaces share
+    *("adminkit", "apikit", "cli", "templatetags", "urls"),  # what surfaces share
     *("apps", "migrations"),
 }
 LONGEST = 400

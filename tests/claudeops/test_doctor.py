@@ -19,9 +19,10 @@ from django_q.models import OrmQ, Schedule
 
 from claudeops import diagnosis, scheduling
 from claudeops.diagnosis import ERROR, OK, WARNING, Finding, examine
+from memories.models import EmbeddingModel, ModelState
 from sessions_app.models import Status, WorkerHeartbeat
 from sessions_app.queue import wakeups
-from tests.factories import AgentFactory, SessionFactory
+from tests.factories import AgentFactory, MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -188,7 +189,7 @@ class TestSchedules:
 
     def test_some_that_nobody_looks_at_are_a_warning(self, in_step):
         finding = found("schedules", AT + timedelta(minutes=8))[0]
-        assert (finding.level, finding.text) == (WARNING, "overdue for more than five minutes: reap, tick")
+        assert (finding.level, finding.text) == (WARNING, "overdue for more than five minutes: embed, reap, tick")
 
 
 class TestTheCommand:
@@ -221,3 +222,26 @@ class TestTheCommand:
         assert (document["ok"], document["command"], document["result"]["healthy"]) == (True, "doctor", True)
         assert {"level", "subject", "text", "hint"} == set(document["result"]["findings"][0])
         assert document["next_actions"] == [{"command": "manage.py up", "description": "start everything"}]
+
+
+class TestMeaning:
+    def test_switched_off_it_is_said_and_nothing_is_wrong(self):
+        (finding,) = found("semantic search")
+        assert (finding.level, finding.text) == (
+            OK,
+            "semantic search is off: it is switched off (CLAUDEOPS_EMBEDDINGS)",
+        )
+
+    def test_while_it_is_off_a_warning_says_why(self, settings, tmp_path):
+        settings.CLAUDEOPS_EMBEDDINGS, settings.CLAUDEOPS_MODELS_DIR = "local", tmp_path
+        (finding,) = found("semantic search")
+        assert finding.level == WARNING
+        assert finding.text == "semantic search is off: the model all-MiniLM-L6-v2 is not installed"
+        assert "keywords" in finding.hint
+
+    def test_while_it_is_on_it_says_how_many_wait(self, settings):
+        settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
+        EmbeddingModel.objects.create(name="endpoint:one:4", dimensions=4, state=ModelState.ACTIVE)
+        MemoryFactory()
+        (finding,) = found("semantic search")
+        assert (finding.level, finding.text) == (OK, "it is on; 1 memories wait for their vector")

@@ -26,6 +26,10 @@ WRONG = [
     ("CLAUDEOPS_MAX_BUDGET_USD", "nan", "a number from 0.01 to 10000"),
     ("CLAUDEOPS_MAX_BUDGET_USD", "2,50", "a number from 0.01 to 10000"),
     ("CLAUDEOPS_LOG_LEVEL", "LOUD", "one of DEBUG, INFO, WARNING, ERROR"),
+    ("CLAUDEOPS_EMBEDDINGS", "maybe", "one of local, endpoint, off"),
+    ("CLAUDEOPS_EMBEDDINGS_URL", "ftp://host/v1", "an address that begins with http:// or https://"),
+    ("CLAUDEOPS_EMBEDDINGS_URL", "host:11434", "an address that begins with http:// or https://"),
+    ("CLAUDEOPS_EMBEDDINGS_URL", "https://me:secret@host", "an address without a user or password in it"),
     ("CLAUDEOPS_ALLOWED_TOOLS", "Bash(docker ps", "tool rules like"),
     ("CLAUDEOPS_DATA_DIR", "", "the path of a folder"),
     ("CLAUDEOPS_DATA_DIR", __file__, "the path of a folder (this is a file)"),
@@ -170,3 +174,15 @@ def test_a_wrong_value_stops_the_start_with_one_line(command, tmp_path):
     assert run.stderr.strip() == (
         "claudeops cannot start: CLAUDEOPS_INTERVAL is 'hourly'; allowed is a whole number from 60 to 2592000."
     )
+
+
+def test_an_endpoint_that_is_not_named_stops_the_start(tmp_path):
+    run = subprocess.run(
+        [sys.executable, str(BASE_DIR / "manage.py"), "check"],
+        env={"PATH": os.environ["PATH"], "CLAUDEOPS_DATA_DIR": str(tmp_path), "CLAUDEOPS_EMBEDDINGS": "endpoint"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert "CLAUDEOPS_EMBEDDINGS_URL and CLAUDEOPS_EMBEDDINGS_MODEL must say which" in run.stderr

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from claudeops import overview
 from memories import listing
-from memories.models import MemoryChange
+from memories.models import EmbeddingModel, MemoryChange, ModelState
 from sessions_app.models import LogEntry, Session, Status, Trigger, WorkerHeartbeat
 from tests.claudeops.front import figure, front, piece
 from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
@@ -25,6 +25,16 @@ from tests.sessions_app.people import person
 def signed_in(client, operator):
     client.force_login(operator)
     return client
+
+
+def test_it_says_why_semantic_search_is_off_while_it_is(signed_in, settings, tmp_path):
+    settings.CLAUDEOPS_EMBEDDINGS, settings.CLAUDEOPS_MODELS_DIR = "local", tmp_path
+    assert "Semantic search is off: the model all-MiniLM-L6-v2 is not installed. Memories are found by keywords." in (
+        front(signed_in)
+    )
+    settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
+    EmbeddingModel.objects.create(name="endpoint:one:4", dimensions=4, state=ModelState.ACTIVE)
+    assert "emantic search" not in front(signed_in)
 
 
 def test_it_counts_what_runs_waits_is_known_and_was_reported(signed_in):

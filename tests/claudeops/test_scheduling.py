@@ -28,10 +28,12 @@ def test_what_is_declared_can_be_called(schedule):
     assert callable(pydoc.locate(schedule.func))
 
 
-def test_the_house_ticks_and_reaps_each_minute_sweeps_each_hour_and_prunes_each_day():
+def test_the_house_ticks_reaps_embeds_and_indexes_each_minute_sweeps_each_hour_and_prunes_each_day():
     assert {schedule.name: schedule.minutes for schedule in declared()} == {
         "claudeops:tick": 1,
         "claudeops:reap": 1,
+        "claudeops:embed": 1,
+        "claudeops:recall": 1,
         "claudeops:sweep": 60,
         "claudeops:prune": 24 * 60,
     }
@@ -52,7 +54,7 @@ def test_a_first_run_is_the_next_point_of_the_grid(at, minutes, offset):
 @pytest.mark.django_db
 class TestSync:
     def test_what_is_declared_is_created_with_its_first_time(self):
-        assert sync_schedules(AT) == Synced(created=("tick", "reap", "prune", "sweep"))
+        assert sync_schedules(AT) == Synced(created=("tick", "reap", "prune", "sweep", "embed", "recall"))
         sweep = Schedule.objects.get(name="claudeops:sweep")
         assert (sweep.func, sweep.schedule_type, sweep.minutes, sweep.cluster, sweep.repeats) == (
             "memories.tasks.sweep",
@@ -108,13 +110,13 @@ class TestSync:
         assert Schedule.objects.filter(name="an operator's own").values().get() == theirs
 
     def test_looking_writes_nothing(self):
-        assert scheduling.out_of_step(AT) == Synced(created=("tick", "reap", "prune", "sweep"))
+        assert scheduling.out_of_step(AT) == Synced(created=("tick", "reap", "prune", "sweep", "embed", "recall"))
         assert not Schedule.objects.exists()
 
     def test_a_schedule_nobody_looked_at_is_late(self):
         sync_schedules(AT)
         assert scheduling.late(AT + timedelta(minutes=5)) == []
-        assert scheduling.late(AT + timedelta(minutes=7)) == ["reap", "tick"]
+        assert scheduling.late(AT + timedelta(minutes=7)) == ["embed", "reap", "recall", "tick"]
 
 
 def test_a_name_that_is_declared_twice_is_refused(monkeypatch):
@@ -132,12 +134,12 @@ def test_a_schedule_is_a_value():
 class TestTheCommand:
     def test_it_says_what_it_did_and_then_that_nothing_was_left_to_do(self, capsys):
         call_command("sync_schedules")
-        assert "4 schedules are in step. created: tick, reap, prune, sweep." in capsys.readouterr().out
+        assert "6 schedules are in step. created: tick, reap, prune, sweep, embed, recall." in capsys.readouterr().out
         call_command("sync_schedules")
-        assert "All 4 schedules were in step already." in capsys.readouterr().out
+        assert "All 6 schedules were in step already." in capsys.readouterr().out
 
     def test_as_json_it_is_one_document(self, capsys):
         call_command("sync_schedules", json=True)
         document = json.loads(capsys.readouterr().out)
         assert (document["ok"], document["command"]) == (True, "sync_schedules")
-        assert document["result"]["created"] == ["tick", "reap", "prune", "sweep"]
+        assert document["result"]["created"] == ["tick", "reap", "prune", "sweep", "embed", "recall"]

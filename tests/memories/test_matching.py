@@ -227,7 +227,7 @@ def test_the_evidence_says_what_turned_round():
 
 def test_another_matcher_can_take_its_place(monkeypatch):
     class Sure:
-        def relation(self, known: str, new: str, *, about: str | None = None) -> Relation:
+        def relation(self, known: str, new: str, *, about: str | None = None, cosine: float | None = None) -> Relation:
             return Relation(Kind.DISTINCT, 0.5, {"why": f"{known}, {new} of {about}"})
 
     monkeypatch.setattr(matching, "matcher", Sure())

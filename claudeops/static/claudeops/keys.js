@@ -2,7 +2,8 @@
 //   data-open   the link that Enter opens (otherwise the first link)
 //   data-edit   what `e` clicks
 //   data-pick   the checkbox that `x` ticks
-// The search field that `/` goes to says data-search (otherwise the first input of type search).
+// The search field that `/` goes to says data-search (otherwise the first input of type search); the page's own comes
+// before the one in the sidebar.
 (() => {
   "use strict";
   let cursor = null; // the row's name, so that an exchanged row is found again
@@ -48,7 +49,8 @@
     return true;
   };
   const search = () => {
-    const field = [...document.querySelectorAll("[data-search], input[type=search]")].find(shown);
+    const fields = [...document.querySelectorAll("[data-search], input[type=search]")].filter(shown);
+    const field = fields.find((one) => !one.closest("#header")) || fields[0];
     if (!field) return false;
     field.focus();
     field.select();

@@ -24,8 +24,10 @@ from memories.injection import ops
 from memories.lifecycle import verbs
 from memories.lifecycle.sweep import is_due, sweep
 from memories.management import arguments
-from memories.management.describe import as_data, as_table, as_text, change_data
+from memories.management.describe import as_table, as_text
+from memories.management.recalling import recall
 from memories.models import Memory, MemoryChange, Project, Source, Verdict
+from memories.reading import as_data, change_data
 from memories.store import Candidate, Provenance, remember
 from memories.transfer import export_lines, import_lines
 
@@ -43,6 +45,7 @@ class Command(VerbCommand):
             "list": Verb("Memories, the last confirmed first.", self.list, arguments.listing),
             "show": Verb("One memory with its history.", self.show, arguments.memory_id),
             "edit": Verb("Correct a memory; what is not given stays.", self.edit, arguments.edit),
+            "recall": Verb("Search what is known; --explain says why these.", self.recall, arguments.recall),
             "context": Verb("What the next session is told, exactly.", self.context, arguments.context),
             "decay": Verb(
                 "Take what time takes, now (workers do it every hour, sessions before they begin).",
@@ -116,6 +119,9 @@ class Command(VerbCommand):
         data = as_data(after) | {"changes": [change_data(change) for change in changed]}
         text = f"Memory {pk} is changed: {after}" if changed else f"Memory {pk} was like this already."
         return Result(data, text, _look(pk))
+
+    def recall(self, **given: Any) -> Result:
+        return recall(by=_who(""), **given)
 
     def context(self, tier: int, project: str | None, explain: bool) -> Result:
         now, project_id, budget = timezone.now(), _project_id(project), ops.budget_for(tier)

@@ -1,0 +1,131 @@
+"""The API's mount: one NinjaAPI over the routers of the apps, and how whatever goes wrong reads as JSON.
+
+Every answer under `/api/` is JSON but the document's page. A route is opened by a bearer token alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.urls import URLPattern
+from ninja import NinjaAPI
+from ninja.errors import HttpError, ValidationError
+
+from claudeops import __version__
+from memories.api import ROUTERS
+from memories.apikit import Refused, note_when_sent
+from memories.errors import MemoriesError
+from sessions_app.api import router as sessions_router
+from sessions_app.errors import SessionsError
+
+log = logging.getLogger(__name__)
+
+DOCUMENT = "See /api/docs."
+
+api = NinjaAPI(
+    title="claudeops",
+    version=__version__,
+    description="What the agents know and do. Bearer tokens; every refusal is {error: {code, message}, fix}.",
+    urls_namespace="api",
+    openapi_url=None,  # the document and its page are ours: claudeops/apidocs.py
+    docs_url=None,
+)
+for router in (*ROUTERS, sessions_router):
+    api.add_router("", router)
+
+
+def problem(status: int, code: str, message: str, fix: str = "") -> JsonResponse:
+    """Every refusal and every fault of the API."""
+    answer = JsonResponse({"error": {"code": code, "message": message}, "fix": fix}, status=status)
+    if status == 401:
+        answer["WWW-Authenticate"] = 'Bearer realm="claudeops"'
+    return answer
+
+
+def status_of(code: str) -> int:
+    """The HTTP status of a refusal from below, by its code: not there, not allowed, moved on, or wrong."""
+    if code.endswith("_not_found"):
+        return 404
+    return {"forbidden": 403, "conflict": 409}.get(code, 422)
+
+
+@api.exception_handler(Refused)
+def refused(request: HttpRequest, error: Refused) -> HttpResponse:
+    return problem(error.status, error.code, str(error), error.fix)
+
+
+@api.exception_handler(MemoriesError)
+@api.exception_handler(SessionsError)
+def refused_below(request: HttpRequest, error: MemoriesError | SessionsError) -> HttpResponse:
+    return problem(status_of(error.code), error.code, str(error), error.fix)
+
+
+@api.exception_handler(ValidationError)
+def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    """The first thing that is wrong, by its name; there are few fields."""
+    first: dict[str, Any] = error.errors[0] if error.errors else {}
+    place = ".".join(str(part) for part in first.get("loc", ())[1:] if part != "given") or "the request"
+    return problem(422, "invalid_request", f"{place}: {first.get('msg', 'it cannot be read')}.", DOCUMENT)
+
+
+@api.exception_handler(HttpError)
+def unreadable(request: HttpRequest, error: HttpError) -> HttpResponse:
+    if error.status_code == 400:
+        return problem(400, "unreadable_body", "The body is no JSON that can be read.", f"Send JSON. {DOCUMENT}")
+    return problem(error.status_code, "refused", str(error), DOCUMENT)
+
+
+@api.exception_handler(Http404)
+def not_there(request: HttpRequest, error: Http404) -> HttpResponse:
+    return problem(404, "not_found", "There is nothing here.", DOCUMENT)
+
+
+@api.exception_handler(RequestDataTooBig)
+def too_big(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
+    return problem(413, "too_big", "The body is too big.", "Send less at once.")
+
+
+@api.exception_handler(Exception)
+def fault(request: HttpRequest, error: Exception) -> HttpResponse:
+    """A fault of the program: the log has it, the caller is told no more than that."""
+    log.error("%s %s failed", request.method, request.path, exc_info=error)
+    return problem(500, "internal_error", "Something went wrong inside claudeops.", "The server's log has the details.")
+
+
+def anything_else(request: HttpRequest, rest: str = "") -> HttpResponse:
+    """What no route under /api/ is: said in JSON too."""
+    return problem(404, "not_found", f"There is nothing at {request.path}.", DOCUMENT)
+
+
+def in_json(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """A view of the API: a token opens it, not a sign-in; what it refuses is JSON; the token's use is noted
+    when the answer is on its way.
+    """
+
+    @functools.wraps(view)
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = view(request, *args, **kwargs)
+        if response.status_code == 405:
+            allowed = response.headers["Allow"]
+            response = problem(405, "method_not_allowed", f"{request.method} is not for this.", f"Allowed: {allowed}.")
+            response["Allow"] = allowed
+        note_when_sent(request, response)
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    answer.login_required = False  # type: ignore[attr-defined]
+    answer.csrf_exempt = True  # type: ignore[attr-defined]  # a bearer token is sent by no browser by itself
+    return answer
+
+
+def routes() -> list[URLPattern]:
+    """The API's addresses, below the mount."""
+    found = [pattern for pattern in api.urls[0] if isinstance(pattern, URLPattern)]
+    for pattern in found:
+        pattern.callback = in_json(anything_else if pattern.name == "api-root" else pattern.callback)
+    return found

@@ -1,0 +1,174 @@
+"""`/api/memories`: list, add, show, change, delete, and many at once, by the verbs and filters of the dashboard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Router, Status
+
+from memories import listing, reading, store
+from memories.access import (
+    changeable_memories,
+    changeable_memory,
+    memory_of,
+    project_of,
+    visible_memories,
+)
+from memories.api import shapes
+from memories.apikit import Refused, access_in, check_names, narrowed, needs
+from memories.bulk import BULK_ACTIONS
+from memories.errors import AccessDenied, MemoryNotFound
+from memories.filters import MemoryFilterSet
+from memories.lifecycle import verbs
+from memories.models import Memory, MemoryChange, Scope, Source
+
+HISTORY = 100
+PLACE = {
+    "sort": "Order: " + ", ".join(listing.SORTS) + f" ({listing.FIRST} by default).",
+    "after": "`next` of the page before.",
+}
+
+router = Router(tags=["memories"])
+
+
+@router.get(
+    "/memories",
+    **needs(Scope.READ, shapes.MemoriesOut, filters=MemoryFilterSet, also=PLACE),
+    summary="Memories, 50 a page",
+)
+def memories(request: HttpRequest) -> dict[str, Any]:
+    """The filters of the dashboard, all optional and all together."""
+    check_names(request, [*MemoryFilterSet.base_filters, *PLACE])
+    rows = narrowed(MemoryFilterSet(request.GET, queryset=visible_memories(access_in(request))))
+    sort, after = _place(request)
+    page = listing.page_of(rows.order_by(), sort, after=after)
+    whole = {
+        row.pk: row for row in Memory.objects.filter(pk__in=[row.pk for row in page.rows]).select_related("project")
+    }
+    shown = [whole[row.pk] for row in page.rows if row.pk in whole]
+    return {"memories": [reading.as_data(row) for row in shown], "next": page.further}
+
+
+@router.post(
+    "/memories", **needs(Scope.WRITE, {201: shapes.Stored, 200: shapes.Stored, 202: shapes.Stored}), summary="Remember"
+)
+def add(request: HttpRequest, given: shapes.MemoryIn) -> Status:
+    """A program's word, not a person's: it goes through the gate and is matched against what is known of its
+    project. 201: stored; 200: known already, reinforced; 202: held for a person to look at; 422: it says nothing.
+    """
+    access = access_in(request)
+    project = project_of(access, given.project)
+    made = store.remember(
+        store.Candidate(
+            given.category, given.observation, given.service, given.taxonomy, given.confidence, tuple(given.tags)
+        ),
+        store.Provenance(
+            Source.RUN, access.actor, project_id=project.pk if project else None, agent=given.agent, channel="api"
+        ),
+    )
+    if made.memory_id is None:
+        raise Refused(422, "discarded", f"Not stored: {made.reason}.", "Say what was observed, in a sentence.")
+    memory = Memory.objects.select_related("project").filter(pk=made.memory_id).first()
+    answer = {
+        "outcome": made.outcome,
+        "reason": made.reason,
+        "contradicted": list(made.contradicted),
+        "memory": memory and reading.as_data(memory),
+    }
+    return Status({"created": 201, "held": 202}.get(made.outcome, 200), answer)
+
+
+@router.post("/memories/bulk", **needs(Scope.WRITE, shapes.BulkOut), summary="Do something to many")
+def bulk(request: HttpRequest, given: shapes.BulkIn) -> dict[str, Any]:
+    """One transaction, with a line in the history of each. Within a filter, what the token only reads stays."""
+    access, action = access_in(request), BULK_ACTIONS.get(given.action)
+    if action is None:
+        raise Refused(422, "unknown_action", f"action is {given.action!r}.", f"Allowed are: {', '.join(BULK_ACTIONS)}.")
+    params = {param.name: getattr(given, param.name) for param in action.params}
+    if params.get("target") is not None:
+        changeable_memory(access, params["target"])
+    done = action.run(_chosen(request, given.ids, given.filter), by=access.actor, reason=given.reason, **params)
+    return {"changed": done.changed, "unchanged": done.unchanged, "message": done.message}
+
+
+@router.delete("/memories/bulk", **needs(Scope.WRITE, shapes.BulkOut), summary="Delete many")
+def bulk_delete(request: HttpRequest, given: shapes.BulkDeleteIn) -> dict[str, Any]:
+    """Their history stays."""
+    rows = _chosen(request, given.ids, given.filter)
+    done = BULK_ACTIONS["delete"].run(rows, by=access_in(request).actor, reason=given.reason)
+    return {"changed": done.changed, "unchanged": done.unchanged, "message": done.message}
+
+
+@router.get("/memories/{memory_id}", **needs(Scope.READ, shapes.MemoryWithHistory), summary="One memory")
+def memory(request: HttpRequest, memory_id: str) -> dict[str, Any]:
+    """By number or UUID, with its last 100 changes, the latest last."""
+    row = memory_of(access_in(request), memory_id)
+    changes = list(MemoryChange.objects.filter(memory=row).defer("evidence").order_by("-at", "-pk")[:HISTORY])
+    history = [{name: getattr(change, name) for name in shapes.ChangeOut.model_fields} for change in reversed(changes)]
+    return reading.as_data(row) | {"history": history}
+
+
+@router.put("/memories/{memory_id}", **needs(Scope.WRITE, shapes.MemoryOut), summary="Change one")
+def change(request: HttpRequest, memory_id: str, given: shapes.MemoryChangeIn) -> dict[str, Any]:
+    """409 when `seen` is sent and somebody else changed it since."""
+    access = access_in(request)
+    row = changeable_memory(access, memory_id)
+    fields = given.model_dump(exclude_unset=True, exclude={"reason", "seen"})
+    for name, value in fields.items():
+        if value is None and name not in ("service", "expires_at"):
+            raise Refused(422, "invalid_memory", f"{name} is null.", "Leave out what stays as it is.")
+    if (until := given.expires_at) is not None and until.tzinfo is None:
+        raise Refused(422, "invalid_memory", f"expires_at is {until}, without a zone.", "Like 2026-12-31T00:00:00Z.")
+    if not fields:
+        raise Refused(422, "nothing_to_change", "Nothing to change was sent.", "Send the fields that change.")
+    verbs.edit(row.pk, by=access.actor, reason=given.reason, expected_change=given.seen, **fields)
+    return reading.as_data(memory_of(access, row.pk))
+
+
+@router.delete("/memories/{memory_id}", **needs(Scope.WRITE, {204: None}), summary="Delete one")
+def remove(request: HttpRequest, memory_id: str) -> Status:
+    """Its history stays."""
+    access = access_in(request)
+    verbs.delete(changeable_memory(access, memory_id).pk, by=access.actor)
+    return Status(204, None)
+
+
+def _place(request: HttpRequest) -> tuple[listing.Sort, listing.Place | None]:
+    key, after = request.GET.get("sort") or listing.FIRST, request.GET.get("after", "")
+    if key not in listing.SORTS:
+        raise Refused(422, "invalid_sort", f"sort is {key!r}.", f"Allowed are: {', '.join(listing.SORTS)}.")
+    try:
+        return listing.SORTS[key], listing.read_place(listing.SORTS[key], after) if after else None
+    except ValueError:
+        raise Refused(422, "invalid_place", f"after is {after!r}.", "Send what `next` said, as it was.") from None
+
+
+def _chosen(request: HttpRequest, ids: list[int] | None, given: dict[str, str] | None) -> QuerySet[Memory]:
+    """What a bulk action is about. Raises for an id that is not there, and for one that only may be read."""
+    access = access_in(request)
+    if (ids is None) == (given is None):
+        raise Refused(422, "invalid_selection", "Send ids or a filter, one of them.", "{} as filter is everything.")
+    if given is not None:
+        unknown = sorted(set(given) - set(MemoryFilterSet.base_filters))
+        if unknown:
+            raise Refused(
+                422,
+                "invalid_filter",
+                f"{unknown[0]!r} is no filter.",
+                f"Allowed are: {', '.join(MemoryFilterSet.base_filters)}.",
+            )
+        return narrowed(MemoryFilterSet(given, queryset=changeable_memories(access))).order_by()
+    wanted = set(ids or ())
+    seen = set(visible_memories(access).filter(pk__in=wanted).values_list("pk", flat=True))
+    if missing := sorted(wanted - seen):
+        raise MemoryNotFound(f"There is no memory {missing[0]}.", "Nothing was changed; leave it out.")
+    rows = changeable_memories(access).filter(pk__in=wanted)
+    mine = set(rows.values_list("pk", flat=True))
+    if only_read := sorted(seen - mine):
+        raise AccessDenied(
+            f"Memory {only_read[0]} is global; a token with a project only reads it.",
+            "Nothing was changed; leave it out, or ask with a token without a project.",
+        )
+    return rows.order_by()

@@ -1,0 +1,33 @@
+"""`POST /api/recall`, `GET /api/memories/search`: the memories that answer a question, and why these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Query, Router
+
+from memories.api import shapes
+from memories.apikit import access_in, check_names, needs
+from memories.asking import Question, as_data, ask
+from memories.models import Scope
+
+router = Router(tags=["recall"])
+
+
+@router.post("/recall", **needs(Scope.READ, shapes.RecallOut), summary="Recall")
+def recall(request: HttpRequest, given: shapes.RecallIn) -> dict[str, Any]:
+    """Within what the token may see. What was asked and what came back is kept."""
+    return _answer(request, given.query, given)
+
+
+@router.get("/memories/search", **needs(Scope.READ, shapes.RecallOut), summary="Recall, by an address")
+def search(request: HttpRequest, given: Query[shapes.SearchIn]) -> dict[str, Any]:
+    """The same as POST /api/recall; tags may be given several times."""
+    check_names(request, shapes.SearchIn.model_fields)
+    return _answer(request, given.q, given)
+
+
+def _answer(request: HttpRequest, query: str, given: shapes.Asked) -> dict[str, Any]:
+    values = {name: getattr(given, name) for name in shapes.Asked.model_fields} | {"tags": tuple(given.tags)}
+    return as_data(ask(access_in(request), Question(query, **values), "api"))

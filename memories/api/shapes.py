@@ -1,0 +1,182 @@
+"""What the API of what is known takes in and gives out, as values with types: the document is made from them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from ninja import Schema
+from pydantic import AwareDatetime, Field
+
+from memories.apikit import Given, Id
+
+MOST_IDS = 10_000
+
+
+class MemoryOut(Schema):
+    """One memory. `project` is a slug, null = global; `service` null = general; times are UTC."""
+
+    id: int
+    uuid: UUID
+    project: str | None
+    agent: str | None
+    taxonomy: str
+    service: str | None
+    category: str
+    observation: str
+    confidence: float
+    active: bool
+    inactive_reason: str
+    verdict: str
+    verdict_reason: str
+    persistent: bool
+    tier: int
+    source: str
+    session_id: int | None
+    tags: list[str]
+    merged_count: int
+    superseded_by_id: int | None
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+    decayed_until: datetime | None
+    approved_at: datetime | None
+
+
+class ChangeOut(Schema):
+    """One line of a memory's history. The last one's `id` is what `seen` asks for."""
+
+    id: int
+    kind: str
+    at: datetime
+    actor: str
+    session_id: int | None
+    reason: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+class MemoryWithHistory(MemoryOut):
+    history: list[ChangeOut]
+
+
+class MemoriesOut(Schema):
+    """A page; `next` is the `after` of the page behind it, empty on the last one."""
+
+    memories: list[MemoryOut]
+    next: str
+
+
+class MemoryIn(Given):
+    observation: str = Field(description="What was observed, in one sentence.")
+    category: str = Field(description="One of the taxonomy's; of ops: timing, dependency, behavior, …")
+    service: str | None = Field(None, description="One word; null = general.")
+    taxonomy: str = "ops"
+    project: str | None = Field(None, description="A slug; null = global, or the token's own project.")
+    agent: str | None = Field(None, max_length=64)
+    confidence: float | None = Field(None, description="0 to 1; counts only where the taxonomy has no first one.")
+    tags: list[str] = []
+
+
+class Stored(Schema):
+    """What became of it: created, reinforced, held (for a person to look at) or discarded, and why."""
+
+    outcome: str
+    reason: str
+    contradicted: list[int] = Field(description="Known memories that it speaks against.")
+    memory: MemoryOut | None
+
+
+class MemoryChangeIn(Given):
+    """What is not sent stays."""
+
+    observation: str | None = None
+    category: str | None = None
+    service: str | None = Field(None, description='"" or "general" = no service.')
+    confidence: float | None = None
+    tags: list[str] | None = None
+    expires_at: datetime | None = Field(None, description="With a zone; null = never.")
+    persistent: bool | None = None
+    active: bool | None = None
+    reason: str = Field("", max_length=500, description="Goes into the history.")
+    seen: int | None = Field(
+        None, ge=0, le=2**63 - 1, description="The last change's id you know (0: none); 409 when there is another."
+    )
+
+
+class BulkIn(Given):
+    """Of `ids` and `filter` one; an empty filter is everything that the token may change."""
+
+    action: str = Field(description="deactivate, reactivate, set_confidence, mark_persistent, merge, delete, …")
+    ids: list[Id] | None = Field(None, max_length=MOST_IDS)
+    filter: dict[str, str] | None = Field(None, description="The parameters of GET /api/memories, by name.")
+    confidence: float | None = None
+    target: Id | None = Field(None, description="merge: the memory that stays.")
+    observation: str | None = Field(None, description="merge: the text of the merged memory.")
+    reason: str = Field("", max_length=500)
+
+
+class BulkDeleteIn(Given):
+    ids: list[Id] | None = Field(None, max_length=MOST_IDS)
+    filter: dict[str, str] | None = None
+    reason: str = Field("", max_length=500)
+
+
+class BulkOut(Schema):
+    changed: int
+    unchanged: int
+    message: str
+
+
+class Asked(Given):
+    """What a recall takes beside the query; all of it narrows."""
+
+    project: str | None = Field(None, max_length=64, description="A slug (it and what is global), or global alone.")
+    agent: str | None = Field(None, max_length=64, description="An agent's slug: its own memories and those of none.")
+    service: str | None = Field(None, max_length=64, description="One word; general = none.")
+    category: str | None = None
+    taxonomy: str | None = None
+    tags: list[str] = Field([], description="All of these.")
+    limit: int | None = Field(None, ge=1, le=100, description="How many, instead of what the profile gives.")
+    profile: Literal["lean", "balanced", "deep", "auto"] = "balanced"
+    as_of: AwareDatetime | None = Field(None, description="What was known then; with a zone.")
+    include_hold: bool = Field(False, description="Also what waits for a person's review.")
+
+
+class RecallIn(Asked):
+    query: str = Field(max_length=100_000)
+
+
+class SearchIn(Asked):
+    q: str = Field(max_length=10_000, description="The query.")
+
+
+class HitOut(Schema):
+    """One memory that answers; `parts` are what its score is made of."""
+
+    memory_id: int
+    uuid: UUID
+    observation: str
+    service: str | None
+    category: str
+    taxonomy: str
+    project: str | None
+    agent: str | None
+    confidence: float
+    verdict: str
+    tags: list[str]
+    created_at: datetime | None
+    updated_at: datetime | None
+    score: float
+    parts: dict[str, Any]
+    collapsed: list[int] = Field(description="Memories that say nearly the same and are left out beside it.")
+
+
+class RecallOut(Schema):
+    """Best hit first. The trace says what was dropped and why; `semantic` is on, or off with the reason."""
+
+    query: str
+    hits: list[HitOut]
+    trace: dict[str, Any]
+    recall_id: int | None

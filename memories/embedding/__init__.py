@@ -1,0 +1,36 @@
+"""Meaning as numbers: which embedder answers now, and why none does.
+
+Whoever searches asks `current()` and goes on with keywords when that raises SemanticOff; it never waits for an
+installation. Knows nothing of recall or of a queue; `sweep` and `install` are what a worker calls.
+"""
+
+from __future__ import annotations
+
+from memories.embedding.base import (
+    Embedder,
+    SemanticOff,
+    TextRefused,
+    Vectors,
+    content_hash,
+    embedded_text,
+    from_bytes,
+    to_bytes,
+)
+from memories.embedding.state import active_model, current, off_reason, pending_count, reset, wanted
+
+__all__ = [
+    "Embedder",
+    "SemanticOff",
+    "TextRefused",
+    "Vectors",
+    "active_model",
+    "content_hash",
+    "current",
+    "embedded_text",
+    "from_bytes",
+    "off_reason",
+    "pending_count",
+    "reset",
+    "to_bytes",
+    "wanted",
+]

@@ -1,0 +1,167 @@
+"""A BERT encoder with mean pooling as an ONNX graph without weights, written anew at each load in a millisecond.
+
+The weights stay in the official model.safetensors and are handed to the runtime from there: nothing is converted,
+and nothing stored twice. Standard operators only (opset 20). Field numbers: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memories.embedding.protobuf import part, real, varint, whole, wholes
+
+FLOAT, INT64 = 1, 7  # TensorProto.DataType
+IR_VERSION, OPSET = 10, 20
+
+IDS, MASK, POOLED = "input_ids", "attention_mask", "pooled"
+"""The graph's inputs, int64 of shape (batch, tokens), and its output, float32 of shape (batch, hidden)."""
+
+MASKED = -1e9
+"""Added to the attention score of a padding token: its share becomes zero."""
+
+EPSILON = 1e-12  # layer_norm_eps in the official config.json
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes that the weights have. `tensors` are the names the graph takes from the weights file."""
+
+    hidden: int
+    heads: int
+    layers: int
+
+    @property
+    def tensors(self) -> list[str]:
+        names = [f"embeddings.{kind}_embeddings.weight" for kind in ("word", "position", "token_type")]
+        names += [f"embeddings.LayerNorm.{kind}" for kind in ("weight", "bias")]
+        modules = [f"attention.self.{name}" for name in ("query", "key", "value")]
+        modules += ["attention.output.dense", "attention.output.LayerNorm"]
+        modules += ["intermediate.dense", "output.dense", "output.LayerNorm"]
+        return names + [
+            f"encoder.layer.{layer}.{module}.{kind}"
+            for layer in range(self.layers)
+            for module in modules
+            for kind in ("weight", "bias")
+        ]
+
+
+class _Writer:
+    """Collects nodes; each `node` returns the name of what it computes."""
+
+    def __init__(self) -> None:
+        self.nodes: list[bytes] = []
+        self.constants: list[bytes] = []
+        self._known: dict[tuple[str, tuple[float, ...], bool], str] = {}
+
+    def node(self, kind: str, inputs: Sequence[str], output: str = "", **attributes: float | Sequence[int]) -> str:
+        output = output or f"{kind}_{len(self.nodes)}"
+        content = b"".join(part(1, name) for name in inputs) + part(2, output) + part(4, kind)
+        content += b"".join(part(5, _attribute(name, value)) for name, value in attributes.items())
+        self.nodes.append(part(1, content))
+        return output
+
+    def numbers(self, kind: int, *values: float, scalar: bool = False) -> str:
+        """A constant of the graph's own: a row of numbers, or one alone."""
+        key = (str(kind), values, scalar)
+        if key not in self._known:
+            name = self._known[key] = f"constant_{len(self._known)}"
+            content = wholes(1, [] if scalar else [len(values)]) + whole(2, kind)
+            if kind == INT64:
+                content += part(7, b"".join(varint(int(value)) for value in values))
+            else:
+                content += b"".join(real(4, value) for value in values)
+            self.constants.append(part(5, content + part(8, name)))
+        return self._known[key]
+
+    def ints(self, *values: int) -> str:
+        return self.numbers(INT64, *values)
+
+    def scalar(self, value: float) -> str:
+        return self.numbers(FLOAT, value, scalar=True)
+
+
+def _attribute(name: str, value: float | Sequence[int]) -> bytes:
+    if isinstance(value, int):
+        return part(1, name) + whole(3, value) + whole(20, 2)
+    if isinstance(value, float):
+        return part(1, name) + real(2, value) + whole(20, 1)
+    return part(1, name) + wholes(8, value) + whole(20, 7)
+
+
+def encoder(shape: Shape, sizes: Mapping[str, Sequence[int]]) -> bytes:
+    """The graph as a serialised ModelProto. `sizes` are the shapes of the tensors it takes from the weights."""
+    to = _Writer()
+    hidden = _embeddings(to)
+    where = to.node("Sub", [to.node("Cast", [MASK], to=FLOAT), to.scalar(1.0)])  # 0 for a token, -1 for padding
+    hidden_away = to.node("Mul", [to.node("Unsqueeze", [where, to.ints(1, 2)]), to.scalar(-MASKED)])
+    for layer in range(shape.layers):
+        hidden = _layer(to, f"encoder.layer.{layer}", hidden, hidden_away, shape)
+    _pool(to, hidden)
+
+    weights = b"".join(part(5, _external(name, sizes[name])) for name in shape.tensors)
+    inputs = part(11, _described(IDS, INT64, ["batch", "tokens"])) + part(
+        11, _described(MASK, INT64, ["batch", "tokens"])
+    )
+    graph = b"".join(to.nodes) + part(2, "encoder") + weights + b"".join(to.constants)
+    graph += inputs + part(12, _described(POOLED, FLOAT, ["batch", shape.hidden]))
+    opset = part(1, "") + whole(2, OPSET)
+    return whole(1, IR_VERSION) + part(2, "claudeops") + part(7, graph) + part(8, opset)
+
+
+def _external(name: str, size: Sequence[int]) -> bytes:
+    """A tensor whose numbers are handed over at load."""
+    place = part(1, "location") + part(2, "weights")
+    return wholes(1, size) + whole(2, FLOAT) + part(8, name) + part(13, place) + whole(14, 1)
+
+
+def _described(name: str, kind: int, sizes: Sequence[str | int]) -> bytes:
+    dims = b"".join(part(1, whole(1, size) if isinstance(size, int) else part(2, size)) for size in sizes)
+    return part(1, name) + part(2, part(1, whole(1, kind) + part(2, dims)))
+
+
+def _normed(to: _Writer, name: str, value: str) -> str:
+    return to.node("LayerNormalization", [value, f"{name}.weight", f"{name}.bias"], axis=-1, epsilon=EPSILON)
+
+
+def _dense(to: _Writer, name: str, rows: str) -> str:
+    """rows · weightᵀ + bias, of two-dimensional rows: so the weights serve as they lie in the file."""
+    return to.node("Gemm", [rows, f"{name}.weight", f"{name}.bias"], transB=1)
+
+
+def _embeddings(to: _Writer) -> str:
+    words = to.node("Gather", ["embeddings.word_embeddings.weight", IDS])
+    length = to.node("Shape", [IDS], start=1, end=2)
+    positions = to.node("Slice", ["embeddings.position_embeddings.weight", to.ints(0), length, to.ints(0)])
+    kinds = to.node("Slice", ["embeddings.token_type_embeddings.weight", to.ints(0), to.ints(1), to.ints(0)])
+    summed = to.node("Add", [words, to.node("Add", [positions, kinds])])
+    return _normed(to, "embeddings.LayerNorm", summed)
+
+
+def _layer(to: _Writer, name: str, hidden: str, hidden_away: str, shape: Shape) -> str:
+    size = shape.hidden // shape.heads
+    rows = to.node("Reshape", [hidden, to.ints(-1, shape.hidden)])
+    extent = to.node("Concat", [to.node("Shape", [IDS]), to.ints(shape.heads, size)], axis=0)
+
+    def heads(which: str, order: Sequence[int]) -> str:
+        split = to.node("Reshape", [_dense(to, f"{name}.attention.self.{which}", rows), extent])
+        return to.node("Transpose", [split], perm=order)
+
+    query, key, value = heads("query", (0, 2, 1, 3)), heads("key", (0, 2, 3, 1)), heads("value", (0, 2, 1, 3))
+    scores = to.node("Mul", [to.node("MatMul", [query, key]), to.scalar(size**-0.5)])
+    shares = to.node("Softmax", [to.node("Add", [scores, hidden_away])], axis=-1)
+    mixed = to.node("Transpose", [to.node("MatMul", [shares, value])], perm=(0, 2, 1, 3))
+    joined = to.node("Reshape", [mixed, to.ints(-1, shape.hidden)])
+    attended = to.node("Add", [_dense(to, f"{name}.attention.output.dense", joined), rows])
+    attended = _normed(to, f"{name}.attention.output.LayerNorm", attended)
+
+    wide = to.node("Gelu", [_dense(to, f"{name}.intermediate.dense", attended)])
+    out = _normed(to, f"{name}.output.LayerNorm", to.node("Add", [_dense(to, f"{name}.output.dense", wide), attended]))
+    return to.node("Reshape", [out, to.node("Concat", [to.node("Shape", [IDS]), to.ints(shape.hidden)], axis=0)])
+
+
+def _pool(to: _Writer, hidden: str) -> None:
+    """The mean of the tokens' vectors, padding left out."""
+    counted = to.node("Unsqueeze", [to.node("Cast", [MASK], to=FLOAT), to.ints(2)])
+    total = to.node("ReduceSum", [to.node("Mul", [hidden, counted]), to.ints(1)], keepdims=0)
+    to.node("Div", [total, to.node("ReduceSum", [counted, to.ints(1)], keepdims=0)], output=POOLED)

@@ -1,0 +1,291 @@
+"""Making the vectors that are missing: in batches, each embedded outside a transaction and stored in a short one.
+
+Whoever dies in between leaves its memories in line for the next sweep. One sweep at a time works, and two would do
+no harm. A new model is built here while the old one answers, then takes its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from memories.embedding import state
+from memories.embedding.base import Embedder, SemanticOff, TextRefused, Vectors, content_hash, embedded_text
+from memories.embedding.vectors import Made, store_all
+from memories.models import Embedding, EmbeddingModel, Memory, ModelState, PendingEmbedding
+
+logger = logging.getLogger(__name__)
+
+BATCH = 64
+"""Texts embedded together, and rows in one transaction: about a second's work, a few milliseconds' lock."""
+FILL = 5_000
+"""Memories put in line for a new model, or vectors of a retired one deleted, in one transaction."""
+REFUSED_AGAIN = timedelta(hours=1)
+"""After what a text that the model refused is tried again."""
+LOCK_KEY = 0x636C_656D_62  # "clemb"
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep did. `reason` is why it could do no more; `busy` that another one was at work."""
+
+    embedded: int = 0
+    unchanged: int = 0
+    refused: int = 0
+    removed: int = 0
+    busy: bool = False
+    reason: str = ""
+
+    def plus(self, other: Swept) -> Swept:
+        return Swept(
+            self.embedded + other.embedded,
+            self.unchanged + other.unchanged,
+            self.refused + other.refused,
+            self.removed + other.removed,
+            self.busy or other.busy,
+            self.reason or other.reason,
+        )
+
+
+def sweep(seconds: float = 45.0) -> Swept:
+    """Make the vectors that are missing, for at most about `seconds`. Never raises for what an embedder does."""
+    if settings.CLAUDEOPS_EMBEDDINGS == "off":
+        return Swept(reason="it is switched off")
+    end = time.monotonic() + seconds
+    with _alone() as alone:
+        if not alone:
+            return Swept(busy=True)
+        done = Swept()
+        active = state.active_model()
+        if active is not None:
+            done = done.plus(_serve(active, end))
+            active.refresh_from_db()
+            if state.is_wanted(active) and not active.error and not _others(active):
+                return done  # the usual case: no model is loaded, nobody is asked
+        try:
+            embedder = state.wanted()
+            building = _begun(embedder)
+        except SemanticOff as off:
+            _note(EmbeddingModel.objects.filter(state=ModelState.BUILDING), off.reason)
+            return done.plus(Swept(reason=off.reason))
+        if building is not None:
+            done = done.plus(_build(building, embedder, end))
+        return done.plus(_clear(end))
+
+
+def check_all(*, force: bool = False) -> int:
+    """Put every memory in line for the models that are kept; those whose text is unchanged leave it again unless
+    `force` makes every vector anew. Returns how many memories there are in line then."""
+    for model in EmbeddingModel.objects.exclude(state=ModelState.RETIRED):
+        EmbeddingModel.objects.filter(pk=model.pk).update(filled_to=0)
+        if force:
+            PendingEmbedding.objects.filter(model=model).update(forced=True)
+        _fill(EmbeddingModel.objects.get(pk=model.pk), None, forced=force)
+    return PendingEmbedding.objects.exclude(model__state=ModelState.RETIRED).count()
+
+
+def _serve(model: EmbeddingModel, end: float) -> Swept:
+    """Keep the model that answers up to date."""
+    _fill(model, end)
+    if not _anything(model):
+        if model.error:
+            _note(EmbeddingModel.objects.filter(pk=model.pk), "")
+        return Swept()
+    try:
+        return _work(model, state.embedder_of(model), end)
+    except SemanticOff as off:
+        state.reset()  # what was found out of an endpoint (its dimensions) may not be so any more
+        _note(EmbeddingModel.objects.filter(pk=model.pk), off.reason)
+        return Swept(reason=off.reason)
+
+
+def _others(active: EmbeddingModel) -> bool:
+    """Whether other models are to be looked after: begun, or given up with vectors left."""
+    others = EmbeddingModel.objects.exclude(pk=active.pk)
+    left = Q(Exists(Embedding.objects.filter(model=OuterRef("pk")))) | Q(
+        Exists(PendingEmbedding.objects.filter(model=OuterRef("pk")))
+    )
+    return others.filter(Q(state=ModelState.BUILDING) | left).exists()
+
+
+def _begun(embedder: Embedder) -> EmbeddingModel | None:
+    """The row of the model that is to take over; None when it answers already. Others that were begun are given up."""
+    name, dimensions = embedder.name, embedder.dimensions
+    with transaction.atomic():
+        others = EmbeddingModel.objects.filter(state=ModelState.BUILDING).exclude(name=name)
+        others.update(state=ModelState.RETIRED, error="")
+        model, _ = EmbeddingModel.objects.get_or_create(name=name, defaults={"dimensions": dimensions})
+        if model.dimensions != dimensions:
+            raise SemanticOff(f"{name} gives {dimensions} dimensions now; its vectors have {model.dimensions}")
+        if model.state == ModelState.RETIRED:
+            model.state, model.filled_to = ModelState.BUILDING, 0
+            model.save(update_fields=["state", "filled_to"])
+    return None if model.state == ModelState.ACTIVE else model
+
+
+def _build(model: EmbeddingModel, embedder: Embedder, end: float) -> Swept:
+    _fill(model, end)
+    try:
+        done = _work(model, embedder, end)
+    except SemanticOff as off:
+        _note(EmbeddingModel.objects.filter(pk=model.pk), off.reason)
+        return Swept(reason=off.reason)
+    model.refresh_from_db()
+    if model.filled_to is None and not _anything(model) and not _put_missing_in_line(model):
+        _switch(model)
+    return done
+
+
+def _switch(model: EmbeddingModel) -> None:
+    """From here on `model` answers."""
+    with transaction.atomic():
+        EmbeddingModel.objects.filter(state=ModelState.ACTIVE).update(state=ModelState.RETIRED, error="")
+        EmbeddingModel.objects.filter(pk=model.pk).update(
+            state=ModelState.ACTIVE, activated_at=timezone.now(), error=""
+        )
+    logger.info("vectors of %s answer from now on", model.name)
+
+
+def _work(model: EmbeddingModel, embedder: Embedder, end: float) -> Swept:
+    """Go along the line once. Raises SemanticOff when the embedder cannot be asked."""
+    again = timezone.now() - REFUSED_AGAIN
+    PendingEmbedding.objects.filter(model=model, failed_at__lt=again).update(failed_at=None)
+    done, last = Swept(), 0
+    while time.monotonic() < end:
+        line = PendingEmbedding.objects.filter(model=model, failed_at=None, memory_id__gt=last).order_by("memory_id")
+        forced = dict(line.values_list("memory_id", "forced")[:BATCH])
+        if not forced:
+            break
+        last = max(forced)
+        done = done.plus(_batch(model, embedder, forced))
+    if model.error:
+        _note(EmbeddingModel.objects.filter(pk=model.pk), "")
+    return done
+
+
+def _batch(model: EmbeddingModel, embedder: Embedder, forced: dict[int, bool]) -> Swept:
+    rows = Memory.objects.filter(pk__in=forced).values_list("pk", "observation", "service", named=True)
+    texts = {row.pk: embedded_text(row) for row in rows}
+    hashes = {pk: content_hash(text) for pk, text in texts.items()}
+    there = dict(Embedding.objects.filter(model=model, memory__in=forced).values_list("memory_id", "content_hash"))
+    unchanged = [pk for pk in texts if there.get(pk) == hashes[pk] and not forced[pk]]
+    unique = list(dict.fromkeys(texts[pk] for pk in texts if pk not in set(unchanged)))
+    vectors, refused = _embed(embedder, unique)
+    made = {
+        pk: Made(vectors[text], hashes[pk]) for pk, text in texts.items() if text in vectors and pk not in unchanged
+    }
+    stored = store_all(model, made, unchanged)
+    for pk, text in texts.items():
+        if text in refused:
+            PendingEmbedding.objects.filter(model=model, memory=pk).update(
+                failed_at=timezone.now(), error=refused[text][:500]
+            )
+    return Swept(stored, len(unchanged), sum(texts[pk] in refused for pk in texts))
+
+
+def _embed(embedder: Embedder, texts: list[str]) -> tuple[dict[str, Vectors], dict[str, str]]:
+    """Vectors by text, and why a text was refused. One that the model does not take must not hold up the others;
+    when it takes none of several, it is the model's fault."""
+    if not texts:
+        return {}, {}
+    try:
+        return dict(zip(texts, embedder.embed(texts), strict=True)), {}
+    except TextRefused as refusal:
+        if len(texts) == 1:
+            return {}, {texts[0]: str(refusal)}
+    vectors: dict[str, Vectors] = {}
+    refused: dict[str, str] = {}
+    for text in texts:
+        found, why = _embed(embedder, [text])
+        vectors |= found
+        refused |= why
+        if len(refused) >= 3 and not vectors:
+            raise SemanticOff(next(iter(refused.values())))
+    return vectors, refused
+
+
+def _anything(model: EmbeddingModel) -> bool:
+    again = timezone.now() - REFUSED_AGAIN
+    return model.pending.filter(Q(failed_at=None) | Q(failed_at__lt=again)).exists()
+
+
+def _fill(model: EmbeddingModel, end: float | None, *, forced: bool = False) -> None:
+    """Put every memory in line for a model that was begun. (New ones put themselves there.)"""
+    while model.filled_to is not None and (end is None or time.monotonic() < end):
+        with transaction.atomic():
+            ids = list(Memory.objects.filter(pk__gt=model.filled_to).order_by("pk").values_list("pk", flat=True)[:FILL])
+            PendingEmbedding.objects.bulk_create(
+                [PendingEmbedding(model=model, memory_id=pk, forced=forced) for pk in ids], ignore_conflicts=True
+            )
+            model.filled_to = ids[-1] if ids else None
+            model.save(update_fields=["filled_to"])
+
+
+def _put_missing_in_line(model: EmbeddingModel) -> bool:
+    """Whether some memory has neither a vector nor a place in line: one that was written while the model was begun.
+
+    One look at all rows, once before a model takes over.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO embedding_pending (model_id, memory_id) SELECT %s, m.id FROM memories m "
+            "WHERE NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.memory_id = m.id AND e.model_id = %s) "
+            "AND NOT EXISTS (SELECT 1 FROM embedding_pending p WHERE p.memory_id = m.id AND p.model_id = %s) "
+            "ON CONFLICT DO NOTHING",
+            [model.pk] * 3,
+        )
+        return bool(cursor.rowcount > 0)
+
+
+def _clear(end: float) -> Swept:
+    """Delete what retired models left, in transactions of a bounded size."""
+    removed = 0
+    for model in EmbeddingModel.objects.filter(state=ModelState.RETIRED):
+        for rows in (model.pending, model.embeddings):
+            while time.monotonic() < end:
+                ids = list(rows.order_by("id").values_list("pk", flat=True)[:FILL])
+                if not ids:
+                    break
+                count, _ = rows.filter(pk__in=ids).delete()
+                removed += count if rows is model.embeddings else 0
+    return Swept(removed=removed)
+
+
+def _note(models: QuerySet[EmbeddingModel], error: str) -> None:
+    models.update(error=error[:500])
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[bool]:
+    """Whether this is the only sweep; on PostgreSQL of all hosts, on SQLite of the one there is."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK_KEY])
+            taken = bool(cursor.fetchone()[0])
+        try:
+            yield taken
+        finally:
+            if taken:
+                with connection.cursor() as cursor:
+                    cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK_KEY])
+        return
+    folder = Path(settings.CLAUDEOPS_DATA_DIR)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / "embeddings.lock").open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True

@@ -1,0 +1,70 @@
+"""Writing vectors: who waits for one, and putting those in that were made.
+
+Runs inside a transaction of the caller's that is short: the texts were embedded before it began, so each is compared
+again by its hash. Knows no embedder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from django.db import connection, transaction
+
+from memories.embedding.base import HasText, Vectors, content_hash, embedded_text, to_bytes
+from memories.models import Embedding, EmbeddingModel, Memory, PendingEmbedding
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The vector of a text, with the text's hash."""
+
+    vector: Vectors
+    content_hash: str
+
+
+def store(memory: Memory, model: EmbeddingModel, vector: Vectors) -> None:
+    """Keep the vector of a memory that the caller has just written, in the same transaction."""
+    _checked(model, vector)
+    _replace(model, {memory.pk: Made(vector, hash_of(memory))})
+
+
+def hash_of(memory: HasText) -> str:
+    """The hash of what would be embedded of a memory now."""
+    return content_hash(embedded_text(memory))
+
+
+def store_all(model: EmbeddingModel, made: Mapping[int, Made], unchanged: Iterable[int] = ()) -> int:
+    """Keep vectors by memory id, and let the memories in `unchanged` (theirs is there) out of the line.
+
+    A memory that was changed or deleted meanwhile, or is being changed right now, stays in line. Returns how many
+    vectors were stored.
+    """
+    for one in made.values():
+        _checked(model, one.vector)
+    with transaction.atomic():
+        rows = Memory.objects.filter(pk__in=made).only("pk", "observation", "service").order_by("pk")
+        if connection.vendor == "postgresql":
+            # Nobody is waited for, so nobody can wait for us in turn; and no text changes until this is committed.
+            rows = rows.select_for_update(skip_locked=True, of=("self",), no_key=True)
+        same = {row.pk: made[row.pk] for row in rows if hash_of(row) == made[row.pk].content_hash}
+        _replace(model, same)
+        PendingEmbedding.objects.filter(model=model, memory__in=list(unchanged)).delete()
+    return len(same)
+
+
+def _replace(model: EmbeddingModel, made: Mapping[int, Made]) -> None:
+    Embedding.objects.filter(model=model, memory__in=list(made)).delete()
+    Embedding.objects.bulk_create(
+        [
+            Embedding(model=model, memory_id=pk, vector=to_bytes(one.vector), content_hash=one.content_hash)
+            for pk, one in made.items()
+        ],
+        ignore_conflicts=True,
+    )
+    PendingEmbedding.objects.filter(model=model, memory__in=list(made)).delete()
+
+
+def _checked(model: EmbeddingModel, vector: Vectors) -> None:
+    if vector.shape != (model.dimensions,):
+        raise ValueError(f"a vector of {vector.shape} cannot be kept for {model.name}, which has {model.dimensions}")

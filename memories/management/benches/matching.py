@@ -1,0 +1,50 @@
+"""`manage.py bench matching`: how right the judgement on two texts is, on a file of pairs."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+
+from memories.bench.lines import write_lines
+from memories.bench.matching import Figures, Judged, figures_of, judge_pairs, read_pairs
+from memories.cli import Result, Verb, table
+from memories.matching import Kind
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--pairs", required=True, metavar="FILE", help="JSONL: id, known, new, relation, service?")
+    parser.add_argument(
+        "--out", metavar="FILE", help="write each answer with its evidence here, one JSON object a line"
+    )
+
+
+def run(pairs: str, out: str | None) -> Result:
+    judged = judge_pairs(read_pairs(pairs))
+    if out:
+        write_lines(out, (one.data() for one in judged))
+    figures = figures_of(judged)
+    data = {**figures.data(), "judged": len(judged), "out": out}
+    return Result(data, _text(figures, judged, out))
+
+
+def _text(figures: Figures, judged: Sequence[Judged], out: str | None) -> str:
+    lines = []
+    if figures.total:
+        headers = ["said \\ taken for", *(str(kind) for kind in Kind)]
+        rows = [[truth, *(figures.confusion[truth, taken] for taken in Kind)] for truth in Kind]
+        lines += [table(headers, rows), ""]
+        lines += [
+            f"{figures.total} pairs, macro-F1 {figures.macro_f1:.3f}",
+            f"distinct facts lost       {figures.share(Kind.DISTINCT, Kind.REINFORCES):.1%}",
+            f"contradictions swallowed  {figures.share(Kind.CONTRADICTS, Kind.REINFORCES):.1%}",
+            f"restatements merged       {figures.share(Kind.REINFORCES, Kind.REINFORCES):.1%}",
+            f"destructive errors        {figures.destructive / figures.total:.1%}",
+        ]
+    else:
+        lines.append(f"{len(judged)} pairs judged; none says what its relation is, so there is nothing to count.")
+    if out:
+        lines.append(f"The answers are in {out}.")
+    return "\n".join(lines)
+
+
+VERBS = {"matching": Verb("How right the judgement on two texts is, on a file of pairs.", run, arguments)}

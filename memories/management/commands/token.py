@@ -1,0 +1,89 @@
+"""`manage.py token`: the keys to the API and to MCP. A secret is printed once, when it is made, and kept nowhere."""
+
+from __future__ import annotations
+
+import getpass
+from argparse import ArgumentParser
+from typing import Any
+
+from django.utils import timezone
+
+from memories.access import add_token, revoke_token
+from memories.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
+from memories.models import ApiToken, Project, Scope
+from memories.wording import ago
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="whom or what it is for; the history names it: token NAME")
+    parser.add_argument(
+        "--scope",
+        action="append",
+        default=[],
+        metavar="SCOPE",
+        help=f"what it may do: {', '.join(Scope.values)}; may be given several times (default: read)",
+    )
+    parser.add_argument("--project", help="a project's slug: it sees that one and what is global (default: all)")
+    parser.add_argument("--by", default="", help="who makes it (default: you)")
+
+
+def _revoke_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="the token's name")
+    parser.add_argument("--by", default="", help="who revokes it (default: you)")
+
+
+class Command(VerbCommand):
+    help = "Tokens: who may use the API and MCP, and for what."
+    noun = "token"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.verbs = {
+            "add": Verb("Make a token; its secret is shown this once.", self.add, _add_arguments),
+            "list": Verb("All tokens, with their last use.", self.list),
+            "revoke": Verb("End a token, for good.", self.revoke, _revoke_arguments),
+        }
+
+    def add(self, name: str, scope: list[str], project: str | None, by: str) -> Result:
+        within = None
+        if project is not None:
+            within = Project.objects.filter(slug=project).first()
+            if within is None:
+                known = ", ".join(Project.objects.values_list("slug", flat=True)[:20]) or "none yet"
+                raise Refusal("project_not_found", f"There is no project {project!r}.", f"Known projects: {known}.")
+        token, secret = add_token(name, scope or [Scope.READ], by=by or _who(), project=within)
+        text = f"Token {token.name} ({', '.join(token.scopes)}). Its secret, shown this once:\n{secret}"
+        return Result(_data(token) | {"secret": secret}, text, [NextAction("manage.py token list", "see all tokens")])
+
+    def list(self) -> Result:
+        now, tokens = timezone.now(), list(ApiToken.objects.select_related("project"))
+        rows = [
+            (
+                token.name,
+                f"{token.prefix}…",
+                ", ".join(token.scopes),
+                token.project or "all",
+                ago(token.last_used_at, now) if token.last_used_at else "never",
+                f"revoked {ago(token.revoked_at, now)} by {token.revoked_by}" if token.revoked_at else "valid",
+            )
+            for token in tokens
+        ]
+        text = table(["name", "secret", "scopes", "project", "last used", "state"], rows) if rows else "No token yet."
+        return Result([_data(token) for token in tokens], text)
+
+    def revoke(self, name: str, by: str) -> Result:
+        token = revoke_token(name, by=by or _who())
+        return Result(_data(token), f"Token {token.name} opens nothing any more.")
+
+
+def _data(token: ApiToken) -> dict[str, Any]:
+    names = ("name", "prefix", "scopes", "created_by", "created_at", "last_used_at", "revoked_at", "revoked_by")
+    data = {name: getattr(token, name) for name in names}
+    return data | {"project": token.project.slug if token.project else None}
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container without a user of this number
+        return "command line"

@@ -1,0 +1,169 @@
+"""The second look at two texts that words alone leave apart, when their embeddings are close.
+
+A fact and its contradiction are closer in cosine than a fact and its paraphrase: the cosine only opens this look,
+and every value, name, denial and order must agree before two texts are one fact. Unsure means not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from .clause import Stance
+from .evidence import Case, listed
+from .function_words import FUNCTION_WORDS
+from .meaning import EMPTY, meaning
+from .order import rearranged
+from .phrases import rewritten
+from .quantities import Quantity
+from .tokens import Sort, fold, tokens
+
+CLOSE = 0.80
+"""Cosine from which the look is worth it. On 1,000 distinct facts, 1,000 restatements and 950 contradictions, .80
+with values and words compared merged 581 restatements, lost no fact and swallowed no contradiction."""
+
+CLOSER = 0.85
+"""The same where each text has words of its own."""
+
+CLOSEST = 0.93
+"""The same where one text says a word more than the other: it may be the one that makes another fact."""
+
+_MOST_OWN = 3
+"""Words that say something, of which each text may have its own: more of them are another fact."""
+
+_LEAST_SHARED = 2
+"""Words and amounts two texts must share."""
+
+_DENIALS = frozenset((Stance.NOT, Stance.MUST_NOT))
+_DROPPED = frozenset(("the", "a", "an", "it", "its", "their", "this", "that"))
+
+
+def why_not_one_fact(case: Case, known: str, new: str, cosine: float) -> str:
+    """Why two texts so close in meaning are two facts; '' when they are one."""
+    return (
+        _values(case)
+        or _names(case, known, new)
+        or _denial(case)
+        or _sequence(case)
+        or _words(case, known, new, cosine)
+    )
+
+
+def _values(case: Case) -> str:
+    amounts = case.amounts
+    if amounts.different:
+        return "Their amounts differ."
+    if only := amounts.only_known or amounts.only_new:
+        return f"Only one of them gives an amount: {only[0].written}."
+    if bounded := [pair for pair in amounts.same if _is_bound(pair[0]) != _is_bound(pair[1])]:
+        return f"{bounded[0][0].written} and {bounded[0][1].written} may or may not be the same."
+    if unsure := [pair for pair in amounts.unsure if not _one_end(*pair)]:
+        return f"{unsure[0][0].written} and {unsure[0][1].written} may or may not be the same."
+    return ""
+
+
+def _is_bound(amount: Quantity) -> bool:
+    return any(math.isinf(reading.low) or math.isinf(reading.high) for reading in amount.readings)
+
+
+def _one_end(one: Quantity, other: Quantity) -> bool:
+    """Whether one of two times only says that the other is the longest: "within 15 minutes" and "15 minutes"."""
+    bounds = [(a, b) for a in one.readings for b in other.readings if a.dimension == b.dimension == "time"]
+    return any(math.isclose(a.high, b.high) and math.isinf(min(a.low, b.low)) for a, b in bounds)
+
+
+def _names(case: Case, known: str, new: str) -> str:
+    """Names of one text that the other has not: paths, hosts, versions, and words written like names."""
+    own = (case.known.names ^ case.new.names) | (_written_as_names(known) - _all_words(new))
+    own |= _written_as_names(new) - _all_words(known)
+    return f"Only one of them names {listed(own)}." if own else ""
+
+
+def _written_as_names(text: str) -> set[str]:
+    """Words with a capital letter where no sentence begins."""
+    found = set()
+    for match in re.finditer(r"(?<![.!?:;—-] )(?<=[\w,)] )[`\"“]?([A-Za-z][\w+#]*)", text):
+        word = match[1]
+        if word != word.lower():
+            found.add(word.lower())
+    return found
+
+
+def _all_words(text: str) -> set[str]:
+    written = {word.lower() for word in re.findall(r"[^\W_][\w+#]*", text)}
+    return written | {meaning(word).name for word in written} | {_joined(text)}
+
+
+def _joined(text: str) -> str:
+    return re.sub(r"\W", "", text.lower())
+
+
+def _denial(case: Case) -> str:
+    """A denial more in one text than in the other."""
+    for turn in case.opposites.doubts:
+        if (turn.known in _DENIALS) != (turn.new in _DENIALS) or Stance.OPTIONAL in (turn.known, turn.new):
+            return f"Of {listed([turn.word])} one says “{turn.known.value}”, the other “{turn.new.value}”."
+    if (len(case.known.turns) - len(case.new.turns)) % 2 or case.known.tangled != case.new.tangled:
+        return "One of them denies what the other does not."
+    return ""
+
+
+def _sequence(case: Case) -> str:
+    if len(case.order.doubts) > case.order.loose:
+        return f"The order may be another: {case.order.doubts[0]}."
+    return rearranged(case.known, case.new, case.words.shared)
+
+
+def _words(case: Case, known: str, new: str, cosine: float) -> str:
+    """What each has for itself: never one word put for another in its place, never a qualifier more."""
+    shared, here, there = case.words, case.words.known, case.words.new
+    if shared.full_shared + len(case.amounts.same) < _LEAST_SHARED:
+        return "They share too little."
+    if max(here.full, there.full) > min(_MOST_OWN, shared.full_shared) or (here.aside and there.aside):
+        return f"Each speaks of something the other does not: {listed(here.words)} and {listed(there.words)}."
+    one, other = _sequence_of(known), _sequence_of(new)
+    if why := _put_for(one, other):
+        return why
+    own = here.words | there.words
+    if cosine < CLOSER and own:
+        return f"Not close enough for words of their own: {listed(own)}."
+    if own and not (here.words and there.words):
+        if cosine < CLOSEST:
+            return f"Only one of them speaks of {listed(own)}."
+        if [word for word in one if word not in own] == [word for word in other if word not in own]:
+            return f"One of them is narrower: {listed(own)}."
+    return ""
+
+
+def _put_for(one: Sequence[str], other: Sequence[str]) -> str:
+    """A word put for another beside the same neighbour: "driveway camera", "garden camera"."""
+    for left, right in ((one, other), (other, one)):
+        here, there = set(left), set(right)
+        for at, word in enumerate(left):
+            if word in there:
+                continue
+            for step in (-1, 1):
+                beside = left[at + step] if 0 <= at + step < len(left) else ""
+                places = [place for place, found in enumerate(right) if found == beside]
+                for place in places:
+                    facing = right[place - step] if 0 <= place - step < len(right) else ""
+                    if facing and facing not in here:
+                        return f"“{word}” stands where the other says “{facing}”."
+    return ""
+
+
+@lru_cache(maxsize=4_096)
+def _sequence_of(text: str) -> tuple[str, ...]:
+    """The words that say something, by meaning, in order; a number with its unit is one."""
+    found: list[str] = []
+    for token in rewritten(tokens(fold(text))):
+        if token.sort in (Sort.STOP, Sort.COMMA):
+            continue
+        if token.sort is not Sort.WORD:
+            found.append(token.text)
+        elif token.text not in FUNCTION_WORDS and token.text not in _DROPPED and meaning(token.text).weight != EMPTY:
+            meant = meaning(token.text)
+            found.append(meant.name if meant.sign > 0 else f"-{meant.name}")
+    return tuple(found)

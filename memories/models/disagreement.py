@@ -1,0 +1,110 @@
+"""Two memories that do not go together, or may be one: what an operator is asked, and what was answered.
+
+An answered row stays as a line of the operator's own evaluation set, with both texts as they were.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+
+class DisagreementKind(models.TextChoices):
+    """What is asked of the two."""
+
+    CONTRADICTION = "contradiction", "contradiction"
+    DUPLICATE = "duplicate", "suspected duplicate"
+
+
+class DisagreementState(models.TextChoices):
+    """Whether somebody answered."""
+
+    OPEN = "open", "open"
+    ANSWERED = "answered", "answered"
+
+
+class Answer(models.TextChoices):
+    """What an operator says about the two; the first three of a contradiction, the others of a duplicate."""
+
+    SUPERSEDES = "supersedes", "the new one supersedes the older"
+    BOTH = "both", "both hold"
+    WRONG = "wrong", "the new one is wrong"
+    MERGED = "merged", "they are one"
+    KEPT = "kept", "they are two"
+
+
+ANSWERS = {
+    DisagreementKind.CONTRADICTION: (Answer.SUPERSEDES, Answer.BOTH, Answer.WRONG),
+    DisagreementKind.DUPLICATE: (Answer.MERGED, Answer.KEPT),
+}
+
+LABELS = {
+    Answer.SUPERSEDES: "contradicts",
+    Answer.WRONG: "contradicts",
+    Answer.BOTH: "distinct",
+    Answer.MERGED: "reinforces",
+    Answer.KEPT: "distinct",
+}
+"""What an answer says about how the two texts relate."""
+
+
+class DisagreementQuerySet(models.QuerySet["Disagreement"]):
+    def open(self) -> DisagreementQuerySet:
+        """Those that wait for an answer and still can be: both memories are there and neither was replaced."""
+        replaced = ("merged", "superseded", "expired")
+        return (
+            self.filter(state=DisagreementState.OPEN, older__isnull=False, newer__isnull=False)
+            .exclude(older__inactive_reason__in=replaced)
+            .exclude(newer__inactive_reason__in=(*replaced, "operator"))
+        )
+
+    def answered(self) -> DisagreementQuerySet:
+        return self.filter(state=DisagreementState.ANSWERED)
+
+
+class Disagreement(models.Model):
+    """A pair of memories, by kind once. `newer` is the one that was said against, or beside, `older`.
+
+    `evidence` is the judgement's. `changes` are the ids of the change rows an answer made, in order, for the way
+    back. The texts and their scope are kept as they were when the pair was found, for the evaluation set.
+    """
+
+    older = models.ForeignKey(
+        "memories.Memory", null=True, on_delete=models.SET_NULL, related_name="disagreements_as_older", db_index=False
+    )
+    newer = models.ForeignKey(
+        "memories.Memory", null=True, on_delete=models.SET_NULL, related_name="disagreements_as_newer"
+    )
+    kind = models.CharField(max_length=13, choices=DisagreementKind.choices)
+    state = models.CharField(max_length=8, choices=DisagreementState.choices, default=DisagreementState.OPEN)
+    answer = models.CharField(max_length=10, choices=Answer.choices, blank=True, default="")
+    by = models.CharField(max_length=150, blank=True, default="")
+    at = models.DateTimeField(null=True, blank=True, help_text="When it was answered.")
+    created_at = models.DateTimeField(default=timezone.now)
+    evidence = models.JSONField(default=dict, blank=True)
+    changes = models.JSONField(default=list, blank=True)
+    older_text = models.TextField()
+    newer_text = models.TextField()
+    service = models.CharField(max_length=100, blank=True, default="")
+    category = models.CharField(max_length=50, blank=True, default="")
+
+    objects = DisagreementQuerySet.as_manager()
+
+    class Meta:
+        db_table = "disagreements"
+        constraints = [
+            models.UniqueConstraint(fields=["older", "newer", "kind"], name="disagreements_once_a_pair"),
+        ]
+        indexes = [
+            models.Index(fields=["-id"], condition=Q(state="open"), name="disagreements_open"),
+            models.Index(fields=["-at", "-id"], condition=Q(state="answered"), name="disagreements_answered"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} of memories {self.older_id} and {self.newer_id}"
+
+    @property
+    def allowed_answers(self) -> tuple[Answer, ...]:
+        """The answers that fit its kind."""
+        return ANSWERS[DisagreementKind(self.kind)]

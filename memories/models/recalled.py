@@ -1,0 +1,70 @@
+"""What was asked and answered, and what a person said about it. Rows are appended; a sweep counts them."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+
+class Recalled(models.Model):
+    """One answered recall. `hits` holds [memory id, score] pairs, best first; the query as it was asked.
+
+    `counted` once the memories' recall_count has it.
+    """
+
+    query = models.TextField()
+    filters = models.JSONField(default=dict, blank=True)
+    hits = models.JSONField(default=list, blank=True)
+    surface = models.CharField(max_length=16)
+    actor = models.CharField(max_length=150, blank=True, default="")
+    session = models.ForeignKey(
+        "sessions_app.Session",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="recalls",
+        db_index=False,
+    )
+    at = models.DateTimeField(default=timezone.now)
+    counted = models.BooleanField(default=False)
+
+    class Meta:
+        db_table = "recalls"
+        ordering = ["-at", "-id"]
+        indexes = [
+            models.Index(fields=["-at", "-id"], name="recalls_at"),
+            models.Index(fields=["id"], condition=Q(counted=False), name="recalls_uncounted"),
+            models.Index(fields=["session"], condition=Q(session__isnull=False), name="recalls_session"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.query[:80]} ({len(self.hits)} hits)"
+
+
+class RecallVote(models.TextChoices):
+    RIGHT = "right", "right"
+    WRONG = "wrong", "wrong"
+
+
+class RecallMark(models.Model):
+    """A person's word on one hit of one query: a row of the operator's own evaluation set."""
+
+    query = models.TextField()
+    query_key = models.CharField(max_length=64, help_text="SHA-256 of the query: a database cannot index a long text.")
+    filters = models.JSONField(default=dict, blank=True)
+    memory = models.ForeignKey("memories.Memory", on_delete=models.CASCADE, related_name="recall_marks")
+    vote = models.CharField(max_length=8, choices=RecallVote.choices)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        db_table = "recall_marks"
+        ordering = ["-at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["query_key", "memory"], name="recall_marks_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.query[:80]}: memory {self.memory_id} is {self.vote}"

@@ -1,0 +1,51 @@
+"""A key to the API and to MCP: what it may do, within which project. The secret itself is stored nowhere."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils import timezone
+
+
+class Scope(models.TextChoices):
+    """What a token may do. Each stands alone (write does not read); admin holds all of them."""
+
+    READ = "read", "read"
+    WRITE = "write", "write"
+    RUN = "run", "run"
+    ADMIN = "admin", "admin"
+
+
+class ApiToken(models.Model):
+    """One token. `secret_hash` is the SHA-256 (hexadecimal) of the secret, `prefix` its beginning, for people.
+
+    With a project it sees that project and what is global, and changes only the former; when the project goes,
+    so does the token. `last_used_at` is exact to a minute. All times are UTC.
+    """
+
+    name = models.CharField(
+        max_length=64, unique=True, help_text="Whom or what it is for. The history names it: token NAME."
+    )
+    prefix = models.CharField(max_length=16, editable=False)
+    secret_hash = models.CharField(max_length=64, unique=True, editable=False)
+    scopes = models.JSONField(default=list)
+    project = models.ForeignKey(
+        "memories.Project",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="tokens",
+        help_text="Empty = every project.",
+    )
+    created_by = models.CharField(max_length=150, blank=True, default="", editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    revoked_by = models.CharField(max_length=150, blank=True, default="", editable=False)
+
+    class Meta:
+        db_table = "api_tokens"
+        ordering = ["name"]
+        verbose_name = "API token"
+
+    def __str__(self) -> str:
+        return f"token {self.name}"

@@ -1,0 +1,70 @@
+"""Whether a recall may search by meaning now, and the query's own vector. What is off says why, in the trace.
+
+Knows no ranking. An embedder that fails costs the meaning of one answer, never the answer.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+
+from memories import embedding
+from memories.embedding import SemanticOff, TextRefused, Vectors
+from memories.models import EmbeddingModel
+
+KEPT = 256
+"""Vectors of queries that a process remembers: a page that is filtered asks the same thing again."""
+
+_lock = Lock()
+_queries: OrderedDict[tuple[str, str], Vectors] = OrderedDict()
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The query's vector and the model that made it, or the reason there is none."""
+
+    model: EmbeddingModel | None = None
+    vector: Vectors | None = None
+    off: str = ""
+
+    @property
+    def state(self) -> str:
+        return f"off: {self.off}" if self.off else "on"
+
+
+def of(text: str) -> Meaning:
+    """The meaning of a query, by the embedder that answers now."""
+    try:
+        embedder = embedding.current()
+        model = embedding.active_model()
+        if model is None:
+            return Meaning(off="no vectors are made yet")
+        if embedder.dimensions != model.dimensions or embedder.name != model.name:
+            return Meaning(off=f"the embedder is {embedder.name}, the stored vectors are of {model.name}")
+        key = (embedder.name, text)
+        with _lock:
+            vector = _queries.get(key)
+            if vector is not None:
+                _queries.move_to_end(key)
+        if vector is None:
+            vector = np.asarray(embedder.embed([text])[0], dtype=np.float32)
+            if vector.shape != (model.dimensions,):
+                return Meaning(off=f"the embedder gave {vector.size} dimensions, not {model.dimensions}")
+            with _lock:
+                _queries[key] = vector
+                while len(_queries) > KEPT:
+                    _queries.popitem(last=False)
+    except SemanticOff as off:
+        return Meaning(off=off.reason)
+    except TextRefused as refused:
+        return Meaning(off=f"the model does not take this query: {refused}")
+    return Meaning(model, vector)
+
+
+def forget() -> None:
+    """Let go of the kept vectors: between measurements."""
+    with _lock:
+        _queries.clear()

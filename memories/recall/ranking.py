@@ -1,0 +1,247 @@
+"""How candidates become an order: one score from meaning, words, age and what is known of each. Pure.
+
+The constants were tuned on the development sets (docs/recall.md has what each one is worth); none knows a database.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from memories.recall.values import Parts
+
+COVERAGE_WEIGHT = 0.85
+"""A hit that holds every rare word of the query outweighs any paraphrase (cosines of those are .4 to .7)."""
+COVERAGE_POWER = 1.5
+"""A memory that shares one common word says little: half the idf mass counts for a third, a tenth for nothing."""
+PHRASE_WEIGHT = 0.1
+"""The whole phrase or identifier stands in the text: settles `2.1.330` against `2.1.33`."""
+AGE_WEIGHT = 0.05
+"""Enough to put the newer of two that say nearly the same first; too little to bury an old truth."""
+AGE_RATE = 0.01
+"""A day: half of it is gone after ten weeks. (DESIGN section 5: rank decay.)"""
+CONFIDENCE_WEIGHT = 0.03
+"""Breaks ties between what is sure and what is not; a paraphrase's cosine moves by more."""
+USAGE_WEIGHT = 0.01
+"""What was recalled often has been of use; on a logarithm, full at a hundred, so that nothing feeds on itself."""
+PRIORITY_WEIGHT = 0.02
+"""A person marked it to stay, or approved it."""
+STALE_FACTOR = 0.5
+"""What nobody confirmed for so long that it was called stale: findable, behind everything fresh."""
+MINIMUM_SCORE = 0.15
+"""Below this a hit has as little to do with the query as two memories drawn by lot."""
+MINIMUM_BY_WORDS = 0.05
+"""Without vectors: one word of three that the query holds is a hit."""
+SHORTEST = 5
+"""Characters of a memory worth returning, as the gate has it."""
+NEAR_IDENTICAL = 0.92
+"""Overlap of terms (Jaccard) from which two hits are one for a reader, the values in them being the same."""
+
+PREVIOUS, NEXT, SEQUENCE = 0.20, 0.10, 0.50
+"""What a neighbour's score, and the best of the sequence, add: an answer follows its question more often than not."""
+SHARED_PREVIOUS, SHARED_NEXT, SHARED_SEQUENCE = 0.6, 0.5, 0.3
+"""How much a word counts that a turn does not say, but the one before it, after it, or another of its sequence."""
+SEQUENCE_COVERAGE = 1.3
+"""Words weigh more among turns, and by their plain share: a turn alone is short, what it speaks of stands around it."""
+
+ADDED, MULTIPLIED, NO_AGE = "added", "multiplied", "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """One ranking. `age` is added (default), multiplied (the simplest design's, buries what is old), or none."""
+
+    cosine: float = 1.0
+    coverage: float = COVERAGE_WEIGHT
+    coverage_power: float = COVERAGE_POWER
+    phrase: float = PHRASE_WEIGHT
+    age: str = ADDED
+    age_weight: float = AGE_WEIGHT
+    age_rate: float = AGE_RATE
+    confidence: float = CONFIDENCE_WEIGHT
+    usage: float = USAGE_WEIGHT
+    priority: float = PRIORITY_WEIGHT
+    stale: float = STALE_FACTOR
+    minimum: float = MINIMUM_SCORE
+    minimum_by_words: float = MINIMUM_BY_WORDS
+    previous: float = PREVIOUS
+    next: float = NEXT
+    sequence: float = SEQUENCE
+    sequence_coverage: float = SEQUENCE_COVERAGE
+
+    def as_dict(self) -> dict[str, float | str]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+WEIGHTS = Weights()
+
+
+def configured(age: str = ADDED) -> Weights:
+    """The ranking of this house: the tuned one, with age as the setting has it."""
+    return WEIGHTS if age == ADDED else replace(WEIGHTS, age=age)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What is known of one memory when it is ranked. `cosine` is None when it has no vector, or search is by words.
+
+    `shared` is the coverage by a turn together with those around it.
+    """
+
+    memory_id: int
+    confirmed_at: datetime
+    confidence: float = 0.7
+    cosine: float | None = None
+    vector_rank: int | None = None
+    coverage: float = 0.0
+    keyword_rank: int | None = None
+    keyword_score: float | None = None
+    shared: float = 0.0
+    phrase: bool = False
+    stale: bool = False
+    recall_count: int = 0
+    priority: bool = False
+    sequence: str = ""
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate with its score and the parts of it."""
+
+    candidate: Candidate
+    parts: Parts
+
+    @property
+    def score(self) -> float:
+        return self.parts.final
+
+
+def fused(one: Candidate, weights: Weights, in_context: bool = False) -> float:
+    """Meaning and words in one number, about 0..2."""
+    words = weights.coverage * one.coverage**weights.coverage_power
+    if in_context:
+        words = weights.sequence_coverage * one.shared
+    return weights.cosine * max(0.0, one.cosine or 0.0) + words + (weights.phrase if one.phrase else 0.0)
+
+
+def age_of(one: Candidate, at: datetime, weights: Weights) -> tuple[float, float]:
+    """(days since the memory was last confirmed, exp(−rate·days)); nothing is younger than now."""
+    days = max(0.0, (at - one.confirmed_at).total_seconds() / 86_400)
+    return days, math.exp(-weights.age_rate * days)
+
+
+def rank(
+    candidates: Iterable[Candidate], at: datetime, weights: Weights = WEIGHTS, context: bool = True
+) -> list[Ranked]:
+    """All candidates, best first; equal scores by the newer confirmation, then the higher id."""
+    pool = list(candidates)
+    base = {one.memory_id: fused(one, weights) for one in pool}
+    added = neighbours(pool, base, weights) if context else {}
+    ranked = [_ranked(one, base[one.memory_id], added.get(one.memory_id, 0.0), at, weights) for one in pool]
+    ranked.sort(key=lambda r: (-r.score, -r.candidate.confirmed_at.timestamp(), -r.candidate.memory_id))
+    return ranked
+
+
+def _ranked(one: Candidate, base: float, context: float, at: datetime, weights: Weights) -> Ranked:
+    days, factor = age_of(one, at, weights)
+    boosts = {
+        "confidence": weights.confidence * one.confidence,
+        "usage": weights.usage * min(1.0, math.log1p(one.recall_count) / math.log(101)),
+        "priority": weights.priority if one.priority else 0.0,
+    }
+    final = base + context
+    if weights.age == MULTIPLIED:
+        final *= factor
+    elif weights.age == ADDED:
+        boosts["age"] = weights.age_weight * factor
+    final += sum(boosts.values())
+    if one.stale:
+        final *= weights.stale
+    parts = Parts(
+        keyword_rank=one.keyword_rank,
+        keyword_score=one.keyword_score,
+        coverage=one.coverage,
+        vector_rank=one.vector_rank,
+        cosine=one.cosine,
+        phrase=one.phrase,
+        fused=base,
+        context=context,
+        age_factor=1.0 if weights.age == NO_AGE else factor,
+        age_days=days,
+        boosts={name: value for name, value in boosts.items() if value},
+        stale=one.stale,
+        final=final,
+    )
+    return Ranked(one, parts)
+
+
+def neighbours(pool: Sequence[Candidate], base: Mapping[int, float], weights: Weights) -> dict[int, float]:
+    """What each candidate of a sequence gains or loses by those beside it and by the best of its sequence.
+
+    Its score becomes the weighted mean of all of these, so that turns and lone facts stay comparable.
+    """
+    whole = 1 + weights.previous + weights.next + weights.sequence
+    turns = {one.memory_id: fused(one, weights, in_context=True) for one in pool if one.sequence}
+    if whole == 1 or not turns:
+        return {}
+    places = {(one.sequence, one.position): one.memory_id for one in pool if one.sequence and one.position is not None}
+    best: dict[str, float] = {}
+    for one in pool:
+        if one.sequence:
+            best[one.sequence] = max(best.get(one.sequence, 0.0), turns[one.memory_id])
+    added: dict[int, float] = {}
+    for one in pool:
+        if not one.sequence:
+            continue
+        score = turns[one.memory_id] + weights.sequence * best[one.sequence]
+        if one.position is not None:
+            before, after = places.get((one.sequence, one.position - 1)), places.get((one.sequence, one.position + 1))
+            score += weights.previous * turns[before] if before is not None else 0.0
+            score += weights.next * turns[after] if after is not None else 0.0
+        added[one.memory_id] = score / whole - base[one.memory_id]
+    return added
+
+
+def collapse(
+    ranked: Sequence[Ranked], alike: Callable[[Candidate, Candidate], bool], most: int
+) -> tuple[list[Ranked], dict[int, list[int]]]:
+    """The first `most` that differ from one another, and which others each of them stands for."""
+    kept: list[Ranked] = []
+    stands_for: dict[int, list[int]] = {}
+    for one in ranked:
+        twin = next((k for k in kept if alike(k.candidate, one.candidate)), None)
+        if twin is not None:
+            stands_for.setdefault(twin.candidate.memory_id, []).append(one.candidate.memory_id)
+        elif len(kept) < most:
+            kept.append(one)
+        else:
+            break
+    return kept, stands_for
+
+
+def near_identical(a: frozenset[str] | None, b: frozenset[str] | None) -> bool:
+    """Whether two texts, as sets of terms, say the same in the same words; a number that differs makes them two."""
+    if not a or not b:
+        return False
+    if any(c.isdigit() for term in a ^ b for c in term):
+        return False
+    return len(a & b) >= NEAR_IDENTICAL * len(a | b)
+
+
+def without(signal: str, weights: Weights = WEIGHTS) -> Weights:
+    """The ranking with one signal left out, for the bench's ablations."""
+    names: dict[str, dict[str, Any]] = {
+        "meaning": {"cosine": 0.0},
+        "words": {"coverage": 0.0, "phrase": 0.0, "sequence_coverage": 0.0},
+        "phrase": {"phrase": 0.0},
+        "confidence": {"confidence": 0.0},
+        "usage": {"usage": 0.0, "priority": 0.0},
+        "context": {"previous": 0.0, "next": 0.0, "sequence": 0.0},
+    }
+    if signal == "age":
+        return replace(weights, age=NO_AGE)
+    return replace(weights, **names[signal])

@@ -1,0 +1,124 @@
+"""What was asked and answered, kept: one row appended after an answer, counted on the memories by a schedule.
+
+Nothing here is on the read's way: an answer never waits for a counter, and never fails for one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import Counter
+from datetime import datetime
+
+from django.contrib.auth.models import User
+from django.db import DatabaseError, connection, transaction
+from django.db.models import Case, F, IntegerField, Value, When
+
+from memories.capture.text import fold
+from memories.errors import MemoryNotFound
+from memories.lifecycle.record import moment
+from memories.models import Memory, Recalled, RecallMark, RecallVote
+from memories.recall.values import Asker, Filters, Hit, InvalidRecall, scope_as_dict
+
+log = logging.getLogger(__name__)
+
+LONGEST_QUERY = 2_000
+BATCH = 500
+
+
+def answered(query: str, filters: Filters, hits: tuple[Hit, ...], asker: Asker, at: datetime) -> int | None:
+    """Append one row. None when it could not be written: the answer is worth more than its record."""
+    row = Recalled(
+        query=_kept(query),
+        filters=scope_as_dict(filters),
+        hits=[[hit.memory_id, round(hit.score, 4)] for hit in hits],
+        surface=asker.surface[:16],
+        actor=asker.actor[:150],
+        session_id=asker.session_id,
+        at=at,
+    )
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except DatabaseError as error:
+        log.warning("a recall was answered and could not be recorded: %s", error)
+        return None
+    return row.pk
+
+
+def count() -> int:
+    """Bring `recall_count` and `last_recalled_at` of the memories up to the records. Returns how many were counted.
+
+    In batches, each its own transaction and one UPDATE; a record is counted once, whoever counts.
+    """
+    done = 0
+    while True:
+        with transaction.atomic():
+            rows = Recalled.objects.filter(counted=False).order_by("pk")
+            if connection.features.has_select_for_update_skip_locked:
+                rows = rows.select_for_update(skip_locked=True)
+            batch = list(rows[:BATCH])
+            times: Counter[int] = Counter()
+            latest: dict[int, datetime] = {}
+            for row in batch:
+                for pk, _ in row.hits:
+                    times[pk] += 1
+                    latest[pk] = max(latest.get(pk, row.at), row.at)
+            _add(times, latest)
+            Recalled.objects.filter(pk__in=[row.pk for row in batch]).update(counted=True)
+        done += len(batch)
+        if len(batch) < BATCH:
+            return done
+
+
+def _add(times: Counter[int], latest: dict[int, datetime]) -> None:
+    ids = sorted(times)
+    for start in range(0, len(ids), BATCH):
+        part = ids[start : start + BATCH]
+        more = Case(*(When(pk=pk, then=Value(times[pk])) for pk in part), output_field=IntegerField(), default=Value(0))
+        Memory.objects.filter(pk__in=part).update(recall_count=F("recall_count") + more)
+        for at in sorted({latest[pk] for pk in part}):
+            those = [pk for pk in part if latest[pk] == at]
+            newer = Memory.objects.filter(pk__in=those).exclude(last_recalled_at__gt=at)
+            newer.update(last_recalled_at=at)
+
+
+def mark(
+    query: str,
+    memory: Memory | int,
+    vote: str,
+    *,
+    by: User | None = None,
+    filters: Filters | None = None,
+    at: datetime | None = None,
+) -> RecallMark:
+    """Keep a person's word on one hit of a query: right or wrong. The last word counts. Raises InvalidRecall."""
+    if vote not in RecallVote.values:
+        raise InvalidRecall(f"vote is {vote!r}; allowed are {', '.join(RecallVote.values)}.")
+    pk = memory if isinstance(memory, int) else memory.pk
+    if not Memory.objects.filter(pk=pk).exists():
+        raise MemoryNotFound(f"There is no memory {pk}.", "`manage.py memory list` shows what there is.")
+    text = _kept(query)
+    row, _ = RecallMark.objects.update_or_create(
+        query_key=hashlib.sha256(text.encode()).hexdigest(),
+        memory_id=pk,
+        defaults={
+            "query": text,
+            "vote": vote,
+            "by": by,
+            "at": moment(at),
+            "filters": scope_as_dict(filters) if filters else {},
+        },
+    )
+    return row
+
+
+def unmark(query: str, memory: Memory | int) -> bool:
+    """Take a word back. Whether there was one."""
+    pk = memory if isinstance(memory, int) else memory.pk
+    key = hashlib.sha256(_kept(query).encode()).hexdigest()
+    return bool(RecallMark.objects.filter(query_key=key, memory_id=pk).delete()[0])
+
+
+def _kept(query: str) -> str:
+    return fold(query)[:LONGEST_QUERY]

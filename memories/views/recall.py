@@ -1,0 +1,115 @@
+"""`/memories/recall`: try a question, see why each memory came, mark it; and what was asked so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from memories import asked as asked_before
+from memories import marking
+from memories.asking import ask, by_person
+from memories.errors import MemoriesError
+from memories.forms import AskedForm, MarkForm, RecallForm
+from memories.recall import Hit, Recall
+from memories.views.answers import actor, by_htmx, fragment, in_words, moved
+
+MARKS = "memories.change_memory"
+"""Who curates memories also says what a recall should have brought."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One hit with its place and how it was marked ("" = not)."""
+
+    place: int
+    hit: Hit
+    vote: str
+
+
+@require_safe
+@never_cache
+@permission_required("memories.view_memory", raise_exception=True)
+def recall(request: HttpRequest) -> HttpResponse:
+    """The search box; with a query the hits, what each is made of, and the trace."""
+    if "query" not in request.GET:
+        return render(request, "memories/recall.html", {"form": RecallForm(), "narrowed": False})
+    form = RecallForm(request.GET)
+    found, status = None, 200
+    if not form.is_valid():
+        status = 422 if request.GET["query"].strip() else 200
+    else:
+        try:
+            found = ask(by_person(actor(request)), form.question(), "page")
+        except MemoriesError as error:
+            form.add_error(None, in_words(error))
+            status = 422
+    context = {"form": form, "narrowed": form.narrows(), **_shown(found), "asked": urlencode(_given(request))}
+    return render(request, "memories/recall.html", context, status=status)
+
+
+def _shown(found: Recall | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    marks = marking.marks_of(found.query)
+    hits = [Shown(place, hit, marks.get(hit.memory_id, "")) for place, hit in enumerate(found.hits, 1)]
+    return {
+        "found": found,
+        "hits": hits,
+        "milliseconds": {name: 1000 * took for name, took in found.trace.steps.items()},
+    }
+
+
+def _given(request: HttpRequest) -> list[tuple[str, str]]:
+    """The question of the address, without what was left empty."""
+    return [(name, value) for name in request.GET for value in request.GET.getlist(name) if value]
+
+
+@require_POST
+@permission_required(MARKS, raise_exception=True)
+def mark(request: HttpRequest) -> HttpResponse:
+    """A hit is right or wrong; the question stands in the address."""
+    question, word = RecallForm(request.GET), MarkForm(request.POST)
+    if not question.is_valid() or not word.is_valid():
+        return HttpResponseBadRequest(
+            "A mark needs its question, a memory, and right or wrong.", content_type="text/plain"
+        )
+    memory, vote = word.cleaned_data["memory"], word.cleaned_data["vote"]
+    back = f"{reverse('recall')}?{urlencode(_given(request))}"
+    try:
+        marking.mark(question.question(), memory, vote, by=request.user)
+    except MemoriesError as error:
+        if by_htmx(request):
+            return HttpResponse(in_words(error), status=409, content_type="text/plain")
+        return moved(request, back, in_words(error), level=messages.ERROR)
+    if by_htmx(request):
+        context = {"memory_id": memory, "vote": vote, "asked": urlencode(_given(request))}
+        return fragment(request, "memories/_recall_mark.html", context)
+    said = (
+        f"Memory {memory} is marked {vote} for this question."
+        if vote
+        else f"The mark on memory {memory} is taken back."
+    )
+    return moved(request, f"{back}#hit-{memory}", said)
+
+
+@require_safe
+@never_cache
+@permission_required("memories.view_memory", raise_exception=True)
+def asked(request: HttpRequest) -> HttpResponse:
+    """What was asked, by whom and from which session, and what came back; the latest first."""
+    form = AskedForm(request.GET)
+    if not form.is_valid():
+        return render(request, "memories/asked.html", {"form": form}, status=422)
+    given = form.cleaned_data
+    page = asked_before.page(surface=given["surface"], session=given["session"], before=given["before"])
+    narrowed = {name: given[name] for name in ("surface", "session") if given[name]}
+    return render(request, "memories/asked.html", {"form": form, "page": page, "query": urlencode(narrowed)})

@@ -1,0 +1,59 @@
+"""One message of streamable HTTP, answered: bytes in, status and bytes out. No session is kept between two.
+
+The protocol lets a server answer each POST with JSON and offer no stream; then any WSGI process can answer, and
+neither a second server nor its port has to be run. Knows no request of Django's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import anyio
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import Message, Scope
+
+from memories.access import Access
+from sessions_app.mcp.server import build
+
+# Which hosts are answered is ALLOWED_HOSTS' matter, and a page elsewhere has no token to send.
+SECURITY = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+
+Answer = tuple[int, list[tuple[str, str]], bytes]
+
+
+async def answer(access: Access, headers: Iterable[tuple[str, str]], body: bytes) -> Answer:
+    """(status, headers, body) for one POST with these headers (names in lower case)."""
+    server = build(access)
+    server.streamable_http_app(json_response=True, stateless_http=True, transport_security=SECURITY)
+    scope: Scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": "/mcp",
+        "raw_path": b"/mcp",
+        "root_path": "",
+        "query_string": b"",
+        "headers": [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers],
+        "client": None,
+        "server": None,
+    }
+    unread = [body]
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        if unread:
+            return {"type": "http.request", "body": unread.pop(), "more_body": False}
+        await anyio.sleep_forever()  # the caller stays until it is answered
+        raise AssertionError("woken from for ever")
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async with server.session_manager.run():
+        await server.session_manager.handle_request(scope, receive, send)
+    start = next(message for message in sent if message["type"] == "http.response.start")
+    content = b"".join(message.get("body", b"") for message in sent if message["type"] == "http.response.body")
+    found = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in start.get("headers", [])]
+    return start["status"], found, content

@@ -1,0 +1,66 @@
+"""Who asks over MCP: an agent's session, or an agent or project that the server was started for. Knows no protocol."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from memories.access import Access
+from memories.errors import ProjectNotFound
+from memories.models import Project, Scope
+from sessions_app.errors import AgentNotFound, InvalidSession, SessionNotFound
+from sessions_app.models import Agent, Session
+
+READS = frozenset({Scope.READ.value})
+WRITES = READS | {Scope.WRITE.value}
+
+
+def access_for(*, session: str = "", agent: str = "", project: str = "", read_only: bool = False) -> Access:
+    """What a server started with these options may see and do; nothing given is what is global, for no agent.
+
+    `session` is a number or UUID; it brings its own agent and project. Raises SessionNotFound, AgentNotFound,
+    ProjectNotFound, and InvalidSession when an agent or project is named beside a session.
+    """
+    scopes = READS if read_only else WRITES
+    if session:
+        if agent or project:
+            raise InvalidSession("A session brings its own agent and project.", "Leave --agent and --project out.")
+        return _of_session(session, scopes)
+    profile = Agent.objects.filter(slug=agent).select_related("project").first() if agent else None
+    if agent and profile is None:
+        known = ", ".join(Agent.objects.order_by("slug").values_list("slug", flat=True)[:20]) or "none yet"
+        raise AgentNotFound(f"There is no agent {agent!r}.", f"Known agents: {known}.")
+    within = profile.project if profile else None
+    if project:
+        within = Project.objects.filter(slug=project).first()
+        if within is None:
+            raise ProjectNotFound(f"There is no project {project!r}.", "Name one that is there, by its slug.")
+    return Access(
+        actor=f"agent:{agent}" if agent else "mcp",
+        scopes=scopes,
+        project=within.pk if within else None,
+        agent=agent or None,
+        tier=profile.tier if profile else 0,
+    )
+
+
+def _of_session(given: str, scopes: frozenset[str]) -> Access:
+    key: dict[str, int | UUID] = {"pk": 0}
+    if given.isdecimal() and len(given) < 19:
+        key = {"pk": int(given)}
+    else:
+        try:
+            key = {"uuid": UUID(given)}
+        except ValueError:
+            pass
+    row = Session.objects.select_related("agent").filter(**key).first()
+    if row is None:
+        raise SessionNotFound(f"There is no session {given}.", "manage.py session list shows what there is.")
+    slug = row.agent.slug if row.agent else None
+    return Access(
+        actor=f"agent:{slug}" if slug else f"session:{row.pk}",
+        scopes=scopes,
+        project=row.project_id,
+        agent=slug,
+        session_id=row.pk,
+        tier=row.tier,
+    )

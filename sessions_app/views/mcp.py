@@ -1,0 +1,48 @@
+"""`/mcp`: MCP over streamable HTTP, behind a bearer token; the token's scopes and project are the model's."""
+
+from __future__ import annotations
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from memories.apikit import Bearer, Refused, note_when_sent
+from memories.errors import AccessDenied
+from memories.models import Scope
+
+PASSED = ("content-type", "accept")
+PASSED_PREFIX = "mcp-"
+
+
+@csrf_exempt  # a bearer token is sent by no browser by itself
+@login_not_required
+def mcp(request: HttpRequest) -> HttpResponse:
+    """POST one JSON-RPC message. A stream (GET) is not offered, and there is no session to end (DELETE)."""
+    if request.method != "POST":
+        refused = _refused(405, "method_not_allowed", "Send JSON-RPC messages by POST.")
+        refused["Allow"] = "POST"
+        return refused
+    try:
+        access = Bearer(Scope.READ, Scope.WRITE)(request)
+    except Refused as error:
+        refused = _refused(error.status, error.code, f"{error} {error.fix}")
+        refused["WWW-Authenticate"] = 'Bearer realm="claudeops"'
+        return refused
+    except AccessDenied as error:
+        return note_when_sent(request, _refused(403, error.code, f"{error} {error.fix}"))
+    from sessions_app.mcp.http import answer  # not at the top: it takes a second, and most processes serve no MCP
+
+    headers = [(name.lower(), value) for name, value in request.headers.items()]
+    passed = [(name, value) for name, value in headers if name in PASSED or name.startswith(PASSED_PREFIX)]
+    status, given, body = async_to_sync(answer)(access, passed, request.body)
+    response = HttpResponse(body, status=status, content_type="text/plain")
+    for name, value in given:
+        if name.lower() != "content-length":
+            response[name] = value
+    response["Cache-Control"] = "no-store"
+    return note_when_sent(request, response)
+
+
+def _refused(status: int, code: str, message: str) -> JsonResponse:
+    return JsonResponse({"error": {"code": code, "message": message}, "fix": "See the README on MCP."}, status=status)

@@ -1,0 +1,120 @@
+"""`manage.py bench matching`."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from django.core.management import call_command
+
+from memories.models import Memory, MemoryChange
+from tests.memories.pairs import FOLDER
+
+pytestmark = pytest.mark.django_db
+
+PAIRS = [
+    ("a", "Takes 60s to start", "Takes one minute to start", "reinforces"),
+    ("b", "Takes 60s to start", "Takes 5 minutes to start", "contradicts"),
+    ("c", "Takes 60s to start", "Needs the NAS mounted", "distinct"),
+    ("d", "Is enabled", "Leases last one day", "contradicts"),
+]
+
+
+def run(*arguments):
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        call_command("bench", "matching", *map(str, arguments), stdout=out, stderr=err)
+        code = 0
+    except SystemExit as exit_:
+        code = exit_.code
+    return code, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    def write(rows):
+        file = tmp_path / "pairs.jsonl"
+        file.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows) + "\n")
+        return file
+
+    return write
+
+
+def rows():
+    return [dict(zip(("id", "known", "new", "relation"), pair, strict=True)) for pair in PAIRS]
+
+
+def test_the_confusion_and_the_rates_are_those_of_the_pairs(pairs):
+    code, out, _ = run("--pairs", pairs(rows()), "--json")
+    answer = json.loads(out)
+    assert (code, answer["ok"], answer["command"]) == (0, True, "bench matching")
+    figures = answer["result"]
+    assert figures["confusion"]["contradicts"] == {"reinforces": 0, "contradicts": 1, "distinct": 1}
+    # reinforces 1, contradicts 2/3 (one of two found), distinct 2/3 (one too many)
+    assert figures["macro_f1"] == pytest.approx((1 + 2 / 3 + 2 / 3) / 3, abs=1e-4)
+    assert (figures["distinct_lost"], figures["contradictions_swallowed"]) == (0, 0)
+    assert (figures["restatements_merged"], figures["destructive"], figures["pairs"]) == (1, 0, 4)
+
+
+def test_a_person_reads_them_as_a_table(pairs):
+    code, out, _ = run("--pairs", pairs(rows()))
+    assert code == 0
+    assert "4 pairs, macro-F1 0.778" in out
+    assert "restatements merged       100.0%" in out
+
+
+def test_each_answer_is_written_with_its_evidence(pairs, tmp_path):
+    out = tmp_path / "answers.jsonl"
+    run("--pairs", pairs(rows()), "--out", out)
+    answers = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(one["id"], one["relation"]) for one in answers] == [
+        ("a", "reinforces"),
+        ("b", "contradicts"),
+        ("c", "distinct"),
+        ("d", "distinct"),
+    ]
+    assert "5 minutes" in answers[1]["evidence"]["why"]
+
+
+def test_pairs_without_a_relation_are_judged_and_not_counted(pairs, tmp_path):
+    out = tmp_path / "answers.jsonl"
+    code, text, _ = run("--pairs", pairs([{"id": 1, "known": "Is on", "new": "Is off"}]), "--out", out)
+    assert (code, "nothing to count" in text) == (0, True)
+    assert json.loads(out.read_text())["id"] == "1"
+
+
+def test_no_row_of_the_operators_is_read_or_written(pairs, django_assert_num_queries):
+    with django_assert_num_queries(0):
+        run("--pairs", FOLDER / "unseen.jsonl")
+    assert (Memory.objects.count(), MemoryChange.objects.count()) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("{", "line 1: no JSON"),
+        ("[1]", "line 1: list, not an object"),
+        ({"id": "a", "known": "x"}, "'new' is None"),
+        ({"id": "a", "known": "x", "new": "  "}, "'new' is '  '"),
+        ({"id": "a", "known": "x", "new": "y", "relation": "same"}, "allowed are reinforces, contradicts, distinct"),
+        ('{"id": "a", "known": "x", "new": "y"}\n{"id": "a", "known": "x", "new": "y"}', "the id 'a' is there twice"),
+        ("", "holds no pair"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_line(row, said, pairs):
+    code, _, err = run("--pairs", pairs([row]))
+    assert code == 1
+    assert said in err
+
+
+def test_a_file_that_is_not_there_is_named():
+    code, out, _ = run("--pairs", "nowhere.jsonl", "--json")
+    answer = json.loads(out)
+    assert (code, answer["error"]["code"]) == (1, "invalid_set")
+    assert "nowhere.jsonl cannot be read" in answer["error"]["message"]
+
+
+def test_answers_that_cannot_be_written_are_refused(pairs, tmp_path):
+    code, _, err = run("--pairs", pairs(rows()), "--out", tmp_path / "no" / "where.jsonl")
+    assert (code, "cannot be written" in err) == (1, True)

@@ -1,0 +1,76 @@
+"""`manage.py token`."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from django.core.management import call_command
+
+from memories.access import access_of
+from memories.models import ApiToken
+from tests.factories import ProjectFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def run(*arguments):
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        call_command("token", *arguments, stdout=out, stderr=err)
+        code = 0
+    except SystemExit as exit_:
+        code = exit_.code
+    return code, out.getvalue(), err.getvalue()
+
+
+def test_add_prints_the_secret_once_and_it_opens_what_was_asked_for():
+    ProjectFactory(slug="homelab")
+    code, out, _ = run("add", "n8n", "--scope", "read", "--scope", "run", "--project", "homelab", "--by", "me")
+    secret = out.split()[-1]
+    access = access_of(secret)
+    assert code == 0
+    assert (access.actor, access.scopes) == ("token n8n", {"read", "run"})
+    assert ApiToken.objects.get().project.slug == "homelab"
+    for arguments in (["list"], ["list", "--json"]):
+        code, out, _ = run(*arguments)
+        assert code == 0
+        assert secret not in out
+        assert secret[:12] in out
+
+
+def test_without_a_scope_a_token_reads():
+    code, out, _ = run("add", "reader", "--json")
+    document = json.loads(out)
+    assert (code, document["command"], document["result"]["scopes"]) == (0, "token add", ["read"])
+    assert access_of(document["result"]["secret"]).may("read")
+
+
+def test_revoke_ends_it_and_the_list_says_by_whom():
+    _, out, _ = run("add", "n8n")
+    secret = out.split()[-1]
+    code, out, _ = run("revoke", "n8n", "--by", "me")
+    assert (code, out) == (0, "Token n8n opens nothing any more.\n")
+    assert access_of(secret) is None
+    assert "by me" in run("list")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["add", "x", "--scope", "root"], "scope 'root' is unknown; allowed are read, write, run, admin"),
+        (["add", "x", "--project", "nowhere"], "There is no project 'nowhere'"),
+        (["add", " "], "allowed is 1 to 64 characters"),
+        (["revoke", "nobody"], "There is no token 'nobody'"),
+    ],
+)
+def test_what_is_wrong_is_named_and_nothing_is_made(arguments, said):
+    code, out, err = run(*arguments)
+    assert (code, out) == (1, "")
+    assert said in err
+    assert not ApiToken.objects.exists()
+
+
+def test_without_any_token_the_list_says_so():
+    assert run("list")[1] == "No token yet.\n"

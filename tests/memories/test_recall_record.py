@@ -1,0 +1,95 @@
+"""What was recalled is kept, counted once in a batch, and marked right or wrong."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memories import tasks
+from memories.errors import MemoryNotFound
+from memories.models import MemoryTermsDue, Recalled, RecallMark
+from memories.recall import Asker, Filters, InvalidRecall, mark, recall, record, unmark
+from tests.factories import MemoryFactory, SessionFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def test_an_answer_is_recorded_with_who_asked():
+    memory, session = MemoryFactory(observation="The tunnel drops"), SessionFactory()
+    found = recall("tunnel", Filters(services=("jellyfin",)), asked_by=Asker("mcp", "agent:scout", session.pk))
+    row = Recalled.objects.get(pk=found.recall_id)
+    assert (row.query, row.surface, row.actor, row.session_id) == ("tunnel", "mcp", "agent:scout", session.pk)
+    assert row.hits == [[memory.pk, round(found.hits[0].score, 4)]]
+    assert row.filters == {"services": ["jellyfin"]}
+
+
+def test_nothing_is_recorded_for_nobody():
+    MemoryFactory(observation="The tunnel drops")
+    assert recall("tunnel").recall_id is None
+    assert not Recalled.objects.exists()
+
+
+def test_a_read_does_not_write_the_memories_and_counting_does_it_once():
+    memory, other = MemoryFactory(observation="The tunnel drops"), MemoryFactory(observation="Backups run")
+    before = memory.updated_at
+    for _ in range(3):
+        recall("tunnel", asked_by=Asker("cli", "operator"))
+    memory.refresh_from_db()
+    assert memory.recall_count == 0
+    assert record.count() == 3
+    assert record.count() == 0
+    memory.refresh_from_db()
+    other.refresh_from_db()
+    assert (memory.recall_count, other.recall_count, other.last_recalled_at) == (3, 0, None)
+    assert memory.last_recalled_at == Recalled.objects.latest("at").at
+    assert memory.updated_at == before
+
+
+def test_counting_takes_few_queries_however_many_records(django_assert_max_num_queries):
+    for n in range(20):
+        MemoryFactory(observation=f"The tunnel drops {n}")
+    for _ in range(10):
+        recall("tunnel", limit=20, asked_by=Asker("cli"))
+    with django_assert_max_num_queries(20):
+        record.count()
+
+
+def test_an_older_record_does_not_set_the_time_back():
+    noon = datetime(2026, 5, 1, tzinfo=UTC)
+    memory = MemoryFactory(observation="The tunnel drops", last_recalled_at=noon)
+    Recalled.objects.create(query="x", hits=[[memory.pk, 1.0]], surface="cli", at=noon - timedelta(days=1))
+    record.count()
+    memory.refresh_from_db()
+    assert (memory.recall_count, memory.last_recalled_at) == (1, noon)
+
+
+def test_a_query_with_what_no_database_stores_is_recorded_without_it():
+    found = recall("tunnel\x00 \ud83d " + "x" * 100_000, asked_by=Asker("api"))
+    assert len(Recalled.objects.get(pk=found.recall_id).query) <= 2_000
+
+
+def test_the_last_word_on_a_hit_counts(operator):
+    memory = MemoryFactory()
+    mark("tunnel", memory, "right", by=operator)
+    mark("tunnel", memory, "wrong", by=operator)
+    row = RecallMark.objects.get()
+    assert (row.query, row.memory_id, row.vote, row.by) == ("tunnel", memory.pk, "wrong", operator)
+    assert unmark("tunnel", memory)
+    assert not unmark("tunnel", memory)
+
+
+def test_a_wrong_vote_and_a_missing_memory_are_refused():
+    with pytest.raises(InvalidRecall, match="right, wrong"):
+        mark("tunnel", MemoryFactory(), "maybe")
+    with pytest.raises(MemoryNotFound):
+        mark("tunnel", 4711, "right")
+
+
+def test_the_schedule_fills_the_index_and_counts():
+    memory = MemoryFactory(observation="The tunnel drops")
+    recall("tunnel", asked_by=Asker("cli"))
+    tasks.keep_recall()
+    memory.refresh_from_db()
+    assert memory.recall_count == 1
+    assert not MemoryTermsDue.objects.exists()

@@ -1,0 +1,81 @@
+"""Text to terms: the same on every database, and safe with whatever a person or an agent types."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memories.recall.terms import LONGEST_TERM, index_terms, normalise, read_query, stands_whole
+
+
+def test_words_of_one_stem_are_one_term():
+    assert index_terms("restarting restarted restarts") == ["restart"] * 3
+
+
+def test_stop_words_are_not_indexed():
+    assert index_terms("It is the one that was before") == ["one"]
+
+
+def test_a_query_of_nothing_but_stop_words_is_still_searched():
+    assert read_query("what is it").terms == ("what", "is", "it")
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    ["wg0", "2.1.330", "10.0.0.5:8080", "/var/lib/docker", "home-assistant", "max_connections", "nas.lan", "eth0.20"],
+)
+def test_an_identifier_is_one_term_and_must_stand_whole(identifier):
+    query = read_query(f"what about {identifier}?")
+    assert set(query.terms) & set(index_terms(f"see {identifier}, it failed"))
+    assert stands_whole(query.wholes, f"It was {identifier}.")
+    assert not stands_whole(query.wholes, f"It was {identifier}9")
+
+
+def test_the_parts_of_an_identifier_are_found_too():
+    assert {"home", "assist", "docker"} <= set(index_terms("home-assistant in /var/lib/docker"))
+
+
+def test_the_parts_of_a_version_are_not():
+    assert "2" not in index_terms("version 2.1.330")
+
+
+def test_a_phrase_of_common_words_is_found_whole():
+    query = read_query("no route to host")
+    assert stands_whole(query.wholes, "ssh says: No route to host, at night")
+    assert not stands_whole(query.wholes, "the host has no default route")
+
+
+def test_a_quoted_part_of_a_question_must_stand_whole():
+    query = read_query('which service says "connection reset by peer" at night')
+    assert query.literal
+    assert stands_whole(query.wholes, "Plex logs: connection reset by peer.")
+
+
+def test_case_is_folded_and_accents_are_kept():
+    assert index_terms("CAFÉ") == index_terms("café")
+    assert index_terms("cafe\u0301") == index_terms("café")
+    assert index_terms("cafe") != index_terms("café")
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\x00", "😀 🎉", "\"'`;--()*", "\ud83d"])
+def test_what_holds_no_word_has_no_terms(text):
+    assert read_query(text).terms == ()
+
+
+def test_a_query_of_a_hundred_kilobytes_is_cut():
+    assert 0 < len(read_query("tunnel restarts " * 7000).terms) < 10
+
+
+@given(st.text())
+def test_a_term_is_ascii_that_no_database_can_take_apart(text):
+    for term in index_terms(text):
+        assert re.fullmatch(r"[a-z0-9_]+", term)
+        assert len(term) <= LONGEST_TERM
+
+
+@given(st.text())
+def test_normalising_twice_is_normalising_once(text):
+    assert normalise(normalise(text)) == normalise(text)
