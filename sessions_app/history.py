@@ -121,7 +121,9 @@ def _newest(names: list[str], most: int, at: datetime) -> list[CooldownAction]:
         return []
     until = connection.ops.adapt_datetimefield_value(at)
     with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join([NEWEST] * len(names)), [v for name in names for v in (name, until, most + 1)])
+        cursor.execute(
+            " UNION ALL ".join([NEWEST] * len(names)), [v for name in names for v in (name, until, most + 1)]
+        )
         ids = [pk for (pk,) in cursor.fetchall()]
     rows = CooldownAction.objects.filter(pk__in=ids).select_related("session__agent")
     shown = rows.only("action", "service", "outcome", "message", "dry_run", "created_at", *SAID_BY)
