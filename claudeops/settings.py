@@ -152,6 +152,8 @@ def database(url: str) -> dict[str, Any]:
     if engine == "django.db.backends.sqlite3":
         found["OPTIONS"] = {**SQLITE_OPTIONS, **found.get("OPTIONS", {})}
         # A real file, so that tests meet the same locks and pragmas as production.
+        # Kept by the web server's thread for the next request: a new one reads the whole schema first.
+        found["CONN_MAX_AGE"] = 60
         found["TEST"] = {"NAME": str(CLAUDEOPS_DATA_DIR / "test.sqlite3")}
     elif engine == "django.db.backends.postgresql":
         found["CONN_MAX_AGE"] = 60
@@ -195,6 +197,7 @@ Q_CLUSTER: dict[str, Any] = {
     "ALT_CLUSTERS": {"sessions": cluster(CLAUDEOPS_SESSION_WORKERS, SESSION_TASK_TIMEOUT)},
 }
 
+AUTHENTICATION_BACKENDS = ["claudeops.rights.RightsBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},

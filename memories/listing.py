@@ -13,10 +13,14 @@ from typing import Any
 from django.db.models import F, Q, QuerySet
 from django.db.models.expressions import Combinable
 
-from memories.models import Memory, MemoryChange
+from memories.models import Memory, MemoryChange, highest
 from memories.models.memory import SERVICE_TEXT
 
 SIZE = 50
+FEW = 500
+"""Up to so many that match are found by one way through the table and then sorted; of more, the first ones are soon
+met by going along the order's index, which for few could mean all of it."""
+
 CAP = 10_000
 """Up to here the list is counted; beyond, it says "10,000+"."""
 
@@ -134,14 +138,28 @@ def page_of(rows: QuerySet[Memory], sort: Sort, *, after: Place | None = None, b
     return Page(shown, further, place_of(sort, shown[0]) if after is not None and shown else "")
 
 
-def counted(rows: QuerySet[Memory]) -> int:
-    """How many there are, counted no further than one beyond CAP."""
-    return rows.order_by()[: CAP + 1].count()
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """All that match, to be read in an order, and how many they are, counted no further than one beyond CAP."""
+
+    rows: QuerySet[Memory]
+    count: int
+
+
+def matching_of(rows: QuerySet[Memory], *, narrowed: bool) -> Matching:
+    """`rows` and their number. When they are `narrowed`, maybe by what no index serves (a text), and few match, the
+    whole table is read once for it: not for the count, the order and the page each."""
+    rows = rows.order_by()
+    if narrowed:
+        few = list(rows.values_list("pk", flat=True)[: FEW + 1])
+        if len(few) <= FEW:
+            return Matching(Memory.objects.filter(pk__in=few), len(few))
+    return Matching(rows, rows[: CAP + 1].count())
 
 
 def latest_change() -> int:
     """The id of the last change of any memory, 0 without one: one look into an index."""
-    return MemoryChange.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    return highest(MemoryChange)[0]
 
 
 def touched_since(change: int, ids: Collection[int]) -> set[int]:

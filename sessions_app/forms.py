@@ -111,10 +111,12 @@ class LogPlaceForm(forms.Form):
 
 
 class ServiceForm(forms.Form):
-    """Whose cooldowns are looked at: one service's, those of services that have one in force, or all."""
+    """Whose cooldowns are looked at: one service's, those of services that have one in force, or all; a page at a
+    time (`skip` so many)."""
 
     service = forms.CharField(required=False, max_length=64)
     state = forms.ChoiceField(required=False, choices=[("", "all"), (IN_FORCE, "in force")])
+    skip = forms.IntegerField(required=False, min_value=0, max_value=100_000)
 
 
 class ClearForm(forms.Form):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from memories.models import highest
 from sessions_app.models import CooldownAction, CooldownClearance, Event, ServiceCheck, Session
 
 SHOWN = (
@@ -81,21 +82,28 @@ def news(seen: str, sessions: Sequence[Session]) -> News:
     return News(changed, new, [pk for pk in known if pk not in marks])
 
 
-def state(session: Session, below: Iterable[tuple[int, str]]) -> str:
-    """What the page of one session shows, but for its log: changes with whatever its ingest or its end writes.
+STATE = (
+    *("status", "status_reason", "hold_reason", "ingest_offset", "cost_usd"),
+    *("started_at", "ended_at", "stop_requested_by", "attempts", "coalesced"),
+)
+"""The columns of a session that change with whatever its ingest or its end writes."""
 
-    `below` are the sessions it escalated to, as (number, status).
+
+def state(session: int) -> str | None:
+    """What the page of one session shows, but for its log, in eight characters; None where there is no such session.
+
+    Read from its few columns that tell, and from the status of the sessions it escalated to.
     """
-    columns = (
-        *(session.status, session.status_reason, session.hold_reason, session.ingest_offset, session.cost_usd),
-        *(session.started_at, session.ended_at, session.stop_requested_by, session.attempts, session.coalesced),
-    )
+    columns = Session.objects.filter(pk=session).values_list(*STATE).first()
+    if columns is None:
+        return None
+    below = Session.objects.filter(parent=session).order_by().values_list("pk", "status")
     return f"{zlib.crc32(repr((columns, sorted(below))).encode()):08x}"
 
 
 def newest_event() -> int:
     """The highest number of an event, 0 without one: while it stands still there is nothing new."""
-    return Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    return highest(Event)[0]
 
 
 def event_token(newest: int, events: Iterable[Event]) -> str:
@@ -129,9 +137,7 @@ def event_news(seen: str, events: Sequence[Event]) -> EventNews:
 
 def cooldowns_written() -> str:
     """The highest numbers of what cooldowns are derived from: while they stand still only time changes anything."""
-    models = (CooldownAction, CooldownClearance, ServiceCheck)
-    newest = (model._default_manager.order_by("-pk").values_list("pk", flat=True).first() for model in models)
-    return WITHIN.join(str(pk or 0) for pk in newest)
+    return WITHIN.join(str(number) for number in highest(CooldownAction, CooldownClearance, ServiceCheck))
 
 
 def cooldowns_token(written: str, until: datetime | None) -> str:

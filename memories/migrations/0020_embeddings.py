@@ -18,7 +18,7 @@ def drop_triggers(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("memories", "0007_what_was_said"),
+        ("memories", "0008_lists_by_category"),
     ]
 
     operations = [

@@ -159,7 +159,10 @@ class Memory(models.Model):
         indexes = [
             models.Index(fields=["service", "active"], name="memories_service_active"),
             models.Index(fields=["confidence", "active"], name="memories_confidence_active"),
-            models.Index(fields=["category"], name="memories_category"),
+            # What the list is narrowed by, in its first order; SQLite would sort all that match for its first page.
+            models.Index(fields=["category", "-updated_at", "-id"], name="memories_category"),
+            models.Index(fields=["taxonomy", "-updated_at", "-id"], name="memories_taxonomy"),
+            models.Index(fields=["source", "-updated_at", "-id"], name="memories_source"),
             models.Index(fields=["-updated_at", "-id"], name="memories_updated"),
             models.Index(fields=["-created_at"], name="memories_created"),
             # What the dashboard's list sorts by.

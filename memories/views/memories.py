@@ -36,10 +36,11 @@ MOST_KEPT = 200
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What an address asks for; `rows` are all that match."""
+    """What an address asks for; `rows` are all that match, as many as `count` (see `listing.matching_of`)."""
 
     filters: MemoryFilterSet
     rows: QuerySet[Memory]
+    count: int
     sort: listing.Sort
     page: listing.Page
 
@@ -63,7 +64,9 @@ def matching(request: HttpRequest) -> tuple[MemoryFilterSet, QuerySet[Memory]]:
 def found_by(request: HttpRequest) -> Found:
     sort, after, before = PlaceForm(request.GET).found()
     filters, rows = matching(request)
-    return Found(filters, rows, sort, listing.page_of(rows, sort, after=after, before=before))
+    found = listing.matching_of(rows, narrowed=bool(query_of(request, "sort")))
+    page = listing.page_of(found.rows, sort, after=after, before=before)
+    return Found(filters, found.rows, found.count, sort, page)
 
 
 def _sorts(request: HttpRequest, current: listing.Sort) -> dict[str, dict[str, str]]:
@@ -83,7 +86,7 @@ def _sorts(request: HttpRequest, current: listing.Sort) -> dict[str, dict[str, s
 
 def context_of(request: HttpRequest, found: Found, shown: list[Memory], seen: int) -> dict[str, Any]:
     """What the list and its fragments show; `shown` are the rows in the browser, `seen` the last change they know."""
-    count = listing.counted(found.rows)
+    count = found.count
     filtered = query_of(request, "sort")
     place = {name: request.GET[name] for name in ("after", "before") if request.GET.get(name)}
     polling = {**place, "seen": seen, "rows": tokens.token(shown)}

@@ -43,6 +43,8 @@ class CooldownAction(models.Model):
                 name="cooldown_actions_window",
             ),
             models.Index(fields=["-created_at"], name="cooldown_actions_created"),
+            # The newest of each service, dry runs too: the page of cooldowns.
+            models.Index(fields=["service", "-created_at", "-id"], name="cooldown_actions_newest"),
         ]
 
     def __str__(self) -> str:

@@ -30,6 +30,8 @@ class Event(models.Model):
             models.Index(fields=["-created_at", "-id"], name="events_created"),
             models.Index(fields=["level", "-created_at"], name="events_level"),
             models.Index(fields=["service", "-created_at"], name="events_service"),
+            # Both filters at once: a service may have a million events of which ten are critical.
+            models.Index(fields=["service", "level", "-created_at"], name="events_service_level"),
         ]
 
     def __str__(self) -> str:

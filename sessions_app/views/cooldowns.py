@@ -29,13 +29,19 @@ def _asked(request: HttpRequest) -> str | None:
     return normalise_service(form.cleaned_data.get("service")) if form.is_valid() else None
 
 
+def _skip(request: HttpRequest) -> int:
+    """How many services stand on the pages before this one."""
+    form = ServiceForm(request.GET)
+    return (form.cleaned_data["skip"] or 0) if form.is_valid() else 0
+
+
 def _context(request: HttpRequest) -> dict[str, Any]:
-    written, asked = tokens.cooldowns_written(), _asked(request)
+    written, asked, skip = tokens.cooldowns_written(), _asked(request), _skip(request)
     refused = None if asked or request.GET.get("state") != IN_FORCE else rule.refused()
     if refused is not None:
-        names = list(dict.fromkeys(decision.service for decision in refused))
+        names = list(dict.fromkeys(decision.service for decision in refused))[skip:]
     else:
-        names = [asked] if asked else history.acted_on()
+        names = [asked] if asked else history.acted_on(skip=skip)
     entries = history.ENTRIES_OF_ONE if asked else history.ENTRIES
     found = history.services(names[: history.SERVICES], entries=entries)
     until = min((service.until for service in found if service.until), default=None)
@@ -43,7 +49,8 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "services": found,
         "asked": asked,
         "refused": refused,
-        "more": len(names) > history.SERVICES,
+        "skip": skip,
+        "further": skip + history.SERVICES if len(names) > history.SERVICES else None,
         "limits": [(action, rule.limit_of(action)) for action in Remediation.values],
         "query": query_of(request),
         "seen": tokens.cooldowns_token(written, until),

@@ -97,16 +97,24 @@ def say_asked(request: HttpRequest, made: Session) -> None:
         messages.success(request, format_html("{} is queued; it starts as soon as a worker is free.", link))
 
 
+def _shows(seen: str, part: Slice[Session]) -> bool:
+    """Whether a page with the token `seen` shows these rows as they are."""
+    return tokens.token(part.values(*tokens.SHOWN)) == seen
+
+
 @require_safe
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
 def rows(request: HttpRequest) -> HttpResponse:
     """What the list asks for every few seconds: 204 when the browser (`seen`) has it all, else what changed."""
+    seen = request.GET.get("seen", "")[:LONGEST_SEEN]
+    plain = set(request.GET) == {"seen"}  # the address narrows nothing: no form has to be built to know its rows
+    if plain and _shows(seen, slice_of(Session.objects.all(), "queued_at")):
+        return HttpResponse(status=204)
     filters, part = _found(request)
     if not filters.is_valid():
         return HttpResponse("The filter cannot be read.", status=400, content_type="text/plain")
-    seen = request.GET.get("seen", "")[:LONGEST_SEEN]
-    if tokens.token(part.values(*tokens.SHOWN)) == seen:
+    if not plain and _shows(seen, part):
         return HttpResponse(status=204)
     page = part.read()
     context = _context(request, filters, page)

@@ -33,12 +33,15 @@ def _session(pk: int) -> Session:
     return get_object_or_404(rows.defer("ingest_state"), pk=pk)
 
 
-def _state(session: Session) -> str:
-    return tokens.state(session, session.children.order_by().values_list("pk", "status"))
+def _state(pk: int) -> str:
+    """Read first: what changes while the rest is read is then sent the next time."""
+    state = tokens.state(pk) if pk <= HIGHEST else None
+    if state is None:
+        raise Http404
+    return state
 
 
-def _context(session: Session) -> dict[str, Any]:
-    state = _state(session)  # first: what changes while the rest is read is then sent the next time
+def _context(session: Session, state: str) -> dict[str, Any]:
     return {
         "session": session,
         "state": state,
@@ -65,8 +68,8 @@ def _seen(state: str, pieces: dict[str, str]) -> str:
 @permission_required("sessions_app.view_session", raise_exception=True)
 def session(request: HttpRequest, pk: int) -> HttpResponse:
     """`/sessions/{id}`."""
-    one = _session(pk)
-    context = _context(one)
+    state = _state(pk)
+    context = _context(_session(pk), state)
     pieces = _pieces(request, context)
     context |= {"pieces": pieces, "seen": _seen(context["state"], pieces), "log": log.newest(pk)}
     return render(request, "sessions/session.html", context)
@@ -80,11 +83,11 @@ def session_live(request: HttpRequest, pk: int) -> HttpResponse:
 
     The last answer, when the session has ended, asks for nothing any more.
     """
-    one = _session(pk)
+    state = _state(pk)
     seen = request.GET.get("seen", "")[:200].split("-")
-    if seen[0] == _state(one):
+    if seen[0] == state:
         return HttpResponse(status=204)
-    context = _context(one)
+    context = _context(_session(pk), state)
     pieces = _pieces(request, context)
     told = _seen(context["state"], pieces)
     marks = told.split("-")[1:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
@@ -338,3 +339,22 @@ def test_what_is_known_already_is_refused_at_the_text(operators):
 def test_a_viewer_cannot_add(viewer):
     assert viewer.post(LIST, GIVEN).status_code == 403
     assert not Memory.objects.exists()
+
+
+@pytest.mark.parametrize("few", [0, 1, 500])
+def test_many_that_match_are_found_as_few_are(viewer, monkeypatch, few):
+    """Few are gathered first and sorted, many are met along the order's index: the page is the same."""
+    monkeypatch.setattr(listing, "FEW", few)
+    told = [MemoryFactory(observation=f"The disk of node {n} is slow", confidence=n / 10) for n in range(4)]
+    MemoryFactory(observation="The fan is loud")
+    html = html_of(viewer, f"{LIST}?text=DISK+slow&sort=confidence")
+    assert listed(html) == [memory.pk for memory in told]
+    assert "4 memories that match" in html
+
+
+@pytest.mark.parametrize(("text", "matches"), [("ÖFFNET", True), ("tür", True), ("100%", True), ("1_0", False)])
+def test_a_text_is_found_whatever_its_letters_and_signs(viewer, text, matches):
+    memory = MemoryFactory(observation="Die Tür öffnet zu 100%, wenn die Disk voll ist")
+    if text == "ÖFFNET" and connection.vendor == "sqlite":  # it knows the small letters of ASCII only
+        matches = False
+    assert listed(html_of(viewer, f"{LIST}?{urlencode({'text': text})}")) == ([memory.pk] if matches else [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.contrib.messages import get_messages
@@ -11,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from sessions_app import cooldowns
+from sessions_app import cooldowns, history
 from sessions_app.models import CooldownClearance, ServiceCheck
 from tests.factories import AgentFactory, CooldownActionFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
@@ -261,3 +262,25 @@ def test_an_action_that_is_none_and_a_missing_service_are_named(operators, exhau
 def test_clearing_leads_back_to_the_service_that_was_looked_at(operators, exhausted):
     response = operators.post(f"{PAGE}?service=jellyfin", {"service": "jellyfin", "reason": "Mended."})
     assert response["Location"] == f"{PAGE}?service=jellyfin"
+
+
+def test_services_that_do_not_fit_stand_on_a_further_page(viewer, monkeypatch):
+    monkeypatch.setattr(history, "SERVICES", 2)
+    for hours, name in enumerate(("one", "two", "three", "four", "five"), start=1):
+        restarted(hours, service=name)
+    pages, address = [], PAGE
+    while address:
+        html = viewer.get(address).content.decode()
+        pages.append(re.findall(r'data-row="(\w+)"', html))
+        found = re.search(r'href="([^"]+)" rel="next"', html)
+        assert viewer.get(polling(html), headers=HTMX).status_code == 204
+        address = unescape(found[1]) if found else ""
+    assert [set(names) for names in pages] == [{"one", "two"}, {"three", "four"}, {"five"}]
+    assert re.search(rf'href="{PAGE}[?]?">Touched last</a>', html)
+
+
+def test_what_was_done_over_thirty_days_ago_or_is_still_to_come_is_not_listed(viewer):
+    restarted(31 * 24, service="old")
+    restarted(-2, service="tomorrow")
+    restarted(29 * 24, service="recent")
+    assert history.acted_on() == ["recent"]

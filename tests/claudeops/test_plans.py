@@ -1,0 +1,137 @@
+"""The lists of the dashboard are read through indexes, in their order: asked of the database's own planner.
+
+A small table tells a planner nothing, so PostgreSQL is forbidden what it would do with one (read it all, sort it): what
+it cannot do otherwise it still does, and that is what fails here.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from memories import listing
+from memories.filters import MemoryFilterSet
+from memories.models import Memory
+from sessions_app import history
+from sessions_app.filters import EventFilterSet, SessionFilterSet
+from sessions_app.models import Event, Session
+from sessions_app.views.paging import slice_of
+from tests.factories import AgentFactory, CooldownActionFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def no_way_around():
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            for way in ("seqscan", "sort", "bitmapscan"):
+                cursor.execute(f"SET LOCAL enable_{way} = off")
+
+
+def plan_of(rows) -> str:
+    return rows.explain()
+
+
+def assert_served(plan: str, table: str) -> None:
+    """By an index, and without sorting all that match. (Of rows with the same time a few may be put in order.)"""
+    assert "ndex" in plan.replace("INDEX", "Index"), plan
+    if connection.vendor == "postgresql":
+        assert f"Seq Scan on {table}" not in plan, plan
+        assert not re.search(r"(?:^|->  )Sort  \(", plan, re.MULTILINE), plan
+    else:
+        read = [line for line in plan.splitlines() if f"SCAN {table}" in line]
+        assert all("USING" in line for line in read), plan
+        assert "USE TEMP B-TREE FOR ORDER BY" not in plan, plan
+
+
+@pytest.mark.parametrize("sort", sorted(listing.SORTS))
+@pytest.mark.parametrize("backwards", [False, True])
+def test_every_order_of_the_memories_has_its_index(sort, backwards):
+    rows = listing.ordered(Memory.objects.all(), listing.SORTS[sort], backwards=backwards)
+    assert_served(plan_of(rows[:51]), "memories")
+
+
+@pytest.mark.parametrize("sort", sorted(listing.SORTS))
+def test_a_further_page_of_the_memories_is_jumped_to(sort):
+    order = listing.SORTS[sort]
+    value = {"updated_at": timezone.now(), "confidence": 0.7, "service": "jellyfin"}[order.column]
+    rows = listing.beyond(Memory.objects.all(), order, listing.Place(value, 7))
+    assert_served(plan_of(listing.ordered(rows, order)[:51]), "memories")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *({"category": "timing"}, {"taxonomy": "ops"}, {"source": "human"}),
+        *({"status": "held"}, {"status": "inactive"}, {"status": "active"}),
+    ],
+    ids=str,
+)
+def test_what_many_memories_share_narrows_the_list_in_its_first_order(asked):
+    rows = MemoryFilterSet(asked, queryset=Memory.objects.all()).qs
+    assert_served(plan_of(listing.ordered(rows, listing.SORTS[listing.FIRST])[:51]), "memories")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *({}, {"status": "failed"}, {"tier": "3"}, {"agent": "watch"}, {"trigger": "alert"}, {"project": "none"}),
+        {"since": "2026-01-01T00:00"},
+    ],
+    ids=str,
+)
+def test_every_filter_of_the_sessions_has_its_index(asked):
+    AgentFactory(slug="watch")
+    rows = SessionFilterSet(asked, queryset=Session.objects.all()).qs
+    assert_served(plan_of(slice_of(rows, "queued_at").rows), "sessions")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *({}, {"level": "critical"}, {"service": "jellyfin"}, {"service": "general"}, {"age": "week"}),
+        *({"level": "critical", "service": "jellyfin"}, {"level": "warning", "age": "day"}),
+    ],
+    ids=str,
+)
+def test_every_filter_of_the_events_has_its_index(asked):
+    rows = EventFilterSet(asked, queryset=Event.objects.all()).qs
+    assert_served(plan_of(slice_of(rows, "created_at").rows), "events")
+
+
+@pytest.mark.parametrize(
+    ("filters", "model", "table", "asked"),
+    [
+        (SessionFilterSet, Session, "sessions", {"status": "failed"}),
+        (EventFilterSet, Event, "events", {}),
+        (EventFilterSet, Event, "events", {"level": "critical", "service": "jellyfin"}),
+        (MemoryFilterSet, Memory, "memories", {}),
+        (MemoryFilterSet, Memory, "memories", {"status": "inactive"}),
+    ],
+    ids=str,
+)
+def test_counting_reads_an_index_and_no_rows(filters, model, table, asked):
+    plan = plan_of(filters(asked, queryset=model.objects.all()).qs.order_by().values("pk")[:10_001])
+    assert_served(plan, table)
+    if connection.vendor == "sqlite":  # PostgreSQL decides by what is known to be visible to all
+        assert "COVERING INDEX" in plan, plan
+
+
+def test_the_cooldowns_of_all_services_are_found_from_service_to_service():
+    CooldownActionFactory()
+    with CaptureQueriesContext(connection) as asked:
+        history.services(history.acted_on())
+    own = [query["sql"] for query in asked if "found.service" in query["sql"] or "newest" in query["sql"]]
+    assert len(own) == 2
+    for sql in own:
+        explain = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+        with connection.cursor() as cursor:
+            cursor.execute(f"{explain} {sql}")
+            plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
+        assert "cooldown_actions_newest" in plan, plan
+        assert "Seq Scan on cooldown_actions" not in plan, plan
