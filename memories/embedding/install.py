@@ -6,6 +6,7 @@ published one; an attempt that broke off is gone on with.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import time
@@ -25,6 +26,8 @@ AGAIN_AFTER = 3600.0
 """Seconds after a failed attempt before workers try again by themselves."""
 AT_ONCE = 200.0
 """Seconds a worker's attempt may take; the next one goes on. The queue ends a task after 300."""
+
+logger = logging.getLogger(__name__)
 
 Report = Callable[[str, int, int], None]
 
@@ -85,9 +88,14 @@ def install_if_missing() -> Installed | None:
     if last is not None and last.error and 0 <= time.time() - last.at < AGAIN_AFTER:
         return None
     try:
-        return install(seconds=AT_ONCE)
-    except (InstallBusy, InstallFailed):
+        done = install(seconds=AT_ONCE)
+    except InstallBusy:
         return None
+    except InstallFailed as failure:
+        logger.warning("%s", failure)
+        return None
+    logger.info("the model %s is installed, from %s", state.LOCAL.name, done.source)
+    return done
 
 
 def is_there() -> bool:

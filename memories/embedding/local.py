@@ -16,10 +16,13 @@ import numpy as np
 
 from memories.embedding import graph
 from memories.embedding.base import SemanticOff, Vectors, normalised
-from memories.embedding.weights import BrokenWeights, tensors
+from memories.embedding.weights import BrokenWeights, Tensor, tensors
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 INSTALL = "Run `manage.py embeddings install`."
+
+WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
+"""onnxruntime's name for where the file is that a graph without a place of its own points into."""
 
 MOST_TOKENS = 2048
 """Tokens in one run, padding included: what a run takes of memory grows with them (about 25 MB for these)."""
@@ -98,12 +101,8 @@ class LocalEmbedder:
             options.enable_cpu_mem_arena = False  # what a long batch took is given back
             options.enable_mem_pattern = False  # no two batches have the same shape
             options.log_severity_level = 3
-            self._weights = {name: weights[name] for name in shape.tensors}  # mapped; the session reads them in place
-            options.add_external_initializers(
-                list(self._weights),
-                [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in self._weights.values()],
-            )
-            model = graph.encoder(shape, {name: array.shape for name, array in self._weights.items()})
+            options.add_session_config_entry(WEIGHTS_FOLDER, str(folder.resolve()))
+            model = graph.encoder(shape, weights, WEIGHTS)
             self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except (BrokenWeights, KeyError) as error:
             raise SemanticOff(f"the model in {folder} cannot be used: {error}", INSTALL) from error
@@ -136,7 +135,7 @@ class LocalEmbedder:
         return np.asarray(pooled, dtype=np.float32)
 
 
-def _shape(weights: dict[str, Vectors], spec: Spec) -> graph.Shape:
+def _shape(weights: dict[str, Tensor], spec: Spec) -> graph.Shape:
     layers = {int(found[1]) for name in weights if (found := re.match(r"encoder\.layer\.(\d+)\.", name))}
     hidden = weights["embeddings.word_embeddings.weight"].shape[1]
     shape = graph.Shape(hidden=hidden, heads=spec.heads, layers=len(layers))

