@@ -120,7 +120,21 @@ def marked(one: str, other: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
         for pieces, text in ((here, "".join(left[a:b])), (there, "".join(right[c:d]))):
             if text:
                 pieces.append(Piece(text, tag != "equal" and not text.isspace()))
-    return tuple(here), tuple(there)
+    return _run_on(here), _run_on(there)
+
+
+def _run_on(pieces: list[Piece]) -> tuple[Piece, ...]:
+    """Without gaps: the space between two words of a text's own is its own too."""
+    found: list[Piece] = []
+    for at, piece in enumerate(pieces):
+        own = piece.own
+        if piece.text.isspace() and 0 < at < len(pieces) - 1:
+            own = pieces[at - 1].own and pieces[at + 1].own
+        if found and found[-1].own == own:
+            found[-1] = Piece(found[-1].text + piece.text, own)
+        else:
+            found.append(Piece(piece.text, own))
+    return tuple(found)
 
 
 def in_words(evidence: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from memories.bench.lines import read_lines, text_of
+from memories.embedding import Embedder, embedded_text
 from memories.errors import InvalidSet
 from memories.matching import Kind, Relation, relation
 
-Cosines = Callable[[Sequence[tuple[str, str]]], Sequence[float | None]]
-"""Cosine similarities (-1..1) of pairs of texts; None where there is none."""
+EMBEDDED_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,35 @@ class Judged:
         return {"id": self.pair.id, "relation": self.found.kind, "evidence": self.found.evidence}
 
 
-def judge_pairs(pairs: Sequence[Pair]) -> list[Judged]:
-    """Every pair by the rules that `remember()` asks."""
-    return [Judged(pair, relation(pair.known, pair.new, about=pair.service or None)) for pair in pairs]
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A text of a pair, as it is embedded."""
+
+    observation: str
+    service: str | None
+
+
+def judge_pairs(
+    pairs: Sequence[Pair], embedder: Embedder | None = None, progress: Callable[[int], None] = lambda done: None
+) -> list[Judged]:
+    """Every pair by the rules that `remember()` asks, with cosines when there is an embedder.
+
+    `progress` gets the number of pairs done. Raises SemanticOff when the embedder stops answering.
+    """
+    found: list[Judged] = []
+    for start in range(0, len(pairs), EMBEDDED_AT_ONCE):
+        batch = pairs[start : start + EMBEDDED_AT_ONCE]
+        cosines = _cosines(batch, embedder) if embedder else [None] * len(batch)
+        for pair, cosine in zip(batch, cosines, strict=True):
+            found.append(Judged(pair, relation(pair.known, pair.new, about=pair.service or None, cosine=cosine)))
+        progress(len(found))
+    return found
+
+
+def _cosines(pairs: Sequence[Pair], embedder: Embedder) -> list[float | None]:
+    texts = [(_Said(text, pair.service or None)) for pair in pairs for text in (pair.known, pair.new)]
+    vectors = embedder.embed([embedded_text(text) for text in texts])
+    return [float(one @ other) for one, other in zip(vectors[::2], vectors[1::2], strict=True)]
 
 
 def figures_of(judged: Iterable[Judged]) -> Figures:

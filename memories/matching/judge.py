@@ -10,7 +10,6 @@ import json
 import logging
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -71,6 +70,10 @@ class HttpJudge:
         self._lock = threading.Lock()
         self._failures = 0
         self._closed_until = 0.0
+        # Without the handlers that follow a redirect: it would carry the key elsewhere.
+        self._opener = urllib.request.OpenerDirector()
+        for handler in (urllib.request.ProxyHandler(), urllib.request.HTTPHandler(), urllib.request.HTTPSHandler()):
+            self._opener.add_handler(handler)
         self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="match-judge")
 
     @property
@@ -117,7 +120,10 @@ class HttpJudge:
             if self.key:
                 headers["Authorization"] = f"Bearer {self.key}"
         request = urllib.request.Request(self.url, json.dumps(body).encode(), headers)  # noqa: S310  (checked at start)
-        with urllib.request.urlopen(request, timeout=self.seconds) as response:  # noqa: S310
+        response = self._opener.open(request, timeout=self.seconds)
+        if response is None or response.status != 200:
+            raise OSError("no answer" if response is None else f"HTTP {response.status}")
+        with response:
             document = json.loads(response.read(MOST_READ))
         if self.speaks_anthropic:
             return str(document["content"][0]["text"])

@@ -19,6 +19,7 @@ from .order import rearranged
 from .phrases import rewritten
 from .quantities import Quantity
 from .tokens import Sort, fold, tokens
+from .units import NUMBER_WORDS
 
 CLOSE = 0.80
 """Cosine from which the look is worth it. On 1,000 distinct facts, 1,000 restatements and 950 contradictions, .80
@@ -156,11 +157,11 @@ def _put_for(one: Sequence[str], other: Sequence[str]) -> str:
 
 @lru_cache(maxsize=4_096)
 def _sequence_of(text: str) -> tuple[str, ...]:
-    """The words that say something, by meaning, in order; a number with its unit is one."""
+    """The words that say something, by meaning, in order, without numbers."""
     found: list[str] = []
     for token in rewritten(tokens(fold(text))):
-        if token.sort in (Sort.STOP, Sort.COMMA):
-            continue
+        if token.sort in (Sort.STOP, Sort.COMMA, Sort.NUMBER) or token.text in NUMBER_WORDS:
+            continue  # amounts are compared as amounts
         if token.sort is not Sort.WORD:
             found.append(token.text)
         elif token.text not in FUNCTION_WORDS and token.text not in _DROPPED and meaning(token.text).weight != EMPTY:

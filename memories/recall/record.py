@@ -100,7 +100,7 @@ def mark(
         raise MemoryNotFound(f"There is no memory {pk}.", "`manage.py memory list` shows what there is.")
     text = _kept(query)
     row, _ = RecallMark.objects.update_or_create(
-        query_key=hashlib.sha256(text.encode()).hexdigest(),
+        query_key=query_key(text),
         memory_id=pk,
         defaults={
             "query": text,
@@ -116,9 +116,18 @@ def mark(
 def unmark(query: str, memory: Memory | int) -> bool:
     """Take a word back. Whether there was one."""
     pk = memory if isinstance(memory, int) else memory.pk
-    key = hashlib.sha256(_kept(query).encode()).hexdigest()
-    return bool(RecallMark.objects.filter(query_key=key, memory_id=pk).delete()[0])
+    return bool(RecallMark.objects.filter(query_key=query_key(query), memory_id=pk).delete()[0])
+
+
+def marks_of(query: str) -> dict[int, str]:
+    """By memory, how the hits of this query were marked."""
+    return dict(RecallMark.objects.filter(query_key=query_key(query)).values_list("memory", "vote"))
+
+
+def query_key(query: str) -> str:
+    """What makes two queries the same to a mark: the SHA-256 (hexadecimal) of the words as they are kept."""
+    return hashlib.sha256(_kept(query).encode()).hexdigest()
 
 
 def _kept(query: str) -> str:
-    return fold(query)[:LONGEST_QUERY]
+    return fold(query)[:LONGEST_QUERY].rstrip()  # so that what is kept is kept as itself

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.core.management.color import no_style
+from django.db import connection
 from django.test import Client
 
 from claudeops.api import api
@@ -78,6 +80,9 @@ def house(mine):
         )
         EventFactory(pk=pk, session=session, message=f"an event of {word}")
     EventFactory(pk=4, session=None, message="an event without a session")
+    with connection.cursor() as cursor:  # what is added from here on gets numbers of its own, on PostgreSQL too
+        for statement in connection.ops.sequence_reset_sql(no_style(), [Memory, Session, Event]):
+            cursor.execute(statement)
     CooldownActionFactory(service="jellyfin")
     AgentFactory(slug="watcher", runner="replay", replay_stream="homelab-watch")
 

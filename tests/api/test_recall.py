@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from memories.models import Verdict
+from memories.models import Recalled, Verdict
 from tests.api.callers import bearer, problem
 from tests.factories import MemoryFactory, ProjectFactory
 
@@ -57,6 +57,12 @@ def test_a_token_with_a_project_asks_that_one_and_is_told_nothing_of_others(hous
     for name in ("other", "nowhere"):
         assert problem(caller.post("/api/recall", {"query": "x", "project": name})) == (403, "forbidden")
     assert "other scope" not in caller.post("/api/recall", {"query": "nightly backup NAS"}).content.decode()
+
+
+def test_what_was_asked_is_kept_under_the_tokens_name(house):
+    answer = bearer("read", name="n8n").post("/api/recall", {"query": "nightly backup NAS"}).json()
+    row = Recalled.objects.get(pk=answer["recall_id"])
+    assert (row.surface, row.actor, len(row.hits)) == ("api", "token n8n", 3)
 
 
 def test_each_hit_has_its_parts_and_the_answer_its_trace(house):

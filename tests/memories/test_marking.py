@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from memories.asking import Question
-from memories.errors import InvalidMemory, MemoryNotFound
+from memories.errors import MemoryNotFound
 from memories.marking import mark, marks_of
 from memories.models import RecallMark
+from memories.recall.values import InvalidRecall
 from tests.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
@@ -23,7 +24,8 @@ def test_a_mark_keeps_the_question_with_what_narrowed_it(operator):
     row = mark(question, memory.pk, "right", by=operator, at=AT)
     assert row == RecallMark.objects.get()
     assert (row.query, row.memory, row.vote, row.by, row.at) == ("what breaks?", memory, "right", operator, AT)
-    assert row.filters == {"service": "nas", "tags": ["a", "b"], "as_of": AT.isoformat(), "profile": "balanced"}
+    kept = {"project": "any", "agent": "*", "services": ["nas"], "tags": ["a", "b"], "as_of": AT.isoformat()}
+    assert row.filters == kept
     assert marks_of("what breaks? ") == {memory.pk: "right"}
     assert marks_of("what else?") == {}
 
@@ -41,9 +43,9 @@ def test_the_last_word_counts_and_nothing_takes_it_back(operator):
 def test_what_cannot_be_marked_is_said(operator):
     with pytest.raises(MemoryNotFound):
         mark(Question("q"), 999, "right", by=operator)
-    with pytest.raises(InvalidMemory, match="vote is 'maybe'"):
+    with pytest.raises(InvalidRecall, match="vote is 'maybe'"):
         mark(Question("q"), MemoryFactory().pk, "maybe", by=operator)
-    with pytest.raises(InvalidMemory, match="needs the query"):
+    with pytest.raises(InvalidRecall, match="needs the query"):
         mark(Question(" "), MemoryFactory().pk, "right", by=operator)
     assert not RecallMark.objects.exists()
 

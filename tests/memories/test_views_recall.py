@@ -122,11 +122,11 @@ def test_an_operator_marks_a_hit_and_is_brought_back_to_it(backup):
     assert response.status_code == 302
     assert response.headers["Location"] == f"{PAGE}?query=nightly+backup&service=nas#hit-{backup.pk}"
     row = RecallMark.objects.get()
-    assert (row.query, row.vote, row.by.get_username(), row.filters["service"]) == (
+    assert (row.query, row.vote, row.by.get_username(), row.filters["services"]) == (
         "nightly backup",
         "right",
         "one-operator",
-        "nas",
+        ["nas"],
     )
     html = text_of(ask(client, query="nightly backup"))
     assert f'id="mark-{backup.pk}-right" class="button-small is-right" aria-pressed="true"' in html
@@ -243,3 +243,13 @@ def test_a_stranger_and_a_signed_out_browser_see_nothing(client, stranger):
     client.force_login(stranger)
     assert client.get(f"{PAGE}?query=x").status_code == 403
     assert client.get(ASKED).status_code == 403
+
+
+def test_a_question_on_the_page_is_kept_with_who_asked_and_shown_among_what_was_asked(backup):
+    client = signed_in("viewer")
+    ask(client, query="nightly backup")
+    row = Recalled.objects.get()
+    assert (row.surface, row.actor, [pk for pk, _ in row.hits]) == ("page", "one-viewer", [backup.pk])
+    html = text_of(client.get(ASKED))
+    assert "one-viewer" in html
+    assert backup.observation in html

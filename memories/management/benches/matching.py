@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from memories.bench.lines import write_lines
 from memories.bench.matching import Figures, Judged, figures_of, judge_pairs, read_pairs
 from memories.cli import Result, Verb, table
+from memories.embedding import Embedder, SemanticOff, wanted
 from memories.matching import Kind
 
 
@@ -16,15 +18,40 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="FILE", help="write each answer with its evidence here, one JSON object a line"
     )
+    parser.add_argument("--words", action="store_true", help="judge by words and values alone, without the model")
 
 
-def run(pairs: str, out: str | None) -> Result:
-    judged = judge_pairs(read_pairs(pairs))
+def run(pairs: str, out: str | None, words: bool) -> Result:
+    wanted_pairs = read_pairs(pairs)
+    embedder, semantic = _embedder(words)
+    judged = judge_pairs(wanted_pairs, embedder, _progress(len(wanted_pairs)))
     if out:
         write_lines(out, (one.data() for one in judged))
     figures = figures_of(judged)
-    data = {**figures.data(), "judged": len(judged), "out": out}
-    return Result(data, _text(figures, judged, out))
+    data = {**figures.data(), "judged": len(judged), "out": out, "semantic": semantic}
+    return Result(data, f"{_text(figures, judged, out)}\nMeaning: {semantic}.")
+
+
+def _embedder(words: bool) -> tuple[Embedder | None, str]:
+    """The embedder of the settings, whether the operator's vectors are made or not; and what there is to say of it."""
+    if words:
+        return None, "not asked (--words)"
+    try:
+        embedder = wanted()
+        embedder.embed(["a probe"])
+    except SemanticOff as off:
+        return None, str(off)
+    return embedder, f"on ({embedder.name})"
+
+
+def _progress(total: int) -> Callable[[int], None]:
+    """Counts on a terminal's stderr; silent elsewhere."""
+
+    def show(done: int) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{done:,} of {total:,} pairs" + ("\n" if done == total else ""))
+
+    return show
 
 
 def _text(figures: Figures, judged: Sequence[Judged], out: str | None) -> str:

@@ -8,7 +8,9 @@ import json
 import pytest
 from django.core.management import call_command
 
+from memories.lifecycle import disagree
 from memories.models import Memory, MemoryChange
+from tests.factories import MemoryFactory
 from tests.memories.pairs import FOLDER
 
 pytestmark = pytest.mark.django_db
@@ -118,3 +120,32 @@ def test_a_file_that_is_not_there_is_named():
 def test_answers_that_cannot_be_written_are_refused(pairs, tmp_path):
     code, _, err = run("--pairs", pairs(rows()), "--out", tmp_path / "no" / "where.jsonl")
     assert (code, "cannot be written" in err) == (1, True)
+
+
+def test_what_was_settled_is_exported_as_pairs_that_the_bench_reads(tmp_path):
+    older, newer = (
+        MemoryFactory(observation="Takes 60s to start"),
+        MemoryFactory(observation="Takes 5 minutes to start"),
+    )
+    disagree.answer(disagree.note(older, newer, "contradiction"), "wrong", by="ann")
+    disagree.note(older, MemoryFactory(), "duplicate")
+    file = tmp_path / "settled.jsonl"
+    out = io.StringIO()
+    call_command("bench", "export", "--kind", "pairs", "--out", str(file), stdout=out)
+    assert "1 pairs are in" in out.getvalue()
+    (line,) = file.read_text().splitlines()
+    assert json.loads(line) | {"id": ""} == {
+        "id": "",
+        "known": "Takes 60s to start",
+        "new": "Takes 5 minutes to start",
+        "relation": "contradicts",
+        "service": "jellyfin",
+        "category": "timing",
+    }
+    code, text, _ = run("--pairs", file, "--json")
+    assert (code, json.loads(text)["result"]["macro_f1"]) == (0, 1.0)
+
+
+def test_without_a_model_it_says_so():
+    _, out, _ = run("--pairs", FOLDER / "unseen.jsonl")
+    assert "Meaning: semantic search is off: it is switched off." in out

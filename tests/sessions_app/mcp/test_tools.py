@@ -6,7 +6,7 @@ import pytest
 
 from memories.asking import Question, ask
 from memories.errors import AccessDenied, InvalidMemory, MemoryNotFound, ProjectNotFound
-from memories.models import Memory, MemoryChange
+from memories.models import Memory, MemoryChange, Recalled
 from sessions_app.errors import AgentNotFound, InvalidSession, SessionNotFound
 from sessions_app.mcp import tools
 from sessions_app.mcp.scope import access_for
@@ -89,6 +89,13 @@ def test_recall_is_narrowed_by_service_and_category_and_cut(access, house):
     ]
     assert tools.recall(access, "nightly backup", None, "remediation", 5)["memories"] == []
     assert len(tools.recall(access, "nightly backup", None, None, 1)["memories"]) == 1
+
+
+def test_what_a_session_asked_is_kept_under_its_name(access, session, house):
+    tools.recall(access, "nightly backup", None, None, 5)
+    row = Recalled.objects.get()
+    assert (row.query, row.surface, row.actor, row.session) == ("nightly backup", "mcp", "agent:watcher", session)
+    assert row.hits
 
 
 def test_recall_says_whether_meaning_was_searched(access):

@@ -1,0 +1,86 @@
+"""Models that answer over HTTP, as small servers of the test's own: embeddings by words, and a judge that is told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+DIMENSIONS = 64
+SAME = {"purges": "removes", "media": "files", "quarter": "season"}
+"""Words that these embeddings take for one another."""
+
+
+def vector_of(text: str) -> list[float]:
+    """A bag of words: each word has its place, so texts of the same words are the same."""
+    found = [0.0] * DIMENSIONS
+    for word in re.findall(r"\w+", text.lower()):
+        found[hashlib.sha256(SAME.get(word, word).encode()).digest()[0] % DIMENSIONS] += 1.0
+    length = math.sqrt(sum(value * value for value in found)) or 1.0
+    return [value / length for value in found] if any(found) else [1.0, *found[1:]]
+
+
+def embeddings(body: dict[str, Any]) -> dict[str, Any]:
+    data = [{"index": at, "embedding": vector_of(text)} for at, text in enumerate(body["input"])]
+    return {"object": "list", "data": data, "model": body["model"]}
+
+
+def chat(answer: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda body: {"choices": [{"message": {"content": answer}}]}
+
+
+class Served:
+    """What a server was asked, and how it answers."""
+
+    def __init__(self, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self.answer = answer
+        self.asked: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.status = 200
+        self.location = ""
+        self.late = 0.0
+        self.url = ""
+
+
+@contextmanager
+def serving(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[Served]:
+    served = Served(answer)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            served.asked.append(body)
+            served.headers.append(dict(self.headers))
+            time.sleep(served.late)
+            raw = json.dumps(served.answer(body)).encode() if served.status == 200 else b"{}"
+            try:
+                self.send_response(served.status)
+                if served.location:
+                    self.send_header("Location", served.location)
+                self.send_header("Content-Length", str(len(raw)))
+                self.end_headers()
+                self.wfile.write(raw)
+            except OSError:
+                pass  # who asked has gone
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    served.url = f"http://127.0.0.1:{server.server_port}/v1"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield served
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(timeout=10)
