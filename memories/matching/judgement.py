@@ -7,7 +7,7 @@ line too many.
 
 from __future__ import annotations
 
-from .evidence import Case, evidence_of, listed, similarity
+from .evidence import NEAR_IN_WORDS, Case, evidence_of, listed, similarity
 from .frames import other_value
 from .kinds import Kind, Relation
 from .normalise import normal_form
@@ -44,10 +44,14 @@ class LexicalMatcher:
 
 def _second_look(case: Case, known: str, new: str, why: str) -> tuple[Kind, str]:
     """Of two texts that words left apart: a slot with another value, or one fact said quite differently."""
+    slot = other_value(known, new)
+    close = similarity(case) >= NEAR_IN_WORDS if case.cosine is None else case.cosine >= CLOSE
+    if not (slot or close):
+        return Kind.DISTINCT, why
     _ask(case)
     if case.clashes:
         return Kind.DISTINCT, why
-    case.slot = other_value(known, new)
+    case.slot = slot
     if case.slot:
         slot = case.slot
         return Kind.CONTRADICTS, f"Of the same thing one says “{slot.known}”, the other “{slot.new}”."
