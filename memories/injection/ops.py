@@ -7,6 +7,7 @@ give the same bytes.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,7 @@ from django.db import transaction
 
 from memories.injection import rows
 from memories.injection.budget import Line, choose, cut, safe, shown
+from memories.injection.relevant import Relevant, Task, relevant
 from memories.lifecycle.age import age_of
 from memories.lifecycle.record import moment
 from memories.lifecycle.rules import aged
@@ -35,8 +37,9 @@ class Injection:
     """The block for a prompt, empty when there is none, and the record of it.
 
     `budget` and `tokens` are in tokens (characters / 4), `sha256` is of the text in UTF-8. `included` and
-    `left_out` hold {id, uuid, service, category, confidence, observation, reason}; `counts` has eligible,
-    included, over_budget, below_threshold, inactive, held and other_project.
+    `left_out` hold {id, uuid, service, category, confidence, observation, reason}; of what is included the reason
+    says what brought it, when there was a task. `counts` has eligible, included, over_budget, below_threshold,
+    inactive, held and other_project.
     """
 
     text: str
@@ -64,17 +67,20 @@ def budget_for(tier: int) -> int:
     return settings.CLAUDEOPS_MEMORY_BUDGET if own is None else own
 
 
-def build(*, budget: int, project_id: int | None = None, at: datetime | None = None) -> Injection:
+def build(
+    *, budget: int, project_id: int | None = None, at: datetime | None = None, task: Task | None = None
+) -> Injection:
     """The block for a session with `budget` tokens that sees global memories and those of its project.
 
+    What a `task` speaks of comes first, then the surest; without one, or with an empty text, the surest alone.
     With `at` (aware UTC) it is what a session beginning then would get: as if swept, though nothing is kept
     of that. A session sweeps first itself. Without `at` the memories count as they stand.
     """
     if at is None or not is_due(at):
-        return _build(budget, project_id)
+        return _build(budget, project_id, task)
     with transaction.atomic():
         sweep(at)
-        injection = _build(budget, project_id)
+        injection = _build(budget, project_id, task)
         transaction.set_rollback(True)
     return injection
 
@@ -111,9 +117,13 @@ def reasons(ids: Collection[int], *, budget: int, project_id: int | None, at: da
     return {pk: found.get(pk, "deleted") for pk in ids}
 
 
-def _build(budget: int, project_id: int | None) -> Injection:
+def _build(budget: int, project_id: int | None, task: Task | None = None) -> Injection:
     count = rows.count(project_id)
-    reading = rows.surest_first(project_id)
+    asked = task is not None and task.text.strip() and budget > 0
+    first = relevant(task, project_id) if task is not None and asked else Relevant()
+    why = {memory.pk: reason for memory, reason in zip(first.memories, first.reasons, strict=True)}
+    surest = (memory for memory in rows.surest_first(project_id) if memory.pk not in why)
+    reading = itertools.chain(first.memories, surest)
     read: dict[int, Memory] = {}
 
     def lines() -> Iterator[Line]:
@@ -122,7 +132,8 @@ def _build(budget: int, project_id: int | None) -> Injection:
             yield Line(memory.pk, memory.service, memory.category, memory.observation, memory.confidence)
 
     chosen = choose(lines(), budget, eligible=count.eligible)
-    included = [_entry(read[line.memory_id], "") for line in chosen.lines]
+    otherwise = first.otherwise if asked else ""
+    included = [_entry(read[line.memory_id], why.get(line.memory_id, otherwise)) for line in chosen.lines]
     eligible = max(count.eligible, len(included))
     counts = {
         "eligible": eligible,

@@ -24,9 +24,9 @@ from memories.recall.ranking import Candidate, Ranked, Weights
 from memories.recall.terms import LONGEST_QUERY, Query, index_terms, read_query, stands_whole, words
 from memories.recall.values import Asker, Filters, Hit, Recall, Trace
 
-BY_WORDS = 200
+BY_WORDS = 100
 """Candidates that the words' side puts forward: the best by bm25."""
-BY_MEANING = 200
+BY_MEANING = 100
 """Candidates that the meaning's side puts forward: the best by cosine."""
 NOTHING_ASKED = Meaning(off="nothing was asked")
 NEGATIONS = frozenset({"no", "not", "never", "nor", "without", "cannot", "dont", "doesnt", "isnt", "wont", "cant"})
@@ -65,6 +65,15 @@ def recall(
     return Recall(query, hits, trace, kept)
 
 
+def pool(query: str, where: Filters, *, at: datetime) -> tuple[list[Candidate], str]:
+    """Every candidate of a query before it is ranked, and the state of semantic search: for the bench."""
+    run = _Run(where.checked(), ranking.WEIGHTS, at)
+    asked = read_query(query)
+    if asked.terms:
+        run.find(asked, fold(query[:LONGEST_QUERY]))
+    return run.pool, run.meaning.state
+
+
 @dataclass(slots=True)
 class _Run:
     """One search on its way: what was found so far, what was dropped, how long each step took."""
@@ -77,6 +86,7 @@ class _Run:
     pending: int = 0
     words: keyword.Words = field(default_factory=keyword.Words)
     rows: dict[int, Memory] = field(default_factory=dict)
+    pool: list[Candidate] = field(default_factory=list)
     ranked: list[Ranked] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     steps: dict[str, float] = field(default_factory=dict)
@@ -93,8 +103,8 @@ class _Run:
             self.load([*by_words, *by_meaning])
             self.complete()
         with self.timed("ranking"):
-            candidates = self.candidates(asked, by_words, by_meaning)
-            ranked = ranking.rank(candidates, self.at, self.weights)
+            self.pool = self.candidates(asked, by_words, by_meaning)
+            ranked = ranking.rank(self.pool, self.at, self.weights)
             self.ranked = trust.above_minimum(ranked, self.weights, self.meaning.off != "", self.dropped)
 
     def by_words(self, asked: Query) -> list[int]:
@@ -130,7 +140,7 @@ class _Run:
     def load(self, ids: Iterable[int]) -> None:
         """Read the candidates' rows within the scope, as of the time that was asked for, and judge them."""
         wanted = list(dict.fromkeys(ids))
-        found = scope.within(self.filters).filter(pk__in=wanted)
+        found = scope.within(self.filters).filter(scope.among(wanted))
         there = {row.pk: row for row in self.as_it_was(found)}
         self.dropped[trust.OTHER_SCOPE] += len(wanted) - len(there)
         self.load_more(there.values())

@@ -19,7 +19,7 @@ from memories.recall import history, index, scope
 from memories.recall.terms import index_terms
 from memories.recall.values import Filters
 
-MOST_CANDIDATES = 1_500
+MOST_CANDIDATES = 800
 """Rows whose terms are read for one query. Past that the rarest terms decide, and the vectors carry the rest."""
 SMALL_SCOPE = 4_000
 """A scope of at most so many rows is read whole when the rare terms found too little in it."""
@@ -142,10 +142,8 @@ def selective(rare: Sequence[str], frequency: Mapping[str, int]) -> list[str]:
 def read(found: Words, ids: Iterable[int]) -> None:
     """Put the terms of these memories into `found`, as far as they are indexed."""
     wanted = sorted(set(ids) - found.terms.keys())
-    for start in range(0, len(wanted), 5_000):
-        rows = MemoryTerms.objects.filter(pk__in=wanted[start : start + 5_000]).values_list("pk", "terms")
-        for pk, terms in rows:
-            found.terms[pk] = _counted(terms.split())
+    for pk, terms in MemoryTerms.objects.filter(scope.among(wanted)).values_list("pk", "terms"):
+        found.terms[pk] = _counted(terms.split())
 
 
 def _counted(terms: Iterable[str]) -> dict[str, int]:
@@ -156,10 +154,7 @@ def _counted(terms: Iterable[str]) -> dict[str, int]:
 
 
 def _within(visible: MemoryQuerySet, ids: Sequence[int]) -> list[int]:
-    found: list[int] = []
-    for start in range(0, len(ids), 5_000):
-        found += visible.filter(pk__in=ids[start : start + 5_000]).values_list("pk", flat=True)
-    return found
+    return list(visible.filter(scope.among(ids)).order_by().values_list("pk", flat=True)) if ids else []
 
 
 def collection() -> Collection:

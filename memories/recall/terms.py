@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -126,8 +126,10 @@ def is_identifier(word: str) -> bool:
     return len(word) > 1 and any(c.isdigit() for c in word) and not word.isdigit()
 
 
-def stands_whole(wholes: Iterable[str], text: str) -> bool:
+def stands_whole(wholes: Sequence[str], text: str) -> bool:
     """Whether one of the phrases or identifiers stands in the text, at word boundaries."""
+    if not wholes:
+        return False
     searched = normalise(text)
     for whole in wholes:
         start = searched.find(whole)

@@ -15,10 +15,10 @@ import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
-from memories.embedding import Vectors, from_bytes
+from memories.embedding import Vectors
 from memories.models import Embedding, EmbeddingModel
 from memories.models.memory import MemoryQuerySet
-from memories.recall import bitsfile
+from memories.recall import bitsfile, scope
 
 RESCORED = 1_000
 RESCORED_OF_MANY = 4_000
@@ -215,23 +215,24 @@ def search(model: EmbeddingModel, query: Vectors, visible: MemoryQuerySet) -> Ne
 def cosines(model: EmbeddingModel, query: Vectors, ids: Iterable[int], visible: MemoryQuerySet) -> dict[int, float]:
     """Exact cosines of these memories with `query`, as far as they are visible and have a vector."""
     found = Near()
-    table = visible.filter(pk__in=list(ids), embeddings__model=model)
+    table = visible.filter(scope.among(ids), embeddings__model=model).order_by()
     _take(found, model, query, table.values_list("pk", "embeddings__vector"))
     return found.cosines
 
 
 def _rescore(found: Near, model: EmbeddingModel, query: Vectors, rows: Sequence[int], visible: MemoryQuerySet) -> None:
-    table = visible.filter(embeddings__model=model, embeddings__id__in=rows)
+    table = visible.filter(scope.among(rows, "embeddings__id"), embeddings__model=model)
     _take(found, model, query, table.order_by().values_list("pk", "embeddings__vector"))
 
 
 def _take(found: Near, model: EmbeddingModel, query: Vectors, rows: Iterable[tuple[int, bytes | memoryview]]) -> None:
+    size = model.dimensions * 4
     good = []
     for pk, raw in rows:
-        try:
-            good.append((pk, from_bytes(raw, model.dimensions)))
-        except ValueError:
+        if len(raw) == size:
+            good.append((pk, raw))
+        else:
             found.broken += 1
     if good:
-        scores = np.stack([vector for _, vector in good]) @ query
-        found.cosines.update(zip((pk for pk, _ in good), scores.tolist(), strict=True))
+        stored = np.frombuffer(b"".join(raw for _, raw in good), dtype="<f4").reshape(len(good), model.dimensions)
+        found.cosines.update(zip((pk for pk, _ in good), (stored @ query).tolist(), strict=True))

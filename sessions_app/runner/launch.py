@@ -18,6 +18,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from memories.injection.ops import Injection, budget_for, build
+from memories.injection.relevant import Task
 from memories.lifecycle.sweep import sweep
 from sessions_app import cooldowns, prompts, receipts
 from sessions_app.errors import InvalidSession
@@ -112,7 +113,9 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
 
 def inject(session: Session, *, at: datetime) -> Injection:
     """Build what the session is told of what is known, and keep its receipt."""
-    injection = build(budget=budget_for(session.tier), project_id=session.project_id, at=at)
+    slug = session.agent.slug if session.agent else None
+    task = Task(session.task, slug, session.pk)
+    injection = build(budget=budget_for(session.tier), project_id=session.project_id, at=at, task=task)
     receipts.keep(session, injection, at=at)
     return injection
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from memories.cli import VerbCommand
-from memories.management.benches import export, matching
+from memories.management.benches import export, matching, recalling
 
 
 class Command(VerbCommand):
     help = "Measure recall and matching on sets of lines; the operator's own rows are never touched."
     noun = "bench"
     # A new bench is a module of `management/benches` with VERBS, and its name here.
-    verbs = {**matching.VERBS, **export.VERBS}
+    verbs = {**matching.VERBS, **recalling.VERBS, **export.VERBS}

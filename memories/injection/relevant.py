@@ -1,0 +1,65 @@
+"""Which memories a session's task speaks of: they come first in its prompt, before the surest ones.
+
+Uses recall and never depends on it: when that fails, the block is the one of a session without a task, and the
+receipt says why.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from django.db import connection, transaction
+
+from memories.models import Memory, Verdict
+from memories.recall import Asker, Filters, recall
+from memories.taxonomy import OPS
+
+log = logging.getLogger(__name__)
+
+MOST_RELEVANT = 10
+BY_CONFIDENCE = "by confidence"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a session is about. `text` is an operator's words or an alert; who asks is for the record."""
+
+    text: str
+    agent: str | None = None
+    session_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relevant:
+    """Memories that the text speaks of, best first, and why each is here; `failed` says why there are none."""
+
+    memories: tuple[Memory, ...] = ()
+    reasons: tuple[str, ...] = ()
+    failed: str = ""
+
+    @property
+    def otherwise(self) -> str:
+        """Why a memory is in that was not found by the text."""
+        return f"{BY_CONFIDENCE} (recall failed: {self.failed})" if self.failed else BY_CONFIDENCE
+
+
+def relevant(task: Task, project_id: int | None) -> Relevant:
+    """The eligible ops memories that answer the task's text. Never raises: a session starts without them, too."""
+    filters = Filters(project=project_id, agent=task.agent, taxonomy=OPS.slug)
+    asker = Asker("injection", f"agent:{task.agent}" if task.agent else "", task.session_id)
+    try:
+        if connection.in_atomic_block:
+            with transaction.atomic():  # a failure in the database must not spoil what is around
+                hits = recall(task.text, filters, limit=MOST_RELEVANT, asked_by=asker).hits
+        else:
+            hits = recall(task.text, filters, limit=MOST_RELEVANT, asked_by=asker).hits
+    except Exception as error:  # whatever it is, it is no reason not to start
+        log.exception("recall for a session's prompt failed")
+        return Relevant(failed=f"{type(error).__name__}: {error}"[:200])
+    scores = {hit.memory_id: hit.score for hit in hits}
+    rows = Memory.objects.filter(
+        pk__in=scores, taxonomy=OPS.slug, active=True, verdict=Verdict.ALLOW, confidence__gte=OPS.injected_from or 0.0
+    )
+    found = sorted(rows, key=lambda row: (-scores[row.pk], row.pk))
+    return Relevant(tuple(found), tuple(f"relevant to the task: score {scores[row.pk]:.2f}" for row in found))
