@@ -1,4 +1,4 @@
-"""Vectors of a bench's texts, kept by content in the data folder: a second run, or one that broke off, embeds nothing twice."""
+"""Vectors of a bench's texts, kept by content in the data folder: a run that broke off embeds nothing twice."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def scratch() -> Iterator[Path]:
 
 def _server(statement: str) -> None:
     connection.close()
-    with connection._nodb_cursor() as cursor:  # type: ignore[attr-defined]
+    with connection._nodb_cursor() as cursor:
         cursor.execute(statement)
 
 
