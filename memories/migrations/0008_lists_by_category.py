@@ -29,4 +29,16 @@ class Migration(migrations.Migration):
             model_name='memory',
             index=models.Index(fields=['source', '-updated_at', '-id'], name='memories_source'),
         ),
+        migrations.RemoveIndex(
+            model_name='memory',
+            name='memories_decay',
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(
+                fields=['taxonomy', 'updated_at', 'decayed_until', 'verdict', 'active', 'persistent'],
+                condition=models.Q(('active', True), ('persistent', False)),
+                name='memories_decay',
+            ),
+        ),
     ]

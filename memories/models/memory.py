@@ -198,9 +198,9 @@ class Memory(models.Model):
             ),
             # The neighbours of a turn.
             models.Index(fields=["sequence", "position"], condition=~Q(sequence=""), name="memories_sequence"),
-            # What the decay sweep reads.
+            # What the decay sweep reads: with all it asks for, so that SQLite prefers it to memories_taxonomy.
             models.Index(
-                fields=["taxonomy", "updated_at", "decayed_until"],
+                fields=["taxonomy", "updated_at", "decayed_until", "verdict", "active", "persistent"],
                 condition=Q(active=True, persistent=False),
                 name="memories_decay",
             ),

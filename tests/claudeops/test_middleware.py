@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
 from django.db import OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
@@ -41,8 +42,12 @@ class TestPages:
         assert client.get(page).status_code == 200
 
 
-def test_staff_sees_the_first_page(client, team_mate):
+def test_staff_sees_the_first_page_with_a_role_and_is_told_whom_to_ask_without_one(client, team_mate):
     client.force_login(team_mate)
+    refused = client.get("/")
+    assert refused.status_code == 403
+    assert "Ask an admin for the role viewer" in refused.content.decode()
+    team_mate.groups.add(Group.objects.get(name="viewer"))
     assert client.get("/").status_code == 200
 
 
