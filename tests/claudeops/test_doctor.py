@@ -189,7 +189,10 @@ class TestSchedules:
 
     def test_some_that_nobody_looks_at_are_a_warning(self, in_step):
         finding = found("schedules", AT + timedelta(minutes=8))[0]
-        assert (finding.level, finding.text) == (WARNING, "overdue for more than five minutes: embed, reap, recall, tick")
+        assert (finding.level, finding.text) == (
+            WARNING,
+            "overdue for more than five minutes: embed, reap, recall, tick",
+        )
 
 
 class TestTheCommand:
