@@ -7,24 +7,33 @@ checks in a row reset the counting or a person cleared it. Dry runs never count.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import transaction
-from django.db.models import F, Window
-from django.db.models.functions import RowNumber
+from django.db import connection, transaction
+from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from memories.capture.text import fold, normalise_service
+from memories.models.highest import moment_of
 from sessions_app.errors import InvalidSession
-from sessions_app.models import CooldownAction, CooldownClearance, Remediation, ServiceCheck
+from sessions_app.models import CooldownAction, CooldownClearance, Remediation
 
 CHECKS_READ = 200
 """Health checks of a service looked back at for a reset; older ones lie before any window that is in use."""
 
 LONGEST_REASON, LONGEST_NAME = 500, 150
+
+# The database finds the two in a row: a service is checked every few minutes, and one time of it is wanted.
+RESETS = """
+SELECT service, MAX(checked_at) FROM (
+    SELECT service, checked_at, healthy, LAG(healthy) OVER newest AS later, ROW_NUMBER() OVER newest AS place
+    FROM service_checks WHERE service IN ({services}) AND checked_at > %s AND checked_at <= %s
+    WINDOW newest AS (PARTITION BY service ORDER BY checked_at DESC, id DESC)
+) looked_at WHERE place <= %s AND healthy AND later GROUP BY service
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +92,14 @@ def check(action: str, service: str, *, at: datetime | None = None) -> Decision:
 def standing(services: Collection[str], *, at: datetime | None = None) -> list[Decision]:
     """What is allowed of each action for each of `services` (names as they are stored); three queries for all."""
     at = at or timezone.now()
-    since = at - max(limit_of(action).window for action in Remediation.values)
+    since = _since(at)
     times: dict[tuple[str, str], list[datetime]] = defaultdict(list)
     actions = CooldownAction.objects.filter(
         service__in=services, dry_run=False, created_at__gt=since, created_at__lte=at
     )
     for service, action, moment in actions.order_by("-created_at").values_list("service", "action", "created_at"):
         times[service, action].append(moment)
-    resets = {service: _reset_at(checks) for service, checks in _checks_of(services, since, at).items()}
+    resets = _resets_of(services, since, at)
     cleared = _cleared_at(services, since, at)
     return [
         _decide(action, name, times[name, action], resets.get(name), cleared.get((name, action)), at)
@@ -129,16 +138,32 @@ def _decide(
 def in_force(*, at: datetime | None = None) -> list[Decision]:
     """For every service with an action in a window: what is left of its limits, refused ones first."""
     at = at or timezone.now()
-    since = at - max(limit_of(action).window for action in Remediation.values)
-    acted = CooldownAction.objects.filter(dry_run=False, created_at__gt=since, created_at__lte=at)
-    services = list(acted.order_by("service").values_list("service", flat=True).distinct())
+    services = list(_acted(at).order_by("service").values_list("service", flat=True).distinct())
     found = [decision for decision in standing(services, at=at) if decision.used]
     return sorted(found, key=lambda d: (d.allowed, d.service, d.action))
 
 
 def refused(*, at: datetime | None = None) -> list[Decision]:
     """What may not be done now because of what was done before: the cooldowns that are in force."""
-    return [decision for decision in in_force(at=at) if not decision.allowed]
+    at = at or timezone.now()
+    # Only what was done as often as its limit can be refused: nothing else is looked at any closer.
+    enough = Q()
+    for action in Remediation.values:
+        enough |= Q(action=action, times__gte=max(1, limit_of(action).most))
+    often = _acted(at).order_by().values("service", "action").annotate(times=Count("id")).filter(enough)
+    services = sorted(set(often.values_list("service", flat=True)))
+    found = [decision for decision in standing(services, at=at) if decision.used and not decision.allowed]
+    return sorted(found, key=lambda d: (d.service, d.action))
+
+
+def _acted(at: datetime) -> QuerySet[CooldownAction]:
+    """What was done within the longest window; dry runs do not count."""
+    return CooldownAction.objects.filter(dry_run=False, created_at__gt=_since(at), created_at__lte=at)
+
+
+def _since(at: datetime) -> datetime:
+    """When the longest window began."""
+    return at - max(limit_of(action).window for action in Remediation.values)
 
 
 def clear(
@@ -200,30 +225,15 @@ def _cleared_at(services: Collection[str], since: datetime, at: datetime) -> dic
     return found
 
 
-def _checks_of(services: Collection[str], since: datetime, at: datetime) -> dict[str, list[tuple[datetime, bool]]]:
-    """The newest checks of each service, in the order of time."""
-    rows = ServiceCheck.objects.filter(service__in=services, checked_at__gt=since, checked_at__lte=at)
-    newest = Window(RowNumber(), partition_by="service", order_by=[F("checked_at").desc(), F("id").desc()])
-    found: dict[str, list[tuple[datetime, bool]]] = defaultdict(list)
-    for service, moment, healthy in (
-        rows.annotate(place=newest)
-        .filter(place__lte=CHECKS_READ)
-        .order_by("checked_at", "id")
-        .values_list("service", "checked_at", "healthy")
-    ):
-        found[service].append((moment, healthy))
-    return found
-
-
-def _reset_at(checks: Iterable[tuple[datetime, bool]]) -> datetime | None:
-    """The first of the last two healthy checks in a row; `checks` are in the order of time.
+def _resets_of(services: Collection[str], since: datetime, at: datetime) -> dict[str, datetime]:
+    """By service the first of the last two healthy checks in a row.
 
     Actions before it have been followed by both of them: they no longer count. An action between the two
     has been followed by one only, and still does.
     """
-    reset = previous = None
-    for moment, healthy in checks:
-        if healthy and previous is not None:
-            reset = previous
-        previous = moment if healthy else None
-    return reset
+    if not services:
+        return {}
+    adapted = (connection.ops.adapt_datetimefield_value(moment) for moment in (since, at))
+    with connection.cursor() as cursor:
+        cursor.execute(RESETS.format(services=", ".join(["%s"] * len(services))), [*services, *adapted, CHECKS_READ])
+        return {service: moment_of(moment) for service, moment in cursor.fetchall()}

@@ -1,9 +1,12 @@
 """The highest numbers of tables, in one statement: what "is there anything new?" asks for, every few seconds, of all.
 
-Past the ORM, which takes longer to build such a question than a database to answer it. Reads only.
+Past the ORM, which takes longer to build such a question than a database to answer it; and the times that come back
+on that way. Reads only.
 """
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 from django.db import connection
 from django.db.models import Model
@@ -16,3 +19,8 @@ def highest(*models: type[Model]) -> tuple[int, ...]:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(asked)}")
         return tuple(number or 0 for number in cursor.fetchone())
+
+
+def moment_of(value: datetime | str) -> datetime:
+    """A time as a cursor gives it, aware: PostgreSQL's is, SQLite's is a text in UTC."""
+    return value if isinstance(value, datetime) else datetime.fromisoformat(value).replace(tzinfo=UTC)
