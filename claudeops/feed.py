@@ -5,6 +5,7 @@ What time alone takes (decay, expiry) is no news. Reads only, from one index for
     key     names an entry: a letter for its source and the row's number, like e12
     place   where in the order an entry stands: its time, its source and its number; no two have the same
 """
+# ruff: noqa: S608 - names of our own tables, put together once.
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from django.db import connection
 from django.db.models import Model, QuerySet
 
-from memories.models import MemoryChange
+from memories.models import MemoryChange, moment_of
 from sessions_app.models import Event, Session
 
 SIZE = 30
@@ -105,6 +107,24 @@ def read_place(text: str) -> Place:
         raise ValueError(text)
     letter, pk = found.groups()
     return Place(at, SOURCES[letter].rank, int(pk), letter)
+
+
+# The newest entries of each source. The condition of the memories' changes is the one of their index, word for word.
+SAID = "AND NOT (kind = 'decayed') AND NOT (kind = 'expired')"
+NEWEST = " UNION ALL ".join(
+    f"SELECT * FROM (SELECT '{source.letter}', id, {source.at} FROM {source.model._meta.db_table} "
+    f"WHERE {source.at} IS NOT NULL {SAID if source is CHANGE else ''} "
+    f"ORDER BY {source.at} DESC, id DESC LIMIT {SIZE}) {source.letter}"
+    for source in SOURCES.values()
+)
+
+
+def newest() -> list[Place]:
+    """The newest SIZE places, in one statement: what the front page asks for every few seconds."""
+    with connection.cursor() as cursor:
+        cursor.execute(NEWEST)
+        found = [Place(moment_of(at), SOURCES[letter].rank, pk, letter) for letter, pk, at in cursor.fetchall()]
+    return sorted(found, reverse=True)[:SIZE]
 
 
 def places(*, before: Place | None = None, most: int = SIZE) -> list[Place]:

@@ -1,29 +1,33 @@
 """What is going on, in a few numbers and short lists: read for the front page when something has changed.
 
 Each number is one look into an index, or counted no further than CAP, so that a million rows cost what a thousand
-do. Each is counted as the list it leads to counts it. Reads only; knows no request.
+do. Each is counted as the list it leads to counts it. In SQL as it
+stands: putting a dozen of these together took longer than answering them. Reads only; knows no request.
 """
+# ruff: noqa: S608 - names of our own tables and values of our own, put together once; times are parameters.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Substr
 from django.utils import timezone
 
 from claudeops.scheduling import LATE
 from memories import embedding
-from memories.filters import ACTIVE, HELD, INACTIVE, MemoryFilterSet
+from memories.filters import ACTIVE, HELD, INACTIVE
 from memories.models import Memory
 from sessions_app import cooldowns
 from sessions_app.filters import AGES, GROUPS, WEEK, WENT_WRONG
-from sessions_app.models import Agent, Event, Level, LogEntry, ScheduleKind, Session, Trigger
-from sessions_app.queue.holds import Rules, day_of
+from sessions_app.models import Agent, Event, Level, LogEntry, ScheduleKind, Session, Status, Trigger
+from sessions_app.queue.holds import SECOND_CLASS, Rules, day_of, in_order
 from sessions_app.schedule import cron_error
 
 CAP = 10_000
@@ -33,6 +37,58 @@ LONGEST_LINE = 240
 LISTED = (
     *("agent", "tier", "trigger", "status", "status_reason", "hold_reason", "queued_at", "started_at", "ended_at"),
     *("coalesced", "stop_requested_at", "stop_requested_by"),
+)
+
+
+RUNNING, QUEUED, FAILED = "running", "queued", "failed"
+"""The lists of sessions."""
+
+SESSIONS, AGENTS = Session._meta.db_table, Agent._meta.db_table
+MEMORIES = {
+    ACTIVE: "active AND verdict = 'allow'",
+    HELD: "verdict = 'hold' AND NOT (inactive_reason = 'operator')",
+    INACTIVE: "NOT active AND verdict = 'allow'",
+}
+"""What the lists of memories are narrowed to, as their indexes have it."""
+LEVELS = [level.value for level in reversed(Level)]
+
+
+def _counting(table: str, condition: str) -> str:
+    return f"(SELECT COUNT(*) FROM (SELECT 1 FROM {table} WHERE {condition} LIMIT {CAP + 1}) counted)"
+
+
+OURS = f"NOT (trigger = '{Trigger.IMPORT.value}')"
+WEEKS = f"FROM {SESSIONS} WHERE ended_at >= %s AND {OURS}"
+FIGURES = "SELECT " + ", ".join(
+    [
+        *(_counting(SESSIONS, f"status = '{status}'") for status in (Status.RUNNING.value, Status.QUEUED.value)),
+        *(_counting(Memory._meta.db_table, condition) for condition in MEMORIES.values()),
+        *(_counting(Event._meta.db_table, f"created_at >= %s AND level = '{level}'") for level in LEVELS),
+        f"(SELECT SUM(cost_usd) FROM {SESSIONS} WHERE ((ended_at >= %s AND ended_at < %s) "
+        f"OR status = '{Status.RUNNING.value}') AND {OURS})",
+        f"(SELECT SUM(cost_usd) {WEEKS})",
+        f"(SELECT SUM(num_turns) {WEEKS})",
+        f"(SELECT COUNT(*) FROM (SELECT 1 FROM {AGENTS} LIMIT 1) counted)",
+    ]
+)
+
+
+def _newest(name: str, inner: str, order: str) -> str:
+    return f"SELECT '{name}', id FROM (SELECT id FROM {inner} ORDER BY {order} LIMIT {SHOWN}) {name}"
+
+
+# One look a status: an index serves each, none serves all together.
+WRONG = " UNION ALL ".join(
+    f"SELECT * FROM (SELECT id, COALESCE(ended_at, queued_at) AS closed FROM {SESSIONS} "
+    f"WHERE status = '{Status(status).value}' ORDER BY queued_at DESC, id DESC LIMIT {SHOWN}) {status}"
+    for status in map(str, GROUPS[WENT_WRONG])
+)
+LISTS = " UNION ALL ".join(
+    [
+        _newest(RUNNING, f"{SESSIONS} WHERE status = '{Status.RUNNING.value}'", "queued_at DESC, id DESC"),
+        _newest(QUEUED, f"{SESSIONS} WHERE status = '{Status.QUEUED.value}'", "queued_at, id"),
+        _newest(FAILED, f"({WRONG}) wrong", "closed DESC, id DESC"),
+    ]
 )
 
 
@@ -94,65 +150,95 @@ class Overview:
 def read(*, at: datetime | None = None) -> Overview:
     """Everything the front page shows but its feed and the workers, as of `at` (aware; now by default)."""
     now = at or timezone.now()
-    day = Event.objects.filter(created_at__gte=now - AGES["day"])
-    week_cost, week_turns = Session.objects.paid_since(now - AGES[WEEK]).cost_and_turns()
-    upcoming = _upcoming(now)
+    figures, lists = _figures(now), _lists()
+    upcoming = _upcoming(now, figures.cost_today)
     return Overview(
-        running=_running(),
-        running_count=_count(Session.objects.running()),
-        queued=list(_sessions(Session.objects.queued()).order_by("queued_at", "id")[:SHOWN]),
-        queued_count=_count(Session.objects.queued()),
-        failed=_failed(),
-        memories={status: _count(_memories(status)) for status in (ACTIVE, HELD, INACTIVE)},
-        events={level.value: _count(day.filter(level=level)) for level in reversed(Level)},
+        running=lists[RUNNING],
+        running_count=figures.sessions[RUNNING],
+        queued=lists[QUEUED],
+        queued_count=figures.sessions[QUEUED],
+        failed=lists[FAILED],
+        memories=figures.memories,
+        events=figures.events,
         cooldowns=len(cooldowns.refused(at=now)),
-        cost_today=Session.objects.paid_on(day_of(now)).cost_and_turns()[0],
-        week_cost=week_cost,
-        week_turns=week_turns,
+        cost_today=figures.cost_today,
+        week_cost=figures.week_cost,
+        week_turns=figures.week_turns,
         daily_budget=settings.CLAUDEOPS_DAILY_BUDGET_USD,
         upcoming=upcoming,
-        agents=bool(upcoming) or Agent.objects.exists(),
+        agents=figures.agents,
         semantic_off=embedding.off_reason() or "",
     )
 
 
-def _count(rows: QuerySet) -> Count:
-    return Count(rows.order_by()[: CAP + 1].count())
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """What one statement counts; money is US dollars."""
+
+    sessions: dict[str, Count]
+    memories: dict[str, Count]
+    events: dict[str, Count]
+    cost_today: Decimal
+    week_cost: Decimal
+    week_turns: int
+    agents: bool
 
 
-def _memories(status: str) -> QuerySet[Memory]:
-    return MemoryFilterSet({}).by_status(Memory.objects.all(), "status", status)
+def _figures(at: datetime) -> _Figures:
+    today = day_of(at)
+    times = [at - AGES["day"]] * len(LEVELS) + [today, today + AGES["day"], at - AGES[WEEK], at - AGES[WEEK]]
+    with connection.cursor() as cursor:
+        cursor.execute(FIGURES, [connection.ops.adapt_datetimefield_value(time) for time in times])
+        values = iter(cursor.fetchone())
+
+    def counts(names: Iterable[str]) -> dict[str, Count]:
+        return {name: Count(next(values)) for name in names}
+
+    return _Figures(
+        sessions=counts((RUNNING, QUEUED)),
+        memories=counts(MEMORIES),
+        events=counts(LEVELS),
+        cost_today=_dollars(next(values)),
+        week_cost=_dollars(next(values)),
+        week_turns=next(values) or 0,
+        agents=bool(next(values)),
+    )
 
 
-def _sessions(rows: QuerySet[Session]) -> QuerySet[Session]:
-    return rows.select_related("agent").only(*LISTED, "agent__slug")
+def _dollars(value: Any) -> Decimal:
+    """A sum as the database gives it (SQLite: a float, or a whole number) with the places its column has."""
+    return Decimal(str(value or 0)).quantize(Decimal("0.000001"))
 
 
-def _running() -> list[Session]:
-    """The sessions that run, the newest first, each with the last line of its log."""
+def _lists() -> dict[str, list[Session]]:
+    """The sessions that run, those that wait and the last ones that went wrong, each with the last line of its log."""
+    with connection.cursor() as cursor:
+        cursor.execute(LISTS)
+        places = cursor.fetchall()
     last = LogEntry.objects.filter(session=OuterRef("pk")).order_by("-seq")
-    rows: QuerySet[Any] = Session.objects.running().annotate(
+    rows: QuerySet[Any] = Session.objects.filter(pk__in=[pk for _, pk in places]).annotate(
         line=Subquery(last.values(head=Substr("text", 1, LONGEST_LINE))[:1])
     )
-    return list(_sessions(rows).order_by("-queued_at", "-id")[:SHOWN])
+    shown = {row.pk: row for row in rows.order_by().select_related("agent").only(*LISTED, "agent__slug")}
+    found: dict[str, list[Session]] = {RUNNING: [], QUEUED: [], FAILED: []}
+    for name, pk in places:
+        if pk in shown:  # it may have been deleted meanwhile
+            found[name].append(shown[pk])
+    found[RUNNING].sort(key=lambda session: (session.queued_at, session.pk), reverse=True)
+    found[QUEUED].sort(key=lambda session: (session.queued_at, session.pk))
+    found[FAILED].sort(key=lambda session: (session.ended_at or session.queued_at, session.pk), reverse=True)
+    return found
 
 
-def _failed() -> list[Session]:
-    """The last sessions that went wrong. One look a status: an index serves each, none serves all together."""
-    found: list[Session] = []
-    for status in GROUPS[WENT_WRONG]:
-        found += _sessions(Session.objects.filter(status=status)).order_by("-queued_at", "-id")[:SHOWN]
-    return sorted(found, key=lambda session: session.ended_at or session.queued_at, reverse=True)[:SHOWN]
-
-
-def _upcoming(at: datetime) -> list[Upcoming]:
+def _upcoming(at: datetime, spent: Decimal) -> list[Upcoming]:
     """The agents that run next, in their order, then those that never will."""
     scheduled = Agent.objects.scheduled()
     agents = list(scheduled.filter(next_run_at__isnull=False).order_by("next_run_at", "id")[:SHOWN])
     ids = [agent.pk for agent in agents]
-    waiting = Session.objects.queued().filter(agent__in=ids, trigger=Trigger.SCHEDULED).order_by("-queued_at", "-id")
+    # By their rank, not by their trigger: SQLite would look through everything a schedule ever started.
+    waiting = in_order(Session.objects.filter(agent__in=ids)).filter(rank=SECOND_CLASS)
     waits = dict(waiting.values_list("agent_id", "id")[: 10 * SHOWN])
-    rules = Rules(at, agents=ids)
+    rules = Rules(at, agents=ids, spent=spent)
     found = [Upcoming(agent, _held(agent, waits.get(agent.pk), rules)) for agent in agents]
     stuck = scheduled.filter(next_run_at=None, schedule_kind=ScheduleKind.CRON).order_by("id")[:SHOWN]
     return found + [

@@ -63,15 +63,6 @@ WORKERS = "SELECT id, CASE {steps} ELSE 0 END FROM {workers} ORDER BY id".format
 WAITING = f"SELECT key, COUNT(*), MIN(lock) FROM {OrmQ._meta.db_table} WHERE lock <= %s GROUP BY key ORDER BY key"
 FAILURES = f"SELECT COUNT(*) FROM {Task._meta.db_table} WHERE NOT success AND stopped >= %s"
 
-# The newest entries of each source of the feed, in its order. The condition of the memories' changes is the one of
-# their index, word for word.
-SAID = "AND NOT (kind = 'decayed') AND NOT (kind = 'expired')"
-ENTRIES = " UNION ALL ".join(
-    f"SELECT * FROM (SELECT '{source.letter}', id FROM {source.model._meta.db_table} WHERE {source.at} IS NOT NULL "
-    f"{SAID if source is feed.CHANGE else ''} ORDER BY {source.at} DESC, id DESC LIMIT {feed.SIZE}) {source.letter}"
-    for source in feed.SOURCES.values()
-)
-
 
 def mark(at: datetime | None = None) -> str:
     """Eight characters for what there is to see at `at` (UTC; now when None).
@@ -81,7 +72,7 @@ def mark(at: datetime | None = None) -> str:
     at = at or timezone.now()
     looked_at = [
         at.replace(second=0, microsecond=0).isoformat(),
-        *(_rows(sql) for sql in (NUMBERS, RUNNING, QUEUED, FOLLOWING, ENTRIES)),
+        *(_rows(sql) for sql in (NUMBERS, RUNNING, QUEUED, FOLLOWING, feed.NEWEST)),
         _rows(WORKERS, *(at - timedelta(seconds=step) for step in condition.STEPS)),
         _rows(WAITING, at),
         _rows(FAILURES, at - condition.LATELY),

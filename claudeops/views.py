@@ -56,7 +56,7 @@ class _Shown:
 def _shown(request: HttpRequest, mark: str, at: datetime) -> _Shown:
     context = {"overview": overview_of.read(at=at), "condition": condition.read(at)}
     pieces = {name: render_to_string(f"overview/_{name}.html", context, request) for name in PIECES}
-    places = feed.places()
+    places = feed.newest()
     marks = (f"{zlib.crc32(text.encode()):08x}" for text in pieces.values())
     return _Shown(pieces, places, BETWEEN.join([mark, *marks, feed.token(places)]))
 

@@ -17,7 +17,7 @@ from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from memories.capture.text import fold, normalise_service
-from memories.models.highest import moment_of
+from memories.models import moment_of
 from sessions_app.errors import InvalidSession
 from sessions_app.models import CooldownAction, CooldownClearance, Remediation
 

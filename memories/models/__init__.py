@@ -3,7 +3,7 @@
 from memories.models.change import Change, MemoryChange
 from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, DisagreementKind, DisagreementState
 from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
-from memories.models.highest import highest
+from memories.models.highest import highest, moment_of
 from memories.models.memory import Inactive, Memory, Source, Verdict
 from memories.models.project import Project
 from memories.models.recalled import Recalled, RecallMark, RecallVote
@@ -36,4 +36,5 @@ __all__ = [
     "Source",
     "Verdict",
     "highest",
+    "moment_of",
 ]

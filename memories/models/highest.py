@@ -22,5 +22,7 @@ def highest(*models: type[Model]) -> tuple[int, ...]:
 
 
 def moment_of(value: datetime | str) -> datetime:
-    """A time as a cursor gives it, aware: PostgreSQL's is, SQLite's is a text in UTC."""
-    return value if isinstance(value, datetime) else datetime.fromisoformat(value).replace(tzinfo=UTC)
+    """A time as a cursor gives it, aware: PostgreSQL's is; SQLite gives UTC without saying so, of an expression as
+    text."""
+    found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -43,11 +43,13 @@ def spent_on(at: datetime) -> Decimal:
 
 
 class Rules:
-    """The rules at one moment (`at`, UTC). What is running and what was spent is read once, when first asked for."""
+    """The rules at one moment (`at`, UTC). What is running and what was spent (US dollars of the day, unless it is
+    told) is read once, when first asked for."""
 
-    def __init__(self, at: datetime, *, agents: Iterable[int] | None = None) -> None:
+    def __init__(self, at: datetime, *, agents: Iterable[int] | None = None, spent: Decimal | None = None) -> None:
         self.at = at
         self._agents = agents
+        self._spent = spent
 
     @cached_property
     def busy(self) -> dict[int, int]:
@@ -62,7 +64,7 @@ class Rules:
         budget = settings.CLAUDEOPS_DAILY_BUDGET_USD
         if not budget:
             return ""
-        spent = spent_on(self.at)
+        spent = spent_on(self.at) if self._spent is None else self._spent
         if spent < Decimal(str(budget)):
             return ""
         opens = day_of(self.at) + timedelta(days=1)

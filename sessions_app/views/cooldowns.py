@@ -35,6 +35,11 @@ def _skip(request: HttpRequest) -> int:
     return (form.cleaned_data["skip"] or 0) if form.is_valid() else 0
 
 
+def _addresses() -> dict[str, str]:
+    """Where the links of a page lead: looked up once, not once a line. A session's is `sessions` and its number."""
+    return {"here": reverse("cooldowns"), "sessions": reverse("session", args=[0]).removesuffix("0")}
+
+
 def _context(request: HttpRequest) -> dict[str, Any]:
     written, asked, skip = tokens.cooldowns_written(), _asked(request), _skip(request)
     refused = None if asked or request.GET.get("state") != IN_FORCE else rule.refused()
@@ -46,6 +51,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     found = history.services(names[: history.SERVICES], entries=entries)
     until = min((service.until for service in found if service.until), default=None)
     return {
+        **_addresses(),
         "services": found,
         "asked": asked,
         "refused": refused,
@@ -102,7 +108,7 @@ def _card(request: HttpRequest, name: str, more: dict[str, Any], status: int = 2
     """One service's part of the page, as htmx puts it in place."""
     entries = history.ENTRIES_OF_ONE if _asked(request) else history.ENTRIES
     (service,) = history.services([name], entries=entries)
-    context = {"service": service, "query": query_of(request), "asked": _asked(request), **more}
+    context = {"service": service, "query": query_of(request), "asked": _asked(request), **_addresses(), **more}
     return render(request, "sessions/_cooldown_answer.html", context, status=status)
 
 
