@@ -27,7 +27,7 @@ from memories.models import Memory
 from sessions_app import cooldowns
 from sessions_app.filters import AGES, GROUPS, WEEK, WENT_WRONG
 from sessions_app.models import Agent, Event, Level, LogEntry, ScheduleKind, Session, Status, Trigger
-from sessions_app.queue.holds import SECOND_CLASS, Rules, day_of, in_order
+from sessions_app.queue.holds import Rules, day_of
 from sessions_app.schedule import cron_error
 
 CAP = 10_000
@@ -89,6 +89,13 @@ LISTS = " UNION ALL ".join(
         _newest(QUEUED, f"{SESSIONS} WHERE status = '{Status.QUEUED.value}'", "queued_at, id"),
         _newest(FAILED, f"({WRONG}) wrong", "closed DESC, id DESC"),
     ]
+)
+
+# Among what waits, in its order: SQLite would rather look through everything that the agents or schedules ever
+# started, and is kept from their indexes by the + and the ||.
+WAITING = (
+    f"SELECT agent_id, id FROM {SESSIONS} WHERE status = '{Status.QUEUED.value}' AND +agent_id IN ({{agents}}) "
+    f"AND trigger || '' = '{Trigger.SCHEDULED.value}' ORDER BY queued_at DESC, id DESC LIMIT {10 * SHOWN}"
 )
 
 
@@ -235,15 +242,22 @@ def _upcoming(at: datetime, spent: Decimal) -> list[Upcoming]:
     scheduled = Agent.objects.scheduled()
     agents = list(scheduled.filter(next_run_at__isnull=False).order_by("next_run_at", "id")[:SHOWN])
     ids = [agent.pk for agent in agents]
-    # By their rank, not by their trigger: SQLite would look through everything a schedule ever started.
-    waiting = in_order(Session.objects.filter(agent__in=ids)).filter(rank=SECOND_CLASS)
-    waits = dict(waiting.values_list("agent_id", "id")[: 10 * SHOWN])
+    waits = _waiting(ids)
     rules = Rules(at, agents=ids, spent=spent)
     found = [Upcoming(agent, _held(agent, waits.get(agent.pk), rules)) for agent in agents]
     stuck = scheduled.filter(next_run_at=None, schedule_kind=ScheduleKind.CRON).order_by("id")[:SHOWN]
     return found + [
         Upcoming(agent, f"It never runs: {problem}") for agent in stuck if (problem := cron_error(agent.cron))
     ]
+
+
+def _waiting(agents: list[int]) -> dict[int, int]:
+    """By agent the session of its schedule that waits."""
+    if not agents:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(WAITING.format(agents=", ".join(["%s"] * len(agents))), agents)
+        return dict(cursor.fetchall())
 
 
 def _held(agent: Agent, waits: int | None, rules: Rules) -> str:

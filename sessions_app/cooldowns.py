@@ -29,9 +29,9 @@ LONGEST_REASON, LONGEST_NAME = 500, 150
 # The database finds the two in a row: a service is checked every few minutes, and one time of it is wanted.
 RESETS = """
 SELECT service, MAX(checked_at) FROM (
-    SELECT service, checked_at, healthy, LAG(healthy) OVER newest AS later, ROW_NUMBER() OVER newest AS place
+    SELECT service, checked_at, healthy, LAG(healthy) OVER backwards AS later, ROW_NUMBER() OVER backwards AS place
     FROM service_checks WHERE service IN ({services}) AND checked_at > %s AND checked_at <= %s
-    WINDOW newest AS (PARTITION BY service ORDER BY checked_at DESC, id DESC)
+    WINDOW backwards AS (PARTITION BY service ORDER BY checked_at DESC, id DESC)
 ) looked_at WHERE place <= %s AND healthy AND later GROUP BY service
 """
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db import connection
+
 from memories.models import highest
 from sessions_app.models import CooldownAction, CooldownClearance, Event, ServiceCheck, Session
 
@@ -28,7 +30,7 @@ counted on the way (a running session's tool calls)."""
 Row = tuple[Any, ...]
 """The values of SHOWN, in that order."""
 
-BETWEEN, WITHIN = "-", "."
+BETWEEN, WITHIN, STATED = "-", ".", "s"
 
 
 def row_of(session: Session) -> Row:
@@ -44,6 +46,32 @@ def mark(row: Row) -> str:
 def token(rows: Iterable[Row]) -> str:
     """The rows of a page in order, each with its mark."""
     return BETWEEN.join(f"{row[0]}{WITHIN}{mark(row)}" for row in rows)
+
+
+NEWEST = (
+    f"SELECT {', '.join(SHOWN)} FROM {Session._meta.db_table} "  # noqa: S608  (our own names)
+    "ORDER BY queued_at DESC, id DESC LIMIT %s"
+)
+
+
+def with_state(state: str, shown: str) -> str:
+    """The token `shown` of the newest of all sessions with their state in front; an empty list has none."""
+    return f"{STATED}{state}{BETWEEN}{shown}" if shown else ""
+
+
+def state_of(text: str) -> str | None:
+    """The state in front of a token; None without one."""
+    return text.partition(BETWEEN)[0].removeprefix(STATED) if text.startswith(STATED) else None
+
+
+def newest_state(most: int) -> str:
+    """What the list shows of the newest sessions, in eight characters that every open list asks for.
+
+    Past the ORM, which makes dates and decimals of what is only compared. Read before the rows themselves.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(NEWEST, [most])
+        return f"{zlib.crc32(repr(cursor.fetchall()).encode()):08x}"
 
 
 def read(text: str) -> dict[int, str]:

@@ -19,7 +19,7 @@ from sessions_app.errors import SessionsError
 from sessions_app.filters import SessionFilterSet
 from sessions_app.forms import LONGEST_SEEN, PlaceForm, RunForm
 from sessions_app.models import Session, Trigger
-from sessions_app.views.paging import Page, Slice, counted, query_of, slice_of
+from sessions_app.views.paging import SIZE, Page, Slice, counted, query_of, slice_of
 
 COLUMNS = (*tokens.SHOWN, "queued_at", "stats", "agent", "agent__slug", "stop_requested_at")
 
@@ -43,7 +43,8 @@ def _found(request: HttpRequest) -> tuple[SessionFilterSet, Slice[Session]]:
     return filters, slice_of(rows, "queued_at", before=place.get("before"), after=place.get("after"))
 
 
-def _context(request: HttpRequest, filters: SessionFilterSet, page: Page[Session]) -> dict[str, Any]:
+def _context(request: HttpRequest, filters: SessionFilterSet, page: Page[Session], state: str | None) -> dict[str, Any]:
+    shown = tokens.token(map(tokens.row_of, page.rows))
     rows = filters.qs if filters.is_valid() else Session.objects.none()  # fills in cleaned_data, too
     place = {name: request.GET[name] for name in ("before", "after") if page.newer and name in request.GET}
     return {
@@ -54,13 +55,14 @@ def _context(request: HttpRequest, filters: SessionFilterSet, page: Page[Session
         "taken": filters.qs.cost_and_turns() if filters.form.cleaned_data.get("spent") else None,
         "query": query_of(request),
         "place": urlencode(place),
-        "seen": tokens.token(map(tokens.row_of, page.rows)),
+        "seen": shown if state is None else tokens.with_state(state, shown),
     }
 
 
 def _list(request: HttpRequest, form: RunForm, *, status: int = 200) -> HttpResponse:
+    state = None if request.GET else tokens.newest_state(SIZE)
     filters, part = _found(request)
-    context = {**_context(request, filters, part.read()), "form": form}
+    context = {**_context(request, filters, part.read(), state), "form": form}
     return render(request, "sessions/list.html", context, status=status)
 
 
@@ -109,7 +111,8 @@ def rows(request: HttpRequest) -> HttpResponse:
     """What the list asks for every few seconds: 204 when the browser (`seen`) has it all, else what changed."""
     seen = request.GET.get("seen", "")[:LONGEST_SEEN]
     plain = set(request.GET) == {"seen"}  # the address narrows nothing: no form has to be built to know its rows
-    if plain and _shows(seen, slice_of(Session.objects.all(), "queued_at")):
+    known, state = tokens.state_of(seen), tokens.newest_state(SIZE) if plain else None
+    if plain and (known == state if known else _shows(seen, slice_of(Session.objects.all(), "queued_at"))):
         return HttpResponse(status=204)
     filters, part = _found(request)
     if not filters.is_valid():
@@ -117,7 +120,7 @@ def rows(request: HttpRequest) -> HttpResponse:
     if not plain and _shows(seen, part):
         return HttpResponse(status=204)
     page = part.read()
-    context = _context(request, filters, page)
+    context = _context(request, filters, page, state)
     if not seen or not page.rows:  # from or to an empty list: there is no place to keep
         response = render(request, "sessions/_list.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#sessions", "outerHTML"

@@ -13,6 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from claudeops import feed, overview
 from memories import listing
 from memories.filters import MemoryFilterSet
 from memories.models import Memory
@@ -135,3 +136,27 @@ def test_the_cooldowns_of_all_services_are_found_from_service_to_service():
             plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
         assert "cooldown_actions_newest" in plan, plan
         assert "Seq Scan on cooldown_actions" not in plan, plan
+
+
+def test_the_front_page_counts_and_lists_through_indexes():
+    moment = connection.ops.adapt_datetimefield_value(timezone.now())
+    for sql in (overview.FIGURES, overview.LISTS, feed.NEWEST):
+        explain = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+        with connection.cursor() as cursor:
+            cursor.execute(f"{explain} {sql}", [moment] * sql.count("%s"))
+            plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
+        for table in ("sessions", "memories", "events", "memory_changes"):
+            assert f"Seq Scan on {table}" not in plan, plan
+            assert all("USING" in line for line in plan.splitlines() if f"SCAN {table}" in line), plan
+
+
+def test_what_waits_of_a_schedule_is_found_among_what_waits():
+    """SQLite would rather look through everything that schedules ever started."""
+    agent = AgentFactory(schedule_kind="interval", next_run_at=timezone.now())
+    with CaptureQueriesContext(connection) as asked:
+        overview.read()
+    (sql,) = (query["sql"] for query in asked if f"+agent_id IN ({agent.pk})" in query["sql"])
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
+            assert any("sessions_status" in row[-1] for row in cursor.fetchall())

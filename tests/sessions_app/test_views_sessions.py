@@ -230,8 +230,19 @@ def test_an_unchanged_poll_looks_at_the_rows_once(viewer):
     address = polling(html_of(viewer, LIST))
     with CaptureQueriesContext(connection) as queries:
         viewer.get(address, headers=HTMX)
-    about = [query["sql"] for query in queries if '"sessions"' in query["sql"]]
+    about = [query["sql"] for query in queries if "FROM sessions " in query["sql"].replace('"', "")]
     assert len(about) == 1
+
+
+@pytest.mark.parametrize("column", ["summary", "status_reason", "hold_reason", "ingest_offset"])
+def test_a_change_of_any_row_that_is_shown_ends_the_silence(viewer, column):
+    first, *_ = SessionFactory.create_batch(3)
+    address = polling(html_of(viewer, LIST))
+    Session.objects.filter(pk=first.pk).update(**{column: 7 if column == "ingest_offset" else "Another word."})
+    response = viewer.get(address, headers=HTMX)
+    assert response.status_code == 200
+    assert f'id="session-{first.pk}"' in response.content.decode()
+    assert viewer.get(polling(response.content.decode()), headers=HTMX).status_code == 204
 
 
 def test_a_poll_brings_the_changed_row_alone(viewer):
