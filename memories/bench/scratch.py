@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 
-from memories.recall import meaning, vectors
+from memories.recall import keyword, meaning, vectors
 
 
 @contextmanager
@@ -45,5 +45,6 @@ def _server(statement: str) -> None:
 
 
 def _forget() -> None:
+    keyword.forget()
     vectors.forget()
     meaning.forget()

@@ -23,6 +23,8 @@ def fold(text: str) -> str:
     Half characters (lone surrogates, as broken JSON escapes give) become U+FFFD, so that the result can
     always be encoded. Folding twice is folding once.
     """
+    if text.isascii():
+        return SPACE.sub(" ", text).strip()
     return SPACE.sub(" ", INVISIBLE.sub("", SURROGATE.sub("\ufffd", text))).strip()
 
 

@@ -18,9 +18,10 @@ from django.utils import timezone
 from memories.capture.text import fold
 from memories.embedding.state import waiting
 from memories.models import Memory
-from memories.recall import history, keyword, meaning, profiles, ranking, record, scope, trust, vectors
+from memories.recall import history, keyword, meaning, profiles, ranking, record, rows, scope, trust, vectors
 from memories.recall.meaning import Meaning
 from memories.recall.ranking import Candidate, Ranked, Weights
+from memories.recall.rows import Row
 from memories.recall.terms import LONGEST_QUERY, Query, index_terms, read_query, stands_whole, words
 from memories.recall.values import Asker, Filters, Hit, Recall, Trace
 
@@ -28,6 +29,7 @@ BY_WORDS = 100
 """Candidates that the words' side puts forward: the best by bm25."""
 BY_MEANING = 100
 """Candidates that the meaning's side puts forward: the best by cosine."""
+EVERYTHING = scope.Where("1 = 1")
 NOTHING_ASKED = Meaning(off="nothing was asked")
 NEGATIONS = frozenset({"no", "not", "never", "nor", "without", "cannot", "dont", "doesnt", "isnt", "wont", "cant"})
 """Stop words, some of them, yet two texts that differ in one do not say the same."""
@@ -81,11 +83,12 @@ class _Run:
     filters: Filters
     weights: Weights
     at: datetime
+    visible: scope.Where = EVERYTHING
     meaning: Meaning = NOTHING_ASKED
     cosines: dict[int, float] = field(default_factory=dict)
     pending: int = 0
     words: keyword.Words = field(default_factory=keyword.Words)
-    rows: dict[int, Memory] = field(default_factory=dict)
+    rows: dict[int, Row] = field(default_factory=dict)
     pool: list[Candidate] = field(default_factory=list)
     ranked: list[Ranked] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
@@ -95,6 +98,7 @@ class _Run:
     def find(self, asked: Query, text: str) -> None:
         with self.timed("embedding"):
             self.meaning = meaning.of(text)
+        self.visible = scope.where(scope.within(self.filters))
         with self.timed("words"):
             by_words = self.by_words(asked)
         with self.timed("vectors"):
@@ -111,54 +115,56 @@ class _Run:
         """The best candidates by bm25, best first."""
         self.words = keyword.search(asked.terms, self.filters)
         self.dropped[trust.OTHER_SCOPE] += self.words.outside
-        scored = [(self.words.bm25(pk, asked.terms), pk) for pk in self.words.terms]
-        return [pk for score, pk in sorted(scored, key=lambda pair: (-pair[0], -pair[1])) if score > 0][:BY_WORDS]
+        scored = [(self.words.bm25(pk), pk) for pk, held in self.words.held.items() if held.times]
+        return [pk for score, pk in sorted(scored, reverse=True)[:BY_WORDS] if score > 0]
 
     def by_meaning(self) -> list[int]:
         """The best candidates by cosine, best first."""
         model, vector = self.meaning.model, self.meaning.vector
         if model is None or vector is None:
             return []
-        near = vectors.search(model, vector, scope.within(self.filters))
+        near = vectors.search(model, vector, self.visible)
         self.dropped[trust.OTHER_SCOPE] += near.outside
         if near.broken:
             self.notes.append(f"{near.broken} stored vectors are of another size and were passed over")
         self.cosines = near.cosines
-        return sorted(near.cosines, key=lambda pk: (-near.cosines[pk], -pk))[:BY_MEANING]
+        best = sorted(((cosine, pk) for pk, cosine in near.cosines.items()), reverse=True)
+        return [pk for _, pk in best[:BY_MEANING]]
 
     def complete(self) -> None:
         """What one side alone found gets the other side's figures, and the neighbours of a sequence come along."""
-        beside = scope.beside(self.rows.values(), self.filters)
-        self.load_more(beside)
-        keyword.read(self.words, self.rows)
+        beside = rows.beside(self.rows.values(), self.visible)
+        self.load_more(self.as_it_was(beside))
+        keyword.read(self.words, self.rows, self.visible)
         model, vector = self.meaning.model, self.meaning.vector
         if model is not None and vector is not None:
             missing = [pk for pk in self.rows if pk not in self.cosines]
-            self.cosines.update(vectors.cosines(model, vector, missing, scope.within(self.filters)))
+            self.cosines.update(vectors.cosines(model, vector, missing, self.visible))
             self.pending = waiting(model)
 
     def load(self, ids: Iterable[int]) -> None:
         """Read the candidates' rows within the scope, as of the time that was asked for, and judge them."""
         wanted = list(dict.fromkeys(ids))
-        found = scope.within(self.filters).filter(scope.among(wanted))
-        there = {row.pk: row for row in self.as_it_was(found)}
+        there = {row.pk: row for row in self.as_it_was(rows.read(self.visible, wanted))}
         self.dropped[trust.OTHER_SCOPE] += len(wanted) - len(there)
-        self.load_more(there.values())
+        self.load_more(there[pk] for pk in wanted if pk in there)
 
-    def load_more(self, rows: Iterable[Memory]) -> None:
+    def load_more(self, found: Iterable[Row]) -> None:
         """Take these rows in, as far as the trust pass has nothing against them."""
-        for row in rows:
-            state = trust.State(row.observation, row.active, row.verdict, row.taxonomy, row.stale_at is not None)
+        for row in found:
+            state = trust.State(row.observation, row.active, row.verdict, row.taxonomy, row.stale)
             reason = trust.objection(state, self.filters.include_hold)
             if reason:
                 self.dropped[reason] += 1
             else:
                 self.rows[row.pk] = row
 
-    def as_it_was(self, found: Iterable[Memory]) -> Iterable[Memory]:
-        if self.filters.as_of is None:
+    def as_it_was(self, found: Sequence[Row]) -> Sequence[Row]:
+        if self.filters.as_of is None or not found:
             return found
-        return [row for row in history.as_of(found, self.filters.as_of) if history.fits(row, self.filters)]
+        now = Memory.objects.filter(scope.among(row.pk for row in found))
+        then = history.as_of(now, self.filters.as_of)
+        return [rows.of(row) for row in then if history.fits(row, self.filters)]
 
     def candidates(self, asked: Query, by_words: Sequence[int], by_meaning: Sequence[int]) -> list[Candidate]:
         places = {pk: place for place, pk in enumerate(by_words, 1)}
@@ -167,59 +173,61 @@ class _Run:
         of: dict[str, list[int]] = {}
         for (sequence, _), pk in turns.items():
             of.setdefault(sequence, []).append(pk)
-        around = {name: {t for pk in ids for t in self.words.terms.get(pk, ())} for name, ids in of.items()}
+        around = {name: {t for pk in ids for t in self.words.times(pk)} for name, ids in of.items()}
         return [
             Candidate(
                 memory_id=pk,
-                confirmed_at=row.updated_at,
+                confirmed_at=row.confirmed_at,
                 confidence=row.confidence,
                 cosine=self.cosines.get(pk),
                 vector_rank=near.get(pk),
-                coverage=self.words.coverage(pk, asked.terms),
+                coverage=self.words.coverage(pk),
                 keyword_rank=places.get(pk),
-                keyword_score=self.words.bm25(pk, asked.terms) if pk in places else None,
-                shared=self.shared(row, turns, around, asked) if row.sequence else 0.0,
+                keyword_score=self.words.bm25(pk) if pk in places else None,
+                shared=self.shared(row, turns, around) if row.sequence else 0.0,
                 phrase=stands_whole(asked.wholes, row.observation),
-                stale=row.stale_at is not None,
+                stale=row.stale,
                 recall_count=row.recall_count,
-                priority=row.persistent or row.approved_at is not None,
+                priority=row.priority,
                 sequence=row.sequence,
                 position=row.position,
             )
             for pk, row in self.rows.items()
         ]
 
-    def shared(
-        self, row: Memory, turns: dict[tuple[str, int | None], int], around: dict[str, set[str]], asked: Query
-    ) -> float:
+    def shared(self, row: Row, turns: dict[tuple[str, int | None], int], around: dict[str, set[str]]) -> float:
         """How much of the query a turn covers together with those around it."""
-        held = self.words.terms
-        parts: list[tuple[Collection[str], float]] = [(held.get(row.pk, ()), 1.0)]
+        times = self.words.times
+        parts: list[tuple[Collection[str], float]] = [(times(row.pk), 1.0)]
         if row.position is not None:
             for step, share in ((-1, ranking.SHARED_PREVIOUS), (1, ranking.SHARED_NEXT)):
-                beside = turns.get((row.sequence, row.position + step))
-                parts.append((held.get(beside, ()) if beside else (), share))
+                parts.append((times(turns.get((row.sequence, row.position + step))), share))
         parts.append((around[row.sequence], ranking.SHARED_SEQUENCE))
-        return self.words.shared(parts, asked.terms)
+        return self.words.shared(parts)
 
     def hits(self, profile: profiles.Profile, limit: int | None) -> list[Hit]:
         wanted = profiles.how_many(profile, limit, [one.score for one in self.ranked])
-        said = {one.candidate.memory_id: self.said(one) for one in self.ranked[: 4 * wanted + 20]}
+        compared = {one.candidate.memory_id for one in self.ranked[: 4 * wanted + 20]}
+        said: dict[int, frozenset[str]] = {}
+
+        def terms_of(one: Candidate) -> frozenset[str] | None:
+            if one.memory_id in compared and one.memory_id not in said:
+                said[one.memory_id] = self.said(one.memory_id)
+            return said.get(one.memory_id)
+
         kept, stands_for = ranking.collapse(
-            self.ranked,
-            lambda a, b: ranking.near_identical(said.get(a.memory_id), said.get(b.memory_id)),
-            wanted,
+            self.ranked, lambda a, b: ranking.near_identical(terms_of(a), terms_of(b)), wanted
         )
         twins = sum(len(ids) for ids in stands_for.values())
         self.dropped[trust.NEAR_IDENTICAL] += twins
         self.dropped[trust.BEYOND] += len(self.ranked) - len(kept) - twins
         return [_hit(self.rows[one.candidate.memory_id], one, stands_for) for one in kept]
 
-    def said(self, one: Ranked) -> frozenset[str]:
+    def said(self, memory_id: int) -> frozenset[str]:
         """What a hit says, for a comparison: its terms, and the negations that are no terms. Of one service only."""
-        row = self.rows[one.candidate.memory_id]
+        row = self.rows[memory_id]
         found = {f"={row.service or ''}", *index_terms(row.observation)}
-        return frozenset(found | (NEGATIONS & set(words(row.observation))))
+        return frozenset(found | NEGATIONS.intersection(words(row.observation)))
 
     def trace(self, asked: Query, profile: str) -> Trace:
         if self.words.unindexed:
@@ -246,10 +254,10 @@ class _Run:
             self.steps[step] = self.steps.get(step, 0.0) + time.perf_counter() - begun
 
 
-def _hit(row: Memory, one: Ranked, stands_for: dict[int, list[int]]) -> Hit:
+def _hit(row: Row, one: Ranked, stands_for: dict[int, list[int]]) -> Hit:
     return Hit(
         memory_id=row.pk,
-        uuid=row.uuid,
+        uuid=rows.uuid_of(row),
         observation=row.observation,
         service=row.service,
         category=row.category,
@@ -260,8 +268,8 @@ def _hit(row: Memory, one: Ranked, stands_for: dict[int, list[int]]) -> Hit:
         project_id=row.project_id,
         agent=row.agent,
         verdict=row.verdict,
-        tags=tuple(str(tag) for tag in row.tags or ()),
-        created_at=row.created_at,
-        updated_at=row.updated_at,
+        tags=rows.tags_of(row),
+        created_at=rows.time_of(row.created_at),
+        updated_at=row.confirmed_at,
         collapsed=tuple(stands_for.get(row.pk, ())),
     )

@@ -60,6 +60,8 @@ class Query:
 
 def normalise(text: str) -> str:
     """One line, NFKC, lower case; accents stay. Folding again changes nothing."""
+    if text.isascii():  # nothing to normalise: most texts, and each candidate of a recall passes here
+        return fold(text).lower()
     return unicodedata.normalize("NFKC", fold(unicodedata.normalize("NFKC", text)).lower())
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from memories.embedding import Vectors
 from memories.models import Embedding, EmbeddingModel
-from memories.models.memory import MemoryQuerySet
 from memories.recall import bitsfile, scope
+from memories.recall.scope import Where
 
 RESCORED = 1_000
 RESCORED_OF_MANY = 4_000
@@ -135,9 +135,12 @@ def _empty(model: EmbeddingModel) -> Matrix:
 def _refreshed(kept: _Kept, model: EmbeddingModel) -> Matrix:
     """The change token: the highest id says whether something is new, the count now and then what is gone."""
     table = Embedding.objects.filter(model=model)
-    last = table.order_by("-id").values_list("id", flat=True).first()
-    if last is None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM embeddings WHERE model_id = %s ORDER BY id DESC LIMIT 1", [model.pk])
+        newest = cursor.fetchone()
+    if newest is None:
         return _empty(model)
+    (last,) = newest
     now = kept.matrix
     if last != now.last:
         now = now.plus(
@@ -191,7 +194,7 @@ def nearest(bits: Bits, query: Bits, most: int) -> NDArray[np.intp]:
     return np.argpartition(distance, most)[:most]
 
 
-def search(model: EmbeddingModel, query: Vectors, visible: MemoryQuerySet) -> Near:
+def search(model: EmbeddingModel, query: Vectors, visible: Where) -> Near:
     """Cosines of the memories nearest to `query` (one normalised vector) within `visible`."""
     all_bits = matrix(model)
     found = Near()
@@ -200,29 +203,41 @@ def search(model: EmbeddingModel, query: Vectors, visible: MemoryQuerySet) -> Ne
     wanted = pack(query[None, :])[0]
     most = RESCORED if len(all_bits.rows) < MANY else RESCORED_OF_MANY
     places = nearest(all_bits.bits, wanted, most)
-    _rescore(found, model, query, all_bits.rows[places].tolist(), visible)
+    _rescore(found, model, query, "id", all_bits.rows[places].tolist(), visible)
     found.outside = len(places) - len(found.cosines) - found.broken
     if len(found.cosines) < ENOUGH and len(places) < len(all_bits.rows):
         # A narrow scope: the mask comes first, then the scan.
-        inside = np.fromiter(visible.order_by().values_list("pk", flat=True).iterator(), dtype=np.int64)
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT memories.id FROM memories WHERE {visible.sql}", visible.params)  # noqa: S608
+            inside = np.fromiter((pk for (pk,) in cursor), dtype=np.int64)
         masked = np.flatnonzero(np.isin(all_bits.memories, inside))
         places = masked[nearest(all_bits.bits[masked], wanted, most)]
         found = Near(outside=found.outside)
-        _rescore(found, model, query, all_bits.rows[places].tolist(), visible)
+        _rescore(found, model, query, "id", all_bits.rows[places].tolist(), visible)
     return found
 
 
-def cosines(model: EmbeddingModel, query: Vectors, ids: Iterable[int], visible: MemoryQuerySet) -> dict[int, float]:
+def cosines(model: EmbeddingModel, query: Vectors, ids: Iterable[int], visible: Where) -> dict[int, float]:
     """Exact cosines of these memories with `query`, as far as they are visible and have a vector."""
     found = Near()
-    table = visible.filter(scope.among(ids), embeddings__model=model).order_by()
-    _take(found, model, query, table.values_list("pk", "embeddings__vector"))
+    _rescore(found, model, query, "memory_id", list(ids), visible)
     return found.cosines
 
 
-def _rescore(found: Near, model: EmbeddingModel, query: Vectors, rows: Sequence[int], visible: MemoryQuerySet) -> None:
-    table = visible.filter(scope.among(rows, "embeddings__id"), embeddings__model=model)
-    _take(found, model, query, table.order_by().values_list("pk", "embeddings__vector"))
+def _rescore(
+    found: Near, model: EmbeddingModel, query: Vectors, column: str, ids: Sequence[int], visible: Where
+) -> None:
+    """Put the cosines of the vectors whose `column` (id, memory_id) is one of `ids` into `found`."""
+    if not ids:
+        return
+    there, listed = scope.listed(ids)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT e.memory_id, e.vector FROM embeddings e JOIN memories ON memories.id = e.memory_id "  # noqa: S608
+            f"WHERE e.{column} IN ({there}) AND e.model_id = %s AND {visible.sql}",
+            [listed, model.pk, *visible.params],
+        )
+        _take(found, model, query, cursor.fetchall())
 
 
 def _take(found: Near, model: EmbeddingModel, query: Vectors, rows: Iterable[tuple[int, bytes | memoryview]]) -> None:

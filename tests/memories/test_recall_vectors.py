@@ -224,5 +224,5 @@ def test_cosines_do_not_leave_the_scope(embedder, model):
     other = MemoryFactory(observation="wireguard sluggish", project=ProjectFactory())
     embed_all(embedder, model)
     query = embedder.embed(["tunnel slow"])[0]
-    assert vectors.cosines(model, query, [other.pk], scope.within(Filters())) == {}
+    assert vectors.cosines(model, query, [other.pk], scope.where(scope.within(Filters()))) == {}
     index.catch_up()

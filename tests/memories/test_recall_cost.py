@@ -1,0 +1,51 @@
+"""What a recall asks of the database: as many statements for many words and memories as for few."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from memories.recall import Filters, index, keyword, recall
+from tests.factories import MemoryFactory
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept():
+    keyword.forget()
+    yield
+    keyword.forget()
+
+
+def statements(query: str) -> int:
+    with CaptureQueriesContext(connection) as asked:
+        assert recall(query).hits
+    return len(asked)
+
+
+@pytest.mark.django_db
+def test_many_words_and_memories_cost_no_more_statements_than_few(settings):
+    settings.CLAUDEOPS_EMBEDDINGS = "off"
+    first = MemoryFactory(observation="The tunnel wg0 drops at night", sequence="s", position=1)
+    index.catch_up()
+    few = statements("tunnel wg0")
+    for place in range(2, 40):
+        MemoryFactory(observation=f"The tunnel wg{place} drops at noon", sequence="s", position=place)
+    index.catch_up()
+    assert statements("which tunnel wg0 wg1 wg2 wg3 drops at night or noon, and why") == few
+    assert recall("tunnel wg0", Filters()).hits[0].memory_id == first.pk
+
+
+@pytest.mark.django_db(transaction=True)
+def test_only_the_counts_of_many_memories_are_kept_and_only_for_a_moment(monkeypatch):
+    for place in range(3):
+        MemoryFactory(observation=f"The tunnel wg{place} drops")
+    index.catch_up()
+    assert keyword.frequencies(["tunnel", "wg0"]) == {"tunnel": 3, "wg0": 1}
+    monkeypatch.setattr(keyword, "FEW", 2)
+    assert (keyword.collection().size, keyword.frequencies(["tunnel", "wg0"])) == (3, {"tunnel": 3, "wg0": 1})
+    MemoryFactory(observation="The tunnel wg0 is back")
+    index.catch_up()
+    assert (keyword.collection().size, keyword.frequencies(["tunnel", "wg0"])) == (3, {"tunnel": 3, "wg0": 2})
+    monkeypatch.setattr(keyword, "RECOUNT", 0.0)
+    assert (keyword.collection().size, keyword.frequencies(["tunnel", "wg0"])) == (4, {"tunnel": 4, "wg0": 2})
