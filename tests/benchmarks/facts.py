@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import connection
 
-from memories.models import Inactive, Memory, MemoryChange, Source, Verdict
+from memories.models import Inactive, Memory, Source, Verdict
 from memories.store import Candidate
 from memories.taxonomy import OPS
 
@@ -113,10 +113,12 @@ def mixed(number: int) -> dict[str, Any]:
 
 
 def forget() -> None:
-    """Empty the tables."""
+    """Empty the tables: the memories, and before them whatever points at one."""
+    memories = Memory._meta.db_table
+    pointing = {relation.field.model._meta.db_table for relation in Memory._meta.related_objects} - {memories}
     with connection.cursor() as cursor:
-        cursor.execute(f"DELETE FROM {MemoryChange._meta.db_table}")
-        cursor.execute(f"DELETE FROM {Memory._meta.db_table}")
+        for table in (*sorted(pointing), memories):
+            cursor.execute(f"DELETE FROM {table}")
 
 
 def settle() -> None:
