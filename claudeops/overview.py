@@ -66,8 +66,8 @@ FIGURES = "SELECT " + ", ".join(
         *(_counting(Event._meta.db_table, f"created_at >= %s AND level = '{level}'") for level in LEVELS),
         # Two looks into two indexes rather than an OR: a running session has not ended.
         f"(SELECT SUM(cost_usd) FROM (SELECT cost_usd FROM {SESSIONS} WHERE ended_at >= %s AND ended_at < %s "
-        f"AND {OURS} UNION ALL SELECT cost_usd FROM {SESSIONS} WHERE status = '{Status.RUNNING.value}' AND ended_at IS NULL "
-        f"AND {OURS}) today)",
+        f"AND {OURS} UNION ALL SELECT cost_usd FROM {SESSIONS} WHERE status = '{Status.RUNNING.value}' "
+        f"AND ended_at IS NULL AND {OURS}) today)",
         f"(SELECT SUM(cost_usd) {WEEKS})",
         f"(SELECT SUM(num_turns) {WEEKS})",
         f"(SELECT COUNT(*) FROM (SELECT 1 FROM {AGENTS} LIMIT 1) counted)",
