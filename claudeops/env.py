@@ -270,6 +270,21 @@ VARIABLES: tuple[Variable, ...] = (
         "added",
         "How age counts in a recall: one more signal; a factor (buries what is old, however true); not at all.",
     ),
+    Variable(
+        "CLAUDEOPS_RECALL_REWRITE_URL",
+        web_address,
+        "",
+        "The whole address of a fast chat model that puts a query in other words: `…/v1/chat/completions` (OpenAI's "
+        "way) or `…/v1/messages` (Anthropic's). Empty = none is asked.",
+    ),
+    Variable("CLAUDEOPS_RECALL_REWRITE_MODEL", text, "", "The name of that model."),
+    Variable("CLAUDEOPS_RECALL_REWRITE_KEY", text, "", "The key for it; never logged or shown."),
+    Variable(
+        "CLAUDEOPS_RECALL_REWRITE_TIMEOUT",
+        number(0.1, 2),
+        2.0,
+        "Seconds (at most 2) after which the query is searched as it is.",
+    ),
     # matching
     Variable(
         "CLAUDEOPS_MATCHING",

@@ -46,6 +46,12 @@ class Served:
         self.status = 200
         self.location = ""
         self.late = 0.0
+        self.raw: bytes | None = None
+        self.way = ""
+        """headers or body: drips it, a byte at a time and without end; hush: says nothing; close: ends at once."""
+        self.left = threading.Event()
+        """Set once who asked has ended a connection that dripped or was silent."""
+        self.closing = threading.Event()
         self.url = ""
 
 
@@ -60,6 +66,12 @@ def serving(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[Serv
             served.headers.append(dict(self.headers))
             time.sleep(served.late)
             raw = json.dumps(served.answer(body)).encode() if served.status == 200 else b"{}"
+            raw = raw if served.raw is None else served.raw
+            if served.way:
+                self.close_connection = True
+                if served.way != "close":
+                    self.linger(served.way)
+                return
             try:
                 self.send_response(served.status)
                 if served.location:
@@ -69,6 +81,29 @@ def serving(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[Serv
                 self.wfile.write(raw)
             except OSError:
                 pass  # who asked has gone
+
+        def linger(self, way: str) -> None:
+            """Drip (or say nothing) until who asked has gone, or the server closes."""
+            if way == "body":
+                self.send_response(200)
+                self.send_header("Content-Length", "1000000")
+                self.end_headers()
+            elif way == "headers":
+                self.wfile.write(b"HTTP/1.0 200 OK\r\nX-Slow: ")
+            self.connection.settimeout(0.02)
+            while not served.closing.is_set():
+                try:
+                    if way != "hush":
+                        self.wfile.write(b" ")
+                    if self.connection.recv(1) == b"":
+                        break
+                except TimeoutError:
+                    continue
+                except OSError:
+                    break
+            else:
+                return
+            served.left.set()
 
         def log_message(self, *args: Any) -> None:
             pass
@@ -81,6 +116,7 @@ def serving(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[Serv
     try:
         yield served
     finally:
+        served.closing.set()
         server.shutdown()
         server.server_close()
         thread.join(timeout=10)

@@ -62,15 +62,22 @@ def _judge(observation: str) -> Judgement:
     text = unicodedata.normalize("NFKC", fold(observation))
     if sum(character.isalnum() for character in text) < SHORTEST:
         return Judgement("discard", "too short to say anything")
-    for pattern, what in CREDENTIALS:
-        if pattern.search(text):
-            return Judgement("hold", f"looks like a credential: {what}")
-    if _holds_random_value(text):
-        return Judgement("hold", "looks like a credential: a long random value")
+    if what := _credential(text):
+        return Judgement("hold", f"looks like a credential: {what}")
     for pattern, what in INSTRUCTIONS:
         if pattern.search(text):
             return Judgement("hold", f"talks to the model: {what}")
     return Judgement("allow")
+
+
+def credential(text: str) -> str:
+    """What kind of credential a text looks like it holds; empty when none. For what is about to leave the house."""
+    return _credential(unicodedata.normalize("NFKC", fold(text)))
+
+
+def _credential(text: str) -> str:
+    kinds = (what for pattern, what in CREDENTIALS if pattern.search(text))
+    return next(kinds, "") or ("a long random value" if _holds_random_value(text) else "")
 
 
 def _unreadable_share(text: str) -> float:

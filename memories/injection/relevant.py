@@ -45,15 +45,18 @@ class Relevant:
 
 
 def relevant(task: Task, project_id: int | None) -> Relevant:
-    """The eligible ops memories that answer the task's text. Never raises: a session starts without them, too."""
+    """The eligible ops memories that answer the task's text. Never raises: a session starts without them, too.
+
+    The text is never put in other words: the same task gives the same prompt.
+    """
     filters = Filters(project=project_id, agent=task.agent, taxonomy=OPS.slug)
     asker = Asker("injection", f"agent:{task.agent}" if task.agent else "", task.session_id)
     try:
         if connection.in_atomic_block:
             with transaction.atomic():  # a failure in the database must not spoil what is around
-                hits = recall(task.text, filters, limit=MOST_RELEVANT, asked_by=asker).hits
+                hits = recall(task.text, filters, limit=MOST_RELEVANT, asked_by=asker, rewrite=False).hits
         else:
-            hits = recall(task.text, filters, limit=MOST_RELEVANT, asked_by=asker).hits
+            hits = recall(task.text, filters, limit=MOST_RELEVANT, asked_by=asker, rewrite=False).hits
     except Exception as error:  # whatever it is, it is no reason not to start
         log.exception("recall for a session's prompt failed")
         return Relevant(failed=f"{type(error).__name__}: {error}"[:200])

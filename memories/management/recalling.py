@@ -63,7 +63,7 @@ def _explained(found: Recall) -> Iterator[str]:
     yield f"Semantic search is {trace.semantic}. Profile {trace.profile}, {trace.candidates} candidates."
     if trace.pending:
         yield f"Without a vector yet: {trace.pending}."
-    yield f"Query rewrite: {trace.rewrite}{f': {trace.rewritten}' if trace.rewritten else ''}."
+    yield f"Query rewrite: {trace.rewrite}."
     if words := trace.searched or trace.terms:
         yield f"Words searched: {', '.join(words)}."
     dropped = ", ".join(f"{count} {reason}" for reason, count in trace.dropped.items() if count)

@@ -15,6 +15,9 @@ class Recalled(models.Model):
     """
 
     query = models.TextField()
+    rewritten = models.TextField(
+        blank=True, default="", db_default="", help_text="The other words it was searched by as well; empty = none."
+    )
     filters = models.JSONField(default=dict, blank=True)
     hits = models.JSONField(default=list, blank=True)
     surface = models.CharField(max_length=16)

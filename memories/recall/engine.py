@@ -21,6 +21,8 @@ from memories.models import Memory
 from memories.recall import history, keyword, meaning, profiles, ranking, record, rows, scope, trust, vectors
 from memories.recall.meaning import Meaning
 from memories.recall.ranking import Candidate, Ranked, Weights
+from memories.recall.rewrite import Rewritten
+from memories.recall.rewrite import rewritten as rewrite_query
 from memories.recall.rows import Row
 from memories.recall.terms import LONGEST_QUERY, Query, index_terms, read_query, stands_whole, words
 from memories.recall.values import Asker, Filters, Hit, Recall, Trace
@@ -30,6 +32,7 @@ BY_WORDS = 100
 BY_MEANING = 100
 """Candidates that the meaning's side puts forward: the best by cosine."""
 EVERYTHING = scope.Where("1 = 1")
+NOT_REWRITTEN = Rewritten("off: not asked for")
 NOTHING_ASKED = Meaning(off="nothing was asked")
 NEGATIONS = frozenset({"no", "not", "never", "nor", "without", "cannot", "dont", "doesnt", "isnt", "wont", "cant"})
 """Stop words, some of them, yet two texts that differ in one do not say the same."""
@@ -44,12 +47,14 @@ def recall(
     at: datetime | None = None,
     asked_by: Asker | None = None,
     weights: Weights | None = None,
+    rewrite: bool = True,
 ) -> Recall:
     """The memories that answer `query`, best first.
 
     `profile` is lean, balanced, deep or auto; `limit` (1..100) overrides how many it gives. `at` (aware UTC,
     default as_of, else now) is the time ages are counted to. With `asked_by` the answer is recorded.
-    `weights` is another ranking than the configured one (the bench's). Raises InvalidRecall.
+    `weights` is another ranking than the configured one (the bench's). `rewrite`: whether the query may also be
+    searched in other words, when the profile has it and the settings name a model. Raises InvalidRecall.
     """
     run = _Run(
         where.checked(),
@@ -61,9 +66,11 @@ def recall(
     profiles.how_many(chosen, limit, [])
     if asked.terms:
         run.find(asked, fold(query[:LONGEST_QUERY]))
+        if rewrite:
+            run.find_beside(query, asked, chosen)
     hits = tuple(run.hits(chosen, limit))
     trace = run.trace(asked, chosen.name)
-    kept = record.answered(query, where, hits, asked_by, timezone.now()) if asked_by else None
+    kept = record.answered(query, where, hits, asked_by, timezone.now(), run.other.text) if asked_by else None
     return Recall(query, hits, trace, kept)
 
 
@@ -94,6 +101,8 @@ class _Run:
     dropped: Counter[str] = field(default_factory=Counter)
     steps: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    other: Rewritten = NOT_REWRITTEN
+    searched: tuple[str, ...] = ()
 
     def find(self, asked: Query, text: str) -> None:
         with self.timed("embedding"):
@@ -110,6 +119,30 @@ class _Run:
             self.pool = self.candidates(asked, by_words, by_meaning)
             ranked = ranking.rank(self.pool, self.at, self.weights)
             self.ranked = trust.above_minimum(ranked, self.weights, self.meaning.off != "", self.dropped)
+
+    def find_beside(self, query: str, asked: Query, profile: profiles.Profile) -> None:
+        """Search the query in other words as well. A memory's score is the better of the two, so none loses any."""
+        if not profile.rewrite:
+            self.other = Rewritten(f"off: not in the profile {profile.name}")
+            return
+        with self.timed("rewrite"):
+            self.other = rewrite_query(query, asked)
+        if not self.other.text:
+            return
+        beside = _Run(self.filters, self.weights, self.at)
+        beside.find(read_query(self.other.text), self.other.text)
+        self.rows |= beside.rows
+        best: dict[int, Ranked] = {}
+        for one in (*self.ranked, *beside.ranked):
+            held = best.get(one.candidate.memory_id)
+            if held is None or one.score > held.score:
+                best[one.candidate.memory_id] = one
+        self.ranked = ranking.in_order(best.values())
+        self.dropped |= beside.dropped  # the larger count of each: most are the same memories
+        for name, seconds in beside.steps.items():
+            self.steps[name] = self.steps.get(name, 0.0) + seconds
+        self.notes += [note for note in beside.notes if note not in self.notes]
+        self.searched = tuple(dict.fromkeys((*self.words.searched, *beside.words.searched)))
 
     def by_words(self, asked: Query) -> list[int]:
         """The best candidates by bm25, best first."""
@@ -238,7 +271,9 @@ class _Run:
             pending=self.pending,
             candidates=len(self.rows),
             terms=asked.terms,
-            searched=self.words.searched,
+            rewritten=self.other.text,
+            rewrite=self.other.state,
+            searched=self.searched or self.words.searched,
             dropped={reason: count for reason, count in sorted(self.dropped.items()) if count},
             weights=self.weights.as_dict(),
             steps={name: round(seconds, 6) for name, seconds in self.steps.items()},

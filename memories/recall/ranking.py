@@ -142,8 +142,12 @@ def rank(
     base = {one.memory_id: fused(one, weights) for one in pool}
     added = neighbours(pool, base, weights) if context else {}
     ranked = [_ranked(one, base[one.memory_id], added.get(one.memory_id, 0.0), at, weights) for one in pool]
-    ranked.sort(key=lambda r: (-r.score, -r.candidate.confirmed_at.timestamp(), -r.candidate.memory_id))
-    return ranked
+    return in_order(ranked)
+
+
+def in_order(ranked: Iterable[Ranked]) -> list[Ranked]:
+    """Best first; equal scores by the newer confirmation, then the higher id."""
+    return sorted(ranked, key=lambda r: (-r.score, -r.candidate.confirmed_at.timestamp(), -r.candidate.memory_id))
 
 
 def _ranked(one: Candidate, base: float, context: float, at: datetime, weights: Weights) -> Ranked:

@@ -26,10 +26,16 @@ LONGEST_QUERY = 2_000
 BATCH = 500
 
 
-def answered(query: str, filters: Filters, hits: tuple[Hit, ...], asker: Asker, at: datetime) -> int | None:
-    """Append one row. None when it could not be written: the answer is worth more than its record."""
+def answered(
+    query: str, filters: Filters, hits: tuple[Hit, ...], asker: Asker, at: datetime, rewritten: str = ""
+) -> int | None:
+    """Append one row; `rewritten` is what was searched beside the query.
+
+    None when it could not be written: the answer is worth more than its record.
+    """
     row = Recalled(
         query=_kept(query),
+        rewritten=_kept(rewritten),
         filters=scope_as_dict(filters),
         hits=[[hit.memory_id, round(hit.score, 4)] for hit in hits],
         surface=asker.surface[:16],

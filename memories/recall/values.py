@@ -122,13 +122,14 @@ class Hit:
 class Trace:
     """Why the hits are these. `semantic` is "on" or "off: <reason>"; `pending` memories without a vector yet.
 
+    `rewrite` says what became of the query in other words, `rewritten` are these, empty when none were searched.
     `dropped` counts candidates that did not come back, by reason; `steps` are seconds by name.
     """
 
     semantic: str = "off: not asked"
     profile: str = "balanced"
     rewritten: str = ""
-    rewrite: str = "off"
+    rewrite: str = "off: not asked for"
     pending: int = 0
     candidates: int = 0
     terms: tuple[str, ...] = ()

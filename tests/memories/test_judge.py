@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from memories.chat import FAILURES, PAUSE
 from memories.matching import Kind
-from memories.matching.judge import FAILURES, PAUSE, HttpJudge, current_judge
+from memories.matching.judge import HttpJudge, current_judge
 from tests.models_http import chat, serving
 
 KNOWN, NEW = "Purges old media after 90 days", "Media goes when it is three months old"
