@@ -107,7 +107,7 @@ class _Run:
     def find(self, asked: Query, text: str) -> None:
         with self.timed("embedding"):
             self.meaning = meaning.of(text)
-        self.visible = scope.where(scope.within(self.filters))
+        self.visible = scope.of(self.filters)
         with self.timed("words"):
             by_words = self.by_words(asked)
         with self.timed("vectors"):
@@ -148,8 +148,7 @@ class _Run:
         """The best candidates by bm25, best first."""
         self.words = keyword.search(asked.terms, self.filters)
         self.dropped[trust.OTHER_SCOPE] += self.words.outside
-        scored = [(self.words.bm25(pk), pk) for pk, held in self.words.held.items() if held.times]
-        return [pk for score, pk in sorted(scored, reverse=True)[:BY_WORDS] if score > 0]
+        return self.words.best(BY_WORDS)
 
     def by_meaning(self) -> list[int]:
         """The best candidates by cosine, best first."""
@@ -168,12 +167,22 @@ class _Run:
         """What one side alone found gets the other side's figures, and the neighbours of a sequence come along."""
         beside = rows.beside(self.rows.values(), self.visible)
         self.load_more(self.as_it_was(beside))
-        keyword.read(self.words, self.rows, self.visible)
+        self.read_terms()
         model, vector = self.meaning.model, self.meaning.vector
         if model is not None and vector is not None:
             missing = [pk for pk in self.rows if pk not in self.cosines]
             self.cosines.update(vectors.cosines(model, vector, missing, self.visible))
             self.pending = waiting(model)
+
+    def read_terms(self) -> None:
+        """The terms of what the words did not find: they came with the rows."""
+        new = [row for pk, row in self.rows.items() if pk not in self.words.places]
+        if self.filters.as_of is not None:  # its rows are as they were, the index is of today
+            keyword.read(self.words, [row.pk for row in new], self.visible)
+        else:
+            texts = [(row.pk, row.length, row.terms) for row in new if row.terms is not None]
+            self.words.take(*([text[column] for text in texts] for column in range(3)))
+        self.words.weigh()
 
     def load(self, ids: Iterable[int]) -> None:
         """Read the candidates' rows within the scope, as of the time that was asked for, and judge them."""
@@ -207,23 +216,24 @@ class _Run:
         for (sequence, _), pk in turns.items():
             of.setdefault(sequence, []).append(pk)
         around = {name: {t for pk in ids for t in self.words.times(pk)} for name, ids in of.items()}
+        wholes, cosines, covered, scores = asked.wholes, self.cosines, self.words.coverage, self.words.bm25
         return [
             Candidate(
-                memory_id=pk,
-                confirmed_at=row.confirmed_at,
-                confidence=row.confidence,
-                cosine=self.cosines.get(pk),
-                vector_rank=near.get(pk),
-                coverage=self.words.coverage(pk),
-                keyword_rank=places.get(pk),
-                keyword_score=self.words.bm25(pk) if pk in places else None,
-                shared=self.shared(row, turns, around) if row.sequence else 0.0,
-                phrase=stands_whole(asked.wholes, row.observation),
-                stale=row.stale,
-                recall_count=row.recall_count,
-                priority=row.priority,
-                sequence=row.sequence,
-                position=row.position,
+                pk,
+                row.confirmed_at,
+                row.confidence,
+                cosines.get(pk),
+                near.get(pk),
+                covered(pk),
+                places.get(pk),
+                scores(pk) if pk in places else None,
+                self.shared(row, turns, around) if row.sequence else 0.0,
+                stands_whole(wholes, row.observation),
+                row.stale,
+                row.recall_count,
+                row.priority,
+                row.sequence,
+                row.position,
             )
             for pk, row in self.rows.items()
         ]

@@ -6,13 +6,16 @@ rare they are until the candidates are few enough.
 
 from __future__ import annotations
 
+import heapq
 import math
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 from django.db import connection
+from numpy.typing import NDArray
 
 from memories.recall import history, index, scope
 from memories.recall.terms import index_terms
@@ -45,43 +48,82 @@ class Collection:
     mean_length: float
 
 
-class Held(NamedTuple):
-    """Of one memory: how many terms it has, and how often each of the query's terms is among them."""
-
-    length: int
-    times: dict[str, int]
+Numbers = NDArray[np.float64]
 
 
 @dataclass(slots=True)
 class Words:
-    """What the words found for the query's `terms`. `held` is what each candidate that was read has of them."""
+    """What the words found for the query's `terms`, a row of `counts` for each memory that was read.
+
+    `counts` says how often each term stands there, `lengths` how many terms there are in all; `scores` (bm25) and
+    `covered` (0..1, the share of the query's idf mass) follow by `weigh`.
+    """
 
     terms: tuple[str, ...] = ()
     frequency: dict[str, int] = field(default_factory=dict)
     searched: tuple[str, ...] = ()
     collection: Collection = Collection(0, 1.0)
-    held: dict[int, Held] = field(default_factory=dict)
     outside: int = 0
     unindexed: int = 0
     idf: dict[str, float] = field(default_factory=dict)
     mass: float = 0.0
+    places: dict[int, int] = field(default_factory=dict)
+    counts: Numbers = field(default_factory=lambda: np.zeros((0, 0)))
+    lengths: Numbers = field(default_factory=lambda: np.zeros(0))
+    scores: list[float] = field(default_factory=list)
+    covered: list[float] = field(default_factory=list)
+
+    def take(self, ids: Sequence[int], lengths: Sequence[int], texts: Sequence[str]) -> None:
+        """Read the terms of these memories, which were not read before: text by text, separated by spaces."""
+        if not ids:
+            return
+        found = counted(self.terms, texts)
+        self.places.update(zip(ids, range(len(self.lengths), len(self.lengths) + len(ids)), strict=True))
+        self.counts = np.concatenate([self.counts, found]) if len(self.lengths) else found
+        self.lengths = np.concatenate([self.lengths, np.array(lengths, dtype=np.float64)])
+
+    def drop(self, memory_id: int) -> bool:
+        """Forget what was read of a memory; whether there was something."""
+        place = self.places.pop(memory_id, None)
+        if place is not None:
+            self.counts[place] = 0.0
+        return place is not None
 
     def weigh(self) -> None:
-        """Set the terms' idf: Robertson's, never negative. A term that no memory holds counts as the rarest."""
-        size = self.collection.size
-        counted = ((term, self.frequency.get(term, 0)) for term in self.terms)
-        self.idf = {term: math.log(1 + max(0, size - df + 0.5) / (df + 0.5)) for term, df in counted}
-        self.mass = sum(self.idf.values())
+        """Set the terms' idf (Robertson's, never negative), then each memory's score and coverage.
 
-    def times(self, memory_id: int | None) -> dict[str, int]:
-        """How often each of the query's terms stands in this memory; empty for one that was not read."""
-        held = self.held.get(memory_id) if memory_id is not None else None
-        return held.times if held else {}
+        A term that no memory holds counts as the rarest.
+        """
+        size = self.collection.size
+        counted_in = ((term, self.frequency.get(term, 0)) for term in self.terms)
+        self.idf = {term: math.log(1 + max(0, size - df + 0.5) / (df + 0.5)) for term, df in counted_in}
+        self.mass = sum(self.idf.values())
+        norms = K1 * (1 - B + B * self.lengths / max(1.0, self.collection.mean_length))
+        scores, covered = np.zeros(len(norms)), np.zeros(len(norms))
+        # Term by term, so that two memories that hold the same have the same to the last bit.
+        for column, idf in enumerate(self.idf.values() if len(norms) else ()):
+            times = self.counts[:, column]
+            scores += idf * times * (K1 + 1) / (times + norms)
+            covered += idf * (times > 0)
+        self.scores = scores.tolist()
+        self.covered = (covered / self.mass).tolist() if self.mass > 0 else [0.0] * len(norms)
+
+    def best(self, most: int) -> list[int]:
+        """The memories with the highest scores, best first; of equal ones the newer first."""
+        scored = [(self.scores[place], pk) for pk, place in self.places.items() if self.scores[place] > 0]
+        return [pk for _, pk in heapq.nlargest(most, scored)]
+
+    def times(self, memory_id: int | None) -> set[str]:
+        """Which of the query's terms stand in this memory; none in one that was not read."""
+        place = self.places.get(memory_id) if memory_id is not None else None
+        if place is None:
+            return set()
+        return {self.terms[column] for column in np.flatnonzero(self.counts[place]).tolist()}
 
     def coverage(self, memory_id: int) -> float:
         """The share (0..1) of the query's idf mass that this memory's terms cover."""
-        times = self.times(memory_id)
-        return sum(self.idf[term] for term in times) / self.mass if times and self.mass > 0 else 0.0
+        place = self.places.get(memory_id)
+        return self.covered[place] if place is not None else 0.0
 
     def shared(self, parts: Sequence[tuple[Container[str], float]]) -> float:
         """Coverage by several texts: (their terms, what a term counts that stands there). The best one counts."""
@@ -97,11 +139,24 @@ class Words:
         return covered / self.mass
 
     def bm25(self, memory_id: int) -> float:
-        held = self.held.get(memory_id)
-        if not held:
-            return 0.0
-        norm = K1 * (1 - B + B * held.length / max(1.0, self.collection.mean_length))
-        return sum(self.idf[term] * times * (K1 + 1) / (times + norm) for term, times in held.times.items())
+        place = self.places.get(memory_id)
+        return self.scores[place] if place is not None else 0.0
+
+
+def counted(terms: Sequence[str], texts: Sequence[str]) -> Numbers:
+    """How often each term (a column) stands in each text (a row), by one look through all texts for each term."""
+    counts = np.zeros((len(texts), len(terms)))
+    joined = " " + " \n ".join(texts) + " "
+    ends = np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)) + len(" \n "))
+    for column, term in enumerate(terms):
+        wanted, step, found = f" {term} ", len(term) + 1, []
+        at = joined.find(wanted)
+        while at >= 0:
+            found.append(at)
+            at = joined.find(wanted, at + step)
+        if found:
+            np.add.at(counts, (np.searchsorted(ends, found, side="right"), column), 1.0)
+    return counts
 
 
 def search(terms: Sequence[str], filters: Filters) -> Words:
@@ -114,21 +169,22 @@ def search(terms: Sequence[str], filters: Filters) -> Words:
     rare = sorted((term for term in terms if found.frequency.get(term)), key=lambda t: (found.frequency[t], t))
     chosen = selective(rare, found.frequency)
     found.searched = tuple(chosen)
-    ids = _holding(chosen) if chosen else []
-    tail = index.due(TAIL)
-    rows = scope.within(filters)
-    visible = scope.where(rows)
-    read(found, ids, visible)
-    found.outside = len(ids) - len(found.held)
-    if len(found.held) < ENOUGH and len(chosen) < len(rare):
-        small = list(rows.order_by("pk").values_list("pk", flat=True)[: SMALL_SCOPE + 1])
-        read(found, small if len(small) <= SMALL_SCOPE else _holding(rare), visible)
-    if tail:
+    visible = scope.of(filters)
+    if chosen:
+        found.outside = _read_holding(found, chosen, visible)
+    if len(found.places) < ENOUGH and len(chosen) < len(rare):
+        small = scope.ids(visible, SMALL_SCOPE + 1)
+        if len(small) <= SMALL_SCOPE:
+            read(found, small, visible)
+        else:
+            _read_holding(found, rare, visible)
+    if tail := index.due(TAIL):
+        rows = scope.within(filters)
         texts = rows.filter(pk__in=tail).values_list("pk", *index.TEXTS)
         _read_texts(found, texts)
         found.unindexed = len(tail)
     if filters.as_of is not None:
-        edited = rows.filter(pk__in=history.edited_since(filters.as_of))
+        edited = scope.within(filters).filter(pk__in=history.edited_since(filters.as_of))
         then = history.as_of(edited, filters.as_of)
         _read_texts(found, ((row.pk, *(getattr(row, name) for name in index.TEXTS)) for row in then))
     found.weigh()
@@ -137,14 +193,17 @@ def search(terms: Sequence[str], filters: Filters) -> Words:
 
 def _read_texts(found: Words, rows: Iterable[tuple[Any, ...]]) -> None:
     """Put texts that are not in the index, or were not then, beside the others: (id, and what of it is indexed)."""
+    new: dict[int, list[str]] = {}
     for pk, *texts in rows:
-        held = _held(found.terms, index_terms(index.text_of(*texts)))
-        if found.held.pop(pk, None) is None:
+        terms = index_terms(index.text_of(*texts))
+        there = set(found.terms).intersection(terms)
+        if not found.drop(pk):
             found.collection = replace(found.collection, size=found.collection.size + 1)
-            for term in held.times:
+            for term in there:
                 found.frequency[term] = found.frequency.get(term, 0) + 1
-        if held.times:
-            found.held[pk] = held
+        if there:
+            new[pk] = terms
+    found.take(list(new), [len(terms) for terms in new.values()], [" ".join(terms) for terms in new.values()])
 
 
 def selective(rare: Sequence[str], frequency: Mapping[str, int]) -> list[str]:
@@ -161,23 +220,18 @@ def selective(rare: Sequence[str], frequency: Mapping[str, int]) -> list[str]:
 
 def read(found: Words, ids: Iterable[int], visible: scope.Where) -> None:
     """Put the terms of these memories into `found`, as far as they are indexed and visible."""
-    wanted = sorted(set(ids) - found.held.keys())
+    wanted = sorted(set(ids) - found.places.keys())
     if not wanted:
         return
     there, listed = scope.listed(wanted)
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT t.memory_id, t.terms FROM memory_terms t JOIN memories ON memories.id = t.memory_id "  # noqa: S608
+            "SELECT t.memory_id, t.length, t.terms FROM memory_terms t JOIN memories ON memories.id = t.memory_id "  # noqa: S608
             f"WHERE t.memory_id IN ({there}) AND {visible.sql}",
             [listed, *visible.params],
         )
-        for pk, terms in cursor.fetchall():
-            found.held[pk] = _held(found.terms, terms.split())
-
-
-def _held(asked: Sequence[str], terms: list[str]) -> Held:
-    there = set(asked).intersection(terms)
-    return Held(len(terms), {term: terms.count(term) for term in asked if term in there})
+        rows = cursor.fetchall()
+    found.take(*([row[column] for row in rows] for column in range(3)))
 
 
 def collection() -> Collection:
@@ -235,17 +289,27 @@ def _database() -> str:
     return f"{of['HOST']}|{of['PORT']}|{of['NAME']}"
 
 
-def _holding(terms: Sequence[str], most: int = MOST_CANDIDATES) -> list[int]:
-    """Ids of memories that hold any of the terms, the newest first."""
+def _read_holding(found: Words, terms: Sequence[str], visible: scope.Where) -> int:
+    """Read the newest MOST_CANDIDATES memories that hold any of the terms. Returns how many are not visible."""
+    if connection.vendor == "postgresql":
+        newest = (
+            "SELECT memory_id AS id, length, terms FROM memory_terms WHERE vector @@ %s::tsquery "
+            "ORDER BY memory_id DESC LIMIT %s"
+        )
+        source = f"({newest}) t JOIN memories ON memories.id = t.id"
+        wanted = " | ".join(f"'{term}'" for term in terms)
+    else:
+        newest = "SELECT rowid AS id FROM memory_terms_fts WHERE memory_terms_fts MATCH %s ORDER BY rowid DESC LIMIT %s"
+        source = (
+            f"({newest}) f CROSS JOIN memory_terms t ON t.memory_id = f.id CROSS JOIN memories ON memories.id = f.id"
+        )
+        wanted = " OR ".join(f'"{term}"' for term in terms)
     with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute(
-                "SELECT memory_id FROM memory_terms WHERE vector @@ %s::tsquery ORDER BY memory_id DESC LIMIT %s",
-                [" | ".join(f"'{term}'" for term in terms), most],
-            )
-        else:
-            cursor.execute(
-                "SELECT rowid FROM memory_terms_fts WHERE memory_terms_fts MATCH %s ORDER BY rowid DESC LIMIT %s",
-                [" OR ".join(f'"{term}"' for term in terms), most],
-            )
-        return [pk for (pk,) in cursor.fetchall()]
+        cursor.execute(
+            f"SELECT memories.id, t.length, CASE WHEN {visible.sql} THEN t.terms END FROM {source}",  # noqa: S608
+            [*visible.params, wanted, MOST_CANDIDATES],
+        )
+        rows = cursor.fetchall()
+    inside = [row for row in rows if row[2] is not None and row[0] not in found.places]
+    found.take(*([row[column] for row in inside] for column in range(3)))
+    return sum(row[2] is None for row in rows)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from memories.recall.values import Parts
 
@@ -27,6 +27,8 @@ CONFIDENCE_WEIGHT = 0.03
 """Breaks ties between what is sure and what is not; a paraphrase's cosine moves by more."""
 USAGE_WEIGHT = 0.01
 """What was recalled often has been of use; on a logarithm, full at a hundred, so that nothing feeds on itself."""
+FULL_USE = math.log(101)
+"""A hundred recalls, on that logarithm."""
 PRIORITY_WEIGHT = 0.02
 """A person marked it to stay, or approved it."""
 STALE_FACTOR = 0.5
@@ -84,8 +86,7 @@ def configured(age: str = ADDED) -> Weights:
     return WEIGHTS if age == ADDED else replace(WEIGHTS, age=age)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """What is known of one memory when it is ranked. `cosine` is None when it has no vector, or search is by words.
 
     `shared` is the coverage by a turn together with those around it.
@@ -108,16 +109,39 @@ class Candidate:
     position: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ranked:
-    """A candidate with its score and the parts of it."""
+    """A candidate with its score: `fused` and `context`, then what age and the rest made of it.
+
+    Hundreds are ranked and ten are shown: the parts are put together for those that are asked for them.
+    """
 
     candidate: Candidate
-    parts: Parts
+    fused: float
+    context: float
+    score: float
+    at: datetime
+    weights: Weights
 
     @property
-    def score(self) -> float:
-        return self.parts.final
+    def parts(self) -> Parts:
+        one = self.candidate
+        days, factor = age_of(one, self.at, self.weights)
+        return Parts(
+            keyword_rank=one.keyword_rank,
+            keyword_score=one.keyword_score,
+            coverage=one.coverage,
+            vector_rank=one.vector_rank,
+            cosine=one.cosine,
+            phrase=one.phrase,
+            fused=self.fused,
+            context=self.context,
+            age_factor=1.0 if self.weights.age == NO_AGE else factor,
+            age_days=days,
+            boosts={name: value for name, value in boosts_of(one, factor, self.weights).items() if value},
+            stale=one.stale,
+            final=self.score,
+        )
 
 
 def fused(one: Candidate, weights: Weights, in_context: bool = False) -> float:
@@ -151,36 +175,26 @@ def in_order(ranked: Iterable[Ranked]) -> list[Ranked]:
 
 
 def _ranked(one: Candidate, base: float, context: float, at: datetime, weights: Weights) -> Ranked:
-    days, factor = age_of(one, at, weights)
-    boosts = {
-        "confidence": weights.confidence * one.confidence,
-        "usage": weights.usage * min(1.0, math.log1p(one.recall_count) / math.log(101)),
-        "priority": weights.priority if one.priority else 0.0,
-    }
+    _, factor = age_of(one, at, weights)
     final = base + context
     if weights.age == MULTIPLIED:
         final *= factor
-    elif weights.age == ADDED:
-        boosts["age"] = weights.age_weight * factor
-    final += sum(boosts.values())
+    final += sum(boosts_of(one, factor, weights).values())
     if one.stale:
         final *= weights.stale
-    parts = Parts(
-        keyword_rank=one.keyword_rank,
-        keyword_score=one.keyword_score,
-        coverage=one.coverage,
-        vector_rank=one.vector_rank,
-        cosine=one.cosine,
-        phrase=one.phrase,
-        fused=base,
-        context=context,
-        age_factor=1.0 if weights.age == NO_AGE else factor,
-        age_days=days,
-        boosts={name: value for name, value in boosts.items() if value},
-        stale=one.stale,
-        final=final,
-    )
-    return Ranked(one, parts)
+    return Ranked(one, base, context, final, at, weights)
+
+
+def boosts_of(one: Candidate, factor: float, weights: Weights) -> dict[str, float]:
+    """The named additions; `factor` is that of its age."""
+    boosts = {
+        "confidence": weights.confidence * one.confidence,
+        "usage": weights.usage * min(1.0, math.log1p(one.recall_count) / FULL_USE) if one.recall_count else 0.0,
+        "priority": weights.priority if one.priority else 0.0,
+    }
+    if weights.age == ADDED:
+        boosts["age"] = weights.age_weight * factor
+    return boosts
 
 
 def neighbours(pool: Sequence[Candidate], base: Mapping[int, float], weights: Weights) -> dict[int, float]:

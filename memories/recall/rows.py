@@ -18,10 +18,11 @@ from memories.recall import scope
 
 
 class Row(NamedTuple):
-    """What ranking and a hit need of a memory. The last three are as the database gives
+    """What ranking and a hit need of a memory. `uuid`, `tags` and `created_at` are as the database gives
     them, for `uuid_of`, `tags_of` and `time_of`: ten of hundreds are asked for.
 
-    `confirmed_at` is its `updated_at` (aware UTC).
+    `confirmed_at` is its `updated_at` (aware UTC). `terms` are those of the index, with their number `length`;
+    None when it is not indexed yet, or as it was at an earlier time.
     """
 
     pk: int
@@ -43,15 +44,19 @@ class Row(NamedTuple):
     uuid: Any
     tags: Any
     created_at: Any
+    terms: str | None = None
+    length: int | None = None
 
 
+# A plus makes an expression of a column, which SQLite gives as it is stored: Django's conversion of two times and
+# of a truth value for hundreds of rows takes longer than finding them.
 COLUMNS = (
-    "memories.id, memories.observation, memories.service, memories.active, memories.verdict, memories.taxonomy, "
-    "memories.stale_at IS NOT NULL, memories.updated_at, memories.confidence, memories.recall_count, "
+    "memories.id, memories.observation, memories.service, {plus}memories.active, memories.verdict, memories.taxonomy, "
+    "memories.stale_at IS NOT NULL, {plus}memories.updated_at, memories.confidence, memories.recall_count, "
     "memories.persistent OR memories.approved_at IS NOT NULL, memories.sequence, memories.position, "
-    "memories.category, memories.project_id, memories.agent, memories.uuid, memories.tags, memories.created_at"
+    "memories.category, memories.project_id, memories.agent, memories.uuid, memories.tags, {plus}memories.created_at, "
+    "t.terms, t.length"
 )
-STALE, CONFIRMED, PRIORITY = (Row._fields.index(name) for name in ("stale", "confirmed_at", "priority"))
 
 
 def read(visible: scope.Where, ids: Sequence[int]) -> list[Row]:
@@ -108,24 +113,51 @@ def tags_of(row: Row) -> tuple[str, ...]:
     return tuple(str(tag) for tag in found or ())
 
 
-def time_of(value: datetime) -> datetime:
-    """A time as the database gives it: SQLite's has no zone, and is UTC."""
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
+def time_of(value: datetime | str) -> datetime:
+    """A time as the database gives it: SQLite's is text without a zone, and is UTC."""
+    found = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _read(which: str, values: Sequence[Any], visible: scope.Where) -> list[Row]:
+    columns = COLUMNS.format(plus="+" if connection.vendor == "sqlite" else "")
     with connection.cursor() as cursor:
         # The statement is of constants; what was asked for is in the parameters.
         cursor.execute(
-            f"SELECT {COLUMNS} FROM memories WHERE {which} AND {visible.sql}",  # noqa: S608
+            f"SELECT {columns} FROM memories LEFT JOIN memory_terms t ON t.memory_id = memories.id "  # noqa: S608
+            f"WHERE {which} AND {visible.sql}",
             [*values, *visible.params],
         )
         found = cursor.fetchall()
-    return [_row(values) for values in found]
+    return [_row(*values) for values in found]
 
 
-def _row(values: Sequence[Any]) -> Row:
-    """A row of COLUMNS. What SQLite leaves open is settled: a condition is 0 or 1 there, a time has no zone."""
-    row = list(values)
-    row[STALE], row[PRIORITY], row[CONFIRMED] = bool(row[STALE]), bool(row[PRIORITY]), time_of(row[CONFIRMED])
-    return Row._make(row)
+def _row(
+    pk: int,
+    observation: str,
+    service: str | None,
+    active: bool,
+    verdict: str,
+    taxonomy: str,
+    stale: bool,
+    confirmed_at: datetime | str,
+    confidence: float,
+    recall_count: int,
+    priority: bool,
+    *others: Any,
+) -> Row:
+    """A row of COLUMNS. What SQLite leaves open is settled: a truth value is 0 or 1 there, a time is text."""
+    return Row(
+        pk,
+        observation,
+        service,
+        bool(active),
+        verdict,
+        taxonomy,
+        bool(stale),
+        time_of(confirmed_at),
+        confidence,
+        recall_count,
+        bool(priority),
+        *others,
+    )

@@ -132,6 +132,10 @@ def stands_whole(wholes: Sequence[str], text: str) -> bool:
     """Whether one of the phrases or identifiers stands in the text, at word boundaries."""
     if not wholes:
         return False
+    if text.isascii():  # hundreds of candidates pass here, few of which hold the longest word of any
+        searched = text.lower()
+        if not any(word in searched for word in _longest(tuple(wholes))):
+            return False
     searched = normalise(text)
     for whole in wholes:
         start = searched.find(whole)
@@ -143,6 +147,12 @@ def stands_whole(wholes: Sequence[str], text: str) -> bool:
                 return True
             start = searched.find(whole, start + 1)
     return False
+
+
+@lru_cache(maxsize=256)
+def _longest(wholes: tuple[str, ...]) -> tuple[str, ...]:
+    """The longest word of each phrase: folding a text changes what is between its words, not these."""
+    return tuple(max(whole.split(" "), key=len) for whole in wholes)
 
 
 def _joins(text: str, at: int, step: int) -> bool:

@@ -57,7 +57,7 @@ def above_minimum(ranked: Iterable[Ranked], weights: Weights, by_words: bool, dr
     floor = weights.minimum_by_words if by_words else weights.minimum
     kept = []
     for one in ranked:
-        if one.parts.fused + one.parts.context < floor:
+        if one.fused + one.context < floor:
             dropped[BELOW_MINIMUM] += 1
         else:
             kept.append(one)
