@@ -16,7 +16,7 @@ from memories.embedding.base import (
     from_bytes,
     to_bytes,
 )
-from memories.embedding.state import active_model, current, off_reason, pending_count, reset, wanted
+from memories.embedding.state import active_model, answering, current, off_reason, pending_count, reset, wanted
 
 __all__ = [
     "Embedder",
@@ -24,6 +24,7 @@ __all__ = [
     "TextRefused",
     "Vectors",
     "active_model",
+    "answering",
     "content_hash",
     "current",
     "embedded_text",

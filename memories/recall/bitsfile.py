@@ -1,4 +1,4 @@
-"""Sign bits in a file of the data folder, mapped by every process of the host: a start reads no vector again.
+"""Sketches of vectors in a file of the data folder, mapped by every process of the host: a start reads no vector again.
 
 A cache and nothing more: what is missing, cut off or of another model is passed over and written anew.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import tempfile
 from pathlib import Path
@@ -14,13 +15,13 @@ from pathlib import Path
 import numpy as np
 from django.conf import settings
 from django.db import connection
-from numpy.typing import NDArray
 
 from memories.models import EmbeddingModel
+from memories.recall.sketches import Part
 
-MAGIC = 0x31_73_74_69_62_6F_63  # "cobits1"
+MAGIC = 0x32_73_74_69_62_6F_63  # "cobits2"
 HEADER = 4
-"""Numbers of 64 bits: the magic, rows, words a row, and 0."""
+"""Numbers of 64 bits: the magic, rows, words a row, dimensions."""
 SMALLEST = 20_000
 """Fewer rows than this are read from the database in a moment."""
 GROWTH = 1.1
@@ -36,23 +37,31 @@ def path_of(model: EmbeddingModel) -> Path:
     return Path(settings.CLAUDEOPS_DATA_DIR) / "vectors" / f"{hashlib.sha256(where.encode()).hexdigest()[:24]}.bits"
 
 
-def read(model: EmbeddingModel, words: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]] | None:
-    """(row ids, memory ids, bits), mapped and not read; None when there is no such file or it is not whole."""
+def read(model: EmbeddingModel, words: int) -> Part | None:
+    """What the file holds, mapped and not read; None when there is no such file or it is not whole."""
     path = path_of(model)
     try:
-        mapped = np.memmap(path, dtype=np.int64, mode="r")
+        mapped = np.memmap(path, dtype=np.uint8, mode="r")
     except (OSError, ValueError):
         return None
-    if len(mapped) < HEADER or mapped[0] != MAGIC or mapped[2] != words:
+    if len(mapped) < HEADER * 8:
         return None
-    count = int(mapped[1])
-    if count < 0 or len(mapped) != HEADER + count * (2 + words):
+    magic, count, stored_words, dimensions = mapped[: HEADER * 8].view(np.int64).tolist()
+    if (magic, stored_words, dimensions) != (MAGIC, words, model.dimensions) or count < 0:
         return None
+    sizes = [HEADER * 8, count * 8, count * 8, count * words * 8, count * 4, count * dimensions]
+    if len(mapped) != sum(sizes):
+        return None
+    ends = np.cumsum(sizes).tolist()
+    rows, memories, bits, scales, codes = (np.asarray(mapped[start:end]) for start, end in itertools.pairwise(ends))
     _written[path] = count
-    rows = np.asarray(mapped[HEADER : HEADER + count])
-    memories = np.asarray(mapped[HEADER + count : HEADER + 2 * count])
-    bits = np.asarray(mapped[HEADER + 2 * count :]).view(np.uint64).reshape(count, words)
-    return rows, memories, bits
+    return Part(
+        rows.view(np.int64),
+        memories.view(np.int64),
+        bits.view(np.uint64).reshape(words, count).T,
+        codes.view(np.int8).reshape(count, dimensions),
+        scales.view(np.float32),
+    )
 
 
 def worth_writing(model: EmbeddingModel, rows: int) -> bool:
@@ -60,20 +69,18 @@ def worth_writing(model: EmbeddingModel, rows: int) -> bool:
     return rows >= SMALLEST and rows > GROWTH * _written.get(path_of(model), 0)
 
 
-def write(
-    model: EmbeddingModel, rows: NDArray[np.int64], memories: NDArray[np.int64], bits: NDArray[np.uint64]
-) -> None:
+def write(model: EmbeddingModel, part: Part) -> None:
     """Put the file in its place at once. A full or read-only disk costs the cache, not the answer."""
     path = path_of(model)
-    _written[path] = len(rows)
-    header = np.array([MAGIC, len(rows), bits.shape[1], 0], dtype=np.int64)
+    _written[path] = len(part)
+    header = np.array([MAGIC, len(part), part.bits.shape[1], part.codes.shape[1]], dtype=np.int64)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".bits-")
         try:
             with os.fdopen(handle, "wb") as file:
-                for part in (header, rows, memories, bits):
-                    file.write(np.ascontiguousarray(part).tobytes())
+                for array in (header, part.rows, part.memories, part.bits.T, part.scales, part.codes):
+                    file.write(np.ascontiguousarray(array).data)
             Path(name).replace(path)
         except OSError:
             Path(name).unlink(missing_ok=True)

@@ -16,7 +16,6 @@ from django.conf import settings
 from django.utils import timezone
 
 from memories.capture.text import fold
-from memories.embedding.state import waiting
 from memories.models import Memory
 from memories.recall import history, keyword, meaning, profiles, ranking, record, rows, scope, trust, vectors
 from memories.recall.meaning import Meaning
@@ -111,10 +110,10 @@ class _Run:
         with self.timed("words"):
             by_words = self.by_words(asked)
         with self.timed("vectors"):
-            by_meaning = self.by_meaning()
+            by_meaning = self.by_meaning(by_words)
         with self.timed("rows"):
             self.load([*by_words, *by_meaning])
-            self.complete()
+            self.complete(set(by_words))
         with self.timed("ranking"):
             self.pool = self.candidates(asked, by_words, by_meaning)
             ranked = ranking.rank(self.pool, self.at, self.weights)
@@ -150,12 +149,12 @@ class _Run:
         self.dropped[trust.OTHER_SCOPE] += self.words.outside
         return self.words.best(BY_WORDS)
 
-    def by_meaning(self) -> list[int]:
-        """The best candidates by cosine, best first."""
+    def by_meaning(self, by_words: Sequence[int]) -> list[int]:
+        """The best candidates by cosine, best first. Those of the words get theirs on the way."""
         model, vector = self.meaning.model, self.meaning.vector
         if model is None or vector is None:
             return []
-        near = vectors.search(model, vector, self.visible)
+        near = vectors.search(model, vector, self.visible, newest=self.meaning.newest, beside=by_words)
         self.dropped[trust.OTHER_SCOPE] += near.outside
         if near.broken:
             self.notes.append(f"{near.broken} stored vectors are of another size and were passed over")
@@ -163,16 +162,16 @@ class _Run:
         best = sorted(((cosine, pk) for pk, cosine in near.cosines.items()), reverse=True)
         return [pk for _, pk in best[:BY_MEANING]]
 
-    def complete(self) -> None:
+    def complete(self, looked_up: Collection[int]) -> None:
         """What one side alone found gets the other side's figures, and the neighbours of a sequence come along."""
         beside = rows.beside(self.rows.values(), self.visible)
         self.load_more(self.as_it_was(beside))
         self.read_terms()
         model, vector = self.meaning.model, self.meaning.vector
         if model is not None and vector is not None:
-            missing = [pk for pk in self.rows if pk not in self.cosines]
+            missing = [pk for pk in self.rows if pk not in self.cosines and pk not in looked_up]
             self.cosines.update(vectors.cosines(model, vector, missing, self.visible))
-            self.pending = waiting(model)
+            self.pending = self.meaning.waiting
 
     def read_terms(self) -> None:
         """The terms of what the words did not find: they came with the rows."""
@@ -180,8 +179,7 @@ class _Run:
         if self.filters.as_of is not None:  # its rows are as they were, the index is of today
             keyword.read(self.words, [row.pk for row in new], self.visible)
         else:
-            texts = [(row.pk, row.length, row.terms) for row in new if row.terms is not None]
-            self.words.take(*([text[column] for text in texts] for column in range(3)))
+            self.words.take([(row.pk, row.length or 0, row.terms) for row in new if row.terms is not None])
         self.words.weigh()
 
     def load(self, ids: Iterable[int]) -> None:

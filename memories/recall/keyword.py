@@ -34,6 +34,8 @@ FEW = 5_000
 """Counts up to here are asked for each time; a larger one hardly moves and is kept for a moment."""
 RECOUNT = 30.0
 """Seconds after which a kept count is asked for again."""
+SLOWER = 20_000
+"""A count above this is kept longer, in proportion: it takes longer, and a memory more says less."""
 MOST_KEPT = 10_000
 
 _collections: dict[str, tuple[Collection, float]] = {}
@@ -73,14 +75,15 @@ class Words:
     scores: list[float] = field(default_factory=list)
     covered: list[float] = field(default_factory=list)
 
-    def take(self, ids: Sequence[int], lengths: Sequence[int], texts: Sequence[str]) -> None:
-        """Read the terms of these memories, which were not read before: text by text, separated by spaces."""
-        if not ids:
+    def take(self, rows: Sequence[tuple[int, int, str]]) -> None:
+        """Read memories that were not read before: (id, how many terms it has, these, separated by spaces)."""
+        if not rows:
             return
-        found = counted(self.terms, texts)
-        self.places.update(zip(ids, range(len(self.lengths), len(self.lengths) + len(ids)), strict=True))
-        self.counts = np.concatenate([self.counts, found]) if len(self.lengths) else found
-        self.lengths = np.concatenate([self.lengths, np.array(lengths, dtype=np.float64)])
+        found = counted(self.terms, [terms for _, _, terms in rows])
+        known = len(self.lengths)
+        self.places.update((pk, place) for place, (pk, _, _) in enumerate(rows, known))
+        self.counts = np.concatenate([self.counts, found]) if known else found
+        self.lengths = np.concatenate([self.lengths, np.array([length for _, length, _ in rows], dtype=np.float64)])
 
     def drop(self, memory_id: int) -> bool:
         """Forget what was read of a memory; whether there was something."""
@@ -146,16 +149,17 @@ class Words:
 def counted(terms: Sequence[str], texts: Sequence[str]) -> Numbers:
     """How often each term (a column) stands in each text (a row), by one look through all texts for each term."""
     counts = np.zeros((len(texts), len(terms)))
-    joined = " " + " \n ".join(texts) + " "
-    ends = np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)) + len(" \n "))
+    # Each term between spaces of its own, so that a look may go on behind the one it found.
+    doubled = [text.replace(" ", "  ") for text in texts]
+    joined = " " + " \n ".join(doubled) + " "
+    ends = np.cumsum(np.fromiter(map(len, doubled), dtype=np.int64, count=len(texts)) + len(" \n "))
     for column, term in enumerate(terms):
-        wanted, step, found = f" {term} ", len(term) + 1, []
-        at = joined.find(wanted)
-        while at >= 0:
-            found.append(at)
-            at = joined.find(wanted, at + step)
-        if found:
-            np.add.at(counts, (np.searchsorted(ends, found, side="right"), column), 1.0)
+        wanted = f" {term} "
+        between = joined.split(wanted)
+        if len(between) > 1:
+            before = np.fromiter(map(len, between), dtype=np.int64, count=len(between))[:-1]
+            at = np.cumsum(before + len(wanted)) - len(wanted)
+            counts[:, column] = np.bincount(np.searchsorted(ends, at, side="right"), minlength=len(texts))
     return counts
 
 
@@ -203,7 +207,7 @@ def _read_texts(found: Words, rows: Iterable[tuple[Any, ...]]) -> None:
                 found.frequency[term] = found.frequency.get(term, 0) + 1
         if there:
             new[pk] = terms
-    found.take(list(new), [len(terms) for terms in new.values()], [" ".join(terms) for terms in new.values()])
+    found.take([(pk, len(terms), " ".join(terms)) for pk, terms in new.items()])
 
 
 def selective(rare: Sequence[str], frequency: Mapping[str, int]) -> list[str]:
@@ -231,14 +235,14 @@ def read(found: Words, ids: Iterable[int], visible: scope.Where) -> None:
             [listed, *visible.params],
         )
         rows = cursor.fetchall()
-    found.take(*([row[column] for row in rows] for column in range(3)))
+    found.take(rows)
 
 
 def collection() -> Collection:
     """Of all memories. One of more than FEW is counted once in RECOUNT seconds: that reads the whole index."""
     name = _database()
     kept = _collections.get(name)
-    if kept is not None and time.monotonic() - kept[1] < RECOUNT:
+    if kept is not None and time.monotonic() - kept[1] < _holds(kept[0].size):
         return kept[0]
     with connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*), AVG(length) FROM memory_terms")
@@ -256,7 +260,7 @@ def frequencies(terms: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for term in terms:
         count, at = _common.get((name, term), (0, 0.0))
-        if count and now - at < RECOUNT:
+        if count and now - at < _holds(count):
             found[term] = count
     missing = [term for term in terms if term not in found]
     if not missing:
@@ -276,6 +280,11 @@ def frequencies(terms: Sequence[str]) -> dict[str, int]:
             _common.clear()
         _common.update({(name, term): (count, now) for term, count in counted.items() if count > FEW})
     return found | counted
+
+
+def _holds(count: int) -> float:
+    """For how many seconds a count is kept."""
+    return RECOUNT * max(1.0, count / SLOWER)
 
 
 def forget() -> None:
@@ -311,5 +320,5 @@ def _read_holding(found: Words, terms: Sequence[str], visible: scope.Where) -> i
         )
         rows = cursor.fetchall()
     inside = [row for row in rows if row[2] is not None and row[0] not in found.places]
-    found.take(*([row[column] for row in inside] for column in range(3)))
+    found.take(inside)
     return sum(row[2] is None for row in rows)

@@ -24,11 +24,16 @@ _queries: OrderedDict[tuple[str, str], Vectors] = OrderedDict()
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The query's vector and the model that made it, or the reason there is none."""
+    """The query's vector and the model that made it, or the reason there is none.
+
+    `newest` is the highest id of the model's rows, `waiting` how many memories have none yet.
+    """
 
     model: EmbeddingModel | None = None
     vector: Vectors | None = None
     off: str = ""
+    newest: int = 0
+    waiting: int = 0
 
     @property
     def state(self) -> str:
@@ -39,9 +44,10 @@ def of(text: str) -> Meaning:
     """The meaning of a query, by the embedder that answers now."""
     try:
         embedder = embedding.current()
-        model = embedding.active_model()
-        if model is None:
+        answering = embedding.answering()
+        if answering is None:
             return Meaning(off="no vectors are made yet")
+        model = answering.model
         if embedder.dimensions != model.dimensions or embedder.name != model.name:
             return Meaning(off=f"the embedder is {embedder.name}, the stored vectors are of {model.name}")
         key = (embedder.name, text)
@@ -61,7 +67,7 @@ def of(text: str) -> Meaning:
         return Meaning(off=off.reason)
     except TextRefused as refused:
         return Meaning(off=f"the model does not take this query: {refused}")
-    return Meaning(model, vector)
+    return Meaning(model, vector, newest=answering.newest, waiting=answering.waiting)
 
 
 def forget() -> None:

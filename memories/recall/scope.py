@@ -92,10 +92,11 @@ def _kept(vendor: str, filters: Filters) -> Where:
     return where(within(filters))
 
 
-def ids(visible: Where, most: int) -> list[int]:
+def ids(visible: Where, most: int | None = None) -> list[int]:
     """The memories within a scope, in no order; `most` of them when there are more."""
+    limit, values = ("", []) if most is None else (" LIMIT %s", [most])
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT memories.id FROM memories WHERE {visible.sql} LIMIT %s", [*visible.params, most])  # noqa: S608
+        cursor.execute(f"SELECT memories.id FROM memories WHERE {visible.sql}{limit}", [*visible.params, *values])  # noqa: S608
         return [pk for (pk,) in cursor.fetchall()]
 
 

@@ -6,7 +6,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from memories import embedding
 from memories.recall import Filters, index, keyword, recall
+from tests.embedders import WordEmbedder, active_model, embed_all
 from tests.factories import MemoryFactory
 
 
@@ -49,3 +51,36 @@ def test_only_the_counts_of_many_memories_are_kept_and_only_for_a_moment(monkeyp
     assert (keyword.collection().size, keyword.frequencies(["tunnel", "wg0"])) == (3, {"tunnel": 3, "wg0": 2})
     monkeypatch.setattr(keyword, "RECOUNT", 0.0)
     assert (keyword.collection().size, keyword.frequencies(["tunnel", "wg0"])) == (4, {"tunnel": 4, "wg0": 2})
+
+
+def naive(terms: list[str], texts: list[str]) -> list[list[int]]:
+    return [[text.split().count(term) for term in terms] for text in texts]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [["a b a", "ab a", ""], ["a a a", "b"], ["x", "a"], ["wg0 wg wg0", "wg"], ["a"]],
+)
+def test_counting_in_all_texts_at_once_counts_each(texts):
+    terms = ["a", "b", "wg0", "wg", "ab"]
+    assert keyword.counted(terms, texts).tolist() == naive(terms, texts)
+
+
+@pytest.mark.django_db
+def test_a_recall_by_words_and_meaning_takes_few_statements(monkeypatch):
+    embedder = WordEmbedder()
+    monkeypatch.setattr(embedding, "current", lambda: embedder)
+    model = active_model(embedder)
+    for place in range(30):
+        MemoryFactory(observation=f"The tunnel wg{place} is slow at night", service=None)
+    index.catch_up()
+    embed_all(embedder, model)
+    recall("tunnel slow")  # the vectors are read once
+    found = statements("wireguard wg3 sluggish")
+    # The model, the counts of the terms, of the memories, what is not indexed, the words' side, the vectors, the rows;
+    # with what a test's transaction does not keep: all vectors, their number.
+    assert found <= 9
+    MemoryFactory(observation="Backups run nightly")
+    index.catch_up()
+    embed_all(embedder, model)
+    assert statements("what of the wireguard wg3 and wg4, is it sluggish and why at night") <= found

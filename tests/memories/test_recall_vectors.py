@@ -8,7 +8,7 @@ import pytest
 from memories import embedding
 from memories.lifecycle import curate, verbs
 from memories.models import Embedding, Memory
-from memories.recall import Filters, bitsfile, index, meaning, recall, scope, vectors
+from memories.recall import Filters, bitsfile, index, meaning, recall, scope, sketches, vectors
 from tests.embedders import WordEmbedder, active_model, embed_all
 from tests.factories import MemoryFactory, ProjectFactory
 
@@ -138,11 +138,11 @@ def test_the_nearest_by_bits_hold_the_exact_nearest():
     centres = random.standard_normal((60, 384))
     stored = np.repeat(centres, 50, axis=0) + 0.8 * random.standard_normal((3000, 384))
     stored = (stored / np.linalg.norm(stored, axis=1, keepdims=True)).astype(np.float32)
-    bits = vectors.pack(stored)
+    bits = sketches.pack(stored)
     found = 0
     for query in stored[::300]:
         exact = set(np.argsort(-(stored @ query))[:10].tolist())
-        found += len(exact & set(vectors.nearest(bits, vectors.pack(query[None, :])[0], 1000).tolist()))
+        found += len(exact & set(sketches.nearest(bits, sketches.pack(query[None, :])[0], 1000).tolist()))
     assert found >= 0.99 * 10 * len(stored[::300])
 
 

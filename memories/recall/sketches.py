@@ -1,0 +1,196 @@
+"""Vectors in little room: the sign of each dimension to find what is near, and a byte of each to order it.
+
+Pure arrays, in memory or mapped from a file (`bitsfile.py`); knows no database and no scope. What is found here is
+near, not exact: the floats stay in the database, and the few that matter are read there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memories.embedding import Vectors
+
+CHUNK = 65_536
+"""Rows compared at once: what is in the processor's cache."""
+FAR = 65_535
+"""A distance that no row has."""
+
+Bits = NDArray[np.uint64]
+Codes = NDArray[np.int8]
+Ids = NDArray[np.int64]
+
+
+def words_for(dimensions: int) -> int:
+    return -(-dimensions // 64)
+
+
+def pack(vectors: Vectors) -> Bits:
+    """Signs of vectors (n, dimensions) as (n, words) of 64 bits; what a word has left over is 0 in all."""
+    packed = np.packbits(vectors > 0, axis=1)
+    wide = np.zeros((len(vectors), words_for(vectors.shape[1]) * 8), dtype=np.uint8)
+    wide[:, : packed.shape[1]] = packed
+    return wide.view(np.uint64)
+
+
+def quantised(vectors: Vectors) -> tuple[Codes, Vectors]:
+    """Each dimension as a byte, and by what a row's bytes are multiplied. A cosine moves by about 0.0005."""
+    scales = np.abs(vectors).max(axis=1, initial=0.0) / 127
+    divided = vectors / np.where(scales == 0, 1, scales)[:, None]
+    return np.rint(divided).astype(np.int8), scales.astype(np.float32)
+
+
+def distances(bits: Bits, query: Bits) -> NDArray[np.uint16]:
+    """How many bits of each row differ from the query's."""
+    found = np.zeros(len(bits), dtype=np.uint16)
+    for start in range(0, len(bits), CHUNK):
+        part = found[start : start + CHUNK]
+        for word, wanted in enumerate(query):
+            part += np.bitwise_count(bits[start : start + CHUNK, word] ^ wanted)
+    return found
+
+
+def fewest(distance: NDArray[np.uint16], most: int) -> NDArray[np.intp]:
+    """Places of the `most` rows with the smallest distance, in no order."""
+    if len(distance) <= most:
+        return np.arange(len(distance))
+    edge = int(np.searchsorted(np.cumsum(np.bincount(distance)), most))
+    below = np.flatnonzero(distance < edge)
+    return np.concatenate([below, np.flatnonzero(distance == edge)[: most - len(below)]])
+
+
+def nearest(bits: Bits, query: Bits, most: int) -> NDArray[np.intp]:
+    """Places of the `most` rows with the fewest bits that differ, in no order."""
+    return fewest(distances(bits, query), most)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows that belong together: row ids, memory ids, `words` of 64 bits a row, bytes and their scale."""
+
+    rows: Ids
+    memories: Ids
+    bits: Bits
+    codes: Codes
+    scales: Vectors
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def only(self, keep: NDArray[np.bool_]) -> Part:
+        return Part(self.rows[keep], self.memories[keep], self.bits[keep], self.codes[keep], self.scales[keep])
+
+    def cosines(self, places: NDArray[np.intp], query: Vectors) -> Vectors:
+        return np.asarray(self.codes[places].astype(np.float32) @ query * self.scales[places], dtype=np.float32)
+
+
+def empty(dimensions: int) -> Part:
+    none = np.zeros(0, dtype=np.int64)
+    bits = np.zeros((0, words_for(dimensions)), dtype=np.uint64)
+    return Part(none, none, bits, np.zeros((0, dimensions), dtype=np.int8), np.zeros(0, dtype=np.float32))
+
+
+def part_of(rows: Ids, memories: Ids, vectors: Vectors) -> Part:
+    """The sketches of these vectors. A word of all rows lies together: a scan goes through one after the other."""
+    return Part(rows, memories, np.asfortranarray(pack(vectors)), *quantised(vectors))
+
+
+def joined(parts: list[Part]) -> Part:
+    """The rows of all these parts in one."""
+    if len(parts) == 1:
+        return parts[0]
+    bits = np.empty((sum(map(len, parts)), parts[0].bits.shape[1]), dtype=np.uint64, order="F")
+    np.concatenate([part.bits for part in parts], out=bits)
+    return Part(
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([part.memories for part in parts]),
+        bits,
+        np.concatenate([part.codes for part in parts]),
+        np.concatenate([part.scales for part in parts]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """One model's vectors: what the file holds, and behind it what came since. A `gone` place of the base is no more.
+
+    The base is never copied: at a million rows it is half a gigabyte, which all processes of the host share.
+    """
+
+    base: Part
+    tail: Part
+    gone: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    @property
+    def rows(self) -> Ids:
+        """The row ids that are there."""
+        there = self.base.rows[~self.gone] if len(self.gone) else self.base.rows
+        return np.concatenate([there, self.tail.rows])
+
+    @property
+    def last(self) -> int:
+        return max((int(part.rows.max()) for part in (self.base, self.tail) if len(part)), default=0)
+
+    def __len__(self) -> int:
+        return len(self.base) + len(self.tail) - int(self.gone.sum())
+
+    def __iter__(self) -> Iterator[Part]:
+        yield from (part for part in (self.base, self.tail) if len(part))
+
+    def after(self, row: int) -> set[int]:
+        """The row ids above `row`."""
+        return {number for part in self for number in part.rows[part.rows > row].tolist()}
+
+    def plus(self, new: Part) -> Matrix:
+        """With these; a memory that has a new vector loses its old one."""
+        if not len(new):
+            return self
+        replaced = [
+            np.isin(part.memories, new.memories) | np.isin(part.rows, new.rows) for part in (self.base, self.tail)
+        ]
+        tail = self.tail.only(~replaced[1]) if replaced[1].any() else self.tail
+        return Matrix(self.base, joined([tail, new]), self._without(replaced[0]))
+
+    def only(self, rows: Ids) -> Matrix:
+        return Matrix(
+            self.base, self.tail.only(np.isin(self.tail.rows, rows)), self._without(~np.isin(self.base.rows, rows))
+        )
+
+    def _without(self, more: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        if len(self.gone):
+            return self.gone | more
+        return more if more.any() else self.gone
+
+    def whole(self) -> Part:
+        """All rows that are there, as one part."""
+        return joined([self.base.only(~self.gone) if len(self.gone) else self.base, self.tail])
+
+    def near(self, query: Vectors, most: int, inside: Ids | None = None) -> list[int]:
+        """Memory ids of the `most` rows whose signs are nearest to the query's, best first by their bytes.
+
+        `inside`: of these memories alone.
+        """
+        wanted = pack(query[None, :])[0]
+        parts = list(self)
+        if not parts:
+            return []
+        distance = np.concatenate([distances(part.bits, wanted) for part in parts])
+        if len(self.gone):
+            distance[: len(self.base)][self.gone] = FAR
+        if inside is not None:
+            memories = np.concatenate([part.memories for part in parts])
+            masked = np.flatnonzero(np.isin(memories, inside))
+            places = masked[fewest(distance[masked], most)]
+        else:
+            places = fewest(distance, most)
+        places = np.sort(places[distance[places] < FAR])
+        split = int(np.searchsorted(places, len(parts[0])))
+        found, scores = [], []
+        for part, there in zip(parts, (places[:split], places[split:] - len(parts[0])), strict=False):
+            found.append(part.memories[there])
+            scores.append(part.cosines(there, query))
+        order = np.argsort(-np.concatenate(scores), kind="stable")
+        return list(dict.fromkeys(np.concatenate(found)[order].tolist()))

@@ -1,0 +1,166 @@
+"""Sketches of vectors: what is near by them is what is near exactly, whatever comes, goes and is shared in a file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memories.embedding import to_bytes
+from memories.embedding.local import LocalEmbedder
+from memories.models import Embedding, EmbeddingModel, Memory, PendingEmbedding
+from memories.recall import Filters, bitsfile, scope, sketches, vectors
+from tests.factories import MemoryFactory
+
+WHO = "nginx postgres redis grafana jellyfin wireguard pihole traefik nextcloud mosquitto frigate immich".split()  # noqa: SIM905
+WHAT = ["restarts", "loses its lock", "fills the disk", "drops connections", "answers slowly", "rotates its logs"]
+WHEN = ["after a power cut", "every night at two", "when the VPN reconnects", "while backups run", "under load"]
+WHY = ["because the mount is not there", "and must be escalated", "so wait a minute", "which is harmless"]
+
+
+@pytest.fixture(autouse=True)
+def clean_process(settings, tmp_path):
+    settings.CLAUDEOPS_DATA_DIR = tmp_path
+    vectors.forget()
+    bitsfile._written.clear()
+    yield
+    vectors.forget()
+
+
+def unit(rows: int, dimensions: int = 384, seed: int = 7) -> np.ndarray:
+    found = np.random.default_rng(seed).standard_normal((rows, dimensions)).astype(np.float32)
+    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), dtype=np.float32)
+
+
+def part(stored: np.ndarray, first: int = 1) -> sketches.Part:
+    ids = np.arange(first, first + len(stored), dtype=np.int64)
+    return sketches.part_of(ids, ids + 1000, stored)
+
+
+def test_a_cosine_by_bytes_is_nearly_the_exact_one():
+    stored, query = unit(500), unit(1, seed=8)[0]
+    found = part(stored).cosines(np.arange(500), query)
+    assert np.abs(found - stored @ query).max() < 0.003
+
+
+def test_a_vector_of_zeros_is_no_error():
+    stored = np.zeros((2, 384), dtype=np.float32)
+    assert part(stored).cosines(np.arange(2), unit(1)[0]).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("most", [1, 7, 40, 200])
+def test_so_many_as_were_asked_for_are_the_nearest(most):
+    random = np.random.default_rng(1)
+    distance = random.integers(0, 30, 100).astype(np.uint16)
+    found = sketches.fewest(distance, most)
+    assert sorted(distance[found].tolist()) == sorted(distance.tolist())[:most]
+    assert len(set(found.tolist())) == min(most, 100)
+
+
+def test_what_came_and_went_since_the_file_is_counted_in_and_out():
+    stored = unit(40)
+    matrix = sketches.Matrix(part(stored[:30]), sketches.empty(384)).plus(part(stored[30:], first=31))
+    assert len(matrix) == 40
+    assert matrix.near(stored[35], 3)[0] == 1036
+    assert matrix.near(stored[3], 3)[0] == 1004
+    fewer = matrix.only(matrix.rows[~np.isin(matrix.rows, [4, 36])])
+    assert (len(fewer), len(fewer.whole())) == (38, 38)
+    assert 1004 not in fewer.near(stored[3], 40)
+    assert 1036 not in fewer.near(stored[35], 40)
+    assert fewer.near(stored[5], 40, np.array([1001, 1004, 1040]))[1:] in ([1040], [1001])
+
+
+def test_a_memory_with_a_new_vector_is_found_by_that_one_alone():
+    stored, again = unit(30), unit(1, seed=9)
+    new = sketches.part_of(np.array([99]), np.array([1004]), again)
+    matrix = sketches.Matrix(part(stored), sketches.empty(384)).plus(new)
+    assert len(matrix) == 30
+    assert matrix.near(again[0], 1) == [1004]
+    assert matrix.near(stored[3], 1) != [1004]
+
+
+def stored_rows(made: np.ndarray, texts: list[str] | None = None) -> tuple[EmbeddingModel, list[int]]:
+    model = EmbeddingModel.objects.create(name="sketched@test", dimensions=made.shape[1], state="active")
+    rows = Memory.objects.bulk_create(
+        Memory(category="timing", observation=texts[place] if texts else f"number {place}")
+        for place in range(len(made))
+    )
+    Embedding.objects.bulk_create(
+        Embedding(model=model, memory=row, vector=to_bytes(vector), content_hash="-")
+        for row, vector in zip(rows, made, strict=True)
+    )
+    PendingEmbedding.objects.all().delete()
+    return model, [row.pk for row in rows]
+
+
+EVERYTHING = scope.of(Filters())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_file_of_before_holds_what_was_written_and_no_more_is_read(monkeypatch):
+    monkeypatch.setattr(bitsfile, "SMALLEST", 10)
+    made = unit(30)
+    model, ids = stored_rows(made)
+    first = vectors.matrix(model)
+    assert (len(first.base), len(first.tail)) == (30, 0), "what was written is mapped, not kept twice"
+    vectors.forget()
+    monkeypatch.setattr(vectors, "_read", lambda *_: pytest.fail("a vector was read again"))
+    again = vectors.matrix(model)
+    for name in ("rows", "memories", "bits", "codes", "scales"):
+        assert np.array_equal(getattr(again.base, name), getattr(first.base, name)), name
+    found = vectors.search(model, made[4], EVERYTHING)
+    assert max(found.cosines, key=lambda pk: found.cosines[pk]) == ids[4]
+
+
+@pytest.mark.django_db
+def test_the_scan_goes_on_until_enough_are_within_the_scope(django_assert_max_num_queries):
+    """Of 300 near ones every second lies in another scope: two looks into the database find a hundred."""
+    random = np.random.default_rng(3)
+    near = np.ones((300, 64)) + 0.3 * random.standard_normal((300, 64))
+    model, ids = stored_rows((near / np.linalg.norm(near, axis=1, keepdims=True)).astype(np.float32))
+    Memory.objects.filter(pk__in=ids[::2]).update(category="dependency")
+    query = np.full(64, 0.125, dtype=np.float32)
+    visible = scope.of(Filters(categories=("timing",)))
+    vectors.matrix(model)
+    with django_assert_max_num_queries(6):
+        found = vectors.search(model, query, visible)
+    assert len(found.cosines) >= vectors.WANTED
+    assert found.outside > 0
+    assert not set(found.cosines) & set(ids[::2])
+    exact = {pk: float(vector @ query) for pk, vector in zip(ids, from_rows(model), strict=True) if pk in ids[1::2]}
+    best = sorted(exact, key=lambda pk: -exact[pk])[:10]
+    assert sorted(found.cosines, key=lambda pk: -found.cosines[pk])[:10] == best
+
+
+def from_rows(model: EmbeddingModel) -> np.ndarray:
+    raw = Embedding.objects.filter(model=model).order_by("memory_id").values_list("vector", flat=True)
+    return np.stack([np.frombuffer(bytes(one), dtype="<f4") for one in raw])
+
+
+@pytest.mark.django_db
+def test_those_that_the_words_found_get_their_cosine_on_the_way():
+    made = unit(20)
+    model, ids = stored_rows(made)
+    unseen = MemoryFactory(observation="no vector yet")
+    found = vectors.search(model, made[0], EVERYTHING, beside=[ids[7], unseen.pk])
+    assert found.cosines[ids[7]] == pytest.approx(float(made[7] @ made[0]), abs=1e-5)
+    assert unseen.pk not in found.cosines
+    assert found.outside == 0
+
+
+@pytest.mark.django_db
+def test_of_the_real_models_nearest_ten_at_least_99_of_100_are_found(real_model, monkeypatch):
+    """A tenth of the rows goes past the sign bits here, as a hundredth does of a hundred thousand."""
+    texts = [f"{who} {what} {when} {why}" for who in WHO for what in WHAT for when in WHEN for why in WHY[:2]]
+    embedder = LocalEmbedder(real_model)
+    made = embedder.embed(texts)
+    model, ids = stored_rows(made, texts)
+    monkeypatch.setattr(vectors, "RESCORED", len(texts) // 10)
+    asked = embedder.embed([f"why is it that {who} {what}?" for who in WHO for what in WHAT[:3]])
+    hit = 0
+    for query in asked:
+        exact = made @ query
+        best = np.sort(exact)[-10]
+        found = vectors.search(model, query, EVERYTHING).cosines
+        ten = sorted(found, key=lambda pk: -found[pk])[:10]
+        hit += sum(exact[pk - ids[0]] >= best - 1e-6 for pk in ten)
+    assert hit >= 0.99 * 10 * len(asked)
