@@ -6,17 +6,18 @@ Text against text: no row of the operator's is read or written.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memories.bench.embedded import Progress, embedded
 from memories.bench.lines import read_lines, text_of
 from memories.embedding import Embedder, embedded_text
 from memories.errors import InvalidSet
 from memories.matching import Kind, Relation, relation
 
-EMBEDDED_AT_ONCE = 64
+SAID_EVERY = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,25 +132,29 @@ class _Said:
 
 
 def judge_pairs(
-    pairs: Sequence[Pair], embedder: Embedder | None = None, progress: Callable[[int], None] = lambda done: None
+    pairs: Sequence[Pair],
+    embedder: Embedder | None = None,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+    embedding: Progress | None = None,
 ) -> list[Judged]:
     """Every pair by the rules that `remember()` asks, with cosines when there is an embedder.
 
-    `progress` gets the number of pairs done. Raises SemanticOff when the embedder stops answering.
+    Vectors are kept in the folder `cache` by content, so that a run that broke off goes on. `progress` gets (judged,
+    all), `embedding` (embedded, to be embedded). Raises SemanticOff when the embedder stops answering.
     """
+    cosines = _cosines(pairs, embedder, cache, embedding) if embedder and cache else [None] * len(pairs)
     found: list[Judged] = []
-    for start in range(0, len(pairs), EMBEDDED_AT_ONCE):
-        batch = pairs[start : start + EMBEDDED_AT_ONCE]
-        cosines = _cosines(batch, embedder) if embedder else [None] * len(batch)
-        for pair, cosine in zip(batch, cosines, strict=True):
-            found.append(Judged(pair, relation(pair.known, pair.new, about=pair.service or None, cosine=cosine)))
-        progress(len(found))
+    for pair, cosine in zip(pairs, cosines, strict=True):
+        found.append(Judged(pair, relation(pair.known, pair.new, about=pair.service or None, cosine=cosine)))
+        if progress and (len(found) % SAID_EVERY == 0 or len(found) == len(pairs)):
+            progress(len(found), len(pairs))
     return found
 
 
-def _cosines(pairs: Sequence[Pair], embedder: Embedder) -> list[float | None]:
-    texts = [(_Said(text, pair.service or None)) for pair in pairs for text in (pair.known, pair.new)]
-    vectors = embedder.embed([embedded_text(text) for text in texts])
+def _cosines(pairs: Sequence[Pair], embedder: Embedder, cache: Path, progress: Progress | None) -> list[float | None]:
+    said = [_Said(text, pair.service or None) for pair in pairs for text in (pair.known, pair.new)]
+    vectors = embedded(embedder, [embedded_text(one) for one in said], cache, progress)
     return [float(one @ other) for one, other in zip(vectors[::2], vectors[1::2], strict=True)]
 
 

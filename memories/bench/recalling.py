@@ -6,42 +6,27 @@ Memories are stored as they are, in a scratch database; each variant of the rank
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import datetime
 from typing import Any
 
+import numpy as np
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
-from memories import embedding
-from memories.bench.embedded import Progress, embedded
-from memories.bench.lines import read_lines, text_of
-from memories.embedding import SemanticOff, embedded_text, to_bytes
+from memories.bench.embedded import Progress
+from memories.bench.sets import Asked
 from memories.errors import InvalidSet
-from memories.models import Embedding, EmbeddingModel, Memory, ModelState, PendingEmbedding, Project
-from memories.recall import Filters, index, meaning, ranking
+from memories.models import Memory, Project
+from memories.recall import Filters, meaning, ranking
 from memories.recall.engine import pool
 from memories.recall.ranking import Candidate, Weights
+from memories.recall.values import ANY_AGENT, ANY_PROJECT
 
 AT = (1, 5, 10, 20)
 RESAMPLED = 1_000
 """Resamples of the queries for a 95 % interval."""
 ABLATIONS = ("meaning", "words", "phrase", "age", "confidence", "usage")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One query of a set; `as_of` and `project` narrow it."""
-
-    id: str
-    query: str
-    relevant: tuple[str, ...]
-    category: str = ""
-    project: str = ""
-    as_of: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,71 +36,6 @@ class Answers:
     asked: tuple[Asked, ...]
     ranked: dict[str, list[list[str]]]
     semantic: str
-
-
-def read_queries(path: str | Path) -> list[Asked]:
-    found = []
-    for number, row in read_lines(path):
-        where = f"{path}, line {number}"
-        relevant = row.get("relevant")
-        if not isinstance(relevant, list) or not relevant:
-            raise InvalidSet(f"{where}: 'relevant' is {relevant!r}; a list of ids is needed.")
-        found.append(
-            Asked(
-                id=text_of(row, "id", where),
-                query=text_of(row, "query", where),
-                relevant=tuple(str(one) for one in relevant),
-                category=text_of(row, "category", where, optional=True),
-                project=text_of(row, "project", where, optional=True),
-                as_of=_time(row.get("as_of"), where),
-            )
-        )
-    return found
-
-
-def store(path: str | Path, cache: Path, progress: Progress | None = None) -> tuple[dict[str, int], str]:
-    """Store a set's memories as they are, with their vectors. (primary key by the set's id, semantic state)."""
-    projects: dict[str, Project] = {}
-    rows: dict[str, Memory] = {}
-    for number, row in read_lines(path):
-        where = f"{path}, line {number}"
-        slug = text_of(row, "project", where, optional=True)
-        if slug and slug not in projects:
-            projects[slug] = Project.objects.create(slug=slug)
-        at = _time(row.get("created_at"), where) or timezone.now()
-        name = text_of(row, "id", where)
-        if name in rows:
-            raise InvalidSet(f"{where}: the id {name!r} is there twice.")
-        rows[name] = Memory(
-            observation=text_of(row, "text", where),
-            service=text_of(row, "service", where, optional=True) or None,
-            category=text_of(row, "category", where, optional=True)[:32] or "behavior",
-            project=projects.get(slug),
-            sequence=text_of(row, "sequence", where, optional=True)[:200],
-            position=row.get("position"),
-            created_at=at,
-            updated_at=at,
-        )
-    memories = list(rows.values())
-    Memory.objects.bulk_create(memories, batch_size=1_000)
-    index.catch_up()
-    try:
-        embedder = embedding.wanted()
-        made = embedded(embedder, [embedded_text(row) for row in memories], cache, progress)
-    except SemanticOff as off:
-        return {name: row.pk for name, row in rows.items()}, f"off: {off.reason}"
-    model = EmbeddingModel.objects.create(
-        name=embedder.name, dimensions=embedder.dimensions, state=ModelState.ACTIVE, filled_to=None
-    )
-    Embedding.objects.bulk_create(
-        [
-            Embedding(model=model, memory=row, vector=to_bytes(vector), content_hash="-")
-            for row, vector in zip(memories, made, strict=True)
-        ],
-        batch_size=1_000,
-    )
-    PendingEmbedding.objects.all().delete()
-    return {name: row.pk for name, row in rows.items()}, "on"
 
 
 def variants(context: bool) -> dict[str, tuple[Weights, bool]]:
@@ -136,7 +56,10 @@ def variants(context: bool) -> dict[str, tuple[Weights, bool]]:
 def answer(
     asked: Sequence[Asked], keys: Mapping[str, int], *, context: bool, limit: int, progress: Progress | None = None
 ) -> Answers:
-    """Rank each query's candidates by each variant. Needs the memories of `store`."""
+    """Rank each query's candidates by each variant. Needs the memories of `store`.
+
+    A query without a project asks among all, as the command line does. Raises InvalidSet for an unknown project.
+    """
     names = {pk: name for name, pk in keys.items()}
     projects = dict(Project.objects.values_list("slug", "pk"))
     compared = variants(context)
@@ -147,7 +70,8 @@ def answer(
         if one.project and one.project not in projects:
             raise InvalidSet(f"query {one.id}: no memory is of the project {one.project!r}.")
         at = one.as_of or latest
-        filters = Filters(project=projects[one.project] if one.project else None, as_of=one.as_of)
+        within = projects[one.project] if one.project else ANY_PROJECT
+        filters = Filters(project=within, agent=ANY_AGENT, as_of=one.as_of)
         candidates, semantic = pool(one.query, filters, at=at)
         for name, (weights, beside) in compared.items():
             ranked[name].append(_order(candidates, at, weights, beside, names)[:limit])
@@ -179,41 +103,35 @@ def summary(each: Sequence[dict[str, float]]) -> dict[str, Any]:
     """Means over queries, and 95 % bootstrap intervals; the same for the same queries."""
     if not each:
         return {}
-    drawn = random.Random(4)  # noqa: S311  (a resample, not a secret)
     size = len(each)
-    samples = [[drawn.randrange(size) for _ in range(size)] for _ in range(RESAMPLED)]
+    drawn = np.random.default_rng(4).integers(0, size, (RESAMPLED, size))
     found: dict[str, Any] = {"queries": size}
     for name in each[0]:
-        values = [one[name] for one in each]
-        means = sorted(sum(values[i] for i in sample) / size for sample in samples)
-        low, high = means[int(0.025 * RESAMPLED)], means[int(0.975 * RESAMPLED) - 1]
-        found[name] = {"mean": round(sum(values) / size, 4), "low": round(low, 4), "high": round(high, 4)}
+        values = np.array([one[name] for one in each])
+        low, high = np.quantile(values[drawn].mean(axis=1), [0.025, 0.975])
+        found[name] = {
+            "mean": round(float(values.mean()), 4),
+            "low": round(float(low), 4),
+            "high": round(float(high), 4),
+        }
     return found
 
 
 def figures(answers: Answers) -> dict[str, Any]:
-    """Every variant's figures, and the whole ranking's by the queries' categories."""
+    """Every variant's figures, and the whole ranking's by the queries' categories, of the queries with an answer."""
+    counted = [place for place, one in enumerate(answers.asked) if one.relevant]
+    asked = [answers.asked[place] for place in counted]
     each = {
-        name: [scores(ranked, one.relevant) for ranked, one in zip(rows, answers.asked, strict=True)]
+        name: [scores(rows[place], answers.asked[place].relevant) for place in counted]
         for name, rows in answers.ranked.items()
     }
-    categories = sorted({one.category for one in answers.asked if one.category})
+    categories = sorted({one.category for one in asked if one.category})
     return {
         "semantic": answers.semantic,
+        "counted": len(counted),
         "variants": {name: summary(rows) for name, rows in each.items()},
         "categories": {
-            category: summary(
-                [row for row, one in zip(each["recall"], answers.asked, strict=True) if one.category == category]
-            )
+            category: summary([row for row, one in zip(each["recall"], asked, strict=True) if one.category == category])
             for category in categories
         },
     }
-
-
-def _time(value: object, where: str) -> datetime | None:
-    if value in (None, ""):
-        return None
-    found = parse_datetime(value) if isinstance(value, str) else None
-    if found is None:
-        raise InvalidSet(f"{where}: {value!r} is no time; ISO 8601 is needed.")
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 from memories.bench.lines import write_lines
+from memories.bench.machine import describe
 from memories.bench.matching import Figures, Judged, figures_of, judge_pairs, read_pairs
 from memories.cli import Result, Verb, table
 from memories.embedding import Embedder, SemanticOff, wanted
+from memories.management.benches import shared
 from memories.matching import Kind
 
 
@@ -23,12 +25,21 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(pairs: str, out: str | None, words: bool) -> Result:
     wanted_pairs = read_pairs(pairs)
+    machine = describe(of_database=False)  # none is asked
     embedder, semantic = _embedder(words)
-    judged = judge_pairs(wanted_pairs, embedder, _progress(len(wanted_pairs)))
+    progress, embedding = shared.progress("judged"), shared.progress("embedded")
+    judged = judge_pairs(wanted_pairs, embedder, shared.cache(), progress, embedding)
     if out:
         write_lines(out, (one.data() for one in judged))
     figures = figures_of(judged)
-    data = {**figures.data(), "judged": len(judged), "out": out, "semantic": semantic}
+    data = {
+        "set": Path(pairs).name,
+        **figures.data(),
+        "judged": len(judged),
+        "out": out,
+        "semantic": semantic,
+        "machine": machine,
+    }
     return Result(data, f"{_text(figures, judged, out)}\nMeaning: {semantic}.")
 
 
@@ -42,16 +53,6 @@ def _embedder(words: bool) -> tuple[Embedder | None, str]:
     except SemanticOff as off:
         return None, str(off)
     return embedder, f"on ({embedder.name})"
-
-
-def _progress(total: int) -> Callable[[int], None]:
-    """Counts on a terminal's stderr; silent elsewhere."""
-
-    def show(done: int) -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r{done:,} of {total:,} pairs" + ("\n" if done == total else ""))
-
-    return show
 
 
 def _text(figures: Figures, judged: Sequence[Judged], out: str | None) -> str:

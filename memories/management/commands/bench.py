@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from memories.cli import VerbCommand
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from memories.cli import Result, VerbCommand
 from memories.management.benches import export, matching, recalling
 
 
@@ -11,3 +15,11 @@ class Command(VerbCommand):
     noun = "bench"
     # A new bench is a module of `management/benches` with VERBS, and its name here.
     verbs = {**matching.VERBS, **recalling.VERBS, **export.VERBS}
+
+    def answer(self, command: str, run: Callable[..., Result], options: Mapping[str, Any]) -> None:
+        """As every command; Ctrl-C in the midst of it is no fault of the program's."""
+        try:
+            super().answer(command, run, options)
+        except KeyboardInterrupt:
+            self.stderr.write("\nBroken off. The scratch database is gone; vectors that were made are kept.")
+            sys.exit(130)

@@ -8,6 +8,7 @@ import json
 import pytest
 from django.core.management import call_command
 
+from memories.embedding.endpoint import PROBE
 from memories.lifecycle import disagree
 from memories.models import Memory, MemoryChange
 from tests.factories import MemoryFactory
@@ -144,6 +145,19 @@ def test_what_was_settled_is_exported_as_pairs_that_the_bench_reads(tmp_path):
     }
     code, text, _ = run("--pairs", file, "--json")
     assert (code, json.loads(text)["result"]["macro_f1"]) == (0, 1.0)
+
+
+def test_a_run_that_broke_off_embeds_nothing_twice(pairs, endpoint):
+    endpoint.answer = lambda texts, model: (503, "later") if "Needs the NAS mounted" in texts else None
+    code, _, err = run("--pairs", pairs(rows()))
+    assert (code, "answers with HTTP 503" in err) == (1, True)
+    endpoint.answer = lambda texts, model: None
+    code, out, _ = run("--pairs", pairs(rows()), "--json")
+    assert (code, json.loads(out)["result"]["semantic"]) == (0, "on (endpoint:one:4)")
+    before = len(endpoint.texts)
+    code, again, _ = run("--pairs", pairs(rows()), "--json")
+    assert set(endpoint.texts[before:]) <= {"a probe", PROBE}
+    assert json.loads(again)["result"]["confusion"] == json.loads(out)["result"]["confusion"]
 
 
 def test_without_a_model_it_says_so():
