@@ -1,4 +1,4 @@
-"""Memories by the million for the latency bench, by bulk SQL, with their terms and vectors. For a scratch database only.
+"""Memories by the million for the latency bench, by bulk SQL, terms and vectors with them. For a scratch database only.
 
 The triggers of `memories` rest meanwhile: what they would put in line is written here at once.
 """

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from memories.errors import InvalidSet
+
+GIVE_FOLDER = "Give a path in a folder that exists."
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -52,17 +56,42 @@ def text_of(row: Mapping[str, Any], name: str, where: str, *, optional: bool = F
 
 def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> int:
     """Writes the rows, whole or not at all; how many. Raises InvalidSet when the file cannot be written."""
+    count = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal count
+        for row in rows:
+            count += 1
+            yield json.dumps(row, ensure_ascii=False) + "\n"
+
+    _write(path, lines())
+    return count
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Writes a file, whole or not at all. Raises InvalidSet when it cannot be written."""
+    _write(path, [text])
+
+
+def writable(path: str | Path | None) -> None:
+    """Raises InvalidSet when a file could not be written there: before an hour's work, not after it."""
+    if path is None:
+        return
+    folder = Path(path).parent
+    if Path(path).is_dir():
+        raise InvalidSet(f"{path} cannot be written: it is a folder.", "Give the path of a file.")
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InvalidSet(f"{path} cannot be written: there is no folder {folder} to write to.", GIVE_FOLDER)
+
+
+def _write(path: str | Path, pieces: Iterable[str]) -> None:
     target = Path(path)
     part = target.with_name(target.name + ".part")
-    count = 0
     try:
         with part.open("w", encoding="utf-8", newline="\n") as out:
-            for row in rows:
-                out.write(json.dumps(row, ensure_ascii=False) + "\n")
-                count += 1
+            out.writelines(pieces)
         part.replace(target)
     except OSError as error:
-        raise InvalidSet(
-            f"{path} cannot be written: {error.strerror or error}.", "Give a path in a folder that exists."
-        ) from None
-    return count
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise InvalidSet(f"{path} cannot be written: {error.strerror or error}.", GIVE_FOLDER) from None

@@ -134,7 +134,7 @@ def _embed(memories: Sequence[Memory], cache: Path, progress: Progress | None) -
         batch_size=1_000,
     )
     PendingEmbedding.objects.all().delete()
-    return "on"
+    return f"on ({embedder.name})"
 
 
 def _bounded(row: Mapping[str, Any], name: str, where: str) -> str:

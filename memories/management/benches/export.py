@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from pathlib import Path
 
-from memories.bench.lines import write_lines
+from memories.bench.lines import writable, write_lines
 from memories.bench.marked import marked, recallable
 from memories.bench.settled import settled_pairs
 from memories.cli import NextAction, Refusal, Result, Verb
@@ -39,6 +39,8 @@ def _recall(out: str, memories: str | None) -> Result:
         raise Refusal("no_memories_file", "--kind recall writes two files.", "Give the other one with --memories FILE.")
     if Path(out).resolve() == Path(memories).resolve():
         raise Refusal("same_file", f"--out and --memories are both {out}.", "Give two files.")
+    writable(out)
+    writable(memories)
     found = marked()
     there = write_lines(memories, recallable())
     count = write_lines(out, found.queries)

@@ -67,7 +67,7 @@ def _room_for(size: int) -> None:
     if needed > free:
         raise Refusal(
             "no_room",
-            f"{size:,} memories need some {needed / 1e9:.1f} GB in {tempfile.gettempdir()}, which has {free / 1e9:.1f}.",
+            f"{size:,} memories need {needed / 1e9:.1f} GB in {tempfile.gettempdir()}, which has {free / 1e9:.1f}.",
             "Set TMPDIR to a folder with more room, or ask for fewer with --sizes.",
         )
 

@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
-from memories.bench.lines import write_lines
+from memories.bench.lines import writable, write_lines
 from memories.bench.machine import describe
 from memories.bench.matching import Figures, Judged, figures_of, judge_pairs, read_pairs
 from memories.cli import Result, Verb, table
@@ -24,6 +24,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(pairs: str, out: str | None, words: bool) -> Result:
+    writable(out)
     wanted_pairs = read_pairs(pairs)
     machine = describe(of_database=False)  # none is asked
     embedder, semantic = _embedder(words)

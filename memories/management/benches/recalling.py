@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memories.bench import recalling, sets
-from memories.bench.lines import write_lines
+from memories.bench.lines import writable, write_lines
 from memories.bench.machine import describe
 from memories.bench.scratch import scratch
 from memories.cli import Result, Verb, table
@@ -27,6 +27,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(memories: str, queries: str, limit: int, context: bool, out: str | None) -> Result:
+    writable(out)
     asked, read, cache = sets.read_queries(queries), sets.read_memories(memories), shared.cache()
     unknown = sorted({name for one in asked for name in one.relevant if name not in read})
     machine = describe()
@@ -37,10 +38,13 @@ def run(memories: str, queries: str, limit: int, context: bool, out: str | None)
     if out:
         rows = zip(asked, answers.ranked["recall"], strict=True)
         write_lines(out, ({"id": one.id, "ranked": ranked[:limit]} for one, ranked in rows))
+    figures = recalling.figures(answers)
+    if figures["semantic"] == "on":
+        figures["semantic"] = stored.semantic
     data = {
         "set": Path(queries).name,
         "context": context,
-        **recalling.figures(answers),
+        **figures,
         "memories": len(read),
         "queries": len(asked),
         "unknown": unknown,
