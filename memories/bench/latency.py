@@ -131,12 +131,12 @@ class _Size:
         return [(query, projects.get(slug or "")) for query, slug in queries(count, self.size, seed)]
 
     def _new(self, name: str, count: int) -> list[dict[str, Any]]:
-        """Observations to take in: seven of ten new, two known ones in other clauses, one with other values."""
+        """Observations to take in: seven of ten new, one known in other clauses, one as it is, one with other values."""
         projects = dict(Project.objects.values_list("slug", "pk"))
         first = NEW_FROM + hash_of(f"{self.place} {name}") % 10**7
         found = []
         for number in range(count):
-            known = sentence(number * 7_919 % self.size, said=1)
+            known = sentence(number * 7_919 % self.size, said=number % 10 == 7)
             one = sentence(first + number) if number % 10 < 7 else known
             said = one.observation
             if number % 10 == 9:
