@@ -131,7 +131,7 @@ class _Size:
         return [(query, projects.get(slug or "")) for query, slug in queries(count, self.size, seed)]
 
     def _new(self, name: str, count: int) -> list[dict[str, Any]]:
-        """Observations to take in: seven of ten new, one known in other clauses, one as it is, one with other values."""
+        """Observations to take in: seven of ten new, one in other clauses, one as it is known, one of other values."""
         projects = dict(Project.objects.values_list("slug", "pk"))
         first = NEW_FROM + hash_of(f"{self.place} {name}") % 10**7
         found = []
