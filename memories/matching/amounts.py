@@ -29,6 +29,8 @@ def amount_at(tokens: Tokens, at: int, noun: Noun) -> tuple[Quantity, int] | Non
     bound = _word(tokens, at) if _word(tokens, at) in BOUNDS else ""
     if bound:
         found = _measure(tokens, at + 1, noun)
+        if found is None or _word(tokens, at + 1) in TIMES:
+            found = _times(tokens, at + 1)
     else:
         found = _every(tokens, at) or _times(tokens, at) or _measure(tokens, at, noun)
     if found is None:
@@ -91,7 +93,7 @@ def _times(tokens: Tokens, at: int) -> Found:
         return _once_in(PERIODS[following] / number), after + 1
     if following in _ONE | _EVERY and _word(tokens, after + 1) in TIME_WORDS and number:
         return _once_in(TIME_WORDS[_word(tokens, after + 1)] / number), after + 2
-    at_an_end = after >= len(tokens) or tokens[after].sort in _AN_END
+    at_an_end = after >= len(tokens) or tokens[after].sort in _AN_END or following in ("if", "when", "after")
     if word == "once" and not at_an_end:
         return None  # "once it is up"
     return (Reading("count time", number, number),), after

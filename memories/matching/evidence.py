@@ -34,6 +34,7 @@ class Case:
     order: Order = field(default_factory=Order)
     slot: Slot | None = None
     cosine: float | None = None
+    likely: tuple[float, ...] = ()  # that they are one fact, at odds, two facts: what all signals together say
     apart: str = ""  # why two texts close in meaning are two facts all the same
 
     @property
@@ -77,6 +78,8 @@ def evidence_of(case: Case, score: float, why: str) -> dict[str, Any]:
         found["slot"] = {"subject": case.slot.subject, "known": case.slot.known, "new": case.slot.new}
     if case.cosine is not None:
         found["cosine"] = round(case.cosine, 4)
+    if case.likely:
+        found["likely"] = [round(one, 3) for one in case.likely]
     if case.apart:
         found["apart"] = case.apart
     if sentences := (*case.order.clashes, *case.order.doubts):

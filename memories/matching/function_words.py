@@ -42,7 +42,8 @@ SMALL = (
     our my your us who whom whose which what such also too very really quite just as so then thus than and or
     both all every each any either always ever still already yet now currently nowadays presently again up
     please note remember that's own simply actually basically completely fully entirely strictly exactly precisely
-    explicitly generally e.g i.e etc per se of to while whereas anyway itself themselves how well even fine"""
+    explicitly generally e.g i.e etc per se of to while whereas anyway itself themselves how well even fine
+        someone somebody something"""
     )
 )
 

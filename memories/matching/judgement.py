@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .evidence import NEAR_IN_WORDS, Case, evidence_of, listed, similarity
 from .frames import other_value
+from .function_words import NEGATIONS
 from .kinds import Kind, Relation
 from .normalise import normal_form
 from .opposites import opposites
@@ -16,6 +17,14 @@ from .order import order, rearranged
 from .overlap import overlap, things
 from .paraphrase import CLOSE, why_not_one_fact
 from .quantities import compare
+from .third_look import likelihood, third_look
+from .weighing import weighed
+
+FAR = 0.4
+"""Cosine below which two texts are hardly ever about one thing."""
+
+DOUBTFUL = 0.5
+"""How likely one fact in other words must be when closeness in meaning alone made them one."""
 
 _COVERAGE = 0.5
 """A clash must touch at least this share of what is said: "caddy is not used" denies little of a long fact."""
@@ -36,8 +45,11 @@ class LexicalMatcher:
         one, other = normal_form(known), normal_form(new)
         case = Case(one, other, overlap(one, other, subject), cosine=cosine)
         kind, why = _verdict(case)
+        told = kind
         if kind is Kind.DISTINCT and case.words.shared and not case.clashes:
             kind, why = _second_look(case, known, new, why)
+        if told is Kind.DISTINCT and kind is not Kind.CONTRADICTS and cosine is not None and cosine >= FAR:
+            kind, why = _third_look(case, known, new, kind, why)
         score = similarity(case)
         return Relation(kind, score, evidence_of(case, score, why))
 
@@ -59,6 +71,31 @@ def _second_look(case: Case, known: str, new: str, why: str) -> tuple[Kind, str]
         return Kind.DISTINCT, why
     case.apart = why_not_one_fact(case, known, new, case.cosine)
     return (Kind.DISTINCT, why) if case.apart else (Kind.REINFORCES, "They say the same in quite other words.")
+
+
+def _third_look(case: Case, known: str, new: str, kind: Kind, why: str) -> tuple[Kind, str]:
+    """Of two texts that are still apart, or that only their closeness has made one: what all signals together say."""
+    _ask(case)
+    weights = weighed(case, known, new)
+    if weights is None:
+        return kind, why
+    if kind is Kind.REINFORCES:
+        if weights.opposed or weights.pure_swap or likelihood(weights.numbers)[0] < DOUBTFUL:
+            case.apart = "All signals together say that they are not the same."
+            return Kind.DISTINCT, why
+        return kind, why
+    look = third_look(case, known, new, weights)
+    case.likely = look.likely
+    if look.kind is Kind.DISTINCT:
+        case.apart = look.apart or case.apart
+        return kind, why
+    if look.kind is Kind.REINFORCES:
+        return look.kind, "All signals together say that they are one fact in other words."
+    return look.kind, f"They cannot both hold: {_own_words(weights.left)} against {_own_words(weights.right)}."
+
+
+def _own_words(found: tuple[str, ...]) -> str:
+    return listed(found) if found else "nothing of the kind"
 
 
 def _ask(case: Case) -> None:
@@ -165,6 +202,8 @@ def _why_not_the_same(case: Case) -> str:
         return "They share too little."
     if why := _own_fact(case):
         return why
+    if _but_for_a_denial(case.known.folded) == _but_for_a_denial(case.new.folded) and _denials(case) % 2:
+        return "But for a denial they are one text."
     if case.opposites.doubts:
         turn = case.opposites.doubts[0]
         return f"Of {listed([turn.word])} one says “{turn.known.value}”, the other “{turn.new.value}”."
@@ -173,6 +212,15 @@ def _why_not_the_same(case: Case) -> str:
     if case.known.tangled or case.new.tangled:
         return "Too many negatives to be sure."
     return rearranged(case.known, case.new, words.shared)
+
+
+def _but_for_a_denial(folded: str) -> list[str]:
+    return [word for word in folded.split() if word not in NEGATIONS]
+
+
+def _denials(case: Case) -> int:
+    """How many denials one text has more than the other, as written."""
+    return sum(word in NEGATIONS for word in (*case.known.folded.split(), *case.new.folded.split()))
 
 
 def _own_fact(case: Case) -> str:

@@ -5,7 +5,7 @@ Reads where the shared words of two normal forms stand. Judges nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -89,6 +89,8 @@ def _sequence(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Ord
     clashes, doubts, freed, loose = [], [], set(), 0
     shifts = [_Shift.of(word, known, new) for word in sorted(shared)]
     settled = {shift.statements for shift in shifts if shift.is_led_alike}
+    if exchanged := _both_ways([shift for shift in shifts if shift.statements in settled]):
+        return Order(clashes=exchanged)
     for shift in shifts:
         if not shift.matters or (shift.changes_over and shift.statements in settled):
             continue
@@ -99,6 +101,16 @@ def _sequence(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Ord
             doubts.append(shift.said)
             loose += "" in shift.roles
     return Order(tuple(clashes), tuple(doubts), loose, "known" in freed, "new" in freed)
+
+
+def _both_ways(shifts: Sequence[_Shift]) -> tuple[str, ...]:
+    """Words that went over to the part that "before" or "after" leads while others came from it.
+
+    "The database must be up before the API starts", "the API must be up before the database starts".
+    """
+    over = [shift for shift in shifts if shift.changes_over and shift.matters and not shift.stands_in]
+    went, came = ([s for s in over if s.there.lead in _ORDERED], [s for s in over if s.here.lead in _ORDERED])
+    return tuple(f"“{one.word}” and “{other.word}” have changed places" for one, other in zip(went, came, strict=False))
 
 
 @dataclass(frozen=True, slots=True)

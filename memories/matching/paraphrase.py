@@ -19,7 +19,7 @@ from .order import rearranged
 from .phrases import rewritten
 from .quantities import Quantity
 from .tokens import Sort, fold, tokens
-from .units import NUMBER_WORDS
+from .units import NUMBER_WORDS, UNITS
 
 CLOSE = 0.80
 """Cosine from which the look is worth it. On 1,000 distinct facts, 1,000 restatements and 950 contradictions, .80
@@ -45,7 +45,7 @@ def why_not_one_fact(case: Case, known: str, new: str, cosine: float) -> str:
     """Why two texts so close in meaning are two facts; '' when they are one."""
     return (
         _values(case)
-        or _names(case, known, new)
+        or names_apart(case, known, new)
         or _denial(case)
         or _sequence(case)
         or _words(case, known, new, cosine)
@@ -75,26 +75,30 @@ def _one_end(one: Quantity, other: Quantity) -> bool:
     return any(math.isclose(a.high, b.high) and math.isinf(min(a.low, b.low)) for a, b in bounds)
 
 
-def _names(case: Case, known: str, new: str) -> str:
+def names_apart(case: Case, known: str, new: str) -> str:
     """Names of one text that the other has not: paths, hosts, versions, and words written like names."""
     own = (case.known.names ^ case.new.names) | (_written_as_names(known) - _all_words(new))
     own |= _written_as_names(new) - _all_words(known)
+    own -= UNITS.keys()
     return f"Only one of them names {listed(own)}." if own else ""
 
 
-def _written_as_names(text: str) -> set[str]:
+@lru_cache(maxsize=4_096)
+def _written_as_names(text: str) -> frozenset[str]:
     """Words with a capital letter where no sentence begins."""
     found = set()
     for match in re.finditer(r"(?<![.!?:;—-] )(?<=[\w,)] )[`\"“]?([A-Za-z][\w+#]*)", text):
         word = match[1]
         if word != word.lower():
             found.add(word.lower())
-    return found
+    return frozenset(found)
 
 
-def _all_words(text: str) -> set[str]:
+@lru_cache(maxsize=4_096)
+def _all_words(text: str) -> frozenset[str]:
     written = {word.lower() for word in re.findall(r"[^\W_][\w+#]*", text)}
-    return written | {meaning(word).name for word in written} | {_joined(text)}
+    meant = {token.text for token in rewritten(tokens(fold(text)))}  # "local network" is the LAN
+    return frozenset(written | meant | {meaning(word).name for word in written} | {_joined(text)})
 
 
 def _joined(text: str) -> str:

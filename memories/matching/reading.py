@@ -40,6 +40,7 @@ _LABELS, _VALUES = frozenset(map(stem, LABEL_NOUNS)), frozenset(map(stem, VALUE_
 _EVENTS = {"running": "run", "stopped": "stop"}  # unless a form of be makes them states
 _VERSIONED = frozenset(meaning(word).name for word in VERSIONED)
 _DENYING = frozenset(map(stem, DENYING_VERBS))
+_DAYS = frozenset(map(stem, WEEKDAYS)) | {"night"}
 _MEANS = ("with", "via", "through")
 _AN_END = (Sort.COMMA, Sort.STOP)
 
@@ -301,7 +302,8 @@ class _Reader:
 
     def _describes_next(self, word: str) -> bool:
         """Whether a denying adjective only says which, as the first word of its clause right before a noun."""
-        if self.clause.words or self.after_be or (stem(word) in _DENYING and not word.endswith("ed")):
+        said = [word.text for word in self.clause.words if not self.clause.amounts or word.text not in _DAYS]
+        if said or self.after_be or (stem(word) in _DENYING and not word.endswith("ed")):
             return False
         following = self._following()
         if following is None or following.sort is not Sort.WORD:

@@ -50,7 +50,14 @@ _SPELLINGS = tuple(
         (r"(?:<=?|≤)\s?(?=\d)", " at most "),
         (r"(?<=\d) ([ap]m)\b", r"\1"),
         (r"\s&\s", " and "),
-        (r"(?<=\d)%", " percent "),
+        (r"(?<=\d)\s?%", " percent "),
+        (r"(?<=[kmgt]bit)(?:/s| per second| a second)", ""),
+        (r"\b1st\b", "first"),
+        (r"\b2nd\b", "second"),
+        (r"\b3rd\b", "third"),
+        (r"\b(\d{1,2}) in the morning\b", r"\1am"),
+        (r"\b(\d{1,2}) in the (?:evening|afternoon)\b", r"\1pm"),
+        (r"\bat (\d{1,2}) o'?clock\b", r"at \1:00"),
     )
 )
 _OPENING, _CLOSING = "([{'_~", ")]}'_~,;:.!?"

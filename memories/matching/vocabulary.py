@@ -78,9 +78,31 @@ ml = machine learning
 perform = carry out
 on start = at start
 at_least = at least | exceed | no less than | not less than | no fewer than | minimum of | more than | greater than |
-    longer than
+    longer than | larger than | bigger than | older than | higher than | in excess of
 at_most = at most | up to | no more than | not more than | maximum of | less than | fewer than | shorter than |
-    no later than | no longer than
+    no later than | no longer than | smaller than | lower than | younger than | no larger than | no bigger than |
+    no older than | not exceed | must not exceed | may not exceed | as much as | as many as
+once = one time | a single time
+several times = more than once | more than one time
+lifetime = valid for | validity of
+lan = local network | home network | internal network
+asset = static file
+work = stop failing | stop fail | stop to fail
+revert = roll back | rolled back | undo
+handover = hand over
+permit = let in
+retry = try again
+fix = get rid of | clear up | take care of | put an end to
+automatic = of its own accord | without intervention | without human intervention
+manual = manual intervention | on foot
+simultaneous = at the same time | in parallel
+keep = hold on to | hang on to
+expire = run out of validity
+plaintext = plain text | clear text | cleartext
+degraded = in a degraded state
+disallow = not let
+overwrite = write over
+everyone = every one | all users | all people
 """
 """What several words mean, then the words; a line that is set in goes on with the one before. Matched on stems, the
 longest phrase first."""
@@ -160,6 +182,58 @@ authorise authorize
 synchronise synchronize sync
 survive outlive
 outage downtime
+answer reply
+retry rerun reattempt
+create generate produce
+replace exchange swap substitute
+revert undo rollback
+deliver delivery
+thumbnail preview
+index indices indexes
+outgoing outbound
+incoming inbound
+provide supply offer
+cause provoke
+clip recording footage
+everyone everybody anyone anybody
+laptop notebook
+password passphrase
+error fault
+notify inform
+notification notice
+job task
+employee staff
+admin administrator
+documentation docs
+copy duplicate
+check inspect examine
+connect connection
+mirror replicate
+replica standby slave secondary
+primary master
+expire expiry expiration
+expose publish
+import ingest
+compress compression
+monitor watch observe
+collect gather
+distribute spread
+throttle ratelimit
+approve approval sign-off
+deploy deployment rollout
+evict eviction
+prune pruning
+kill terminate
+attempt try
+wifi wlan wireless
+phone smartphone mobile
+tv television
+heater heating
+lamp light
+shutter blind blinds
+sunset dusk
+sunrise dawn
+utilisation utilization usage
 """
 """One meaning a line, its name first."""
 
@@ -261,7 +335,8 @@ LABEL_NOUNS = words(
 WEEKDAYS = words("monday tuesday wednesday thursday friday saturday sunday")
 
 NOT_NEGATED = words(
-    "united unified underused uncommitted unless regardless wireless nevertheless nonetheless useless serverless"
+    """united unified underused unsealed unplugged unpacked unzipped uncommitted unless regardless wireless nevertheless
+    nonetheless useless serverless"""
 )
 """Begin or end like a denial, and are none."""
 

@@ -44,7 +44,13 @@ def test_facts_of_different_services_are_hardly_ever_merged():
         for other in FACTS[at + 1 :: 7]
         if services[one] != services[other] and relation(one, other).kind == Kind.REINFORCES
     ]
-    assert merged == [("Database lives in SQLite", "The database is SQLite")]  # which is true
+    assert merged == [  # which is true
+        ("Database lives in SQLite", "The database is SQLite"),
+        ("Secrets rotate every quarter", "Secrets are rotated quarterly"),
+        ("Secrets are rotated quarterly", "Secrets rotate quarterly"),
+        ("Drain the node before rebooting it", "Drain a node before rebooting it"),
+        ("Before rebooting the node, drain it", "A node has to be drained prior to a reboot"),
+    ]
 
 
 def words_of(text: str) -> list[tuple[int, str, str]]:
