@@ -25,6 +25,7 @@ from django.utils import timezone
 
 from claudeops import __version__, condition, scheduling
 from memories.embedding import state
+from memories.recall import pgvector
 from sessions_app.checks import cli_messages, clusters
 from sessions_app.models import Agent, ScheduleKind, Session, WorkerHeartbeat
 from sessions_app.queue import wakeups
@@ -245,11 +246,26 @@ def _meaning(at: datetime) -> Iterator[Finding]:
     if reason is None:
         left = state.pending_count()
         yield Finding(OK, "semantic search", f"it is on; {left:,} memories wait for their vector")
+        yield from _vector_search()
     elif settings.CLAUDEOPS_EMBEDDINGS == "off":
         yield Finding(OK, "semantic search", f"{reason} (CLAUDEOPS_EMBEDDINGS)")
     else:
         hint = "Memories are found by keywords meanwhile. `manage.py embeddings status` says more."
         yield Finding(WARNING, "semantic search", reason, hint)
+
+
+def _vector_search() -> Iterator[Finding]:
+    model = state.active_model()
+    if connection.vendor != "postgresql" or model is None:
+        return
+    by = pgvector.served_by(model)
+    if settings.CLAUDEOPS_VECTOR_SEARCH == "pgvector" and by.startswith("numpy"):
+        hint = (
+            "`CREATE EXTENSION vector` as a superuser makes it usable; workers make the index within a minute or two."
+        )
+        yield Finding(WARNING, "vector search", f"CLAUDEOPS_VECTOR_SEARCH asks for pgvector, served by {by}", hint)
+    else:
+        yield Finding(OK, "vector search", by)
 
 
 def _size(count: float) -> str:

@@ -285,6 +285,13 @@ VARIABLES: tuple[Variable, ...] = (
         2.0,
         "Seconds (at most 2) after which the query is searched as it is.",
     ),
+    Variable(
+        "CLAUDEOPS_VECTOR_SEARCH",
+        word_of("auto", "numpy", "pgvector"),
+        "auto",
+        "What compares vectors on PostgreSQL: `pgvector` (its HNSW index, where the extension is there), `numpy` (in "
+        "the process), `auto` (pgvector from 20,000 vectors on). What cannot serve is answered by numpy.",
+    ),
     # matching
     Variable(
         "CLAUDEOPS_MATCHING",

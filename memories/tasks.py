@@ -5,7 +5,7 @@ from __future__ import annotations
 from memories.embedding.install import install_if_missing
 from memories.embedding.sweep import sweep as sweep_embeddings
 from memories.lifecycle.sweep import sweep as sweep_memories
-from memories.recall import index, record
+from memories.recall import index, pgvector_index, record
 
 
 def sweep() -> None:
@@ -14,9 +14,10 @@ def sweep() -> None:
 
 
 def embed() -> None:
-    """Bring the model when it is missing, and make the vectors that are."""
+    """Bring the model when it is missing, make the vectors that are, and keep PostgreSQL's index of them."""
     install_if_missing()
     sweep_embeddings()
+    pgvector_index.keep()
 
 
 def keep_recall() -> None:

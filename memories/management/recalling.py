@@ -61,6 +61,8 @@ def _explained(found: Recall) -> Iterator[str]:
     trace = found.trace
     yield ""
     yield f"Semantic search is {trace.semantic}. Profile {trace.profile}, {trace.candidates} candidates."
+    if trace.vectors:
+        yield f"Vectors compared by {trace.vectors}."
     if trace.pending:
         yield f"Without a vector yet: {trace.pending}."
     yield f"Query rewrite: {trace.rewrite}."

@@ -93,6 +93,7 @@ class _Run:
     meaning: Meaning = NOTHING_ASKED
     cosines: dict[int, float] = field(default_factory=dict)
     pending: int = 0
+    vectors_by: str = ""
     words: keyword.Words = field(default_factory=keyword.Words)
     rows: dict[int, Row] = field(default_factory=dict)
     pool: list[Candidate] = field(default_factory=list)
@@ -158,7 +159,7 @@ class _Run:
         self.dropped[trust.OTHER_SCOPE] += near.outside
         if near.broken:
             self.notes.append(f"{near.broken} stored vectors are of another size and were passed over")
-        self.cosines = near.cosines
+        self.cosines, self.vectors_by = near.cosines, near.by
         best = sorted(((cosine, pk) for pk, cosine in near.cosines.items()), reverse=True)
         return [pk for _, pk in best[:BY_MEANING]]
 
@@ -276,6 +277,7 @@ class _Run:
         return Trace(
             semantic=self.meaning.state,
             profile=profile,
+            vectors=self.vectors_by,
             pending=self.pending,
             candidates=len(self.rows),
             terms=asked.terms,

@@ -120,7 +120,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Why the hits are these. `semantic` is "on" or "off: <reason>"; `pending` memories without a vector yet.
+    """Why the hits are these. `semantic` is "on" or "off: <reason>"; `vectors` is who compared them: pgvector, or
+    numpy and why. `pending`: memories without a vector yet.
 
     `rewrite` says what became of the query in other words, `rewritten` are these, empty when none were searched.
     `dropped` counts candidates that did not come back, by reason; `steps` are seconds by name.
@@ -130,6 +131,7 @@ class Trace:
     profile: str = "balanced"
     rewritten: str = ""
     rewrite: str = "off: not asked for"
+    vectors: str = ""
     pending: int = 0
     candidates: int = 0
     terms: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from django.db import connection
 
 from memories.embedding import Vectors
 from memories.models import EmbeddingModel
-from memories.recall import bitsfile, scope, sketches
+from memories.recall import bitsfile, pgvector, scope, sketches
 from memories.recall.scope import Where
 from memories.recall.sketches import Matrix, Part
 
@@ -41,11 +41,15 @@ READ = 10_000
 
 @dataclass(slots=True)
 class Near:
-    """What meaning found: cosine by memory id. `outside` of the nearest lay in another scope, `broken` had no use."""
+    """What meaning found: cosine by memory id. `outside` of the nearest lay in another scope, `broken` had no use.
+
+    `by` is who searched: pgvector (within the scope alone, so nothing is outside), or numpy and why.
+    """
 
     cosines: dict[int, float] = field(default_factory=dict)
     outside: int = 0
     broken: int = 0
+    by: str = "numpy"
 
 
 @dataclass(slots=True)
@@ -154,8 +158,13 @@ def search(
 
     Those of the memories in `beside` are read along. `newest`: see `matrix`.
     """
+    beside = list(beside)
+    served = pgvector.nearest(model, query, visible, beside)
+    found = Near(by=served.by)
+    if served.rows is not None:
+        _take(found, model, query, served.rows)
+        return found
     everything = matrix(model, newest)
-    found = Near()
     near = everything.near(query, RESCORED if len(everything) < MANY else RESCORED_OF_MANY)
     inside = _nearest_inside(found, model, query, near, visible, beside)
     if inside < ENOUGH and len(near) < len(everything):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from django.db import connection
 
 from memories import embedding
 from memories.lifecycle import curate, verbs
 from memories.models import Embedding, Memory
-from memories.recall import Filters, bitsfile, index, meaning, recall, scope, sketches, vectors
+from memories.recall import Filters, bitsfile, index, meaning, pgvector_index, recall, scope, sketches, vectors
 from tests.embedders import WordEmbedder, active_model, embed_all
 from tests.factories import MemoryFactory, ProjectFactory
 
@@ -226,3 +227,14 @@ def test_cosines_do_not_leave_the_scope(embedder, model):
     query = embedder.embed(["tunnel slow"])[0]
     assert vectors.cosines(model, query, [other.pk], scope.where(scope.within(Filters()))) == {}
     index.catch_up()
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="what SQLite does; this is PostgreSQL")
+def test_on_sqlite_numpy_answers_whatever_the_setting(embedder, model, settings):
+    settings.CLAUDEOPS_VECTOR_SEARCH = "pgvector"
+    memory = MemoryFactory(observation="wireguard sluggish")
+    embed_all(embedder, model)
+    assert pgvector_index.keep().reason
+    found = recall("tunnel slow")
+    assert [hit.memory_id for hit in found.hits] == [memory.pk]
+    assert found.trace.vectors == "numpy"

@@ -1,0 +1,378 @@
+"""The table that pgvector searches, kept in step with the stored vectors by triggers, and its index, built meanwhile.
+
+The table is a copy at half precision that can be dropped at any time. Whatever is missing of it is made again by
+`keep`, a minute's task; until it is whole, numpy answers. Runs on PostgreSQL alone and asks no model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import select
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+
+from memories.models import Embedding, EmbeddingModel, ModelState
+from memories.recall import pgvector
+from memories.recall.pgvector import DUE, TABLE, TRIGGERS, Extension
+
+logger = logging.getLogger(__name__)
+
+AUTO_FROM = 20_000
+"""Vectors from which on `auto` makes an index. Below, numpy's bits are as quick and nothing has to be kept."""
+BATCH = 2_000
+"""Vectors copied in one transaction: some 20 ms."""
+LINKS, BUILD_CANDIDATES = 16, 100
+"""The index's m and ef_construction. What they give is in docs/recall.md."""
+BUILD_MEMORY = 1_048_576
+"""Kilobytes at most for a build, when so many are needed: an index that does not fit is built ten times as slowly."""
+LOCK_KEY = 0x636C_7067_76  # "clpgv"
+
+_GUARDED = "IF to_regclass('embedding_vectors') IS NOT NULL AND to_regclass('embedding_vectors_due') IS NOT NULL THEN"
+"""A dump that was restored where there is no pgvector has the triggers and no table: writing goes on."""
+
+
+def _function(name: str, body: str) -> str:
+    return (
+        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {_GUARDED} {body} "
+        "END IF; RETURN NULL; END $$"
+    )
+
+
+FUNCTIONS = (
+    _function(
+        "embedding_vectors_added",
+        f"INSERT INTO {DUE} (embedding_id, model_id) SELECT id, model_id FROM added ON CONFLICT DO NOTHING;",  # noqa: S608
+    ),
+    _function(
+        "embedding_vectors_changed",
+        f"DELETE FROM {TABLE} WHERE embedding_id = OLD.id; DELETE FROM {DUE} WHERE embedding_id = OLD.id; "  # noqa: S608
+        f"INSERT INTO {DUE} (embedding_id, model_id) VALUES (NEW.id, NEW.model_id) "
+        "ON CONFLICT (embedding_id) DO UPDATE SET model_id = EXCLUDED.model_id;",
+    ),
+    _function(
+        "embedding_vectors_removed",
+        f"DELETE FROM {TABLE} WHERE embedding_id IN (SELECT id FROM removed); "  # noqa: S608
+        f"DELETE FROM {DUE} WHERE embedding_id IN (SELECT id FROM removed);",
+    ),
+    _function("embedding_vectors_emptied", f"DELETE FROM {TABLE}; DELETE FROM {DUE};"),  # noqa: S608
+)
+WHEN = {
+    "embedding_vectors_added": "AFTER INSERT ON embeddings REFERENCING NEW TABLE AS added FOR EACH STATEMENT",
+    "embedding_vectors_changed": "AFTER UPDATE ON embeddings FOR EACH ROW",
+    "embedding_vectors_removed": "AFTER DELETE ON embeddings REFERENCING OLD TABLE AS removed FOR EACH STATEMENT",
+    "embedding_vectors_emptied": "AFTER TRUNCATE ON embeddings FOR EACH STATEMENT",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What `keep` did: `moved` vectors copied, `built` the index that was made, `reason` why there is none."""
+
+    moved: int = 0
+    built: str = ""
+    reason: str = ""
+
+
+def try_extension() -> str:
+    """Make the extension where it is not there and this user may. Returns why not; empty when it is there.
+
+    After a migrate alone: a refusal is a line in the server's log, and what somebody dropped stays dropped.
+    """
+    if connection.vendor != "postgresql":
+        return pgvector.SQLITE
+    if settings.CLAUDEOPS_VECTOR_SEARCH == "numpy":
+        return "CLAUDEOPS_VECTOR_SEARCH is numpy"
+    if pgvector.extension() is not None:
+        return ""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'")
+            if cursor.fetchone() is None:
+                return "this PostgreSQL server has no pgvector installed"
+            cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except DatabaseError as error:
+        reason = str(error).splitlines()[0][:200]
+        logger.info("pgvector is not used: %s", reason)
+        return reason
+    finally:
+        pgvector.forget()
+    return ""
+
+
+def keep(seconds: float = 200.0) -> Kept:
+    """Copy what is due, and make the active model's index where it is missing. Never raises for what pgvector lacks.
+
+    Works for about `seconds`; an index that is not ready by then goes on being built by the database itself.
+    """
+    if connection.vendor != "postgresql" or connection.in_atomic_block:
+        return Kept(reason="inside a transaction" if connection.in_atomic_block else pgvector.SQLITE)
+    if settings.CLAUDEOPS_VECTOR_SEARCH == "numpy":
+        drop()
+        return Kept(reason="CLAUDEOPS_VECTOR_SEARCH is numpy")
+    end = time.monotonic() + seconds
+    try:
+        with _alone() as alone:
+            return _kept(end) if alone else Kept(reason="another one is at it")
+    except DatabaseError as error:
+        logger.warning("pgvector's index could not be kept: %s", error)
+        return Kept(reason=str(error).splitlines()[0][:200])
+    finally:
+        pgvector.forget()
+
+
+def drop() -> None:
+    """Remove table, index and triggers: numpy answers, and writing a vector costs nothing more."""
+    if connection.vendor != "postgresql":
+        return
+    pgvector.forget()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass(%s) IS NOT NULL OR to_regproc(%s) IS NOT NULL", [TABLE, TRIGGERS[0]])
+        if not cursor.fetchone()[0]:
+            return
+        with transaction.atomic():
+            cursor.execute("SELECT to_regclass('embeddings') IS NOT NULL")
+            if cursor.fetchone()[0]:
+                for name in TRIGGERS:
+                    cursor.execute(f"DROP TRIGGER IF EXISTS {name} ON embeddings")
+            for name in TRIGGERS:
+                cursor.execute(f"DROP FUNCTION IF EXISTS {name}()")
+            cursor.execute(f"DROP TABLE IF EXISTS {TABLE}, {DUE}")
+
+
+def _kept(end: float) -> Kept:
+    model = EmbeddingModel.objects.filter(state=ModelState.ACTIVE).first()
+    if model is None:
+        return Kept(reason="no model's vectors answer yet")
+    found = pgvector.extension()
+    reason = pgvector.unfit(model, found)
+    if reason or found is None:
+        return Kept(reason=reason)
+    if _building():
+        return Kept(_move(found, end), reason="pgvector's index is being built")
+    whole = _whole()
+    if not whole and settings.CLAUDEOPS_VECTOR_SEARCH == "auto" and not _many(model):
+        return Kept(reason=f"fewer than {AUTO_FROM:,} vectors")
+    if not whole:
+        _make(found)
+    moved = _move(found, end)
+    index = pgvector.index_name(model)
+    _drop_others(index)
+    valid = _valid(index)
+    if valid:
+        return Kept(moved)
+    if settings.CLAUDEOPS_VECTOR_SEARCH == "auto" and not _many(model):
+        return Kept(moved, reason=f"fewer than {AUTO_FROM:,} vectors")
+    moved += _walk(found, model, end)
+    if time.monotonic() >= end:
+        return Kept(moved, reason="the vectors are being copied")
+    if valid is not None:  # begun by a process that died
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index}")
+    done = _build(found, model, end)
+    return Kept(moved, built=index if done else "", reason="" if done else "pgvector's index is being built")
+
+
+def _many(model: EmbeddingModel) -> bool:
+    return Embedding.objects.filter(model=model).order_by("id")[AUTO_FROM - 1 : AUTO_FROM].exists()
+
+
+def _whole() -> bool:
+    """Whether the tables are there with their column (a dropped extension takes that along) and all triggers work."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT (SELECT count(*) FROM pg_trigger WHERE tgrelid = to_regclass('embeddings') AND tgname = ANY(%s) "
+            "AND tgenabled IN ('O', 'A')), to_regclass(%s) IS NOT NULL, EXISTS (SELECT 1 FROM pg_attribute "
+            "WHERE attrelid = to_regclass(%s) AND attname = 'vector' AND NOT attisdropped)",
+            [list(TRIGGERS), DUE, TABLE],
+        )
+        triggers, due, column = cursor.fetchone()
+    return bool(triggers == len(TRIGGERS) and due and column)
+
+
+def _make(found: Extension) -> None:
+    """Tables and triggers, from nothing: what was written while one of them was missing is in no copy."""
+    drop()
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            f"CREATE TABLE {TABLE} (embedding_id bigint PRIMARY KEY, model_id bigint NOT NULL, "
+            f"memory_id bigint NOT NULL, vector {found.type()} NOT NULL)"
+        )
+        cursor.execute(f"CREATE INDEX {TABLE}_by_memory ON {TABLE} (memory_id, model_id)")
+        cursor.execute(f"CREATE TABLE {DUE} (embedding_id bigint PRIMARY KEY, model_id bigint NOT NULL)")
+        cursor.execute(f"CREATE INDEX {DUE}_by_model ON {DUE} (model_id, embedding_id)")
+        for statement in FUNCTIONS:
+            cursor.execute(statement)
+        for name, when in WHEN.items():
+            cursor.execute(f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {name}()")
+
+
+def _walk(found: Extension, model: EmbeddingModel, end: float) -> int:
+    """Copy the vectors that were there before the triggers: put in line, batch by batch, and moved from there."""
+    moved = last = 0
+    while time.monotonic() < end:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"WITH missing AS (SELECT e.id FROM embeddings e WHERE e.model_id = %s AND e.id > %s "  # noqa: S608
+                f"AND NOT EXISTS (SELECT 1 FROM {TABLE} v WHERE v.embedding_id = e.id) ORDER BY e.id LIMIT {BATCH}), "
+                f"put AS (INSERT INTO {DUE} (embedding_id, model_id) SELECT id, %s FROM missing "
+                "ON CONFLICT DO NOTHING) SELECT max(id) FROM missing",
+                [model.pk, last, model.pk],
+            )
+            (highest,) = cursor.fetchone()
+        if highest is None:
+            break
+        last = highest
+        moved += _move(found, end)
+    return moved
+
+
+def _move(found: Extension, end: float) -> int:
+    """Copy what is due, in short transactions. What somebody is writing at this moment stays due."""
+    sizes = dict(EmbeddingModel.objects.values_list("pk", "dimensions"))
+    moved = last = 0
+    while time.monotonic() < end:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT embedding_id FROM {DUE} WHERE embedding_id > %s ORDER BY embedding_id LIMIT {BATCH} "  # noqa: S608
+                "FOR UPDATE SKIP LOCKED",
+                [last],
+            )
+            due = [pk for (pk,) in cursor.fetchall()]
+            if not due:
+                break
+            last = due[-1]
+            # Nobody is waited for while the lines are held, or two could wait for each other.
+            cursor.execute(
+                "SELECT id, model_id, memory_id, vector FROM embeddings WHERE id = ANY(%s) FOR SHARE SKIP LOCKED", [due]
+            )
+            rows = cursor.fetchall()
+            taken = {row[0] for row in rows}
+            cursor.execute("SELECT id FROM embeddings WHERE id = ANY(%s)", [due])
+            busy = {pk for (pk,) in cursor.fetchall()} - taken
+            cursor.execute(f"DELETE FROM {TABLE} WHERE embedding_id = ANY(%s)", [list(taken)])  # noqa: S608
+            for model, dimensions in sizes.items():
+                moved += _copy(cursor, model, dimensions, [row for row in rows if row[1] == model])
+            cursor.execute(f"DELETE FROM {DUE} WHERE embedding_id = ANY(%s)", [list(set(due) - busy)])  # noqa: S608
+    return moved
+
+
+def _copy(cursor: Any, model: int, dimensions: int, rows: Sequence[tuple[int, int, int, bytes | memoryview]]) -> int:
+    """Write the rows at half precision, in COPY's binary form. One of another length, or no number, is in no search."""
+    good = [row for row in rows if len(row[3]) == 4 * dimensions]
+    if not good or dimensions > pgvector.MOST_DIMENSIONS:
+        return 0
+    floats = np.frombuffer(b"".join(row[3] for row in good), dtype="<f4").reshape(len(good), dimensions)
+    with np.errstate(over="ignore", invalid="ignore"):
+        halves = floats.astype(">f2")
+    numbers = np.isfinite(halves).all(axis=1)
+    record = np.zeros(int(numbers.sum()), dtype=_record(dimensions))
+    record["fields"], record["vector_size"] = 4, 4 + 2 * dimensions
+    record["id_size"] = record["model_size"] = record["memory_size"] = 8
+    record["id"] = [row[0] for row, whole in zip(good, numbers, strict=True) if whole]
+    record["memory"] = [row[2] for row, whole in zip(good, numbers, strict=True) if whole]
+    record["model"], record["dimensions"], record["vector"] = model, dimensions, halves[numbers]
+    into = f"COPY {TABLE} (embedding_id, model_id, memory_id, vector) FROM STDIN (FORMAT BINARY)"
+    with cursor.copy(into) as copy:
+        copy.write(b"PGCOPY\n\xff\r\n\x00" + bytes(8) + record.tobytes() + b"\xff\xff")
+    return len(record)
+
+
+def _record(dimensions: int) -> np.dtype[Any]:
+    """A row of COPY's binary form: fields behind their lengths, big-endian; a halfvec is its size, 0, its halves."""
+    ids = [
+        (name, kind) for each in ("id", "model", "memory") for name, kind in ((f"{each}_size", ">i4"), (each, ">i8"))
+    ]
+    vector = [("vector_size", ">i4"), ("dimensions", ">i2"), ("unused", ">i2"), ("vector", ">f2", (dimensions,))]
+    return np.dtype([("fields", ">i2"), *ids, *vector])
+
+
+def _valid(index: str) -> bool | None:
+    """Whether the index answers; None when there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indisvalid AND indisready FROM pg_index WHERE indexrelid = to_regclass(%s)", [index])
+        found = cursor.fetchone()
+    return bool(found[0]) if found else None
+
+
+def _building() -> bool:
+    """Whether an index is being built: whoever began it may be gone by now."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
+            "WHERE l.locktype = 'advisory' AND l.granted AND d.datname = current_database() "
+            "AND (l.classid::bigint << 32) + l.objid::bigint = %s)",
+            [LOCK_KEY + 1],
+        )
+        return bool(cursor.fetchone()[0])
+
+
+def _drop_others(index: str) -> None:
+    """Indexes of models that answer no more."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+            "WHERE i.indrelid = to_regclass(%s) AND c.relname LIKE %s AND c.relname <> %s",
+            [TABLE, f"{TABLE}\\_hnsw\\_%", index],
+        )
+        for (name,) in cursor.fetchall():
+            cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {connection.ops.quote_name(name)}")
+
+
+def _build(found: Extension, model: EmbeddingModel, end: float) -> bool:
+    """Make the model's index while everybody reads and writes. Returns whether it was ready in time; if not, the
+    database goes on by itself: the statement ends with its work, not with our connection."""
+    other = connection.copy()
+    other.ensure_connection()
+    raw = other.connection
+    try:
+        with raw.cursor() as cursor:
+            # On the connection that builds: held until the build ends, though we are gone by then.
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK_KEY + 1])
+            if not cursor.fetchone()[0]:
+                return False
+            cursor.execute("SELECT count(*) FROM embeddings WHERE model_id = %s", [model.pk])
+            kilobytes = min(BUILD_MEMORY, cursor.fetchone()[0] * (2 * model.dimensions + 500) // 1000 + 65_536)
+            cursor.execute(
+                "SELECT set_config('client_min_messages', 'error', false), "
+                "set_config('statement_timeout', '0', false), "
+                "set_config('maintenance_work_mem', greatest(%s, setting::int)::text, false) "
+                "FROM pg_settings WHERE name = 'maintenance_work_mem'",
+                [kilobytes],
+            )
+        expression = f"(vector::{found.type(model.dimensions)})"
+        kind = f"{connection.ops.quote_name(found.schema)}.halfvec_ip_ops"
+        raw.pgconn.send_query(
+            f"CREATE INDEX CONCURRENTLY {pgvector.index_name(model)} ON {TABLE} USING hnsw ({expression} {kind}) "
+            f"WITH (m = {LINKS}, ef_construction = {BUILD_CANDIDATES}) WHERE model_id = {model.pk:d}".encode()
+        )
+        while raw.pgconn.is_busy():
+            if not select.select([raw.fileno()], [], [], max(0.0, end - time.monotonic()))[0]:
+                return False
+            raw.pgconn.consume_input()
+        result = raw.pgconn.get_result()
+        if result is not None and result.error_message:
+            raise DatabaseError(result.error_message.decode(errors="replace"))
+        return True
+    finally:
+        raw.pgconn.finish() if raw.pgconn.is_busy() else other.close()
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[bool]:
+    """Whether nobody else keeps or builds, on any host."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK_KEY])
+        taken = bool(cursor.fetchone()[0])
+    try:
+        yield taken
+    finally:
+        if taken:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK_KEY])
