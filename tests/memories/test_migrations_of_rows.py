@@ -1,0 +1,161 @@
+"""Migrations over a table that holds rows: what was there before is found, asked about and kept as it was."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from memories.checks import check_recall_index
+from memories.models import (
+    Change,
+    Disagreement,
+    Embedding,
+    EmbeddingModel,
+    Memory,
+    MemoryChange,
+    MemoryTerms,
+    PendingEmbedding,
+    Recalled,
+)
+from memories.recall import index, keyword, recall
+from tests.embedders import WordEmbedder, active_model, embed_all
+from tests.factories import MemoryFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
+BEFORE_RECALL, BEFORE_BACKFILL, BEFORE_REWRITES = "0008", "0050", "0051"
+
+
+@pytest.fixture
+def migrate():
+    """Bring the memories' tables to a migration; at the end they are as they should be."""
+    keyword.forget()
+    yield lambda name=None: call_command("migrate", "memories", *([name] if name else []), verbosity=0)
+    call_command("migrate", verbosity=0)
+    keyword.forget()
+
+
+def contradicted(older: Memory, by: object, at: datetime = AT) -> None:
+    evidence = {"by": by, "match": {"relation": "contradicts"}}
+    MemoryChange.objects.create(
+        memory=older, memory_uuid=older.uuid, kind=Change.CONTRADICTED, at=at, evidence=evidence
+    )
+
+
+def pairs() -> set[tuple[int, int]]:
+    return set(Disagreement.objects.values_list("older_id", "newer_id"))
+
+
+def test_contradictions_of_before_the_inbox_are_asked_about_once_a_pair(migrate):
+    older, newer, third, merged, superseded, gone = (MemoryFactory(observation=f"Fact number {n}") for n in range(6))
+    asked = MemoryFactory(observation="A pair that is asked about already")
+    Disagreement.objects.create(older=asked, newer=newer, kind="contradiction", created_at=AT)
+    contradicted(older, newer.pk)
+    contradicted(older, newer.pk, at=AT.replace(day=2))  # a second time
+    contradicted(newer, older.pk)  # and the other way round
+    contradicted(third, newer.pk)
+    contradicted(newer, asked.pk)
+    for by in (third.pk, 999_999, "7", None):  # itself, nobody, and what is no id
+        contradicted(third, by)
+    Memory.objects.filter(pk=merged.pk).update(active=False, inactive_reason="merged")
+    Memory.objects.filter(pk=superseded.pk).update(active=False, inactive_reason="superseded")
+    contradicted(merged, newer.pk)
+    contradicted(newer, superseded.pk)
+    contradicted(gone, newer.pk)
+    MemoryChange.objects.filter(memory=gone).update(memory=None)
+    many = Memory.objects.bulk_create(MemoryFactory.build(observation=f"Known as number {n}") for n in range(520))
+    MemoryChange.objects.bulk_create(  # more than one batch of the migration
+        MemoryChange(memory=row, memory_uuid=row.uuid, kind=Change.CONTRADICTED, at=AT, evidence={"by": newer.pk})
+        for row in many
+        for _ in range(2)
+    )
+    rows = Memory.objects.count()
+
+    migrate(BEFORE_BACKFILL)
+    migrate()
+    expected = {(older.pk, newer.pk), (third.pk, newer.pk), (asked.pk, newer.pk)}
+    expected |= {(row.pk, newer.pk) for row in many}
+    assert pairs() == expected
+    made = Disagreement.objects.get(older=older)
+    assert (made.kind, made.created_at, made.evidence) == ("contradiction", AT, {"relation": "contradicts"})
+    assert (made.older_text, made.newer_text) == (older.observation, newer.observation)
+    assert (made.service, made.category, made.answer) == ("jellyfin", "timing", "")
+    migrate(BEFORE_BACKFILL)
+    migrate()
+    assert pairs() == expected
+    assert Memory.objects.count() == rows
+
+
+def test_memories_of_before_recall_are_found_by_words_and_wait_for_a_vector(migrate):
+    migrate(BEFORE_RECALL)
+    with connection.cursor() as cursor:
+        assert "memory_terms" not in connection.introspection.table_names(cursor)
+    before = [MemoryFactory.build(observation=text) for text in ("The tunnel wg0 drops", "The printer jams")]
+    columns = ("uuid", "observation", "category", "taxonomy", "service", "source")
+    with connection.cursor() as cursor:
+        for row in before:
+            values = [getattr(row, name) for name in columns]
+            values[0] = row.uuid.hex if connection.vendor == "sqlite" else str(row.uuid)
+            known = old_values(cursor, dict(zip(columns, values, strict=True)))
+            names = ", ".join(known)
+            marks = ", ".join(["%s"] * len(known))
+            cursor.execute(f"INSERT INTO memories ({names}) VALUES ({marks})", list(known.values()))
+    migrate()
+    tunnel = Memory.objects.get(observation="The tunnel wg0 drops")
+    assert [hit.memory_id for hit in recall("wg0 tunnel").hits] == [tunnel.pk]  # read as it is
+    assert index.catch_up() == 2
+    assert [hit.memory_id for hit in recall("wg0 tunnel").hits] == [tunnel.pk]
+    assert (tunnel.sequence, tunnel.position) == ("", None)
+    assert check_recall_index(None, databases=["default"]) == []
+    embedder = WordEmbedder()
+    model = active_model(embedder)
+    embed_all(embedder, model)
+    assert Embedding.objects.filter(model=model).count() == 2
+
+
+def old_values(cursor, given):
+    """A row of the table as it was then: what is given, and a plain value for each other column that needs one."""
+    defaults = {
+        "confidence": 0.7,
+        "active": True,
+        "verdict": "allow",
+        "tags": "[]",
+        "created_at": AT,
+        "updated_at": AT,
+        "version": 1,
+    }
+    with_default = {field.column: field.default for field in Memory._meta.concrete_fields}
+    known = {}
+    for column in connection.introspection.get_table_description(cursor, "memories"):
+        name = column.name
+        if name == "id":
+            continue
+        if name in given:
+            known[name] = given[name]
+        elif name in defaults:
+            known[name] = defaults[name]
+        elif not column.null_ok:
+            default = with_default.get(name)
+            known[name] = default() if callable(default) else default
+    return known
+
+
+def test_there_and_back_with_rows_in_every_table_leaves_the_memories_and_their_index(migrate):
+    memory = MemoryFactory(observation="The tunnel wg0 drops")
+    index.catch_up()
+    recalled = Recalled.objects.create(query="wg0", hits=[[memory.pk, 1.0]], surface="cli", rewritten="tunnel", at=AT)
+    migrate(BEFORE_REWRITES)
+    migrate()
+    kept = Recalled.objects.get()
+    assert (kept.pk, kept.query, kept.hits, kept.rewritten) == (recalled.pk, "wg0", [[memory.pk, 1.0]], "")
+    assert (MemoryTerms.objects.count(), index.missing()) == (1, [])
+    migrate(BEFORE_RECALL)
+    migrate()
+    assert [hit.memory_id for hit in recall("wg0").hits] == [memory.pk]
+    index.catch_up()
+    assert [hit.memory_id for hit in recall("wg0").hits] == [memory.pk]
+    assert not EmbeddingModel.objects.exists() and not PendingEmbedding.objects.exists()
+    assert Memory.objects.get().observation == memory.observation
