@@ -227,4 +227,8 @@ def _take(found: Near, model: EmbeddingModel, query: Vectors, rows: Iterable[tup
             found.broken += 1
     if good:
         stored = np.frombuffer(b"".join(raw for _, raw in good), dtype="<f4").reshape(len(good), model.dimensions)
-        found.cosines.update(zip((pk for pk, _ in good), (stored @ query).tolist(), strict=True))
+        near = stored @ query
+        found.cosines.update(zip((pk for pk, _ in good), near.tolist(), strict=True))
+        for place in np.flatnonzero(~np.isfinite(near)):  # no number: it would rank, and break an answer's JSON
+            del found.cosines[good[place][0]]
+            found.broken += 1
