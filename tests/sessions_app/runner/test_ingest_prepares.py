@@ -1,0 +1,130 @@
+"""An ingest asks models before its transaction: who else wants to write does not wait for them."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from django.db import connection
+
+from memories import embedding
+from memories.models import Embedding, EmbeddingModel, Memory, MemoryChange
+from sessions_app.models import Event
+from sessions_app.runner.ingest import ingest
+from tests.factories import MemoryFactory
+from tests.models_http import DIMENSIONS, chat, embeddings, serving
+from tests.sessions_app.runner.test_ingest import a_session, feed, log_of
+from tests.streams import init, result, text
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+KNOWN = "Purges old media files after 90 days"
+NEW = "Media goes when it is three months old"
+
+
+@pytest.fixture
+def another():
+    """A writer in another thread, with a connection of its own, while a model is asked; and what it saw."""
+    wrote: list[int] = []
+
+    def write() -> None:
+        # Were the ingest's transaction open, this would wait for it, and it for this.
+        MemoryFactory(observation=f"Written while a model was asked, number {len(wrote)}", service="elsewhere")
+        wrote.append(Event.objects.count())
+        connection.close()
+
+    return write, wrote
+
+
+def ingested(session):
+    said = text(f"[MEMORY:maintenance:plex] {NEW}\n[EVENT:info:plex] looked")
+    return feed(session, init(), said, result())
+
+
+def test_embeddings_are_made_before_the_transaction_and_stored_in_it(settings, another):
+    write, wrote = another
+    asked: list[str] = []
+
+    def answer(body):
+        asked.extend(body["input"])
+        if not wrote:
+            write()
+        return embeddings(body)
+
+    with serving(answer) as served:
+        settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
+        settings.CLAUDEOPS_EMBEDDINGS_URL = served.url
+        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "words"
+        settings.CLAUDEOPS_EMBEDDINGS_KEY = ""
+        embedding.reset()
+        EmbeddingModel.objects.create(name=f"endpoint:words:{DIMENSIONS}", dimensions=DIMENSIONS, state="active")
+        session = ingested(a_session())
+    embedding.reset()
+    assert any(NEW in said for said in asked)
+    assert wrote == [0]  # nothing of the batch was there yet
+    memory = Memory.objects.get(observation=NEW)
+    assert Embedding.objects.filter(memory=memory).count() == 1
+    assert (Event.objects.count(), session.stats["memories_created"]) == (1, 1)
+
+
+def test_a_judge_is_asked_before_the_transaction_and_its_word_counts_in_it(settings, another):
+    write, wrote = another
+    MemoryFactory(observation=KNOWN, service="plex", category="maintenance")
+    says = chat(json.dumps({"relation": "reinforces", "reason": "The same media, the same time."}))
+
+    def answer(body):
+        write()
+        return says(body)
+
+    with serving(answer) as served:
+        settings.CLAUDEOPS_MATCHING_JUDGE_URL = f"{served.url}/chat/completions"
+        settings.CLAUDEOPS_MATCHING_JUDGE_MODEL = "small"
+        settings.CLAUDEOPS_MATCHING_JUDGE_TIMEOUT = 60.0
+        session = ingested(a_session())
+    assert wrote == [0]
+    assert session.stats["memories_reinforced"] == 1
+    change = MemoryChange.objects.get(kind="reinforced")
+    assert change.memory.observation == KNOWN
+    assert change.evidence["match"]["judge"]["reason"] == "The same media, the same time."
+
+
+def test_two_ingests_of_the_same_log_ask_and_one_stores(settings):
+    """The second finds the lines taken, and what it prepared is left."""
+    both = threading.Barrier(2, timeout=60)
+
+    def answer(body):
+        if any(NEW in said for said in body["input"]):
+            try:
+                both.wait()
+            except threading.BrokenBarrierError:
+                pass
+        return embeddings(body)
+
+    with serving(answer) as served:
+        settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
+        settings.CLAUDEOPS_EMBEDDINGS_URL = served.url
+        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "words"
+        settings.CLAUDEOPS_EMBEDDINGS_KEY = ""
+        embedding.reset()
+        EmbeddingModel.objects.create(name=f"endpoint:words:{DIMENSIONS}", dimensions=DIMENSIONS, state="active")
+        session = a_session()
+        log_of(session).write_text(init() + text(f"[MEMORY:maintenance:plex] {NEW}") + result())
+        errors: list[Exception] = []
+
+        def work() -> None:
+            try:
+                ingest(session.pk, final=True)
+            except Exception as error:
+                errors.append(error)
+            finally:
+                connection.close()
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+    embedding.reset()
+    assert errors == []
+    assert Memory.objects.count() == MemoryChange.objects.count() == Embedding.objects.count() == 1
