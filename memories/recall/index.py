@@ -8,6 +8,7 @@ recall reads what is due itself. `ensure` makes all of it anew where it is missi
 from __future__ import annotations
 
 import calendar
+import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -17,6 +18,8 @@ from memories.models import Memory, MemoryTerms, MemoryTermsDue
 from memories.recall.terms import index_terms
 
 BATCH = 500
+PAUSE = 0.2
+"""Seconds at most between two batches of an index that is made anew on SQLite; as long as a batch took."""
 
 # An update of what a memory is found by makes it due; confidence, verdict and ages do not.
 SQLITE_TRIGGERS = {
@@ -172,8 +175,12 @@ def catch_up(limit: int | None = None, batch: int = BATCH) -> int:
         ids = due(batch if limit is None else min(batch, limit - done))
         if not ids:
             break
+        begun = time.monotonic()
         _index(ids)
         done += len(ids)
+        if connection.vendor == "sqlite" and len(ids) == batch:
+            # One writer at a time, and none is served in turn: without a pause the others might never get theirs.
+            time.sleep(min(PAUSE, time.monotonic() - begun))
     return done
 
 

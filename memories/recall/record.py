@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 from django.contrib.auth.models import User
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.models import Case, F, IntegerField, Value, When
 
 from memories.capture.text import fold
@@ -23,6 +26,10 @@ from memories.recall.values import Asker, Filters, Hit, InvalidRecall, scope_as_
 log = logging.getLogger(__name__)
 
 LONGEST_QUERY = 2_000
+IMPATIENT = 0.02
+"""Seconds that an answer waits for SQLite's one writer before its record is left to a thread."""
+MOST_WAITING = 1_000
+NOT_RECORDED = "a recall was answered and could not be recorded: %s"
 BATCH = 500
 
 
@@ -31,7 +38,8 @@ def answered(
 ) -> int | None:
     """Append one row; `rewritten` is what was searched beside the query.
 
-    None when it could not be written: the answer is worth more than its record.
+    None when it could not be written: the answer is worth more than its record. Where SQLite's one writer is busy
+    it is written as soon as that is done, by a thread, and the answer does not wait.
     """
     row = Recalled(
         query=_kept(query),
@@ -44,12 +52,79 @@ def answered(
         at=at,
     )
     try:
-        with transaction.atomic():
+        with _impatient(), transaction.atomic():
             row.save(force_insert=True)
+    except OperationalError as error:
+        if connection.in_atomic_block or "locked" not in str(error):
+            log.warning(NOT_RECORDED, error)
+        else:
+            _later.write(row)
+        return None
     except DatabaseError as error:
-        log.warning("a recall was answered and could not be recorded: %s", error)
+        log.warning(NOT_RECORDED, error)
         return None
     return row.pk
+
+
+@contextmanager
+def _impatient() -> Iterator[None]:
+    """On SQLite, a write within waits for another writer no longer than IMPATIENT. Elsewhere none waits."""
+    if connection.vendor != "sqlite" or connection.in_atomic_block:
+        yield
+        return
+    connection.ensure_connection()
+    patient = connection.settings_dict["OPTIONS"].get("timeout", 5.0)
+    connection.connection.execute(f"PRAGMA busy_timeout = {int(IMPATIENT * 1000)}")
+    try:
+        yield
+    finally:
+        if connection.connection is not None:
+            connection.connection.execute(f"PRAGMA busy_timeout = {int(patient * 1000)}")
+
+
+class _Later:
+    """Records that wait for the writer, and the thread that writes them; it ends when there are none."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: list[Recalled] = []
+        self._writing = False
+
+    def write(self, row: Recalled) -> None:
+        with self._lock:
+            if len(self._rows) >= MOST_WAITING:
+                log.warning(NOT_RECORDED, "too many wait for the database already")
+                return
+            self._rows.append(row)
+            if self._writing:
+                return
+            self._writing = True
+        # No daemon: a command that ends writes its record first.
+        threading.Thread(target=self._work, name="recall-records").start()
+
+    def _work(self) -> None:
+        try:
+            while rows := self._taken():
+                try:
+                    with transaction.atomic():
+                        Recalled.objects.bulk_create(rows)
+                except DatabaseError as error:
+                    log.warning(NOT_RECORDED, error)
+        except BaseException:
+            with self._lock:
+                self._writing = False
+            raise
+        finally:
+            connection.close()
+
+    def _taken(self) -> list[Recalled]:
+        with self._lock:
+            rows, self._rows = self._rows, []
+            self._writing = bool(rows)  # said under the lock: what comes after this starts a thread of its own
+            return rows
+
+
+_later = _Later()
 
 
 def count() -> int:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 
 from memories import tasks
 from memories.errors import MemoryNotFound
 from memories.models import MemoryTermsDue, Recalled, RecallMark
 from memories.recall import Asker, Filters, InvalidRecall, mark, recall, record, unmark
 from tests.factories import MemoryFactory, SessionFactory
+from tests.processes import wait_for
 
 pytestmark = pytest.mark.django_db
 
@@ -22,6 +26,26 @@ def test_an_answer_is_recorded_with_who_asked():
     assert (row.query, row.surface, row.actor, row.session_id) == ("tunnel", "mcp", "agent:scout", session.pk)
     assert row.hits == [[memory.pk, round(found.hits[0].score, 4)]]
     assert row.filters == {"services": ["jellyfin"]}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite has one writer")
+def test_an_answer_does_not_wait_for_the_writer_and_its_record_follows():
+    MemoryFactory(observation="The tunnel drops")
+    writer = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)
+    try:
+        writer.execute("BEGIN IMMEDIATE")
+        # Held until both answers are here: one that waited for it would never come.
+        found = [recall(query, asked_by=Asker("cli")) for query in ("tunnel", "drops")]
+        assert [(len(one.hits), one.recall_id) for one in found] == [(1, None), (1, None)]
+        assert not Recalled.objects.exists()
+        writer.execute("COMMIT")
+    finally:
+        writer.close()
+    wait_for(lambda: Recalled.objects.count() == 2)
+    assert {row.query for row in Recalled.objects.all()} == {"tunnel", "drops"}
+    wait_for(lambda: not any(one.name == "recall-records" for one in threading.enumerate()))
+    assert recall("tunnel", asked_by=Asker("cli")).recall_id is not None
 
 
 def test_nothing_is_recorded_for_nobody():
