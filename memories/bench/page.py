@@ -81,7 +81,8 @@ def _matching(found: Sequence[Data]) -> list[str]:
     ]
     parts.append(_table(["said", *kinds], rows))
     meanings = sorted({_meaning(data["semantic"]) for data in found})
-    parts.append(f"{'; '.join(meanings).capitalize()}. " + _measured_on(found[-1]["machine"], speed=False))
+    parts.append(_sentence("; ".join(meanings)))
+    parts.append(_measured_on(found[-1]["machine"], speed=False))
     return parts
 
 
@@ -94,7 +95,11 @@ def _latency(found: Sequence[Data]) -> list[str]:
     ]
     for data in found:
         machine = data["machine"]
-        parts += [f"### {machine['database']}", _measured_on(machine, _loads(data)), f"{_meaning(data['semantic'])}."]
+        counts = [f"{one['memories']:,}" for one in data["sizes"]]
+        sizes = counts[0] if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        parts.append(f"### {machine['database']}, {sizes} memories")
+        parts.append(_measured_on(machine, _loads(data)))
+        parts.append(f"{_sentence(_meaning(data['semantic']))} {data['runs']} calls of each kind.")
         headers = [
             *("memories", "recall p50", "p95", "aim p95", "without its record p95"),
             *("under load p50", "p95", "without its record p95", "remember p50", "p95"),
@@ -156,7 +161,7 @@ def _measured_on(machine: Data, loads: Sequence[float] = (), *, speed: bool = Tr
     on = [machine["database"]] if machine["database"] else []
     on += [f"{machine['cores']} cores, {machine['processor']}", f"Python {machine['python']}"]
     on += [f"Django {machine['django']}", f"numpy {machine['numpy']}"]
-    if busy:
+    if busy and speed:
         on.append(f"load {min(busy):g} to {max(busy):g}" if min(busy) < max(busy) else f"load {busy[0]:g}")
     text = f"Measured {machine['at']}: {', '.join(on)}."
     # What the bench does itself is a load of one, and of two with the load it makes.
@@ -172,6 +177,10 @@ def _meaning(semantic: str) -> str:
     if semantic.startswith("on"):
         return f"meaning by {semantic[4:-1]}" if semantic.startswith("on (") else "meaning is on"
     return "by words alone, without a model"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _with_interval(figure: Data) -> str:
