@@ -7,11 +7,9 @@ outside of any transaction of the store's; `meanwhile` makes up, under the store
 from __future__ import annotations
 
 import logging
-import math
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,21 +20,20 @@ from memories.embedding import SemanticOff, TextRefused, Vectors, active_model, 
 from memories.embedding.base import STORED
 from memories.matching import Kind, Relation, may_be_one, relation
 from memories.matching.judge import Judge, current_judge
-from memories.models import Embedding, EmbeddingModel, Inactive, MemoryChange
+from memories.models import EmbeddingModel, Inactive, Memory
 from memories.models.memory import MemoryQuerySet
+from memories.near import Scope, choose, given
+from memories.recall.scope import Where, where
 
 logger = logging.getLogger(__name__)
 
 SCANNED = 40
 """A scope of at most so many memories is compared whole. A text that was not read lately takes a millisecond."""
 
-CHOSEN = 12
-"""Memories that each side (words, meaning) brings from a bigger scope."""
-
-READ_AT_ONCE = 2_000
+CHOSEN = 8
+"""Memories that each side (words, meaning) brings from a bigger scope. Of restatements the first five hold all."""
 
 _ENDED = (Inactive.EXPIRED, Inactive.SUPERSEDED)
-_WORD = re.compile(r"\w+")
 
 
 class Text(Protocol):
@@ -64,35 +61,40 @@ class Prepared:
     off: str = ""
 
 
-def prepare(rows: MemoryQuerySet, new: Text) -> Prepared:
-    """Compare `new` with what is known of its scope, `rows`. Writes nothing, and never fails for want of a model."""
+def prepare(rows: MemoryQuerySet, new: Text, *, of_service: bool = True) -> Prepared:
+    """Compare `new` with what is known of its scope, `rows`, and (`of_service`) of its service alone.
+
+    Writes nothing, and never fails for want of a model.
+    """
     seen = latest_change()
-    known = comparable(rows)
     model, vector, off = embedded(new)
-    texts = _texts(known, new, model, vector)
-    found = _related(texts, new, _cosines(texts, model, vector))
-    prepared = Prepared(seen, found, vector, model, off)
+    known = _known(_scope(rows), new, of_service, model, vector)
+    prepared = Prepared(seen, _related(known, new), vector, model, off)
     judge = current_judge()
     return prepared if judge is None else _settled(prepared, new, judge)
 
 
 def meanwhile(prepared: Prepared, rows: MemoryQuerySet, new: Text) -> dict[int, Relation]:
     """The relations that still stand, with those of memories that came or changed since. Under the store's lock."""
-    changed = set(
-        MemoryChange.objects.filter(pk__gt=prepared.seen, memory__isnull=False).values_list("memory", flat=True)
-    )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT DISTINCT memory_id FROM memory_changes WHERE id > %s AND memory_id IS NOT NULL", [prepared.seen]
+        )
+        changed = {pk for (pk,) in cursor.fetchall()}
     standing = {pk: found for pk, (_, found) in prepared.found.items() if pk not in changed}
-    texts = dict(comparable(rows).filter(pk__in=changed).values_list("pk", "observation")) if changed else {}
+    known = _of(changed, _scope(rows), prepared.model, prepared.vector) if changed else {}
     # An edit that changed nothing in the text leaves the judgement (a model's, say) as it was.
-    same = {pk: prepared.found[pk][1] for pk, text in texts.items() if prepared.found.get(pk, ("",))[0] == text}
-    anew = {pk: text for pk, text in texts.items() if pk not in same}
-    judged = _related(anew, new, _cosines(anew, prepared.model, prepared.vector))
+    same = {pk: prepared.found[pk][1] for pk, one in known.items() if prepared.found.get(pk, ("",))[0] == one[0]}
+    judged = _related({pk: one for pk, one in known.items() if pk not in same}, new)
     return standing | same | {pk: found for pk, (_, found) in judged.items()}
 
 
 def latest_change() -> int:
     """The id of the latest change of any memory; 0 when there is none. Writers are one at a time, so it only grows."""
-    return MemoryChange.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM memory_changes ORDER BY id DESC LIMIT 1")
+        row = cursor.fetchone()
+    return row[0] if row else 0
 
 
 def comparable(rows: MemoryQuerySet) -> MemoryQuerySet:
@@ -123,71 +125,71 @@ def embedded(new: Text) -> tuple[EmbeddingModel | None, Vectors | None, str]:
         return None, None, f"the model failed: {type(error).__name__}"
 
 
-def _texts(known: MemoryQuerySet, new: Text, model: EmbeddingModel | None, vector: Vectors | None) -> dict[int, str]:
-    """The texts worth comparing, by memory, the older first."""
-    texts = dict(known.order_by("pk").values_list("pk", "observation")[: SCANNED + 1])
-    if len(texts) <= SCANNED:
-        return texts
-    chosen = _near_in_words(known, new) | (_near_in_meaning(known, model, vector) if model else set())
-    return dict(known.filter(pk__in=chosen).order_by("pk").values_list("pk", "observation"))
+_Known = dict[int, tuple[str, float | None]]
+"""Texts by memory, the older first, with their cosine where both have a vector."""
 
 
-def _near_in_words(known: MemoryQuerySet, new: Text) -> set[int]:
-    """Those that share most of the new text's words, rare words counting more; the same text is always among them."""
-    wanted = set(_WORD.findall(new.observation.lower()))
-    held: list[tuple[int, set[str]]] = []
-    frequency: Counter[str] = Counter()
-    total = 0
-    for pk, text in known.order_by("pk").values_list("pk", "observation").iterator(READ_AT_ONCE):
-        total += 1
-        if shared := wanted.intersection(_WORD.findall(text.lower())):
-            held.append((pk, shared))
-            frequency.update(shared)
-    weight = {word: math.log(1 + total / count) for word, count in frequency.items()}
-    held.sort(key=lambda one: (-sum(weight[word] for word in one[1]), one[0]))
-    return {pk for pk, _ in held[:CHOSEN]}
+def _scope(rows: MemoryQuerySet) -> Scope:
+    return Scope(where(rows), _comparable(connection.vendor))
 
 
-def _near_in_meaning(known: MemoryQuerySet, model: EmbeddingModel, vector: Vectors | None) -> set[int]:
-    """Those whose vectors are the nearest."""
-    best: list[tuple[float, int]] = []
-    ids: list[int] = []
-    if vector is None:
-        return set()
-    for pk in known.order_by("pk").values_list("pk", flat=True).iterator(READ_AT_ONCE):
-        ids.append(pk)
-        if len(ids) == READ_AT_ONCE:
-            best = _best(best, _similarities(ids, model, vector))
-            ids = []
-    return {pk for _, pk in _best(best, _similarities(ids, model, vector))}
+@cache
+def _comparable(vendor: str) -> Where:
+    """`comparable` as SQL, made once."""
+    return where(comparable(Memory.objects.all()))
 
 
-def _best(one: list[tuple[float, int]], other: Mapping[int, float]) -> list[tuple[float, int]]:
-    return sorted([*one, *((value, pk) for pk, value in other.items())], reverse=True)[:CHOSEN]
+def _known(scope: Scope, new: Text, of_service: bool, model: EmbeddingModel | None, vector: Vectors | None) -> _Known:
+    """What is worth comparing: all of a small scope, of a big one what is near."""
+    first = _read(scope, model, "memories", [], f"LIMIT {SCANNED + 1}")
+    if len(first) <= SCANNED:
+        return _fit(first, model, vector)
+    service = new.service if of_service else None
+    return _of(choose(scope, new.observation, service, model, vector, CHOSEN), scope, model, vector)
 
 
-def _cosines(texts: Mapping[int, str], model: EmbeddingModel | None, vector: Vectors | None) -> dict[int, float]:
-    if model is None or vector is None or not texts:
-        return {}
-    return _similarities(list(texts), model, vector)
+def _of(ids: Iterable[int], scope: Scope, model: EmbeddingModel | None, vector: Vectors | None) -> _Known:
+    """These memories, as far as they are of the scope."""
+    source, join, wanted = given(ids)
+    found = _read(scope, model, f"{source} {join} memories ON memories.id = given.value", [wanted])
+    return _fit(found, model, vector)
 
 
-def _similarities(ids: list[int], model: EmbeddingModel, vector: Vectors) -> dict[int, float]:
-    """Cosines by memory; a vector of another length than the model's is left out."""
-    size = model.dimensions * STORED.itemsize
-    rows = Embedding.objects.filter(model=model, memory__in=ids).values_list("memory", "vector")
-    found = [(pk, bytes(raw)) for pk, raw in rows]
-    found = [(pk, raw) for pk, raw in found if len(raw) == size]
-    if not found:
-        return {}
-    matrix = np.frombuffer(b"".join(raw for _, raw in found), dtype=STORED).reshape(len(found), model.dimensions)
-    return {pk: float(value) for (pk, _), value in zip(found, matrix @ vector, strict=True)}
+def _read(
+    scope: Scope, model: EmbeddingModel | None, source: str, params: Sequence[Any], limit: str = ""
+) -> list[tuple[int, str, bytes | memoryview | None, int]]:
+    """(id, text, vector, whether it is fit to be compared) of the memories in `source` that lie within the scope."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT memories.id, memories.observation, e.vector, CASE WHEN {scope.fit.sql} THEN 1 ELSE 0 END "  # noqa: S608
+            f"FROM {source} LEFT JOIN embeddings e ON e.memory_id = memories.id AND e.model_id = %s "
+            f"WHERE {scope.within.sql} {limit}",
+            [*scope.fit.params, *params, model.pk if model else 0, *scope.within.params],
+        )
+        return list(cursor.fetchall())
 
 
-def _related(texts: Mapping[int, str], new: Text, cosines: Mapping[int, float]) -> dict[int, tuple[str, Relation]]:
+def _fit(
+    found: Iterable[tuple[int, str, bytes | memoryview | None, int]],
+    model: EmbeddingModel | None,
+    vector: Vectors | None,
+) -> _Known:
+    """Those that are fit, with cosines; a vector of another length than the model's is passed over."""
+    size = model.dimensions * STORED.itemsize if model else 0
+    known: _Known = {}
+    for pk, text, raw, fit in sorted(found, key=lambda row: row[0]):
+        if fit:
+            cosine = None
+            if raw is not None and vector is not None and len(raw) == size:
+                cosine = float(np.frombuffer(raw, dtype=STORED) @ vector)
+            known[pk] = (text, cosine)
+    return known
+
+
+def _related(known: _Known, new: Text) -> dict[int, tuple[str, Relation]]:
     return {
-        pk: (text, relation(text, new.observation, about=new.service, cosine=cosines.get(pk)))
-        for pk, text in texts.items()
+        pk: (text, relation(text, new.observation, about=new.service, cosine=cosine))
+        for pk, (text, cosine) in known.items()
     }
 
 

@@ -26,6 +26,7 @@ from memories.lifecycle.record import Why, change_of, moment, whole_row
 from memories.matching import Kind, Relation
 from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict
 from memories.models.memory import MemoryQuerySet
+from memories.recall import index
 from memories.taxonomy import DEFAULT_CONFIDENCE, Taxonomy
 
 __all__ = [
@@ -55,7 +56,7 @@ def prepare(candidate: Candidate, provenance: Provenance) -> Prepared:
     ready = _checked(candidate, provenance)
     if provenance.source == Source.HUMAN or judge(candidate).verdict != "allow" or _said_already(ready, provenance):
         return Prepared()
-    return compare(_scope(ready, provenance), ready)
+    return _compared(ready, provenance)
 
 
 def remember(
@@ -78,7 +79,7 @@ def remember(
     if judgement.verdict == "discard":
         return Remembered("discarded", reason=judgement.reason)
     if prepared is None and judgement.verdict == "allow" and not _said_already(ready, provenance):
-        prepared = compare(_scope(ready, provenance), ready)
+        prepared = _compared(ready, provenance)
     with writing():
         if said := _said_already(ready, provenance):
             return Remembered("duplicate", said.memory_id, reason="this session said so already")
@@ -150,6 +151,10 @@ def _scope(ready: _Ready, provenance: Provenance) -> MemoryQuerySet:
     return Memory.objects.filter(taxonomy=ready.taxonomy.slug, **within)
 
 
+def _compared(ready: _Ready, provenance: Provenance) -> Prepared:
+    return compare(_scope(ready, provenance), ready, of_service="service" in ready.taxonomy.scope)
+
+
 def _said_already(ready: _Ready, provenance: Provenance) -> MemoryChange | None:
     """The change that this candidate made when this session said it before."""
     if provenance.session_id is None:
@@ -193,7 +198,8 @@ def _match(ready: _Ready, provenance: Provenance, at: datetime, prepared: Prepar
     scope = _scope(ready, provenance)
     relations = meanwhile(prepared, scope, ready)
     near = [pk for pk, found in relations.items() if found.kind != Kind.DISTINCT]
-    rows = {row.pk: row for row in scope.allowed().filter(pk__in=near).select_related("superseded_by")}
+    known = scope.allowed().filter(pk__in=near).select_related("superseded_by").order_by() if near else ()
+    rows = {row.pk: row for row in known}
     agreeing = [(row, relations[pk]) for pk, row in rows.items() if relations[pk].kind == Kind.REINFORCES]
     opposed = [
         (row, relations[pk]) for pk, row in rows.items() if relations[pk].kind == Kind.CONTRADICTS and row.active
@@ -220,6 +226,7 @@ def _match(ready: _Ready, provenance: Provenance, at: datetime, prepared: Prepar
         memory = _new(
             ready, provenance, at, {"contradicts": ids} if ids else {}, reason=_said(provenance, "First said")
         )
+        index.put(memory)
         if prepared.model is not None and prepared.vector is not None:
             vectors.store(memory, prepared.model, prepared.vector)
         outcome = "created"

@@ -24,9 +24,18 @@ class Made:
 
 
 def store(memory: Memory, model: EmbeddingModel, vector: Vectors) -> None:
-    """Keep the vector of a memory that the caller has just written, in the same transaction."""
+    """Keep the vector of a memory that the caller has just created, in the same transaction.
+
+    Past the ORM: a new memory has no vector that would have to go, and each one that is said pays for this.
+    """
     _checked(model, vector)
-    _replace(model, {memory.pk: Made(vector, hash_of(memory))})
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO embeddings (model_id, memory_id, vector, content_hash) VALUES (%s, %s, %s, %s) "
+            "ON CONFLICT DO NOTHING",
+            [model.pk, memory.pk, to_bytes(vector), hash_of(memory)],
+        )
+        cursor.execute("DELETE FROM embedding_pending WHERE memory_id = %s AND model_id = %s", [memory.pk, model.pk])
 
 
 def hash_of(memory: HasText) -> str:

@@ -23,6 +23,9 @@ valid_service = RegexValidator(SERVICE_PATTERN, "A service is one word of letter
 SERVICE_TEXT = Func(F("service"), template="COALESCE(%(expressions)s, '')", output_field=models.CharField())
 """The service for sorting, general first. Without a parameter, or SQLite would not know its index again."""
 
+TEXT_START = Func(F("observation"), template="LOWER(SUBSTR(%(expressions)s, 1, 100))", output_field=models.CharField())
+"""How a text begins, by which the same one is found at once."""
+
 
 class Source(models.TextChoices):
     """Who a memory came from."""
@@ -170,6 +173,8 @@ class Memory(models.Model):
             models.Index(SERVICE_TEXT, "id", name="memories_by_service"),
             # Within what a new observation is compared with the known ones.
             models.Index(fields=["taxonomy", "category", "service"], name="memories_scope"),
+            # The same text, in however big a scope. The whole of it would be the table once more.
+            models.Index(TEXT_START, name="memories_by_text"),
             # What injection reads, best first; and counts without touching the rows, for which SQLite needs the
             # columns of the condition in the index too.
             models.Index(

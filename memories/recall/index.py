@@ -184,6 +184,17 @@ def catch_up(limit: int | None = None, batch: int = BATCH) -> int:
     return done
 
 
+def put(memory: Memory) -> None:
+    """Index a memory that the caller has just created, in the same transaction: nothing is due then."""
+    terms = index_terms(text_of(*(getattr(memory, name) for name in TEXTS)))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO memory_terms (memory_id, terms, length) VALUES (%s, %s, %s)",
+            [memory.pk, " ".join(terms), len(terms)],
+        )
+        cursor.execute("DELETE FROM memory_terms_due WHERE memory_id = %s", [memory.pk])
+
+
 def _index(ids: Sequence[int]) -> None:
     # The texts are turned into terms inside: what is written must be of the text that is there, and a row
     # that is edited meanwhile becomes due again.

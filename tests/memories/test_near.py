@@ -1,0 +1,286 @@
+"""What a big scope is searched by before a new text is compared: the index, what is not in it yet, the same text."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from memories import candidates, embedding, near
+from memories.embedding.sweep import sweep as embed
+from memories.matching import Kind, relation
+from memories.models import Embedding, EmbeddingModel, Memory, MemoryTermsDue
+from memories.recall import index, keyword
+from memories.store import Candidate, Provenance, prepare, remember
+from tests.factories import SessionFactory
+from tests.models_http import DIMENSIONS, embeddings, serving
+from tests.processes import call, environment
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+FACT = "Must be started after the WireGuard tunnel is up"
+AGAIN = "Has to be started after the WireGuard tunnel is up"
+SIZE = 120
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept():
+    keyword.forget()
+    yield
+    keyword.forget()
+
+
+@pytest.fixture(params=["by words alone", "with vectors"])
+def model(request, settings):
+    """Without a model, and with one that a small server of the test's own plays."""
+    if request.param == "by words alone":
+        yield None
+        return
+    with serving(embeddings) as served:
+        settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
+        settings.CLAUDEOPS_EMBEDDINGS_URL = served.url
+        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "words"
+        settings.CLAUDEOPS_EMBEDDINGS_KEY = ""
+        embedding.reset()
+        yield EmbeddingModel.objects.create(
+            name=f"endpoint:words:{DIMENSIONS}", dimensions=DIMENSIONS, state="active", filled_to=None
+        )
+    embedding.reset()
+
+
+def fill(size=SIZE, first=0, text="Worker {} writes its log to volume {} at night", **fields):
+    """A scope of many memories whose texts share their words."""
+    known = {"taxonomy": "ops", "category": "maintenance", "service": "jellyfin", "created_at": NOW, "updated_at": NOW}
+    return Memory.objects.bulk_create(
+        Memory(**{**known, "observation": text.format(number, number * 7), **fields})
+        for number in range(first, first + size)
+    )
+
+
+def known(text, **fields):
+    return fill(1, text=text.replace("{", "{{").replace("}", "}}"), **fields)[0]
+
+
+def said():
+    return Provenance("run", "agent:watcher", SessionFactory().pk, at=NOW)
+
+
+def compared(text, service="jellyfin", **candidate):
+    return prepare(Candidate("maintenance", text, service, **candidate), said()).found
+
+
+@pytest.fixture(params=["indexed", "not indexed yet", "more to be indexed than is read"])
+def settle(request, monkeypatch):
+    def run():
+        if request.param == "indexed":
+            index.catch_up()
+        elif request.param == "more to be indexed than is read":
+            monkeypatch.setattr(near, "DUE", 5)
+
+    return run
+
+
+def test_the_same_text_is_found_in_a_big_scope(model, settle):
+    texts = [FACT, "So it is what it was", "WireGuard", "Jellyfin (jellyfin)", "Größe: 5 µm — 漢字"]
+    embedded = {text: known(text).pk for text in texts}
+    embed()
+    fill()
+    without = {text: known(text).pk for text in texts}
+    settle()
+    for text in texts:
+        assert {embedded[text], without[text]} <= compared(text).keys()
+
+
+def test_the_newest_are_compared_before_anything_indexed_them(model):
+    fill()
+    index.catch_up()
+    made = remember(Candidate("maintenance", FACT, "jellyfin"), said())
+    Embedding.objects.all().delete()
+    assert remember(Candidate("maintenance", AGAIN, "jellyfin"), said()).memory_id == made.memory_id
+    raw = known("Needs the NAS mounted before it starts")
+    assert MemoryTermsDue.objects.filter(memory_id=raw.pk).exists()
+    assert raw.pk in compared("It needs the NAS mounted before starting")
+
+
+def test_what_was_edited_is_found_by_its_new_text_before_the_index_has_it(model):
+    fill()
+    memory = known("The printer jams at noon")
+    index.catch_up()
+    Memory.objects.filter(pk=memory.pk).update(observation=FACT)
+    assert memory.pk in compared(AGAIN)
+
+
+def test_what_was_said_is_indexed_with_it(model):
+    remember(Candidate("maintenance", FACT, "jellyfin"), said())
+    assert not MemoryTermsDue.objects.exists()
+
+
+def test_in_a_scope_of_all_services_one_of_another_service_is_compared(model):
+    fill(taxonomy="agent", category="pattern", agent="watcher", service="nginx")
+    other = known(FACT, taxonomy="agent", category="pattern", agent="watcher", service="caddy")
+    index.catch_up()
+    by = Provenance("run", "agent:watcher", agent="watcher", at=NOW)
+    assert other.pk in prepare(Candidate("pattern", AGAIN, "jellyfin", "agent"), by).found
+
+
+def test_nothing_of_another_scope_and_nothing_that_ended_is_compared(model, settle):
+    fill()
+    outside = [
+        known(FACT, service="caddy"),
+        known(FACT, category="timing"),
+        known(FACT, agent="watcher", taxonomy="agent", category="context"),
+        known(FACT, active=False, inactive_reason="expired"),
+        known(FACT, verdict="hold"),
+    ]
+    embed()
+    settle()
+    assert not {memory.pk for memory in outside} & compared(FACT).keys()
+
+
+def test_of_many_that_ended_the_few_that_did_not_are_all_compared():
+    fill(active=False, inactive_reason="expired")
+    left = [known(f"Rule {number} of the firewall drops port {number}") for number in range(10)]
+    index.catch_up()
+    assert compared("Subtitles vanish when two clients stream at once").keys() == {memory.pk for memory in left}
+
+
+def test_a_common_word_brings_no_more_than_its_newest(model, monkeypatch):
+    monkeypatch.setattr(near, "POSTED", 10)
+    fill()
+    fact = known(FACT)
+    index.catch_up()
+    assert len(compared("The log of a worker at night")) <= 3 * candidates.CHOSEN
+    assert fact.pk in compared(AGAIN)
+
+
+def test_what_only_common_words_tell_apart_is_found_by_two_of_them(monkeypatch):
+    monkeypatch.setattr(near, "POSTED", 10)
+    fact = known("The tunnel needs the printer")
+    fill(40, text="The tunnel {} is of volume {}")
+    fill(40, text="The printer {} is of volume {}")
+    index.catch_up()
+    assert fact.pk in compared("The printer is what the tunnel needs")
+
+
+def statements(text):
+    with CaptureQueriesContext(connection) as asked:
+        found = remember(Candidate("maintenance", text, "jellyfin"), said())
+    return found.outcome, len(asked)
+
+
+def test_a_bigger_scope_costs_no_more_statements(model):
+    fill(60)
+    embed()
+    index.catch_up()
+    statements("The first of all")  # what is kept afterwards is asked once
+    few = [statements("Subtitles vanish when two clients stream"), statements(FACT), statements(AGAIN)]
+    fill(900, first=60)
+    embed()
+    index.catch_up()
+    statements("The second of all")
+    Memory.objects.filter(observation=FACT).delete()
+    many = [statements("Posters are missing after a scan of all"), statements(FACT), statements(AGAIN)]
+    assert [outcome for outcome, _ in many] == ["created", "created", "reinforced"]
+    assert all(after <= before + 3 for (_, before), (_, after) in zip(few, many, strict=True)), (few, many)
+
+
+def test_no_statement_reads_a_table_through(model):
+    fill(300)
+    fact = known(FACT)
+    embed()
+    index.catch_up()
+    with CaptureQueriesContext(connection) as asked:
+        assert fact.pk in compared(FACT)
+    plans = []
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":  # it reads a small table through, unless it is told not to
+            cursor.execute("SET enable_seqscan = off")
+        for one in asked:
+            if "memories" not in one["sql"] or not one["sql"].startswith("SELECT"):
+                continue
+            prefix = "EXPLAIN " if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN "
+            cursor.execute(prefix + one["sql"].replace("%", "%%"), [])
+            plans.append((one["sql"], "\n".join(str(row[-1]) for row in cursor.fetchall())))
+        if connection.vendor == "postgresql":
+            cursor.execute("RESET enable_seqscan")
+    same = [plan for sql, plan in plans if "LOWER(SUBSTR" in sql]
+    assert len(same) == 1
+    assert "memories_by_text" in same[0]
+    through = re.compile(r"SCAN (memories|e|t)\b(?! USING)|Seq Scan on (memories|embeddings|memory_terms)\b")
+    assert [plan for _, plan in plans if through.search(plan)] == []
+
+
+NAMES = [f"{a}{b}" for a in ("disk", "proxy", "cert", "queue", "cache", "node") for b in ("er", "al", "um", "ix", "or")]
+FORMS = (
+    ("Restarting the {} clears the stale lock of the {}", "A restart of the {} clears the stale lock of the {}"),
+    ("Must be started after the {} and the {}", "It must be started after the {} and the {}"),
+    ("Sometimes {} crashes on first start of {}", "{} sometimes crashes on its first start of {}"),
+    ("The backup of {} runs every night on {}", "Backup of {} runs every night on {}"),
+)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_restatement_that_a_look_at_the_whole_scope_finds_is_among_the_chosen(seed, indexed):
+    """Exact: all texts of the scope, by the words they share and how rare those are in the scope."""
+    chance = random.Random(seed)
+    pairs = chance.sample([(form, one, other) for form in FORMS for one in NAMES for other in NAMES], 400)
+    for form, one, other in pairs:
+        known(form[0].format(one, other), service=chance.choice(["jellyfin", "jellyfin", "caddy"]))
+    if indexed:
+        index.catch_up()
+    texts = dict(Memory.objects.filter(service="jellyfin").values_list("pk", "observation"))
+    words = {pk: set(re.findall(r"\w+", text.lower())) for pk, text in texts.items()}
+    count = Counter(word for held in words.values() for word in held)
+    for form, one, other in chance.sample(pairs, 25):
+        new = form[1].format(one, other)
+        wanted = set(re.findall(r"\w+", new.lower()))
+        score = {
+            pk: sum(math.log(1 + len(texts) / count[word]) for word in wanted & held) for pk, held in words.items()
+        }
+        best = sorted(score, key=lambda pk: (-score[pk], pk))[: candidates.CHOSEN]
+        same = {pk for pk in best if relation(texts[pk], new, about="jellyfin").kind is Kind.REINFORCES}
+        assert same <= compared(new).keys()
+
+
+PROCESS = """
+import pathlib, time
+from datetime import UTC, datetime
+from memories.store import Candidate, Provenance, remember
+print("ready", flush=True)
+while not pathlib.Path({go!r}).exists():
+    time.sleep(0.001)
+for number in range(15):
+    by = Provenance("run", "agent:watcher", {session}, at=datetime(2026, 6, 1, tzinfo=UTC))
+    text = {text!r}.format(f"scan{{number}}")
+    print(remember(Candidate("maintenance", text, "jellyfin"), by).outcome)
+"""
+
+
+def test_two_processes_that_store_the_same_facts_in_a_big_scope_at_once_make_one_row_each(
+    model, tmp_path, monkeypatch, settings
+):
+    fill()
+    embed()
+    index.catch_up()
+    if model is not None:
+        for name in ("EMBEDDINGS", "EMBEDDINGS_URL", "EMBEDDINGS_MODEL"):
+            monkeypatch.setenv(f"CLAUDEOPS_{name}", getattr(settings, f"CLAUDEOPS_{name}"))
+        assert environment()["CLAUDEOPS_EMBEDDINGS"] == "endpoint"
+    go = tmp_path / "go"
+    texts = ("Must be started after the {} job is up", "Has to be started after the {} job is up")
+    started = [call(PROCESS.format(go=str(go), session=SessionFactory().pk, text=text)) for text in texts]
+    for process in started:
+        assert process.stdout.readline() == "ready\n", process.stderr.read()
+    go.touch()
+    outputs = [process.communicate(timeout=120) for process in started]
+    assert [process.returncode for process in started] == [0, 0], outputs
+    pairs = zip(*(output.split() for output, _ in outputs), strict=True)
+    assert [sorted(pair) for pair in pairs] == [["created", "reinforced"]] * 15
+    assert Memory.objects.count() == SIZE + 15
