@@ -9,12 +9,12 @@ from django.conf import settings as django_settings
 
 from memories import embedding
 from memories.embedding.sweep import sweep
-from memories.models import Embedding, Memory, MemoryTerms
+from memories.models import Embedding, Memory, MemoryTerms, Recalled
 from memories.recall import Asker, index, keyword, meaning, recall, vectors
 from sessions_app.models import Status
 from tests.factories import MemoryFactory, SessionFactory
 from tests.models_http import embeddings, serving
-from tests.processes import call, start
+from tests.processes import call, start, wait_for
 from tests.streams import init, result, text
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -79,7 +79,6 @@ def test_recall_keeps_answering_while_a_rebuild_a_sweep_and_an_ingest_run(model)
     try:
         while any(process.poll() is None for process in busy) or answers < 20:
             found = recall("wg0 tunnel peers", asked_by=Asker("cli"))
-            assert found.recall_id is not None
             assert found.hits[0].memory_id == lasting.pk, found.trace
             assert found.trace.semantic == "on"
             json.dumps(found.as_dict(), allow_nan=False)
@@ -87,6 +86,7 @@ def test_recall_keeps_answering_while_a_rebuild_a_sweep_and_an_ingest_run(model)
     finally:
         outputs = [process.communicate(timeout=120) for process in busy]
     assert [process.returncode for process in busy] == [0, 0, 0], outputs
+    assert wait_for(lambda: Recalled.objects.count() == answers)  # those that met a writer follow by a thread
     assert Memory.objects.filter(category="behavior").count() == 25
     index.catch_up()
     sweep()
@@ -157,9 +157,10 @@ def test_a_recall_is_answered_while_another_process_writes(model, tmp_path):
     process = call(HOLD.format(go=str(go)))
     try:
         assert process.stdout.readline() == "held\n", process.stderr.read()
-        assert [hit.memory_id for hit in recall("wg0").hits] == [memory.pk]
+        assert [hit.memory_id for hit in recall("wg0", asked_by=Asker("cli")).hits] == [memory.pk]
         assert process.poll() is None
     finally:
         go.touch()
         said = process.communicate(timeout=60)
     assert process.returncode == 0, said
+    assert wait_for(lambda: Recalled.objects.count() == 1)
