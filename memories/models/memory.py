@@ -197,6 +197,9 @@ class Memory(models.Model):
             # Links that few memories have. PostgreSQL writes an update into every index that holds the row, and
             # these would hold them all.
             models.Index(fields=["project"], condition=Q(project__isnull=False), name="memories_project"),
+            # A project sees the global ones too. Where these are few among many, a recall must find them without
+            # reading the others.
+            models.Index(fields=["id"], condition=Q(project__isnull=True), name="memories_global"),
             models.Index(fields=["approved_by"], condition=Q(approved_by__isnull=False), name="memories_approved_by"),
             models.Index(
                 fields=["superseded_by"], condition=Q(superseded_by__isnull=False), name="memories_superseded_by"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -73,10 +73,14 @@ def among(ids: Iterable[int], column: str = "pk") -> Q:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The condition of a set of memories as SQL on the table `memories`, for statements of one's own."""
+    """The condition of a set of memories as SQL on the table `memories`, for statements of one's own.
+
+    `halves`: the same set in two that share no row, where an index finds each and none finds both at once.
+    """
 
     sql: str
     params: tuple[Any, ...] = ()
+    halves: tuple[Where, ...] = ()
 
 
 def of(filters: Filters) -> Where:
@@ -84,19 +88,29 @@ def of(filters: Filters) -> Where:
     try:
         return _kept(connection.vendor, filters)
     except TypeError:  # a list among the filters
-        return where(within(filters))
+        return _of(filters)
+
+
+def _of(filters: Filters) -> Where:
+    found = where(within(filters))
+    if filters.project is None or filters.project == ANY_PROJECT:
+        return found
+    own = within(replace(filters, project=ANY_PROJECT)).filter(project=filters.project)
+    return replace(found, halves=(where(own), where(within(replace(filters, project=None)))))
 
 
 @lru_cache(maxsize=512)
 def _kept(vendor: str, filters: Filters) -> Where:
-    return where(within(filters))
+    return _of(filters)
 
 
 def ids(visible: Where, most: int | None = None) -> list[int]:
     """The memories within a scope, in no order; `most` of them when there are more."""
+    parts = visible.halves or (visible,)
+    each = " UNION ALL ".join(f"SELECT memories.id FROM memories WHERE {part.sql}" for part in parts)  # noqa: S608
     limit, values = ("", []) if most is None else (" LIMIT %s", [most])
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT memories.id FROM memories WHERE {visible.sql}{limit}", [*visible.params, *values])  # noqa: S608
+        cursor.execute(each + limit, [*(value for part in parts for value in part.params), *values])
         return [pk for (pk,) in cursor.fetchall()]
 
 

@@ -18,6 +18,8 @@ CHUNK = 65_536
 """Rows compared at once: what is in the processor's cache."""
 FAR = 65_535
 """A distance that no row has."""
+SPARSE = 32
+"""Ids up to so many times the rows are looked up in a table of all numbers, a byte each."""
 
 Bits = NDArray[np.uint64]
 Codes = NDArray[np.int8]
@@ -50,6 +52,20 @@ def distances(bits: Bits, query: Bits) -> NDArray[np.uint16]:
         part = found[start : start + CHUNK]
         for word, wanted in enumerate(query):
             part += np.bitwise_count(bits[start : start + CHUNK, word] ^ wanted)
+    return found
+
+
+def _distances_inside(part: Part, query: Bits, inside: Ids) -> NDArray[np.uint16]:
+    """The distances of these memories' rows; all others are far."""
+    found = np.full(len(part), FAR, dtype=np.uint16)
+    highest = max(int(part.memories.max()), int(inside.max(initial=0)))
+    if highest > SPARSE * len(part) + CHUNK:
+        places = np.flatnonzero(np.isin(part.memories, inside))
+    else:
+        table = np.zeros(highest + 1, dtype=np.bool_)
+        table[inside] = True
+        places = np.flatnonzero(table[part.memories])
+    found[places] = distances(part.bits[places], query)
     return found
 
 
@@ -100,6 +116,7 @@ def part_of(rows: Ids, memories: Ids, vectors: Vectors) -> Part:
 
 def joined(parts: list[Part]) -> Part:
     """The rows of all these parts in one."""
+    parts = [part for part in parts if len(part)] or parts[:1]
     if len(parts) == 1:
         return parts[0]
     bits = np.empty((sum(map(len, parts)), parts[0].bits.shape[1]), dtype=np.uint64, order="F")
@@ -177,15 +194,13 @@ class Matrix:
         parts = list(self)
         if not parts:
             return []
-        distance = np.concatenate([distances(part.bits, wanted) for part in parts])
+        if inside is None:
+            distance = np.concatenate([distances(part.bits, wanted) for part in parts])
+        else:
+            distance = np.concatenate([_distances_inside(part, wanted, inside) for part in parts])
         if len(self.gone):
             distance[: len(self.base)][self.gone] = FAR
-        if inside is not None:
-            memories = np.concatenate([part.memories for part in parts])
-            masked = np.flatnonzero(np.isin(memories, inside))
-            places = masked[fewest(distance[masked], most)]
-        else:
-            places = fewest(distance, most)
+        places = fewest(distance, most)
         places = np.sort(places[distance[places] < FAR])
         split = int(np.searchsorted(places, len(parts[0])))
         found, scores = [], []

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memories.lifecycle import verbs
-from memories.models import Verdict
-from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, InvalidRecall, index, recall
+from memories.models import Memory, Verdict
+from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, InvalidRecall, index, recall, scope
 from tests.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
@@ -165,3 +167,26 @@ def test_a_wrong_filter_is_refused_by_its_name(filters):
 def test_a_wrong_profile_or_limit_is_refused(values):
     with pytest.raises(InvalidRecall, match=next(iter(values))):
         recall("tunnel", **values)
+
+
+@pytest.mark.django_db
+def test_a_projects_rows_are_listed_whole_and_by_their_indexes():
+    """Where the global memories are few: neither these nor the project's are found by reading all."""
+    mine, other = ProjectFactory(), ProjectFactory()
+    Memory.objects.bulk_create(
+        Memory(category="timing", observation=f"number {place}", project=other) for place in range(3000)
+    )
+    rows = [MemoryFactory(project=mine), MemoryFactory(project=None), MemoryFactory(project=mine, agent="watch")]
+    visible = scope.of(Filters(project=mine.pk))
+    assert sorted(scope.ids(visible)) == [rows[0].pk, rows[1].pk]
+    assert len(scope.ids(visible, 1)) == 1
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    with CaptureQueriesContext(connection) as asked:
+        scope.ids(visible)
+    with connection.cursor() as cursor:
+        explain = "EXPLAIN " if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN "
+        cursor.execute(explain + asked[-1]["sql"])
+        plan = "\n".join(str(line) for row in cursor.fetchall() for line in row)
+    assert "memories_project" in plan, plan
+    assert "memories_global" in plan, plan
