@@ -54,25 +54,28 @@ def answer(order: dict[str, Any]) -> None:
     steps: dict[str, list[float]] = {}
     seconds: list[float] = []
     unrecorded: list[float] = []
+    own: list[float] = []
     hits = 0
     for query in queries[WARM:]:
-        begun = time.perf_counter()
+        begun, used = time.perf_counter(), time.process_time()
         found = ask(*query)
         seconds.append(time.perf_counter() - begun)
+        own.append(time.process_time() - used)
         hits += bool(found.hits)
         unrecorded.append(sum(found.trace.steps.values()))
         for name, took in found.trace.steps.items():
             steps.setdefault(name, []).append(took)
-    say(recall=seconds, without_record=unrecorded, answered=hits, steps=steps, memory=_memory())
-    seconds = []
+    say(recall=seconds, cpu=own, without_record=unrecorded, answered=hits, steps=steps, memory=_memory())
+    seconds, own = [], []
     outcomes: dict[str, int] = {}
     for number, given in enumerate(order["observations"]):
-        begun = time.perf_counter()
+        begun, used = time.perf_counter(), time.process_time()
         outcome = _remember(given)
         if number >= min(WARM, len(order["observations"]) - 1):
             seconds.append(time.perf_counter() - begun)
+            own.append(time.process_time() - used)
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
-    say(remember=seconds, outcomes=outcomes, memory=_memory())
+    say(remember=seconds, remember_cpu=own, outcomes=outcomes, memory=_memory())
 
 
 def load(order: dict[str, Any]) -> None:

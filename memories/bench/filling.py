@@ -25,6 +25,7 @@ from memories.bench.sentences import CATEGORIES, PROJECTS, Sentence, sentence
 from memories.embedding import Embedder, Vectors, embedded_text, to_bytes
 from memories.embedding.base import normalised
 from memories.models import Embedding, EmbeddingModel, Inactive, Memory, MemoryTerms, ModelState, Project, Source
+from memories.recall import pgvector_index
 from memories.recall.index import text_of
 from memories.recall.terms import index_terms
 
@@ -34,6 +35,8 @@ SLICE = 256
 NOISE = (0.4, 1.0)
 """How much of another direction a mixed vector has: its cosine with the real one is .93 to .71."""
 MOST_REAL = 20_000
+INDEXED_WITHIN = 3_600.0
+"""Seconds that an index of vectors may take."""
 
 
 @dataclass(slots=True)
@@ -84,6 +87,7 @@ class Filler:
                 self.count = min(start + CHUNK, size)
                 storing(self.count, size)
         _settle()
+        pgvector_index.keep(INDEXED_WITHIN)  # as a worker does after a sweep; where there is no pgvector, nothing
 
     def _embed(self, size: int, progress: Progress) -> None:
         end = time.monotonic() + self.seconds

@@ -24,7 +24,7 @@ from memories.bench.processes import process
 from memories.bench.sentences import queries, sentence
 from memories.embedding import Embedder, SemanticOff, Vectors
 from memories.models import Embedding, EmbeddingModel, Project
-from memories.recall import vectors
+from memories.recall import pgvector, vectors
 from memories.recall.engine import EVERYTHING
 
 STARTS = 3
@@ -96,10 +96,12 @@ class _Size:
             did = loading.finish()
         return {
             "recall": times(quiet["recall"]),
+            "recall_cpu": times(quiet["cpu"]),
             "without_record": times(quiet["without_record"]),
             "steps": {name: times(values)["p50"] for name, values in quiet["steps"].items()},
             "answered": round(quiet["answered"] / len(quiet["recall"]), 3),
             "remember": times(quiet["remember"]),
+            "remember_cpu": times(quiet["remember_cpu"]),
             "outcomes": quiet["outcomes"],
             "under_load": times(under["recall"]),
             "under_load_without_record": times(under["without_record"]),
@@ -107,6 +109,7 @@ class _Size:
             "memory_mb": round(quiet["memory"] / 1e6),
             "start_seconds": round(median([*starts, quiet["start"]]), 2),
             "vector_recall_at_10": exact,
+            "vectors_served_by": self._served_by(),
             "load": busy,
         }
 
@@ -150,6 +153,10 @@ class _Size:
                 }
             )
         return found
+
+    def _served_by(self) -> str | None:
+        model = EmbeddingModel.objects.first()
+        return pgvector.served_by(model) if model else None
 
     def _against_exact(self) -> float | None:
         """The share of the ten nearest that the shipped vector search finds too, over the stored floats."""

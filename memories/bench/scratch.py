@@ -19,7 +19,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 
-from memories.recall import keyword, meaning, vectors
+from memories.recall import keyword, meaning, pgvector, vectors
 
 
 @contextmanager
@@ -72,4 +72,5 @@ def _server(statement: str) -> None:
 def _forget() -> None:
     keyword.forget()
     vectors.forget()
+    pgvector.forget()
     meaning.forget()

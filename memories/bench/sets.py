@@ -22,7 +22,7 @@ from memories.capture.text import SURROGATE
 from memories.embedding import SemanticOff, content_hash, embedded_text, to_bytes
 from memories.errors import InvalidSet
 from memories.models import Embedding, EmbeddingModel, Memory, ModelState, PendingEmbedding, Project
-from memories.recall import index
+from memories.recall import index, pgvector_index
 
 LONGEST = {"project": 64, "service": 64, "category": 32, "sequence": 200}
 """Characters that the database has room for."""
@@ -134,6 +134,7 @@ def _embed(memories: Sequence[Memory], cache: Path, progress: Progress | None) -
         batch_size=1_000,
     )
     PendingEmbedding.objects.all().delete()
+    pgvector_index.keep()
     return f"on ({embedder.name})"
 
 

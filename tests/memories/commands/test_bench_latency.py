@@ -26,15 +26,15 @@ def run(*arguments):
 @pytest.mark.django_db(transaction=True)
 def test_every_figure_is_taken_on_a_database_of_its_own(endpoint, capfd):
     mine, name = MemoryFactory(), connection.settings_dict["NAME"]
-    found = json.loads(run("--sizes", "120,50", "--runs", "3", "--seconds", "1", "--json"))["result"]
+    found = json.loads(run("--sizes", "120,50", "--runs", "2", "--seconds", "1", "--json"))["result"]
     assert found["semantic"] == "on (endpoint:one:4)"
     assert [one["memories"] for one in found["sizes"]] == [50, 120]
     for one in found["sizes"]:
-        for figure in ("recall", "without_record", "under_load", "remember"):
+        for figure in ("recall", "recall_cpu", "without_record", "under_load", "remember", "remember_cpu"):
             assert 0 < one[figure]["p50"] <= one[figure]["p95"] <= one[figure]["max"]
-        assert one["recall"]["p50"] > one["without_record"]["p50"]
+        assert one["recall"]["p50"] >= one["without_record"]["p50"]
         assert one["answered"] == 1.0
-        assert sum(one["outcomes"].values()) == 3
+        assert sum(one["outcomes"].values()) == 2
         assert set(one["outcomes"]) <= {"created", "reinforced"}
         assert one["memory_mb"] > 20
         assert one["start_seconds"] > 0
