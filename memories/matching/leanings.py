@@ -56,7 +56,8 @@ idempotent safe safely harmless repeatable | break breaks duplicate duplicates t
     risky harmful
 live online rolling hot seamless uninterrupted while during running | stop stopped downtime offline interrupted
     maintenance outage pause halted
-direct directly straight unproxied | through via relay proxy behind smarthost gateway intermediary proxied
+direct directly straight unproxied bypass bypasses bypassed circumvent | through via relay proxy behind smarthost
+    gateway intermediary proxied served
 single standalone one alone sole lone | cluster clustered replicated several multiple ha redundant members pair
     many set
 present installed available exist exists has includes bundled comes | missing absent lacks no without separately
@@ -138,8 +139,83 @@ memory disk database cookie
 green blue red yellow black white
 left right top bottom
 north south east west
+german english french spanish italian dutch japanese
+dropbox nextcloud s3 nas gdrive onedrive
+kerberos basic digest oauth saml
+view table incremental seed
+celery kubernetes local sequential
+followers leader member members witness
 """
 """Things of one kind, a line each: where one stands in a slot the others do not."""
+
+
+ALIKE = """
+cause trigger provoke lead result force produce make
+hold live reside keep store lie contain sit house
+put drop place throw move
+abort timeout cancel kill end stop terminate interrupt
+face facial
+person people human
+photo image picture original
+forward go route send pass relay direct
+execute run start launch
+remove purge delete drop clean clear empty expire
+import ingest load consume read
+shop store
+detect recognise recognize recognition detection
+slow sluggish
+wake page alert notify
+sync synchronise parity
+exempt exclude except bypass skip
+reserve limit restrict only
+query request lookup
+client device
+account user
+assign give hand allocate lease
+answer reply respond response
+return yield give deliver
+log record write
+need require want demand depend
+finish complete end done
+begin start
+happen occur
+appear show
+try attempt
+restart reboot
+repair fix cure
+lower reduce shrink decrease drop
+raise increase grow bump double
+copy mirror sync replicate transfer
+protect guard secure
+serve provide offer supply
+build compile create generate
+check verify test validate
+watch monitor observe
+pick choose select
+refuse reject deny decline
+approve confirm accept acknowledge
+join enter
+leave exit
+split divide
+merge combine join
+contact reach connect
+rotate roll
+archive store
+announce publish
+print output
+use employ utilise utilize
+valid last live
+"""
+"""Words that may stand for one another beside the same words; looser than synonyms, and never enough to merge."""
+
+
+def _alike() -> Mapping[str, frozenset[int]]:
+    found: dict[str, set[int]] = {}
+    for number, line in enumerate(entries(ALIKE)):
+        for word in line.split():
+            for key in {word, stem(word), meaning(word).name}:
+                found.setdefault(key, set()).add(number)
+    return MappingProxyType({word: frozenset(groups) for word, groups in found.items()})
 
 
 def _axes() -> Mapping[str, tuple[tuple[int, int], ...]]:
@@ -161,7 +237,12 @@ def _kinds() -> Mapping[str, frozenset[int]]:
     return MappingProxyType({word: frozenset(kinds) for word, kinds in found.items()})
 
 
-_AXES, _KINDS = _axes(), _kinds()
+_AXES, _KINDS, _ALIKE = _axes(), _kinds(), _alike()
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two words, by their meanings' names, may stand for one another."""
+    return not _ALIKE.get(one, frozenset()).isdisjoint(_ALIKE.get(other, ()))
 
 
 @lru_cache(maxsize=20_000)

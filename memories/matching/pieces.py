@@ -127,6 +127,11 @@ def _verb_of(found: Sequence[str]) -> int:
         if word in _FINITE:
             return at
     for at, word in enumerate(found[:end]):
-        if at and stem(word) in VERB_STEMS and word not in PREPOSITIONS and found[at - 1] not in ARTICLES:
+        if (
+            (at or word.endswith("s"))
+            and stem(word) in VERB_STEMS
+            and word not in PREPOSITIONS
+            and (not at or found[at - 1] not in ARTICLES)
+        ):
             return at
     return end  # "tests run without a network", where "run without" is one word by now

@@ -19,8 +19,20 @@ from .quantities import Quantity
 from .weighing import Weighed
 from .weights import WEIGHTS
 
-SURE_SAME, SURE_AGAINST = 0.55, 0.55
+SURE_SAME, SURE_AGAINST = 0.6, 0.55
 """How likely an answer must be. A fact merged is lost, so guards speak against that first."""
+
+LIKELY_OTHER_VALUE = 0.35
+"""The same where all that differs is one value of a kind: SQLite, PostgreSQL."""
+
+CLOSE_ENOUGH = 0.7
+"""Cosine below which two texts are never made one."""
+
+SURE_ALIKE = 0.8
+"""The same where one text says with a denial what the other says without one."""
+
+LIKELY_AGAINST = 0.12
+"""How likely two texts must be at odds that would be one, did not one word of each lean to the other side."""
 
 SURE_ELSEWHERE = 0.85
 """How likely two texts must be at odds that differ in more places than one."""
@@ -47,26 +59,44 @@ def likelihood(numbers: Sequence[float]) -> tuple[float, float, float]:
 def third_look(case: Case, known: str, new: str, weighed: Weighed) -> Look:
     """What all numbers together say of two texts that have been asked for amounts, opposites and order."""
     likely = likelihood(weighed.numbers)
+    if not (weighed.left or weighed.right) and weighed.ordered_alike and exchanged(case):
+        return Look(likely, Kind.CONTRADICTS)
     if likely[0] >= SURE_SAME:
-        apart = why_not_same(case, known, new, weighed)
-        return Look(likely, Kind.DISTINCT if apart else Kind.REINFORCES, apart)
-    if likely[1] >= SURE_AGAINST:
+        apart = why_not_same(case, known, new, weighed, likely[0])
+        if not apart:
+            return Look(likely, Kind.REINFORCES)
+        swapped = weighed.opposed and likely[1] >= LIKELY_AGAINST
+        if not swapped or why_not_against(case, weighed, likely[1]):
+            return Look(likely, Kind.DISTINCT, apart)
+        return Look(likely, Kind.CONTRADICTS)
+    if likely[1] >= (LIKELY_OTHER_VALUE if weighed.value_of_a_kind else SURE_AGAINST):
         apart = why_not_against(case, weighed, likely[1])
         return Look(likely, Kind.DISTINCT if apart else Kind.CONTRADICTS, apart)
     return Look(likely, Kind.DISTINCT)
 
 
-def why_not_same(case: Case, known: str, new: str, weighed: Weighed) -> str:
+def exchanged(case: Case) -> bool:
+    """Whether texts of the same words and amounts have two of them in each other's place."""
+    amounts = case.amounts
+    if case.clashes or amounts.only_known or amounts.only_new or amounts.unsure:
+        return False
+    return bool(rearranged(case.known, case.new, case.words.shared))
+
+
+def why_not_same(case: Case, known: str, new: str, weighed: Weighed, likely: float) -> str:
     """Why two texts that are likely one fact are not merged; '' when nothing speaks against it."""
+    if (case.cosine or 0.0) < CLOSE_ENOUGH:
+        return "They are not close enough in meaning."
     if case.clashes:
         return "Something cannot be true of both."
     if weighed.opposed:
         return "They lean to opposite sides."
-    if weighed.pure_swap or weighed.recounted:
+    if weighed.pure_swap or weighed.recounted or weighed.other_subject:
         return f"One stands where the other has another: {listed([*weighed.left, *weighed.right])}."
     if weighed.narrower:
         return f"One of them is narrower: {listed([*weighed.left, *weighed.right])}."
-    if (len(case.known.turns) - len(case.new.turns)) % 2 or case.known.tangled != case.new.tangled:
+    uneven = (len(case.known.turns) - len(case.new.turns)) % 2 or case.known.tangled != case.new.tangled
+    if uneven and not (weighed.leaning_alike and likely >= SURE_ALIKE):
         return "One of them denies what the other does not."
     return (
         names_apart(case, known, new)
@@ -82,9 +112,13 @@ def why_not_against(case: Case, weighed: Weighed, likely: float) -> str:
         return f"They speak of different things: {listed([*weighed.left, *weighed.right])}."
     if weighed.describing:
         return f"They speak of different things: {listed([*weighed.left, *weighed.right])}."
-    turned = bool(case.amounts.different or weighed.opposed or case.opposites.clashes)
+    clash = bool(case.amounts.different or case.opposites.clashes)
+    turned = clash or weighed.opposed > 0
+    denied = (len(case.known.turns) - len(case.new.turns)) % 2
+    if not (turned or weighed.evident or denied or case.order.clashes):
+        return "Nothing says that one excludes the other."
     both = bool(weighed.left and weighed.right)
-    if (weighed.scoped and turned) or (both and (case.amounts.different or case.order.clashes)):
+    if (weighed.scoped and clash) or (both and (case.amounts.different or case.order.clashes)):
         return "They differ in more than one place."
     if weighed.elsewhere and not turned and likely < SURE_ELSEWHERE:
         return "They differ in more than one place."

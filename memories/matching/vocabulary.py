@@ -78,7 +78,8 @@ ml = machine learning
 perform = carry out
 on start = at start
 at_least = at least | exceed | no less than | not less than | no fewer than | minimum of | more than | greater than |
-    longer than | larger than | bigger than | older than | higher than | in excess of
+    longer than | larger than | bigger than | older than | higher than | in excess of | or newer |
+    or later | or higher | or above | and up | or more | and above | newer than | later than
 at_most = at most | up to | no more than | not more than | maximum of | less than | fewer than | shorter than |
     no later than | no longer than | smaller than | lower than | younger than | no larger than | no bigger than |
     no older than | not exceed | must not exceed | may not exceed | as much as | as many as
@@ -208,8 +209,7 @@ documentation docs
 copy duplicate
 check inspect examine
 connect connection
-mirror replicate
-replica standby slave secondary
+standby slave secondary
 primary master
 expire expiry expiration
 expose publish

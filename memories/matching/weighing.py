@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from .evidence import Case
 from .function_words import OBLIGATION, words
-from .leanings import kinds_of
+from .leanings import alike, kinds_of
 from .meaning import stem
 from .pieces import VERB_STEMS, Piece, Pieces, pieces_of
 
@@ -29,6 +29,7 @@ GENERIC = words(
 )
 """Nouns that may be left out: "build history" for builds, "log files" for logs."""
 _GENERIC = frozenset(map(stem, GENERIC))
+_RANKS = words("first last then master slave primary secondary replica leader follower active standby")
 _EXCLUSIVE = frozenset(("only", "solely", "exclusively", "just"))
 
 NAMES = (
@@ -47,9 +48,11 @@ class Weighed:
     that each has for itself, `opposed` on how many axes they lean to opposite ends.
 
     `pure_swap`: but for one run of words in one place the two read alike; `narrower`: but for words that one has more.
-    `heads_apart`: what they speak of is not the same; `scoped`: each has words of its own after a preposition,
-    `elsewhere`: and others too; `of_a_kind`: they name two things of one series; `recounted`: one
-    says a word twice, and the other has one of its own; `describing`: their own words only say which.
+    `evident`: one value stands for another; `value_of_a_kind`: and both are of one kind; `ordered_alike`: both say who
+    is first. `heads_apart`: what they speak of is not the same,
+    `other_subject`: and all else is in one order; `scoped`: each has words of its own after a
+    preposition, `elsewhere`: and others too; `of_a_kind`: they name two things of one series; `recounted`: one says a
+    word twice, and the other has one of its own; `describing`: their own words only say which.
     """
 
     numbers: tuple[float, ...]
@@ -59,6 +62,11 @@ class Weighed:
     pure_swap: bool
     narrower: bool
     heads_apart: bool
+    other_subject: bool
+    evident: bool
+    value_of_a_kind: bool
+    leaning_alike: int
+    ordered_alike: bool
     names_apart: bool
     scoped: bool
     elsewhere: bool
@@ -73,7 +81,7 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
     one, other = pieces_of(known), pieces_of(new)
     if not (0 < len(one.content) <= MOST_WORDS and 0 < len(other.content) <= MOST_WORDS):
         return None
-    left, right = _own(one, other), _own(other, one)
+    left, right = _own_of_each(one, other)
     matched = len(one.content) - len(left) + len(other.content) - len(right)
     alike = matched / (len(one.content) + len(other.content))
     cosine = case.cosine or 0.0
@@ -130,8 +138,8 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
         float(most == 0),
         float(least == 0 and most > 0),
         float(bool(left or right) and all(_adds_nothing(piece) for piece in (*left, *right))),
-        float(pure_swap and bool(kinds) and not heads and verbs),
-        float(pure_swap and bool(names_known and names_new) and not heads and verbs),
+        float(pure_swap and bool(kinds) and not heads),
+        float(pure_swap and bool(names_known and names_new) and not heads),
         float(scoped),
     )
     return Weighed(
@@ -142,6 +150,11 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
         pure_swap=pure_swap,
         narrower=in_order and bool(left) != bool(right) and not all(_adds_nothing(piece) for piece in (*left, *right)),
         heads_apart=heads == 2,
+        other_subject=heads == 2 and in_order,
+        evident=bool(kinds) or pure_swap,
+        value_of_a_kind=pure_swap and bool(kinds) and not heads,
+        leaning_alike=leaning_alike,
+        ordered_alike=bool(one.written & other.written & _RANKS),
         names_apart=bool(names_known and names_new),
         scoped=scoped,
         elsewhere=scoped and all(len(own) > len(scope) for own, scope in zip((left, right), scopes, strict=True)),
@@ -196,15 +209,23 @@ def _shared_head(one: Pieces, other: Pieces) -> list[Piece]:
     return [piece for piece in one.content if piece.head and piece.name in heads]
 
 
-def _own(one: Pieces, other: Pieces) -> list[Piece]:
-    """The words that say something in `one` alone."""
-    rest = [piece for piece in one.content if piece.name not in other.counts]
-    return [piece for piece in rest if not any(_akin(piece.name, name) for name in other.counts)]
+def _own_of_each(one: Pieces, other: Pieces) -> tuple[list[Piece], list[Piece]]:
+    """The words that say something in one text alone; two that are akin, one of each text, count as shared."""
+    left = [piece for piece in one.content if piece.name not in other.counts]
+    right = [piece for piece in other.content if piece.name not in one.counts]
+    for piece in tuple(left):
+        akin = next((found for found in right if _akin(piece.name, found.name)), None)
+        if akin is not None:
+            left.remove(piece)
+            right.remove(akin)
+    return left, right
 
 
 @lru_cache(maxsize=50_000)
 def _akin(one: str, other: str) -> bool:
-    """archiv and archive, replica and replication, maxmemory and memory."""
+    """archiv and archive, replica and replication, maxmemory and memory, cause and trigger."""
+    if alike(one, other):
+        return True
     if min(len(one), len(other)) < _LEAST_STEM or one in _FALSE_FRIENDS or other in _FALSE_FRIENDS:
         return False
     if any(character.isdigit() for character in one + other):
@@ -221,7 +242,7 @@ def _leanings(one: Pieces, other: Pieces) -> tuple[int, int, frozenset[str]]:
     left, right = _sides(one, other), _sides(other, one)
     whole_left, whole_right = _sides(one, None), _sides(other, None)
     axes = left.keys() & right.keys()
-    opposed = {axis for axis in axes if left[axis] * right[axis] < 0 and whole_left[axis] * whole_right[axis] < 0}
+    opposed = {axis for axis in axes if left[axis] * right[axis] < 0 and whole_left[axis] * whole_right[axis] <= 0}
     found = frozenset(word for word, axis, _ in (*one.leanings, *other.leanings) if axis in opposed)
     return len(opposed), sum(left[axis] * right[axis] > 0 for axis in axes), found
 
