@@ -85,7 +85,7 @@ def test_a_thousand_near_facts(report: Report, smoke: bool) -> None:
     for wording in ("fact", "same", "against"):
         counted = taken.setdefault(wording, Counter())
         for one in near:
-            found = remember(Candidate("near", getattr(one, wording), f"service-{one.scope}"), said, at=NOW)
+            found = remember(Candidate("behavior", getattr(one, wording), f"service-{one.scope}"), said, at=NOW)
             counted["contradicting" if found.contradicted else found.outcome] += 1
         if wording == "fact":
             assert Memory.objects.count() == len(near)
