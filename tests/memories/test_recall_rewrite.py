@@ -8,6 +8,8 @@ import threading
 import pytest
 from django.core.management import call_command
 
+from claudeops.env import VARIABLES
+from claudeops.env_values import Refused
 from memories.chat import FAILURES, PAUSE
 from memories.injection.relevant import Task, relevant
 from memories.models import Recalled
@@ -40,6 +42,7 @@ def model(settings):
         settings.CLAUDEOPS_RECALL_REWRITE_URL = f"{served.url}/chat/completions"
         settings.CLAUDEOPS_RECALL_REWRITE_MODEL = "fast"
         settings.CLAUDEOPS_RECALL_REWRITE_KEY = "secret"
+        settings.CLAUDEOPS_RECALL_REWRITE_TIMEOUT = 60.0  # how busy the machine is proves nothing
         yield served
 
 
@@ -120,10 +123,10 @@ def test_lean_asks_no_model_and_the_others_do(profile, model, known):
 
 @pytest.mark.parametrize("way", ["headers", "body", "hush"])
 def test_a_model_that_drips_or_is_silent_holds_nothing_and_is_hung_up_on(way, model, known, settings):
-    settings.CLAUDEOPS_RECALL_REWRITE_TIMEOUT = 0.3
+    settings.CLAUDEOPS_RECALL_REWRITE_TIMEOUT = 2.0
     model.way = way  # it would go on for as long as the test
     answer = recall(QUESTION, EVERYTHING)
-    assert answer.trace.rewrite == "timed out after 0.3 s"
+    assert answer.trace.rewrite == "timed out after 2 s"
     assert [hit.memory_id for hit in answer.hits] == found(rewrite=False)
     assert model.left.wait(30)
 
@@ -212,12 +215,13 @@ def test_whatever_goes_wrong_the_question_is_answered_as_it_is(trouble, model, k
 def test_an_address_that_is_none_fails_and_does_not_raise(known, settings):
     settings.CLAUDEOPS_RECALL_REWRITE_URL = "http://127.0.0.1:0/v1/chat/completions"
     settings.CLAUDEOPS_RECALL_REWRITE_MODEL = "fast"
+    settings.CLAUDEOPS_RECALL_REWRITE_TIMEOUT = 60.0
     assert recall(QUESTION, EVERYTHING).trace.rewrite.startswith("failed:")
 
 
 def test_after_failures_in_a_row_it_is_left_alone_for_a_while(model):
     now = [0.0]
-    rewriter = ChatRewriter(f"{model.url}/chat/completions", "fast", "", 10, clock=lambda: now[0])
+    rewriter = ChatRewriter(f"{model.url}/chat/completions", "fast", "", 60, clock=lambda: now[0])
     model.status = 500
     for place in range(FAILURES):
         assert rewriter.rewrite(f"{QUESTION} {place}").state.startswith("failed:")
@@ -230,7 +234,7 @@ def test_after_failures_in_a_row_it_is_left_alone_for_a_while(model):
 
 def test_the_same_question_is_asked_once_and_again_when_its_answer_is_old(model):
     now = [0.0]
-    rewriter = ChatRewriter(f"{model.url}/chat/completions", "fast", "", 10, clock=lambda: now[0])
+    rewriter = ChatRewriter(f"{model.url}/chat/completions", "fast", "", 60, clock=lambda: now[0])
     assert rewriter.rewrite(QUESTION) == rewriter.rewrite(QUESTION)
     assert len(model.asked) == 1
     now[0] = KEPT_FOR + 1
@@ -239,7 +243,7 @@ def test_the_same_question_is_asked_once_and_again_when_its_answer_is_old(model)
 
 
 def test_no_more_answers_are_kept_than_there_is_room_for(model):
-    rewriter = ChatRewriter(f"{model.url}/chat/completions", "fast", "", 10)
+    rewriter = ChatRewriter(f"{model.url}/chat/completions", "fast", "", 60)
     for place in range(KEPT + 5):
         rewriter._remember(f"question {place}", "other words")
     assert len(rewriter._answers) == KEPT
@@ -247,7 +251,7 @@ def test_no_more_answers_are_kept_than_there_is_room_for(model):
 
 
 def test_several_threads_may_ask_at_once(model):
-    rewriter = ChatRewriter(f"{model.url}/chat/completions", "fast", "", 10)
+    rewriter = ChatRewriter(f"{model.url}/chat/completions", "fast", "", 60)
     texts = []
     threads = [
         threading.Thread(target=lambda at=at: texts.append(rewriter.rewrite(f"{QUESTION} {at}").text))
@@ -297,7 +301,7 @@ def test_an_answer_that_adds_no_word_is_none(model, known):
 
 def test_it_speaks_anthropics_way_to_a_messages_address(model):
     model.answer = lambda body: {"content": [{"type": "text", "text": json.dumps({"query": OTHER})}]}
-    assert ChatRewriter(f"{model.url}/messages", "haiku", "secret", 10).rewrite(QUESTION).text == OTHER
+    assert ChatRewriter(f"{model.url}/messages", "haiku", "secret", 60).rewrite(QUESTION).text == OTHER
     assert model.headers[0]["X-Api-Key"] == "secret"
 
 
@@ -315,3 +319,11 @@ def test_the_page_the_records_and_the_command_say_what_was_searched_beside(model
 def test_a_sessions_prompt_asks_no_model(model, known):
     relevant(Task(QUESTION), None)
     assert model.asked == []
+
+
+def test_its_time_cannot_be_set_above_two_seconds():
+    (variable,) = (one for one in VARIABLES if one.name == "CLAUDEOPS_RECALL_REWRITE_TIMEOUT")
+    assert variable.default == 2.0
+    assert variable.read("2") == 2.0
+    with pytest.raises(Refused, match=r"0\.1 to 2"):
+        variable.read("2.1")
