@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 SCANNED = 40
 """A scope of at most so many memories is compared whole. A text that was not read lately takes a millisecond."""
 
-CHOSEN = 8
+CHOSEN = 6
 """Memories that each side (words, meaning) brings from a bigger scope. Of restatements the first five hold all."""
 
 _ENDED = (Inactive.EXPIRED, Inactive.SUPERSEDED)

@@ -36,6 +36,9 @@ MASKED = 2_500
 """A scope of at most so many rows is searched by its own ids; in a bigger one, enough of the nearest lie within it."""
 NEAREST = 256
 """Of all vectors so many are looked up first."""
+SHARED = 0.15
+"""Less of a text's weight in common than this, and two texts are not one fact: comparing them is not worth a
+millisecond."""
 DUE = 1_000
 """The newest memories that are not indexed yet. Of more, the same text alone is found until they are."""
 MOST_ASKED, MOST_TERMS = 64, 24
@@ -161,11 +164,11 @@ def _by_words(scope: Scope, text: str, service: str | None, most: int) -> list[i
     scores: dict[int, float] = {}
     if asked.places:
         posted = _posted(asked)
-        if len(posted) > POOL and scope.small is not None:
-            posted = posted[np.isin(posted, scope.small)]
-        for start, stop in ((0, POOL), (POOL, POOL + DEEPER)):
-            if len(scores) < most and len(posted) > start:
-                scores.update(_read(scope, asked, posted[start:stop].tolist()))
+        scores.update(_read(scope, asked, posted[:POOL].tolist()))
+        if len(scores) < most and len(posted) > POOL:
+            rest = posted[POOL:]
+            rest = rest[:DEEPER] if scope.small is None else rest[np.isin(rest, scope.small)][:POOL]
+            scores.update(_read(scope, asked, rest.tolist()))
     if due:
         # After the index: what `catch_up` takes from the one to the other meanwhile is in either.
         source, join, wanted = given(due)
@@ -175,7 +178,8 @@ def _by_words(scope: Scope, text: str, service: str | None, most: int) -> list[i
             [wanted, *scope.where.params],
         ):
             scores[pk] = asked.score(_terms(said))
-    return [pk for pk in sorted(scores, key=lambda pk: (-scores[pk], pk))[:most] if scores[pk] > 0]
+    least = SHARED * sum(asked.weight.values())
+    return [pk for pk in sorted(scores, key=lambda pk: (-scores[pk], pk))[:most] if scores[pk] > least]
 
 
 def _asked(text: str, service: str | None) -> _Asked:

@@ -5,7 +5,7 @@ Takes text and a small Provenance; knows nothing of how a session runs, of a req
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -26,6 +26,7 @@ from memories.lifecycle.record import Why, change_of, moment, whole_row
 from memories.matching import Kind, Relation
 from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict
 from memories.models.memory import MemoryQuerySet
+from memories.near import same_text
 from memories.recall import index
 from memories.taxonomy import DEFAULT_CONFIDENCE, Taxonomy
 
@@ -162,14 +163,22 @@ def _said_already(ready: _Ready, provenance: Provenance) -> MemoryChange | None:
     return MemoryChange.objects.filter(session=provenance.session_id, candidate_key=ready.key).first()
 
 
-def _same_text(rows: Iterable[Memory], ready: _Ready) -> Memory | None:
+def _same_text(rows: MemoryQuerySet, ready: _Ready) -> Memory | None:
+    """The first of the rows that says just this, whatever the case."""
     wanted = ready.observation.lower()
-    return next((row for row in rows if row.observation.lower() == wanted), None)
+    said = ready.observation
+    # The database folds plain letters alone; of others all are read.
+    near = rows.filter(pk__in=same_text(said)) if said.isascii() else rows
+    found = (
+        pk for pk, text in near.order_by("pk").values_list("pk", "observation").iterator() if text.lower() == wanted
+    )
+    pk = next(found, None)
+    return None if pk is None else Memory.objects.get(pk=pk)
 
 
 def _remember_human(ready: _Ready, provenance: Provenance, at: datetime) -> Remembered:
     with writing():
-        twin = _same_text(_scope(ready, provenance).active().order_by("id").iterator(), ready)
+        twin = _same_text(_scope(ready, provenance).active(), ready)
         if twin is not None:
             raise InvalidMemory(
                 f"Memory {twin.pk} says exactly this already.", f"Edit it: manage.py memory edit {twin.pk} …"
@@ -182,7 +191,7 @@ def _remember_human(ready: _Ready, provenance: Provenance, at: datetime) -> Reme
 
 def _hold(ready: _Ready, provenance: Provenance, at: datetime, reason: str) -> Remembered:
     """Store for review; touches nothing else. The same text waits for review once."""
-    twin = _same_text(_scope(ready, provenance).held().order_by("id").iterator(), ready)
+    twin = _same_text(_scope(ready, provenance).held(), ready)
     if twin is not None:
         return Remembered("held", twin.pk, reason=f"{reason}; {_known_as(twin)}")
     memory = _new(ready, provenance, at, {}, reason=f"Held: {reason}", held=reason)

@@ -111,7 +111,7 @@ def _refreshed(kept: _Kept, model: EmbeddingModel, newest: int | None) -> Matrix
     now = kept.matrix
     if last != now.last:
         back = max(0, now.last - LOOK_BACK)
-        now = now.plus(_read(model, back, now.after(back)))
+        now = now.plus(_read_new(model, back, now.after(back)))
     if kept.counted_at == 0.0 or time.monotonic() - kept.counted_at > RECOUNT * max(1.0, len(now) / SLOWER):
         kept.counted_at = time.monotonic()
         with connection.cursor() as cursor:
@@ -123,6 +123,17 @@ def _refreshed(kept: _Kept, model: EmbeddingModel, newest: int | None) -> Matrix
                 if len(now) < len(there):
                     now = Matrix(nothing, nothing).plus(_read(model, 0, set()))
     return now
+
+
+def _read_new(model: EmbeddingModel, after: int, known: set[int]) -> Part:
+    """The vectors past `after` that are not `known`: their ids come first, for most often one of a thousand is new."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM embeddings WHERE model_id = %s AND id > %s ORDER BY id LIMIT %s",
+            [model.pk, after, READ + len(known)],
+        )
+        new = [row for (row,) in cursor.fetchall() if row not in known]
+    return _read(model, new[0] - 1, known) if new else sketches.empty(model.dimensions)
 
 
 def _read(model: EmbeddingModel, after: int, known: set[int]) -> Part:

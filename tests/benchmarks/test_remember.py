@@ -14,7 +14,8 @@ import pytest
 
 from memories import embedding
 from memories.models import Embedding, EmbeddingModel, Memory, PendingEmbedding, Source
-from memories.store import Provenance, remember
+from memories.recall import index
+from memories.store import Candidate, Provenance, remember
 from tests.benchmarks import facts
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import Series, growth, ms
@@ -83,33 +84,48 @@ def model(settings: Any) -> EmbeddingModel:
     return EmbeddingModel.objects.create(name=embedder.name, dimensions=embedder.dimensions, filled_to=None)
 
 
+BIG = {"taxonomy": "agent", "category": "pattern", "agent": "benchmark", "service": None}
+"""One scope that holds half of all there is; the other half is spread over all services and categories."""
+
+
 def test_remembering_with_vectors(report: Report, sizes: list[int], smoke: bool, model: EmbeddingModel) -> None:
-    """The whole way: embedded, compared with words and vectors within the scope, stored with its vector."""
+    """The whole way: embedded, compared with what is near by words and vectors in the scope, stored with its vector."""
     rows = []
     for size in sizes:
         facts.forget()
-        facts.store(size, lambda number: {"updated_at": NOW})
+        facts.store(size, lambda number: {"updated_at": NOW} | (BIG if number % 2 else {}))
+        index.catch_up(batch=facts.BATCH)
         fill_vectors(model)
         EmbeddingModel.objects.update(state="active")
         facts.settle()
-        runs = min(size // 2, 10 if smoke else 100)
+        runs = min(size // 4, 10 if smoke else 100)
         chance = random.Random(size)
-        known = chance.sample(range(size), runs)
-        numbers = {"new": [size + place for place in chance.sample(range(facts.SCOPES), runs)], "restated": known}
-        remember(facts.candidate(size + facts.SCOPES), Provenance(Source.RUN, "agent:benchmark"), at=NOW)
-        for kind, wording in (("new", "first"), ("restated", "again")):
-            said = Provenance(Source.RUN, "agent:benchmark", SessionFactory(agent=None).pk, tier=1)
-            series, outcomes = Series(), []
-            for number in numbers[kind]:
-                outcomes.append(series.time(remember, facts.candidate(number, wording), said, at=NOW).outcome)
-            assert outcomes.count({"new": "created", "restated": "reinforced"}[kind]) == runs, Counter(outcomes)
-            rows.append((kind, f"{size:,}", f"{max(1, size // facts.SCOPES):,}", ms(series.median), ms(series.p95)))
+        for scope, odd, holds in (("spread", 0, max(1, size // facts.SCOPES)), ("one", 1, size // 2)):
+            known = [2 * place + odd for place in chance.sample(range(size // 2), runs)]
+            new = [size + 2 * place + odd for place in chance.sample(range(facts.SCOPES), runs)]
+            remember(_asked(size + 2 * facts.SCOPES + odd, "first"), _said(), at=NOW)
+            for kind, wording, numbers in (("new", "first", new), ("restated", "again", known)):
+                said, series, outcomes = _said(), Series(), []
+                for number in numbers:
+                    outcomes.append(series.time(remember, _asked(number, wording), said, at=NOW).outcome)
+                assert outcomes.count({"new": "created", "restated": "reinforced"}[kind]) == runs, Counter(outcomes)
+                rows.append((kind, scope, f"{size:,}", f"{holds:,}", ms(series.median), ms(series.p95)))
         EmbeddingModel.objects.update(state="building")
-    rows.sort(key=lambda row: row[0])
-    columns = ("remember()", "known", "in the scope", "median ms", "p95 ms")
+    rows.sort(key=lambda row: row[:2])
+    columns = ("remember()", "scopes", "known", "in the scope", "median ms", "p95 ms")
     report(
         "REMEMBER, with embedding and vectors", columns, rows, f"{model.name}; the known memories' vectors are random."
     )
+
+
+def _said() -> Provenance:
+    return Provenance(Source.RUN, "agent:benchmark", SessionFactory(agent=None).pk, tier=1, agent="benchmark")
+
+
+def _asked(number: int, wording: str) -> Candidate:
+    if number % 2:
+        return Candidate("pattern", facts.observation(number, wording), None, "agent")
+    return facts.candidate(number, wording)
 
 
 def fill_vectors(model: EmbeddingModel) -> None:
