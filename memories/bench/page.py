@@ -61,7 +61,7 @@ def _recall(found: Sequence[Data]) -> list[str]:
 
 def _matching(found: Sequence[Data]) -> list[str]:
     headers = [
-        *("pairs", "", "macro-F1", "distinct lost", "contradictions swallowed", "restatements merged"),
+        *("set", "pairs", "macro-F1", "distinct lost", "contradictions swallowed", "restatements merged"),
         "destructive errors",
     ]
     rows = []
