@@ -27,7 +27,9 @@ logger = logging.getLogger(__name__)
 AUTO_FROM = 20_000
 """Vectors from which on `auto` makes an index. Below, numpy's bits are as quick and nothing has to be kept."""
 BATCH = 2_000
-"""Vectors copied in one transaction: some 20 ms."""
+"""Vectors copied in one transaction while there is no index: some 50 ms."""
+BATCH_INDEXED = 100
+"""The same once there is one: a row takes a millisecond or more then, and who changes such a memory waits."""
 LINKS, BUILD_CANDIDATES = 16, 100
 """The index's m and ef_construction. What they give is in docs/recall.md."""
 BUILD_MEMORY = 1_048_576
@@ -155,16 +157,16 @@ def _kept(end: float) -> Kept:
     if reason or found is None:
         return Kept(reason=reason)
     if _building():
-        return Kept(_move(found, end), reason="pgvector's index is being built")
+        return Kept(_move(found, end, BATCH_INDEXED), reason="pgvector's index is being built")
     whole = _whole()
     if not whole and settings.CLAUDEOPS_VECTOR_SEARCH == "auto" and not _many(model):
         return Kept(reason=f"fewer than {AUTO_FROM:,} vectors")
     if not whole:
         _make(found)
-    moved = _move(found, end)
     index = pgvector.index_name(model)
-    _drop_others(index)
     valid = _valid(index)
+    moved = _move(found, end, BATCH if valid is None else BATCH_INDEXED)
+    _drop_others(index)
     if valid:
         return Kept(moved)
     if settings.CLAUDEOPS_VECTOR_SEARCH == "auto" and not _many(model):
@@ -229,18 +231,18 @@ def _walk(found: Extension, model: EmbeddingModel, end: float) -> int:
         if highest is None:
             break
         last = highest
-        moved += _move(found, end)
+        moved += _move(found, end, BATCH)
     return moved
 
 
-def _move(found: Extension, end: float) -> int:
-    """Copy what is due, in short transactions. What somebody is writing at this moment stays due."""
+def _move(found: Extension, end: float, batch: int) -> int:
+    """Copy what is due, `batch` at a time, in short transactions. What somebody is writing at this moment stays due."""
     sizes = dict(EmbeddingModel.objects.values_list("pk", "dimensions"))
     moved = last = 0
     while time.monotonic() < end:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(
-                f"SELECT embedding_id FROM {DUE} WHERE embedding_id > %s ORDER BY embedding_id LIMIT {BATCH} "  # noqa: S608
+                f"SELECT embedding_id FROM {DUE} WHERE embedding_id > %s ORDER BY embedding_id LIMIT {batch} "  # noqa: S608
                 "FOR UPDATE SKIP LOCKED",
                 [last],
             )

@@ -204,3 +204,19 @@ def test_doctor_says_who_searches(embedder, model, monkeypatch):
     pgvector_index.keep()
     assert said().level == "ok"
     assert said().text.startswith("pgvector 0.")
+
+
+@by_itself
+def test_an_extension_in_a_schema_of_its_own_serves_as_well(embedder, model, walking):
+    """Hosted databases keep extensions outside of the search path."""
+    sql("DROP EXTENSION vector CASCADE")
+    sql("CREATE SCHEMA elsewhere")
+    sql("CREATE EXTENSION vector SCHEMA elsewhere")
+    memory = MemoryFactory(observation="wireguard sluggish")
+    embed_all(embedder, model)
+    assert pgvector_index.keep().built
+    found = recall("tunnel slow")
+    assert [hit.memory_id for hit in found.hits] == [memory.pk]
+    assert found.trace.vectors.startswith("pgvector")
+    pgvector_index.drop()
+    sql("DROP SCHEMA elsewhere CASCADE")
