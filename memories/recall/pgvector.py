@@ -127,9 +127,8 @@ def state(model: EmbeddingModel) -> State:
         at, known = _looked.get(key, (0.0, None))
     if known is None or time.monotonic() - at > LOOKED:
         known = _look(model)
-        if not connection.in_atomic_block:  # what a transaction sees may be undone
-            with _lock:
-                _looked[key] = (time.monotonic(), known)
+        with _lock:
+            _looked[key] = (time.monotonic(), known)
     return known
 
 
