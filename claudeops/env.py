@@ -290,7 +290,7 @@ VARIABLES: tuple[Variable, ...] = (
         word_of("auto", "numpy", "pgvector"),
         "auto",
         "What compares vectors on PostgreSQL: `pgvector` (its HNSW index, where the extension is there), `numpy` (in "
-        "the process), `auto` (pgvector from 20,000 vectors on). What cannot serve is answered by numpy.",
+        "the process), `auto` (pgvector from a million vectors on). What cannot serve is answered by numpy.",
     ),
     # matching
     Variable(

@@ -24,8 +24,9 @@ from memories.recall.pgvector import DUE, TABLE, TRIGGERS, Extension
 
 logger = logging.getLogger(__name__)
 
-AUTO_FROM = 20_000
-"""Vectors from which on `auto` makes an index. Below, numpy's bits are as quick and nothing has to be kept."""
+AUTO_FROM = 1_000_000
+"""Vectors from which on `auto` makes an index. Below, numpy is the quicker one wherever it was measured (see
+docs/recall.md); its scan and its file grow in proportion, an index's way does not."""
 BATCH = 2_000
 """Vectors copied in one transaction while there is no index: some 50 ms."""
 BATCH_INDEXED = 100

@@ -47,3 +47,4 @@ def model(embedder, extension):
 def walking(monkeypatch):
     """The index is asked, however small the scope."""
     monkeypatch.setattr(pgvector, "NARROW", 0)
+    monkeypatch.setattr(pgvector, "NARROW_SHARE", 0.0)

@@ -73,9 +73,9 @@ FILTERS = {
     "all at once": {"project": "alpha", "agent": "scout", "tags": ("common",), "categories": ("timing",)},
 }
 WAYS = {
-    "by the index": {"NARROW": 0},
+    "by the index": {"NARROW": 0, "NARROW_SHARE": 0.0},
     "row by row": {},
-    "by the index of an older pgvector": {"NARROW": 0, "ITERATIVE": (99,)},
+    "by the index of an older pgvector": {"NARROW": 0, "NARROW_SHARE": 0.0, "ITERATIVE": (99,)},
 }
 
 
