@@ -115,6 +115,10 @@ def _latency(found: Sequence[Data]) -> list[str]:
             "done under load",
         ]
         parts.append(_table(headers, [_others(one) for one in data["sizes"]]))
+    measured = {one["memories"] for data in found for one in data["sizes"]}
+    missing = [f"{size:,}" for size in AIMS_MS if size not in measured]
+    if missing:
+        parts.append(f"**Not measured for this page**, though there are aims: {' and '.join(missing)} memories.")
     return parts
 
 

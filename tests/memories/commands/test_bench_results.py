@@ -87,6 +87,7 @@ def test_latency_is_held_against_its_aims():
         in text
     )
     assert "5,000 indexed, 600 swept, 40 taken in, 0 refused, in 4.2 s" in text
+    assert "**Not measured for this page**, though there are aims: 10,000 and 100,000 and 1,000,000 memories." in text
     slow = page([("latency", latency(recall={"p50": 1, "p95": 15.0, "max": 15.0}))], "command")
     assert "15: missed" in slow
 
