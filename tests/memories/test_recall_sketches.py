@@ -120,10 +120,10 @@ def test_the_scan_goes_on_until_enough_are_within_the_scope(django_assert_max_nu
     Memory.objects.filter(pk__in=ids[::2]).update(category="dependency")
     query = np.full(64, 0.125, dtype=np.float32)
     visible = scope.of(Filters(categories=("timing",)))
-    vectors.matrix(model)
-    with django_assert_max_num_queries(6):
-        found = vectors.search(model, query, visible)
-    assert len(found.cosines) >= vectors.WANTED
+    near = vectors.matrix(model).near(query, 300)
+    found = vectors.Near()
+    with django_assert_max_num_queries(2):
+        assert vectors._nearest_inside(found, model, query, near, visible) >= vectors.WANTED
     assert found.outside > 0
     assert not set(found.cosines) & set(ids[::2])
     exact = {pk: float(vector @ query) for pk, vector in zip(ids, from_rows(model), strict=True) if pk in ids[1::2]}
