@@ -20,13 +20,14 @@ from memories.errors import InvalidSet
 from memories.models import Memory, Project
 from memories.recall import Filters, meaning, ranking
 from memories.recall.engine import pool
+from memories.recall.newer import Likeness
 from memories.recall.ranking import Candidate, Weights
 from memories.recall.values import ANY_AGENT, ANY_PROJECT
 
 AT = (1, 5, 10, 20)
 RESAMPLED = 1_000
 """Resamples of the queries for a 95 % interval."""
-ABLATIONS = ("meaning", "words", "phrase", "age", "confidence", "usage")
+ABLATIONS = ("meaning", "words", "phrase", "age", "newer", "speaker", "confidence", "usage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,9 @@ def answer(
         at = one.as_of or latest
         within = projects[one.project] if one.project else ANY_PROJECT
         filters = Filters(project=within, agent=ANY_AGENT, as_of=one.as_of)
-        candidates, semantic = pool(one.query, filters, at=at)
+        candidates, semantic, alike = pool(one.query, filters, at=at)
         for name, (weights, beside) in compared.items():
-            ranked[name].append(_order(candidates, at, weights, beside, names)[:limit])
+            ranked[name].append(_order(candidates, at, weights, beside, alike, names)[:limit])
         if progress:
             progress(number, len(asked))
     meaning.forget()
@@ -82,9 +83,14 @@ def answer(
 
 
 def _order(
-    candidates: Iterable[Candidate], at: datetime, weights: Weights, context: bool, names: Mapping[int, str]
+    candidates: Iterable[Candidate],
+    at: datetime,
+    weights: Weights,
+    context: bool,
+    alike: Likeness,
+    names: Mapping[int, str],
 ) -> list[str]:
-    return [names[one.candidate.memory_id] for one in ranking.rank(candidates, at, weights, context)]
+    return [names[one.candidate.memory_id] for one in ranking.rank(candidates, at, weights, context, alike)]
 
 
 def scores(ranked: Sequence[str], relevant: Sequence[str]) -> dict[str, float]:

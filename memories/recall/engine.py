@@ -12,18 +12,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import numpy as np
 from django.conf import settings
 from django.utils import timezone
 
 from memories.capture.text import fold
+from memories.embedding import Vectors
 from memories.models import Memory
 from memories.recall import history, keyword, meaning, profiles, ranking, record, rows, scope, trust, vectors
 from memories.recall.meaning import Meaning
+from memories.recall.newer import Likeness
 from memories.recall.ranking import Candidate, Ranked, Weights
 from memories.recall.rewrite import Rewritten
 from memories.recall.rewrite import rewritten as rewrite_query
 from memories.recall.rows import Row
-from memories.recall.terms import LONGEST_QUERY, Query, index_terms, read_query, stands_whole, words
+from memories.recall.terms import LONGEST_QUERY, Query, index_terms, read_query, said_by, stands_whole, words
 from memories.recall.values import Asker, Filters, Hit, Recall, Trace
 
 BY_WORDS = 100
@@ -73,13 +76,14 @@ def recall(
     return Recall(query, hits, trace, kept)
 
 
-def pool(query: str, where: Filters, *, at: datetime) -> tuple[list[Candidate], str]:
-    """Every candidate of a query before it is ranked, and the state of semantic search: for the bench."""
+def pool(query: str, where: Filters, *, at: datetime) -> tuple[list[Candidate], str, Likeness]:
+    """Every candidate of a query before it is ranked, the state of semantic search, and how alike
+    candidates are: for the bench."""
     run = _Run(where.checked(), ranking.WEIGHTS, at)
     asked = read_query(query)
     if asked.terms:
         run.find(asked, fold(query[:LONGEST_QUERY]))
-    return run.pool, run.meaning.state
+    return run.pool, run.meaning.state, run.likeness
 
 
 @dataclass(slots=True)
@@ -117,7 +121,7 @@ class _Run:
             self.complete(set(by_words))
         with self.timed("ranking"):
             self.pool = self.candidates(asked, by_words, by_meaning)
-            ranked = ranking.rank(self.pool, self.at, self.weights)
+            ranked = ranking.rank(self.pool, self.at, self.weights, likeness=self.likeness)
             self.ranked = trust.above_minimum(ranked, self.weights, self.meaning.off != "", self.dropped)
 
     def find_beside(self, query: str, asked: Query, profile: profiles.Profile) -> None:
@@ -233,6 +237,8 @@ class _Run:
                 row.priority,
                 row.sequence,
                 row.position,
+                row.service or "",
+                bool(row.sequence) and said_by(row.observation, asked.terms),
             )
             for pk, row in self.rows.items()
         ]
@@ -246,6 +252,12 @@ class _Run:
                 parts.append((times(turns.get((row.sequence, row.position + step))), share))
         parts.append((around[row.sequence], ranking.SHARED_SEQUENCE))
         return self.words.shared(parts)
+
+    def likeness(self, ids: Sequence[int]) -> Vectors:
+        """Cosines of memories with one another: for what replaced what."""
+        if self.meaning.model is None:
+            return np.zeros((len(ids), len(ids)), dtype=np.float32)
+        return vectors.between(self.meaning.model, ids)
 
     def hits(self, profile: profiles.Profile, limit: int | None) -> list[Hit]:
         wanted = profiles.how_many(profile, limit, [one.score for one in self.ranked])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -40,6 +40,7 @@ COARSE = re.compile(r"[:/@+#\\]+")
 FINE = re.compile(r"['’._-]+")
 PLAIN = re.compile(r"[a-z]+\Z")
 QUOTED = re.compile(r"\"([^\"]{3,})\"|“([^”]{3,})”|`([^`]{3,})`")
+SPEAKER = re.compile(r"\s*([^\W\d_]{2,40}):\s")
 UNSAFE = re.compile(r"[^a-z0-9]")
 
 _stemmer = snowballstemmer.stemmer("english")
@@ -126,6 +127,12 @@ def is_identifier(word: str) -> bool:
     if any(mark in word for mark in "._:/@+#\\-"):
         return True
     return len(word) > 1 and any(c.isdigit() for c in word) and not word.isdigit()
+
+
+def said_by(turn: str, terms: Container[str]) -> bool:
+    """Whether one of the query's terms is the name that the turn begins with, as in "Ada: I was there"."""
+    named = SPEAKER.match(turn)
+    return named is not None and safe(stem(normalise(named[1]))) in terms
 
 
 def stands_whole(wholes: Sequence[str], text: str) -> bool:

@@ -214,6 +214,22 @@ def cosines(model: EmbeddingModel, query: Vectors, ids: Iterable[int], visible: 
     return found.cosines
 
 
+def between(model: EmbeddingModel, ids: Sequence[int]) -> Vectors:
+    """Cosines of these candidates with one another: (n, n) in their order, 0 where one has no vector."""
+    places = {pk: place for place, pk in enumerate(ids)}
+    stored = np.zeros((len(places), model.dimensions), dtype=np.float32)
+    there, listed = scope.listed(ids)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT memory_id, vector FROM embeddings WHERE memory_id IN ({there}) AND model_id = %s",  # noqa: S608
+            [listed, model.pk],
+        )
+        for pk, raw in cursor.fetchall():
+            if len(raw) == model.dimensions * 4:
+                stored[places[pk]] = np.frombuffer(raw, dtype="<f4")
+    return stored @ stored.T
+
+
 def _rescore(found: Near, model: EmbeddingModel, query: Vectors, ids: Sequence[int], visible: Where) -> None:
     """Put the cosines of these memories' vectors into `found`."""
     if not ids:
