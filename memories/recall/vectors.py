@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +20,7 @@ from memories.recall import bitsfile, pgvector, scope, sketches
 from memories.recall.scope import Where
 from memories.recall.sketches import Matrix, Part
 
-RESCORED = 1_000
+RESCORED = 2_000
 RESCORED_OF_MANY = 4_000
 MANY = 500_000
 """How many of the nearest by sign bits are ordered by their bytes: recall@10 is .993 and .995 so (docs/recall.md)."""
@@ -28,6 +28,12 @@ WANTED = 100
 """Memories within the scope whose floats are read: what a recall takes from this side."""
 AT_FIRST = 130
 """Of the nearest so many are looked up at first: a few stand in another order by their bytes, or in another scope."""
+FEW_INSIDE = 0.8
+"""A smaller share of the first ones within the scope than this, and the sign bits are taken that much deeper: the
+nearest of a tenth of all stand ten times as far down."""
+DEEPEST = 16
+"""So many times deeper at most; MOST_LOOKED of them are looked up."""
+MOST_LOOKED = 2_000
 ENOUGH = 50
 """Fewer of the nearest inside the scope than this, and the scope itself is searched."""
 LOOK_BACK = 1_000
@@ -176,8 +182,13 @@ def search(
         _take(found, model, query, served.rows)
         return found
     everything = matrix(model, newest)
-    near = everything.near(query, RESCORED if len(everything) < MANY else RESCORED_OF_MANY)
-    inside = _nearest_inside(found, model, query, near, visible, beside)
+    most = RESCORED if len(everything) < MANY else RESCORED_OF_MANY
+    near = everything.near(query, most)
+
+    def deeper(share: float) -> list[int]:
+        return everything.near(query, int(most / max(share, 1 / DEEPEST))) if len(near) < len(everything) else near
+
+    inside = _nearest_inside(found, model, query, near, visible, beside, deeper)
     if inside < ENOUGH and len(near) < len(everything):
         # A narrow scope: the mask comes first, then the scan.
         there = np.fromiter(scope.ids(visible), dtype=np.int64)
@@ -188,13 +199,22 @@ def search(
 
 
 def _nearest_inside(
-    found: Near, model: EmbeddingModel, query: Vectors, near: Sequence[int], visible: Where, beside: Iterable[int] = ()
+    found: Near,
+    model: EmbeddingModel,
+    query: Vectors,
+    near: Sequence[int],
+    visible: Where,
+    beside: Iterable[int] = (),
+    deeper: Callable[[float], Sequence[int]] | None = None,
 ) -> int:
-    """Look up the nearest, best first, until WANTED of them are within the scope. Returns how many are."""
+    """Look up the nearest, best first, until WANTED of them are within the scope. Returns how many are.
+
+    `deeper` gives a longer list, best first, by the share of those looked up that the scope holds.
+    """
     inside, looked = 0, 0
     step = AT_FIRST
     more = list(beside)
-    while inside < WANTED and (looked < len(near) or more):
+    while inside < WANTED and looked < MOST_LOOKED and (looked < len(near) or more):
         some = near[looked : looked + step]
         looked += len(some)
         broken = found.broken
@@ -202,6 +222,10 @@ def _nearest_inside(
         there = sum(pk in found.cosines for pk in some)
         found.outside += max(0, len(some) - there - (found.broken - broken))
         inside, more = inside + there, []
+        if deeper is not None and looked and inside < FEW_INSIDE * looked:
+            known = set(near[:looked])
+            near = [*near[:looked], *(pk for pk in deeper(inside / looked) if pk not in known)]
+            deeper = None
         # As many more as the scope's share of those before promises to need.
         step = max(AT_FIRST, int(1.5 * (WANTED - inside) * looked / max(1, inside)))
     return inside

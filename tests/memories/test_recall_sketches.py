@@ -131,6 +131,28 @@ def test_the_scan_goes_on_until_enough_are_within_the_scope(django_assert_max_nu
     assert sorted(found.cosines, key=lambda pk: -found.cosines[pk])[:10] == best
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("share", [2, 6, 40])
+def test_a_scope_of_a_part_of_all_loses_none_of_its_nearest(share, monkeypatch, settings):
+    """Among many that are alike, most of them elsewhere, the first hundreds by their signs hold few of the scope's."""
+    monkeypatch.setattr(vectors, "RESCORED", 400)
+    settings.CLAUDEOPS_VECTOR_SEARCH = "numpy"
+    random = np.random.default_rng(11)
+    near = np.repeat(random.standard_normal((4, 384)), 1_000, axis=0) + 0.9 * random.standard_normal((4_000, 384))
+    made = (near / np.linalg.norm(near, axis=1, keepdims=True)).astype(np.float32)
+    model, ids = stored_rows(made)
+    mine = np.array(ids)[random.permutation(4_000)[: 4_000 // share]]
+    Memory.objects.filter(pk__in=mine.tolist()).update(category="dependency")
+    visible = scope.of(Filters(categories=("dependency",)))
+    hit = 0
+    for query in made[::200]:
+        exact = {int(pk): float(made[pk - ids[0]] @ query) for pk in mine}
+        found = vectors.search(model, query, visible).cosines
+        best, ten = (set(sorted(of, key=lambda pk, of=of: -of[pk])[:10]) for of in (exact, found))
+        hit += len(best & ten)
+    assert hit >= 0.99 * 200
+
+
 def from_rows(model: EmbeddingModel) -> np.ndarray:
     raw = Embedding.objects.filter(model=model).order_by("memory_id").values_list("vector", flat=True)
     return np.stack([np.frombuffer(bytes(one), dtype="<f4") for one in raw])
