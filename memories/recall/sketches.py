@@ -39,7 +39,14 @@ def pack(vectors: Vectors) -> Bits:
 
 
 def quantised(vectors: Vectors) -> tuple[Codes, Vectors]:
-    """Each dimension as a byte, and by what a row's bytes are multiplied. A cosine moves by about 0.0005."""
+    """Each dimension as a byte, and by what a row's bytes are multiplied. A cosine moves by about 0.0005.
+
+    A row that holds what is no number becomes nothing: it is near to no query.
+    """
+    broken = np.unique(np.nonzero(~np.isfinite(vectors))[0])
+    if len(broken):
+        vectors = vectors.copy()
+        vectors[broken] = 0
     scales = np.abs(vectors).max(axis=1, initial=0.0) / 127
     divided = vectors / np.where(scales == 0, 1, scales)[:, None]
     return np.rint(divided).astype(np.int8), scales.astype(np.float32)

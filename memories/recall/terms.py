@@ -99,7 +99,7 @@ def words(text: str) -> list[str]:
             found.append(piece)
             # 2.1.330 is not found by its 2, but web-01 is by web and by 01
             found += [part for part in fine if len(part) > 1 or not part.isdigit()]
-    return found
+    return [word for word in found if word]  # /etc/.hidden has nothing before its dot
 
 
 def index_terms(text: str) -> list[str]:

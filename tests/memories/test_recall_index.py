@@ -107,6 +107,15 @@ def test_raw_sql_of_another_connection_is_noticed(settle):
     assert (found("printer"), found("tunnel")) == ([memory.pk], [])
 
 
+@pytest.mark.parametrize("odd", ["/etc/restic/.pass", "//", "a/.b/..", "'s", "-x- --", "😀", "\u0301"])
+def test_odd_signs_hold_up_no_other_text_of_their_batch(odd):
+    """One text that the database refused would keep the whole batch from the index for good."""
+    memory = MemoryFactory(observation=f"The password file is {odd} here")
+    other = MemoryFactory(observation="The tunnel drops at night")
+    assert index.catch_up() == 2
+    assert (found("password"), found("tunnel")) == ([memory.pk], [other.pk])
+
+
 def test_a_change_of_confidence_alone_does_not_index_anew():
     memory = MemoryFactory()
     index.catch_up()

@@ -111,6 +111,15 @@ def test_a_file_of_before_holds_what_was_written_and_no_more_is_read(monkeypatch
     assert max(found.cosines, key=lambda pk: found.cosines[pk]) == ids[4]
 
 
+def test_a_vector_that_is_no_number_is_near_to_nothing_and_spoils_no_other():
+    made = unit(3)
+    made[1] = np.nan
+    codes, scales = sketches.quantised(made)
+    assert not codes[1].any()
+    assert scales[1] == 0
+    assert np.allclose(codes[[0, 2]] * scales[[0, 2], None], made[[0, 2]], atol=0.01)
+
+
 @pytest.mark.django_db
 def test_the_scan_goes_on_until_enough_are_within_the_scope(django_assert_max_num_queries):
     """Of 300 near ones every second lies in another scope: two looks into the database find a hundred."""
