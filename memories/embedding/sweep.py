@@ -6,14 +6,10 @@ no harm. A new model is built here while the old one answers, then takes its pla
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import logging
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -21,6 +17,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from memories.embedding import state
+from memories.embedding.alone import alone
 from memories.embedding.base import Embedder, SemanticOff, TextRefused, Vectors, content_hash, embedded_text
 from memories.embedding.vectors import Made, store_all
 from memories.models import Embedding, EmbeddingModel, Memory, ModelState, PendingEmbedding
@@ -63,8 +60,8 @@ def sweep(seconds: float = 45.0) -> Swept:
     if settings.CLAUDEOPS_EMBEDDINGS == "off":
         return Swept(reason="it is switched off")
     end = time.monotonic() + seconds
-    with _alone() as alone:
-        if not alone:
+    with alone(LOCK_KEY, "embeddings.lock") as only:
+        if not only:
             return Swept(busy=True)
         done = Swept()
         active = state.active_model()
@@ -264,28 +261,3 @@ def _clear(end: float) -> Swept:
 
 def _note(models: QuerySet[EmbeddingModel], error: str) -> None:
     models.update(error=error[:500])
-
-
-@contextlib.contextmanager
-def _alone() -> Iterator[bool]:
-    """Whether this is the only sweep; on PostgreSQL of all hosts, on SQLite of the one there is."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK_KEY])
-            taken = bool(cursor.fetchone()[0])
-        try:
-            yield taken
-        finally:
-            if taken:
-                with connection.cursor() as cursor:
-                    cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK_KEY])
-        return
-    folder = Path(settings.CLAUDEOPS_DATA_DIR)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (folder / "embeddings.lock").open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True

@@ -6,11 +6,10 @@ The table is a copy at half precision that can be dropped at any time. Whatever 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import select
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
+from memories.embedding.alone import alone
 from memories.models import Embedding, EmbeddingModel, ModelState
 from memories.recall import pgvector
 from memories.recall.pgvector import DUE, TABLE, TRIGGERS, Extension
@@ -121,8 +121,8 @@ def keep(seconds: float = 200.0) -> Kept:
         return Kept(reason="CLAUDEOPS_VECTOR_SEARCH is numpy")
     end = time.monotonic() + seconds
     try:
-        with _alone() as alone:
-            return _kept(end) if alone else Kept(reason="another one is at it")
+        with alone(LOCK_KEY, "pgvector.lock") as only:
+            return _kept(end) if only else Kept(reason="another one is at it")
     except DatabaseError as error:
         logger.warning("pgvector's index could not be kept: %s", error)
         return Kept(reason=str(error).splitlines()[0][:200])
@@ -365,17 +365,3 @@ def _build(found: Extension, model: EmbeddingModel, end: float) -> bool:
         return True
     finally:
         raw.pgconn.finish() if raw.pgconn.is_busy() else other.close()
-
-
-@contextlib.contextmanager
-def _alone() -> Iterator[bool]:
-    """Whether nobody else keeps or builds, on any host."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK_KEY])
-        taken = bool(cursor.fetchone()[0])
-    try:
-        yield taken
-    finally:
-        if taken:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK_KEY])
