@@ -12,8 +12,9 @@ from memories.lifecycle import verbs
 from memories.models import Disagreement, Embedding, EmbeddingModel, Memory, MemoryChange
 from memories.store import Candidate, Provenance, prepare, remember
 from tests.factories import MemoryFactory, SessionFactory
+from tests.memories.at_once import remember_at_once
 from tests.models_http import DIMENSIONS, chat, embeddings, serving
-from tests.processes import call, environment
+from tests.processes import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -179,31 +180,12 @@ def test_in_structural_mode_a_new_one_takes_the_place_of_the_older(settings):
     assert not Disagreement.objects.exists()
 
 
-PROCESS = """
-import pathlib, time
-from datetime import UTC, datetime
-from memories.store import Candidate, Provenance, remember
-print("ready", flush=True)
-while not pathlib.Path({go!r}).exists():
-    time.sleep(0.001)
-for number in range(15):
-    by = Provenance("run", "agent:watcher", {session}, at=datetime(2026, 6, 1, tzinfo=UTC))
-    print(remember(Candidate("maintenance", {text!r}, f"service-{{number}}"), by).outcome)
-"""
-
-
 def test_two_processes_that_store_the_same_fact_with_vectors_at_once_make_one_row(model, tmp_path, monkeypatch):
     for name, value in (("EMBEDDINGS", "endpoint"), ("EMBEDDINGS_URL", model.url), ("EMBEDDINGS_MODEL", "words")):
         monkeypatch.setenv(f"CLAUDEOPS_{name}", value)
     assert environment()["CLAUDEOPS_EMBEDDINGS"] == "endpoint"
-    go = tmp_path / "go"
     texts = ("Takes 60s to start after a restart", "Takes one minute to start after a restart")
-    started = [call(PROCESS.format(go=str(go), session=SessionFactory().pk, text=text)) for text in texts]
-    for process in started:
-        assert process.stdout.readline() == "ready\n", process.stderr.read()
-    go.touch()
-    outputs = [process.communicate(timeout=120) for process in started]
-    assert [process.returncode for process in started] == [0, 0], outputs
-    pairs = zip(*(output.split() for output, _ in outputs), strict=True)
+    said = [(SessionFactory().pk, f'Candidate("maintenance", {text!r}, f"service-{{number}}")') for text in texts]
+    pairs = zip(*remember_at_once(tmp_path, said, 15), strict=True)
     assert [sorted(pair) for pair in pairs] == [["created", "reinforced"]] * 15
     assert (Memory.objects.count(), Embedding.objects.count()) == (15, 15)

@@ -19,8 +19,9 @@ from memories.models import Embedding, EmbeddingModel, Memory, MemoryTermsDue
 from memories.recall import index, keyword
 from memories.store import Candidate, Provenance, prepare, remember
 from tests.factories import SessionFactory
+from tests.memories.at_once import remember_at_once
 from tests.models_http import DIMENSIONS, embeddings, serving
-from tests.processes import call, environment
+from tests.processes import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -249,20 +250,6 @@ def test_a_restatement_that_a_look_at_the_whole_scope_finds_is_among_the_chosen(
         assert same <= compared(new).keys()
 
 
-PROCESS = """
-import pathlib, time
-from datetime import UTC, datetime
-from memories.store import Candidate, Provenance, remember
-print("ready", flush=True)
-while not pathlib.Path({go!r}).exists():
-    time.sleep(0.001)
-for number in range(15):
-    by = Provenance("run", "agent:watcher", {session}, at=datetime(2026, 6, 1, tzinfo=UTC))
-    text = {text!r}.format(f"scan{{number}}")
-    print(remember(Candidate("maintenance", text, "jellyfin"), by).outcome)
-"""
-
-
 def test_two_processes_that_store_the_same_facts_in_a_big_scope_at_once_make_one_row_each(
     model, tmp_path, monkeypatch, settings
 ):
@@ -273,14 +260,11 @@ def test_two_processes_that_store_the_same_facts_in_a_big_scope_at_once_make_one
         for name in ("EMBEDDINGS", "EMBEDDINGS_URL", "EMBEDDINGS_MODEL"):
             monkeypatch.setenv(f"CLAUDEOPS_{name}", getattr(settings, f"CLAUDEOPS_{name}"))
         assert environment()["CLAUDEOPS_EMBEDDINGS"] == "endpoint"
-    go = tmp_path / "go"
     texts = ("Must be started after the {} job is up", "Has to be started after the {} job is up")
-    started = [call(PROCESS.format(go=str(go), session=SessionFactory().pk, text=text)) for text in texts]
-    for process in started:
-        assert process.stdout.readline() == "ready\n", process.stderr.read()
-    go.touch()
-    outputs = [process.communicate(timeout=120) for process in started]
-    assert [process.returncode for process in started] == [0, 0], outputs
-    pairs = zip(*(output.split() for output, _ in outputs), strict=True)
+    said = [
+        (SessionFactory().pk, f'Candidate("maintenance", {text!r}.format(f"scan{{number}}"), "jellyfin")')
+        for text in texts
+    ]
+    pairs = zip(*remember_at_once(tmp_path, said, 15), strict=True)
     assert [sorted(pair) for pair in pairs] == [["created", "reinforced"]] * 15
     assert Memory.objects.count() == SIZE + 15

@@ -13,36 +13,17 @@ from memories.lifecycle.sweep import sweep
 from memories.models import Change, Memory, MemoryChange
 from memories.store import Candidate, Provenance, remember
 from tests.factories import MemoryFactory, SessionFactory
-from tests.processes import call
+from tests.memories.at_once import remember_at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)
 FACT = "Takes 60s to start after restart"
 
-PROCESS = """
-import pathlib, time
-from datetime import UTC, datetime
-from memories.store import Candidate, Provenance, remember
-print("ready", flush=True)
-while not pathlib.Path({go!r}).exists():
-    time.sleep(0.001)
-provenance = Provenance("run", "agent:watcher", {session}, at=datetime(2026, 6, 1, tzinfo=UTC))
-for number in range(20):
-    candidate = Candidate("timing", "Takes 60s to start after restart", f"service-{{number}}")
-    print(remember(candidate, provenance).outcome)
-"""
-
 
 def run_at_once(tmp_path, sessions):
     """What each process got for each of 20 services, all beginning together."""
-    go = tmp_path / "go"
-    started = [call(PROCESS.format(go=str(go), session=session.pk)) for session in sessions]
-    for process in started:
-        assert process.stdout.readline() == "ready\n", process.stderr.read()
-    go.touch()
-    outputs = [process.communicate(timeout=60) for process in started]
-    assert [process.returncode for process in started] == [0] * len(sessions), outputs
-    return [output.split() for output, _ in outputs]
+    candidate = 'Candidate("timing", "Takes 60s to start after restart", f"service-{number}")'
+    return remember_at_once(tmp_path, [(session.pk, candidate) for session in sessions], 20)
 
 
 def test_two_processes_that_store_the_same_facts_at_once_make_one_row_each(tmp_path):

@@ -255,11 +255,8 @@ def test_however_the_log_grows_the_same_is_stored(session, size):
     assert everything() == in_steps
 
 
-@pytest.mark.django_db(transaction=True)
-def test_two_ingesters_at_once_store_nothing_twice():
-    session = a_session()
-    lines = [text(f"[EVENT:info] number {n}\n[MEMORY:behavior:db-{n}] Restarts at night") for n in range(40)]
-    log_of(session).write_text("".join([init(), *lines, result()]))
+def ingest_at_once(session: Session, times: int) -> list[Exception]:
+    """Ingest in so many threads together; what they raised."""
     errors: list[Exception] = []
 
     def work() -> None:
@@ -270,11 +267,21 @@ def test_two_ingesters_at_once_store_nothing_twice():
         finally:
             connection.close()
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    threads = [threading.Thread(target=work) for _ in range(times)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(120)
+        assert not thread.is_alive()
+    return errors
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_ingesters_at_once_store_nothing_twice():
+    session = a_session()
+    lines = [text(f"[EVENT:info] number {n}\n[MEMORY:behavior:db-{n}] Restarts at night") for n in range(40)]
+    log_of(session).write_text("".join([init(), *lines, result()]))
+    errors = ingest_at_once(session, 4)
     assert errors == []
     assert Event.objects.count() == 40
     assert MemoryChange.objects.filter(kind=Change.CREATED).count() == Memory.objects.count() == 40

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import contextmanager
 
 import pytest
 from django.db import connection
@@ -11,10 +12,9 @@ from django.db import connection
 from memories import embedding
 from memories.models import Embedding, EmbeddingModel, Memory, MemoryChange
 from sessions_app.models import Event
-from sessions_app.runner.ingest import ingest
 from tests.factories import MemoryFactory
 from tests.models_http import DIMENSIONS, chat, embeddings, serving
-from tests.sessions_app.runner.test_ingest import a_session, feed, log_of
+from tests.sessions_app.runner.test_ingest import a_session, feed, ingest_at_once, log_of
 from tests.streams import init, result, text
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -42,6 +42,20 @@ def ingested(session):
     return feed(session, init(), said, result())
 
 
+@contextmanager
+def embedded_by(settings, answer):
+    """An endpoint whose vectors answer, made by `answer`."""
+    with serving(answer) as served:
+        settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
+        settings.CLAUDEOPS_EMBEDDINGS_URL = served.url
+        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "words"
+        settings.CLAUDEOPS_EMBEDDINGS_KEY = ""
+        embedding.reset()
+        EmbeddingModel.objects.create(name=f"endpoint:words:{DIMENSIONS}", dimensions=DIMENSIONS, state="active")
+        yield
+    embedding.reset()
+
+
 def test_embeddings_are_made_before_the_transaction_and_stored_in_it(settings, another):
     write, wrote = another
     asked: list[str] = []
@@ -52,15 +66,8 @@ def test_embeddings_are_made_before_the_transaction_and_stored_in_it(settings, a
             write()
         return embeddings(body)
 
-    with serving(answer) as served:
-        settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
-        settings.CLAUDEOPS_EMBEDDINGS_URL = served.url
-        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "words"
-        settings.CLAUDEOPS_EMBEDDINGS_KEY = ""
-        embedding.reset()
-        EmbeddingModel.objects.create(name=f"endpoint:words:{DIMENSIONS}", dimensions=DIMENSIONS, state="active")
+    with embedded_by(settings, answer):
         session = ingested(a_session())
-    embedding.reset()
     assert any(NEW in said for said in asked)
     assert wrote == [0]  # nothing of the batch was there yet
     memory = Memory.objects.get(observation=NEW)
@@ -101,31 +108,10 @@ def test_two_ingests_of_the_same_log_ask_and_one_stores(settings):
                 pass
         return embeddings(body)
 
-    with serving(answer) as served:
-        settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
-        settings.CLAUDEOPS_EMBEDDINGS_URL = served.url
-        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "words"
-        settings.CLAUDEOPS_EMBEDDINGS_KEY = ""
-        embedding.reset()
-        EmbeddingModel.objects.create(name=f"endpoint:words:{DIMENSIONS}", dimensions=DIMENSIONS, state="active")
+    with embedded_by(settings, answer):
         session = a_session()
         log_of(session).write_text(init() + text(f"[MEMORY:maintenance:plex] {NEW}") + result())
-        errors: list[Exception] = []
-
-        def work() -> None:
-            try:
-                ingest(session.pk, final=True)
-            except Exception as error:
-                errors.append(error)
-            finally:
-                connection.close()
-
-        threads = [threading.Thread(target=work) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(120)
-    embedding.reset()
+        errors = ingest_at_once(session, 2)
     assert errors == []
     assert Memory.objects.count() == MemoryChange.objects.count() == 1
     assert Embedding.objects.count() <= 1  # none when one waited too long for the other at the model
