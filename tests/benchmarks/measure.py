@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 import os
 import platform
-import sqlite3
 import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
 
 import django
 import psutil
-from django.db import connection
+
+from memories.bench.machine import database, processor
 
 MEGABYTE = 1_000_000
 Given = TypeVar("Given")
@@ -125,20 +124,3 @@ def head() -> str:
         f"claudeops benchmarks · {database()} · Python {platform.python_version()} · Django {django.__version__} · "
         f"{usable} cores, {processor()} · load {load}"
     )
-
-
-def database() -> str:
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SHOW server_version")
-            return f"PostgreSQL {cursor.fetchone()[0]}"
-    return f"SQLite {sqlite3.sqlite_version}"
-
-
-def processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
