@@ -162,7 +162,7 @@ class _Run:
         near = vectors.search(model, vector, self.visible, newest=self.meaning.newest, beside=by_words)
         self.dropped[trust.OTHER_SCOPE] += near.outside
         if near.broken:
-            self.notes.append(f"{near.broken} stored vectors are of another size and were passed over")
+            self.notes.append(f"{near.broken} stored vectors have another size or no numbers and were passed over")
         self.cosines, self.vectors_by = near.cosines, near.by
         best = sorted(((cosine, pk) for pk, cosine in near.cosines.items()), reverse=True)
         return [pk for _, pk in best[:BY_MEANING]]
