@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from .meaning import meaning
 from .quantities import Quantity
@@ -23,8 +24,7 @@ class Stance(Enum):
     OPTIONAL = "need not"
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A word of a clause, by its meaning's name. `preposition` is the one that leads it, '' for none."""
 
     text: str

@@ -15,8 +15,8 @@ from types import MappingProxyType
 
 from .function_words import ARTICLES, BE, FUNCTION_WORDS, LEADS, NEGATIONS, PREPOSITIONS, REASONS, words
 from .meaning import EMPTY, meaning, stem
-from .phrases import rewritten
-from .tokens import Sort, Token, fold, tokens
+from .phrases import phrased
+from .tokens import Sort, Token
 from .vocabulary import LABEL_NOUNS, entries
 
 _AT = words("in on at to into onto under inside within over")
@@ -129,7 +129,7 @@ def frame_of(text: str) -> Frame | None:
     """The frame of a text's only statement; None when it has more, is denied, or has no slot of one value."""
     if len(text) > 300:
         return None
-    found = [token for token in rewritten(tokens(fold(text))) if token.text not in ARTICLES]
+    found = [token for token in phrased(text) if token.text not in ARTICLES]
     while found and found[-1].sort in (Sort.STOP, Sort.COMMA):
         found.pop()
     texts = [token.text for token in found]

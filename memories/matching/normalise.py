@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from .clause import Stance
 from .meaning import EMPTY, FULL
+from .phrases import phrased
 from .quantities import Quantity
 from .reading import read
 from .tokens import COMMA, STOP, fold, tokens
@@ -21,6 +23,7 @@ LONG = 1_000
 """Characters. Normal forms of longer texts are not kept: few are met twice."""
 
 
+_ALONE = {stance: frozenset((stance,)) for stance in Stance}
 _EITHER = frozenset((Stance.IS, Stance.NOT))
 """The stances of a word that may or may not belong to the part "without" opens."""
 
@@ -28,8 +31,7 @@ UNCLEAR = "?"
 """The lead of a word that may or may not belong to the clause's lead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a word stands: its clause and statement, its position, what leads it, and the clause's stance."""
 
     clause: int
@@ -84,34 +86,45 @@ def normal_form(text: str) -> NormalForm:
 
 def _normal_form(text: str) -> NormalForm:
     folded = fold(text)
-    found = tokens(folded)
-    clauses = read(found)
+    clauses = read(phrased(text))
     marks = tuple(mark for clause in clauses for mark in clause.marks)
     places: dict[str, Place] = {}
     stances: dict[str, frozenset[Stance]] = {}
     weights: dict[str, int] = {}
+    names: set[str] = set()
     dimensions: set[str] = set()
+    turns: list[str] = []
     leads: dict[int, frozenset[str]] = {}
     for number, clause in enumerate(clauses):
-        only = frozenset({clause.stance})
+        stance = clause.stance
+        only = _ALONE[stance]
         led = leads.setdefault(clause.statement, frozenset())
         leads[clause.statement] = led | {clause.lead} if clause.lead else led
         for at, word in enumerate(clause.words):
-            if word.weight == EMPTY:
+            text_of, weight, preposition, is_name = word
+            if is_name:
+                names.add(text_of)
+            if weight == EMPTY:
                 continue
-            lead = UNCLEAR if clause.runs_on and at else clause.lead
-            places.setdefault(word.text, Place(number, clause.statement, at, word.preposition, lead, clause.stance))
-            found_under = _EITHER if clause.runs_on and at and clause.lead == "without" else only
-            stances[word.text] = stances.get(word.text, found_under) | found_under
-            weights[word.text] = word.weight
+            unclear = clause.runs_on and at
+            found_under = _EITHER if unclear and clause.lead == "without" else only
+            if text_of in places:
+                stances[text_of] |= found_under
+            else:
+                lead = UNCLEAR if unclear else clause.lead
+                places[text_of] = Place(number, clause.statement, at, preposition, lead, stance)
+                stances[text_of] = found_under
+            weights[text_of] = weight
         for amount in clause.amounts:
             dimension = f"#{amount.dimension}"
-            places.setdefault(dimension, Place(number, clause.statement, -1, "", clause.lead, clause.stance))
+            places.setdefault(dimension, Place(number, clause.statement, -1, "", clause.lead, stance))
             stances[dimension] = stances.get(dimension, only) | only
             dimensions.add(dimension)
+        if clause.negations or clause.turned_by:
+            turns += clause.turns
     return NormalForm(
         folded=folded,
-        marks=marks or tuple(token.text for token in found if token not in (COMMA, STOP)),
+        marks=marks or tuple(token.text for token in tokens(folded) if token not in (COMMA, STOP)),
         places=places,
         stances=stances,
         weights=weights,
@@ -120,9 +133,9 @@ def _normal_form(text: str) -> NormalForm:
         full=frozenset(word for word, weight in weights.items() if weight == FULL),
         dimensions=frozenset(dimensions),
         implied=frozenset(word for dimension in dimensions for word in IMPLIED.get(dimension[1:], ())),
-        names=frozenset(word.text for clause in clauses for word in clause.words if word.is_name),
+        names=frozenset(names),
         amounts=tuple(amount for clause in clauses for amount in clause.amounts),
-        turns=tuple(sorted(turn for clause in clauses for turn in clause.turns)),
+        turns=tuple(sorted(turns)),
         leads=leads,
         ordered=frozenset().union(*leads.values()),
         negations=tuple(mark for clause in clauses for mark in clause.marks if mark == "not"),

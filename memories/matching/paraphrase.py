@@ -16,9 +16,9 @@ from .evidence import Case, listed
 from .function_words import FUNCTION_WORDS
 from .meaning import EMPTY, meaning
 from .order import rearranged
-from .phrases import rewritten
+from .phrases import phrased
 from .quantities import Quantity
-from .tokens import Sort, fold, tokens
+from .tokens import Sort
 from .units import NUMBER_WORDS, UNITS
 
 CLOSE = 0.80
@@ -97,7 +97,7 @@ def _written_as_names(text: str) -> frozenset[str]:
 @lru_cache(maxsize=4_096)
 def _all_words(text: str) -> frozenset[str]:
     written = {word.lower() for word in re.findall(r"[^\W_][\w+#]*", text)}
-    meant = {token.text for token in rewritten(tokens(fold(text)))}  # "local network" is the LAN
+    meant = {token.text for token in phrased(text)}  # "local network" is the LAN
     return frozenset(written | meant | {meaning(word).name for word in written} | {_joined(text)})
 
 
@@ -163,7 +163,7 @@ def _put_for(one: Sequence[str], other: Sequence[str]) -> str:
 def _sequence_of(text: str) -> tuple[str, ...]:
     """The words that say something, by meaning, in order, without numbers."""
     found: list[str] = []
-    for token in rewritten(tokens(fold(text))):
+    for token in phrased(text):
         if token.sort in (Sort.STOP, Sort.COMMA, Sort.NUMBER) or token.text in NUMBER_WORDS:
             continue  # amounts are compared as amounts
         if token.sort is not Sort.WORD:

@@ -6,9 +6,10 @@ Works on stems, so that one form of a phrase is enough. Knows tokens and the tab
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from .meaning import stem
-from .tokens import Sort, Token
+from .tokens import Sort, Token, fold, tokens
 from .vocabulary import PHRASES, entries
 
 _Entry = tuple[tuple[str, ...], tuple[Token, ...]]
@@ -33,16 +34,39 @@ _TABLE = _by_first_stem()
 
 def rewritten(tokens: Sequence[Token]) -> list[Token]:
     """The tokens, each phrase replaced by what it means."""
-    stems = [stem(token.text) if token.sort is Sort.WORD else "" for token in tokens]
     found: list[Token] = []
     at = 0
     while at < len(tokens):
-        for phrase, meant in _TABLE.get(stems[at], ()):
-            if tuple(stems[at : at + len(phrase)]) == phrase:
+        token = tokens[at]
+        for phrase, meant in _opened(token.text) if token.sort is Sort.WORD else ():
+            if _follow(tokens, at, phrase):
                 found.extend(meant)
                 at += len(phrase)
                 break
         else:
-            found.append(tokens[at])
+            found.append(token)
             at += 1
     return found
+
+
+@lru_cache(maxsize=512)
+def phrased(text: str) -> tuple[Token, ...]:
+    """The tokens of a text, phrases replaced. Each reading of a text begins with these, so the last are kept."""
+    return tuple(rewritten(tokens(fold(text))))
+
+
+@lru_cache(maxsize=50_000)
+def _opened(word: str) -> Sequence[_Entry]:
+    """The phrases that a word may begin."""
+    return _TABLE.get(stem(word), ())
+
+
+def _follow(tokens: Sequence[Token], at: int, phrase: Sequence[str]) -> bool:
+    """Whether the phrase, whose first stem stands at `at`, goes on there."""
+    if at + len(phrase) > len(tokens):
+        return False
+    for ahead in range(1, len(phrase)):
+        token = tokens[at + ahead]
+        if token.sort is not Sort.WORD or stem(token.text) != phrase[ahead]:
+            return False
+    return True

@@ -25,8 +25,8 @@ from .function_words import (
 )
 from .leanings import leaning
 from .meaning import EMPTY, LIGHT, meaning, stem
-from .phrases import rewritten
-from .tokens import Sort, Token, fold, tokens
+from .phrases import phrased
+from .tokens import Sort, Token
 from .units import BOUNDS, NUMBER_WORDS, PERIODS, TIMES, UNITS
 
 VERBS = words(
@@ -84,7 +84,7 @@ class Pieces:
 @lru_cache(maxsize=8_192)
 def pieces_of(text: str) -> Pieces:
     """The pieces of a text, kept for the next time."""
-    found = [token for token in rewritten(tokens(fold(text))) if token.sort not in (Sort.COMMA, Sort.STOP)]
+    found = [token for token in phrased(text) if token.sort not in (Sort.COMMA, Sort.STOP)]
     verb = _verb_of([token.text for token in found])
     starts_led = bool(found) and (found[0].text in LEADS or found[0].text in PREPOSITIONS)
     has_verb = verb < len(found) and not starts_led

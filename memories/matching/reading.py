@@ -29,7 +29,6 @@ from .function_words import (
     STATES,
 )
 from .meaning import EMPTY, FULL, Meaning, meaning, stem
-from .phrases import rewritten
 from .quantities import BARE, Quantity, bounded
 from .tokens import Sort, Token
 from .units import BOUNDS, NUMBER_WORDS, STARTS_AMOUNT, UNITS
@@ -45,9 +44,16 @@ _MEANS = ("with", "via", "through")
 _AN_END = (Sort.COMMA, Sort.STOP)
 
 
+_SMALL = (
+    FUNCTION_WORDS | HEDGES | BOUNDS.keys() | LEADS.keys() | REASONS | NEGATIONS | OBLIGATION | OPTION | POSSIBILITY
+    | STATES | PREPOSITIONS | frozenset(("and", "or", "only"))
+)  # fmt: skip
+"""Words that are read by what they do. All others but those of necessity, most of a text, only say something."""
+
+
 def read(tokens: Sequence[Token]) -> list[Clause]:
-    """The clauses of a text, in order; each says something."""
-    return _Reader(rewritten(tokens)).read()
+    """The clauses of a text, phrases replaced, in order; each says something."""
+    return _Reader(tokens).read()
 
 
 class _Reader:
@@ -69,11 +75,14 @@ class _Reader:
     def read(self) -> list[Clause]:
         while self.at < len(self.tokens):
             token = self.tokens[self.at]
-            if token.sort is Sort.STOP:
+            sort = token.sort
+            if sort is Sort.WORD and token.text not in STARTS_AMOUNT:
+                self._word(token.text)
+            elif sort is Sort.STOP:
                 self._next_clause(new_statement=True)
-            elif token.sort is Sort.COMMA:
+            elif sort is Sort.COMMA:
                 self._next_clause()
-            elif token.sort is Sort.NAME:
+            elif sort is Sort.NAME:
                 self._add(token.text, is_name=True)
             elif not self._amount(token):
                 self._word(token.text)
@@ -198,7 +207,9 @@ class _Reader:
     # words
 
     def _word(self, word: str) -> None:
-        if word in HEDGES or (word == "only" and self._number_follows()):
+        if word not in _SMALL and stem(word) not in _NECESSITY:
+            self._add(_EVENTS.get(word, word))
+        elif word in HEDGES or (word == "only" and self._number_follows()):
             self.hedged = word in HEDGES
         elif word in BOUNDS and word not in PREPOSITIONS:
             self._bound(word)  # "2 GB at least"

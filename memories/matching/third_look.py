@@ -49,9 +49,12 @@ class Look:
 
 def likelihood(numbers: Sequence[float]) -> tuple[float, float, float]:
     """How likely the texts say the same, disagree, and speak of two things; the three add up to 1."""
-    sums = [sum(number * row[at] for number, row in zip(numbers, WEIGHTS, strict=True)) for at in range(3)]
-    top = max(sums)
-    powers = [math.exp(one - top) for one in sums]
+    same = against = apart = 0.0
+    for number, (one, two, three) in zip(numbers, WEIGHTS, strict=True):
+        if number:  # most are 0
+            same, against, apart = same + number * one, against + number * two, apart + number * three
+    top = max(same, against, apart)
+    powers = (math.exp(same - top), math.exp(against - top), math.exp(apart - top))
     total = sum(powers)
     return powers[0] / total, powers[1] / total, powers[2] / total
 

@@ -60,6 +60,10 @@ _SPELLINGS = tuple(
         (r"\bat (\d{1,2}) o'?clock\b", r"at \1:00"),
     )
 )
+_SPELLED = re.compile(
+    r"""[^\x00-\x7f]|["`*~<>&%]|\ [ap]m\b|bit(?:/s|\ )|\b(?:1st|2nd|3rd)\b|\d\ in\ the\ |clock""", re.VERBOSE
+)
+"""What stands in every text that one of the spellings changes. Most have none, and twenty looks are saved."""
 _OPENING, _CLOSING = "([{'_~", ")]}'_~,;:.!?"
 _ORNAMENTS = frozenset("-#/|\\^")
 _NUMBER = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d+(?:_\d+)*)(?:\.\d+)?)-?([a-zµ°]*)")
@@ -76,8 +80,13 @@ _PRONOUN_IS = frozenset(("it's", "that's", "there's", "he's", "she's", "what's")
 
 def fold(text: str) -> str:
     """One spelling for all of case, width, quotes, dashes and white space; invisible characters are dropped."""
-    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    text = " ".join(_CONTROL.sub(" ", _INVISIBLE.sub("", text)).split())
+    if text.isascii() and text.isprintable():
+        text = " ".join(text.lower().split())
+    else:
+        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        text = " ".join(_CONTROL.sub(" ", _INVISIBLE.sub("", text)).split())
+    if not _SPELLED.search(text):
+        return text
     for pattern, replacement in _SPELLINGS:
         text = pattern.sub(replacement, text)
     return " ".join(text.split())

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from .evidence import Case
 from .function_words import OBLIGATION, words
@@ -221,11 +220,12 @@ def _own_of_each(one: Pieces, other: Pieces) -> tuple[list[Piece], list[Piece]]:
     return left, right
 
 
-@lru_cache(maxsize=50_000)
 def _akin(one: str, other: str) -> bool:
     """archiv and archive, replica and replication, maxmemory and memory, cause and trigger."""
     if alike(one, other):
         return True
+    if one[:_LEAST_STEM] != other[:_LEAST_STEM] and not one.startswith("max") and not other.startswith("max"):
+        return False  # nearly all pairs; what follows would say so too
     if min(len(one), len(other)) < _LEAST_STEM or one in _FALSE_FRIENDS or other in _FALSE_FRIENDS:
         return False
     if any(character.isdigit() for character in one + other):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memories.matching import Kind, relation
 from memories.matching.clause import Stance
@@ -11,8 +13,9 @@ from memories.matching.normalise import normal_form
 from memories.matching.opposites import opposites
 from memories.matching.order import order, rearranged
 from memories.matching.overlap import overlap
+from memories.matching.phrases import phrased
 from memories.matching.reading import read
-from memories.matching.tokens import Sort, fold, tokens
+from memories.matching.tokens import _SPELLED, _SPELLINGS, Sort, fold, tokens
 from memories.matching.vocabulary import OPPOSITE, SAME, entries
 
 
@@ -21,7 +24,7 @@ def written(text: str) -> list[str]:
 
 
 def stances(text: str) -> list[Stance]:
-    return [clause.stance for clause in read(tokens(fold(text)))]
+    return [clause.stance for clause in read(phrased(text))]
 
 
 @pytest.mark.parametrize(
@@ -42,6 +45,31 @@ def stances(text: str) -> list[Stance]:
 )
 def test_tokens(text, expected):
     assert written(text) == expected
+
+
+PIECES = [
+    *"ab12 -=><~&%*`.,'/",
+    " at 5 o'clock",
+    "3 in the morning",
+    "5 pm",
+    "1st",
+    "mbit/s",
+    "mbit per second",
+    "≥",
+    "’",
+]
+
+
+@given(st.one_of(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.text(max_size=40)))
+def test_a_text_that_is_spelled_plainly_is_changed_by_no_spelling(text):
+    plain = fold(text)
+    if not _SPELLED.search(plain):
+        assert all(pattern.sub(replacement, plain) == plain for pattern, replacement in _SPELLINGS)
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60))
+def test_plain_letters_are_folded_as_if_other_ones_stood_beside_them(text):
+    assert fold(text) == fold(f"{text} \u200b")  # an invisible character, which folding drops
 
 
 def test_what_has_an_identity_is_a_name():
