@@ -16,7 +16,7 @@ import numpy as np
 from django.db import connection
 from django.db.models import Q
 
-from memories.embedding import SemanticOff, TextRefused, Vectors, active_model, current, embedded_text
+from memories.embedding import SemanticOff, TextRefused, Vectors, current_with_model, embedded_text
 from memories.embedding.base import STORED
 from memories.matching import Kind, Relation, may_be_one, relation
 from memories.matching.judge import Judge, current_judge
@@ -61,20 +61,20 @@ class Prepared:
     off: str = ""
 
 
-def prepare(rows: MemoryQuerySet, new: Text, *, of_service: bool = True) -> Prepared:
-    """Compare `new` with what is known of its scope, `rows`, and (`of_service`) of its service alone.
+def prepare(within: Where, new: Text, *, of_service: bool = True) -> Prepared:
+    """Compare `new` with what is known `within` its scope, and (`of_service`) of its service alone.
 
     Writes nothing, and never fails for want of a model.
     """
     seen = latest_change()
     model, vector, off = embedded(new)
-    known = _known(_scope(rows), new, of_service, model, vector)
+    known = _known(_scope(within), new, of_service, model, vector)
     prepared = Prepared(seen, _related(known, new), vector, model, off)
     judge = current_judge()
     return prepared if judge is None else _settled(prepared, new, judge)
 
 
-def meanwhile(prepared: Prepared, rows: MemoryQuerySet, new: Text) -> dict[int, Relation]:
+def meanwhile(prepared: Prepared, within: Where, new: Text) -> dict[int, Relation]:
     """The relations that still stand, with those of memories that came or changed since. Under the store's lock."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -82,7 +82,7 @@ def meanwhile(prepared: Prepared, rows: MemoryQuerySet, new: Text) -> dict[int, 
         )
         changed = {pk for (pk,) in cursor.fetchall()}
     standing = {pk: found for pk, (_, found) in prepared.found.items() if pk not in changed}
-    known = _of(changed, _scope(rows), prepared.model, prepared.vector) if changed else {}
+    known = _of(changed, _scope(within), prepared.model, prepared.vector) if changed else {}
     # An edit that changed nothing in the text leaves the judgement (a model's, say) as it was.
     same = {pk: prepared.found[pk][1] for pk, one in known.items() if prepared.found.get(pk, ("",))[0] == one[0]}
     judged = _related({pk: one for pk, one in known.items() if pk not in same}, new)
@@ -113,9 +113,8 @@ def embedded(new: Text) -> tuple[EmbeddingModel | None, Vectors | None, str]:
     if connection.in_atomic_block:
         return None, None, "no model is asked inside a transaction"
     try:
-        embedder = current()
-        model = active_model()
-        if model is None or model.name != embedder.name:
+        embedder, model = current_with_model()
+        if model.name != embedder.name:
             return None, None, "the model is being changed"
         return model, embedder.embed([embedded_text(new)])[0], ""
     except (SemanticOff, TextRefused) as off:
@@ -129,8 +128,8 @@ _Known = dict[int, tuple[str, float | None]]
 """Texts by memory, the older first, with their cosine where both have a vector."""
 
 
-def _scope(rows: MemoryQuerySet) -> Scope:
-    return Scope(where(rows), _comparable(connection.vendor))
+def _scope(within: Where) -> Scope:
+    return Scope(within, _comparable(connection.vendor))
 
 
 @cache

@@ -6,7 +6,6 @@ Takes text and a small Provenance; knows nothing of how a session runs, of a req
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,21 +13,18 @@ from django.conf import settings
 
 from memories.candidates import Prepared, meanwhile, nearest_unsure
 from memories.candidates import prepare as compare
-from memories.capture import fields
 from memories.capture.candidate import Candidate, Provenance, Remembered, candidate_key
 from memories.capture.gate import judge
-from memories.capture.text import fold
 from memories.embedding import vectors
 from memories.errors import InvalidMemory
+from memories.incoming import Ready, checked, said_already, twin
 from memories.lifecycle import disagree, rules, verbs
 from memories.lifecycle.lock import write_lock, writing
-from memories.lifecycle.record import Why, change_of, moment, whole_row
+from memories.lifecycle.record import Why, added, change_of, moment, whole_row
 from memories.matching import Kind, Relation
 from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict
 from memories.models.memory import MemoryQuerySet
-from memories.near import same_text
 from memories.recall import index
-from memories.taxonomy import DEFAULT_CONFIDENCE, Taxonomy
 
 __all__ = [
     "Candidate",
@@ -54,10 +50,10 @@ def prepare(candidate: Candidate, provenance: Provenance) -> Prepared:
     nothing. What is not compared (a person's text, what the gate keeps back, what this session said already) costs
     nothing. Raises InvalidMemory as `remember()` does.
     """
-    ready = _checked(candidate, provenance)
-    if provenance.source == Source.HUMAN or judge(candidate).verdict != "allow" or _said_already(ready, provenance):
+    ready = checked(candidate, provenance)
+    if provenance.source == Source.HUMAN or judge(candidate).verdict != "allow" or said_already(ready, provenance):
         return Prepared()
-    return _compared(ready, provenance)
+    return _compared(ready)
 
 
 def remember(
@@ -72,18 +68,18 @@ def remember(
     found; without it that is done here, before the transaction begins. Raises InvalidMemory for a field that
     cannot be stored, and for a person's text that is active in the scope already.
     """
-    ready = _checked(candidate, provenance)
+    ready = checked(candidate, provenance)
     when = moment(at or provenance.at)
     if provenance.source == Source.HUMAN:
         return _remember_human(ready, provenance, when)
     judgement = judge(candidate)
     if judgement.verdict == "discard":
         return Remembered("discarded", reason=judgement.reason)
-    if prepared is None and judgement.verdict == "allow" and not _said_already(ready, provenance):
-        prepared = _compared(ready, provenance)
+    if prepared is None and judgement.verdict == "allow" and not said_already(ready, provenance):
+        prepared = _compared(ready)
     with writing():
-        if said := _said_already(ready, provenance):
-            return Remembered("duplicate", said.memory_id, reason="this session said so already")
+        if said := said_already(ready, provenance):
+            return Remembered("duplicate", said[0], reason="this session said so already")
         if judgement.verdict != "allow":
             return _hold(ready, provenance, when, judgement.reason)
         return _match(ready, provenance, when, prepared or Prepared())
@@ -91,8 +87,8 @@ def remember(
 
 def insert(memory: Memory, why: Why) -> Memory:
     """Save a new memory with the first row of its history. Inside `writing()` only."""
-    memory.save(force_insert=True)
-    change_of(memory, Change.CREATED, {}, whole_row(memory), why).save(force_insert=True)
+    added(memory)
+    added(change_of(memory, Change.CREATED, {}, whole_row(memory), why))
     return memory
 
 
@@ -103,111 +99,41 @@ def insert_all(memories: Sequence[Memory], why: Why, batch: int = 1000) -> None:
         MemoryChange.objects.bulk_create(change_of(row, Change.CREATED, {}, whole_row(row), why) for row in rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A candidate whose fields were checked; `confidence` is its first one."""
-
-    taxonomy: Taxonomy
-    category: str
-    service: str | None
-    observation: str
-    confidence: float
-    tags: list[str]
-    key: str
+def _compared(ready: Ready) -> Prepared:
+    return compare(ready.where, ready, of_service="service" in ready.taxonomy.scope)
 
 
-def _checked(candidate: Candidate, provenance: Provenance) -> _Ready:
-    if provenance.source not in Source.values:
-        raise InvalidMemory(f"source is {provenance.source!r}; allowed are {', '.join(Source.values)}.")
-    taxonomy = fields.checked_taxonomy(candidate.taxonomy)
-    given = None if candidate.confidence is None else fields.checked_confidence(candidate.confidence)
-    policy = taxonomy.first_confidence.get(provenance.source)
-    if provenance.source == Source.HUMAN:
-        confidence = given if given is not None else policy
-        observation = fields.checked_observation(candidate.observation)
-    else:
-        confidence = policy if policy is not None else given
-        # What is longer is held, and held as far as a person would read it.
-        observation = fold(candidate.observation)[: fields.LONGEST_OBSERVATION]
-    return _Ready(
-        taxonomy=taxonomy,
-        category=fields.checked_category(candidate.category, taxonomy),
-        service=fields.checked_service(candidate.service),
-        observation=observation,
-        confidence=DEFAULT_CONFIDENCE if confidence is None else confidence,
-        tags=fields.checked_tags(candidate.tags),
-        key=candidate_key(candidate),
-    )
-
-
-def _scope(ready: _Ready, provenance: Provenance) -> MemoryQuerySet:
-    """The memories a candidate can repeat or contradict."""
-    values: dict[str, Any] = {
-        "project": provenance.project_id,
-        "service": ready.service,
-        "category": ready.category,
-        "agent": provenance.agent,
-    }
-    within = {name: values[name] for name in ready.taxonomy.scope}
-    return Memory.objects.filter(taxonomy=ready.taxonomy.slug, **within)
-
-
-def _compared(ready: _Ready, provenance: Provenance) -> Prepared:
-    return compare(_scope(ready, provenance), ready, of_service="service" in ready.taxonomy.scope)
-
-
-def _said_already(ready: _Ready, provenance: Provenance) -> MemoryChange | None:
-    """The change that this candidate made when this session said it before."""
-    if provenance.session_id is None:
-        return None
-    return MemoryChange.objects.filter(session=provenance.session_id, candidate_key=ready.key).first()
-
-
-def _same_text(rows: MemoryQuerySet, ready: _Ready) -> Memory | None:
-    """The first of the rows that says just this, whatever the case."""
-    wanted = ready.observation.lower()
-    said = ready.observation
-    # The database folds plain letters alone; of others all are read.
-    near = rows.filter(pk__in=same_text(said)) if said.isascii() else rows
-    found = (
-        pk for pk, text in near.order_by("pk").values_list("pk", "observation").iterator() if text.lower() == wanted
-    )
-    pk = next(found, None)
-    return None if pk is None else Memory.objects.get(pk=pk)
-
-
-def _remember_human(ready: _Ready, provenance: Provenance, at: datetime) -> Remembered:
+def _remember_human(ready: Ready, provenance: Provenance, at: datetime) -> Remembered:
     with writing():
-        twin = _same_text(_scope(ready, provenance).active(), ready)
-        if twin is not None:
+        known = twin(ready.rows.active(), ready)
+        if known is not None:
             raise InvalidMemory(
-                f"Memory {twin.pk} says exactly this already.", f"Edit it: manage.py memory edit {twin.pk} …"
+                f"Memory {known.pk} says exactly this already.", f"Edit it: manage.py memory edit {known.pk} …"
             )
         memory = _new(ready, provenance, at, {}, reason="Written by a person.")
         if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
-            _supersede_all(_scope(ready, provenance), memory, provenance, at)
+            _supersede_all(ready.rows, memory, provenance, at)
     return Remembered("created", memory.pk)
 
 
-def _hold(ready: _Ready, provenance: Provenance, at: datetime, reason: str) -> Remembered:
+def _hold(ready: Ready, provenance: Provenance, at: datetime, reason: str) -> Remembered:
     """Store for review; touches nothing else. The same text waits for review once."""
-    twin = _same_text(_scope(ready, provenance).held(), ready)
-    if twin is not None:
-        return Remembered("held", twin.pk, reason=f"{reason}; {_known_as(twin)}")
+    known = twin(ready.rows.held(), ready)
+    if known is not None:
+        return Remembered("held", known.pk, reason=f"{reason}; {_known_as(known)}")
     memory = _new(ready, provenance, at, {}, reason=f"Held: {reason}", held=reason)
     return Remembered("held", memory.pk, reason=reason)
 
 
-def _known_as(twin: Memory) -> str:
-    return "waits for review already" if twin.awaits_review else f"was rejected already, as memory {twin.pk}"
+def _known_as(known: Memory) -> str:
+    return "waits for review already" if known.awaits_review else f"was rejected already, as memory {known.pk}"
 
 
-def _match(ready: _Ready, provenance: Provenance, at: datetime, prepared: Prepared) -> Remembered:
+def _match(ready: Ready, provenance: Provenance, at: datetime, prepared: Prepared) -> Remembered:
     """Store a candidate by how it relates to each known memory of its scope."""
-    scope = _scope(ready, provenance)
-    relations = meanwhile(prepared, scope, ready)
+    relations = meanwhile(prepared, ready.where, ready)
     near = [pk for pk, found in relations.items() if found.kind != Kind.DISTINCT]
-    known = scope.allowed().filter(pk__in=near).select_related("superseded_by").order_by() if near else ()
+    known = ready.rows.allowed().filter(pk__in=near).select_related("superseded_by").order_by() if near else ()
     rows = {row.pk: row for row in known}
     agreeing = [(row, relations[pk]) for pk, row in rows.items() if relations[pk].kind == Kind.REINFORCES]
     opposed = [
@@ -241,7 +167,7 @@ def _match(ready: _Ready, provenance: Provenance, at: datetime, prepared: Prepar
         outcome = "created"
 
     if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
-        return Remembered(outcome, memory.pk, _supersede_all(scope, memory, provenance, at))
+        return Remembered(outcome, memory.pk, _supersede_all(ready.rows, memory, provenance, at))
     lowered = []
     spoken_against = _spoken_against(provenance) if opposed else set()
     for row, found in opposed:
@@ -316,7 +242,7 @@ def _spoken_against(provenance: Provenance) -> set[int | None]:
 
 
 def _new(
-    ready: _Ready, provenance: Provenance, at: datetime, evidence: dict[str, Any], *, reason: str, held: str = ""
+    ready: Ready, provenance: Provenance, at: datetime, evidence: dict[str, Any], *, reason: str, held: str = ""
 ) -> Memory:
     active = rules.is_active(ready.confidence, ready.taxonomy)
     memory = Memory(
@@ -342,13 +268,13 @@ def _new(
     return insert(memory, Why(provenance.actor, at, reason, evidence, provenance.session_id, _key(ready, provenance)))
 
 
-def _evidence(ready: _Ready, provenance: Provenance, found: Relation, prepared: Prepared) -> dict[str, Any]:
+def _evidence(ready: Ready, provenance: Provenance, found: Relation, prepared: Prepared) -> dict[str, Any]:
     """What arrived, and why it was taken as it was; also when words alone had to say."""
     evidence = {"text": ready.observation, "channel": provenance.channel, "score": found.score, "match": found.evidence}
     return evidence | {"by words alone": prepared.off} if prepared.off else evidence
 
 
-def _key(ready: _Ready, provenance: Provenance) -> str | None:
+def _key(ready: Ready, provenance: Provenance) -> str | None:
     return None if provenance.session_id is None else ready.key
 
 

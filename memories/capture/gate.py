@@ -82,6 +82,8 @@ def _credential(text: str) -> str:
 
 def _unreadable_share(text: str) -> float:
     """How much of `text`, white space aside, is replacement, control, surrogate or unassigned characters."""
+    if text.isascii() and text.isprintable():
+        return 0.0
     seen = unreadable = 0
     for character in text:
         if character.isspace():

@@ -16,7 +16,16 @@ from memories.embedding.base import (
     from_bytes,
     to_bytes,
 )
-from memories.embedding.state import active_model, answering, current, off_reason, pending_count, reset, wanted
+from memories.embedding.state import (
+    active_model,
+    answering,
+    current,
+    current_with_model,
+    off_reason,
+    pending_count,
+    reset,
+    wanted,
+)
 
 __all__ = [
     "Embedder",
@@ -27,6 +36,7 @@ __all__ = [
     "answering",
     "content_hash",
     "current",
+    "current_with_model",
     "embedded_text",
     "from_bytes",
     "off_reason",

@@ -89,12 +89,17 @@ def current() -> Embedder:
     One look into the database, for which model that is; the embedder itself is kept. An endpoint may be silent:
     then `embed()` raises SemanticOff.
     """
+    return current_with_model()[0]
+
+
+def current_with_model() -> tuple[Embedder, EmbeddingModel]:
+    """The same, with the model whose vectors answer: by one look into the database."""
     if settings.CLAUDEOPS_EMBEDDINGS == "off":
         raise _switched_off()
     active = active_model()
     if active is None:
         raise _none_yet()
-    return embedder_of(active)
+    return embedder_of(active), active
 
 
 def embedder_of(model: EmbeddingModel) -> Embedder:
