@@ -20,10 +20,10 @@ from memories.recall import bitsfile, pgvector, scope, sketches
 from memories.recall.scope import Where
 from memories.recall.sketches import Matrix, Part
 
-RESCORED = 2_000
+RESCORED = 1_500
 RESCORED_OF_MANY = 4_000
 MANY = 500_000
-"""How many of the nearest by sign bits are ordered by their bytes: recall@10 is .993 and .995 so (docs/recall.md)."""
+"""How many of the nearest by sign bits are ordered by their bytes: recall@10 is .993 or more so (docs/recall.md)."""
 WANTED = 100
 """Memories within the scope whose floats are read: what a recall takes from this side."""
 AT_FIRST = 130

@@ -56,6 +56,51 @@ def test_so_many_as_were_asked_for_are_the_nearest(most):
     assert len(set(found.tolist())) == min(most, 100)
 
 
+def test_a_sign_weighs_as_much_as_the_query_has_of_its_dimension():
+    """0 to 7 by the size of the query's number; the few greatest of all weigh no more than those below them."""
+    query = np.linspace(0.001, 1, 128, dtype=np.float32) * np.where(np.arange(128) % 2, 1, -1).astype(np.float32)
+    query[5] = 40.0
+    stored, wanted = unit(50, 128), sketches.asked(query)
+    top = np.sort(np.abs(query))[int(sketches.FULL_WEIGHT * 128)]
+    weights = np.minimum(np.rint(np.abs(query) / top * 7), 7)
+    differ = (stored > 0) != (query > 0)
+    assert sketches.weighted(sketches.pack(stored), wanted).tolist() == (differ @ weights).tolist()
+    assert weights[5] == 7
+    plain = sketches.distances(sketches.pack(stored), wanted.signs)
+    strong = sketches.distances(sketches.pack(stored), wanted.signs, wanted.strong)
+    assert plain.tolist() == differ.sum(axis=1).tolist()
+    assert strong.tolist() == differ[:, weights >= 2].sum(axis=1).tolist()
+
+
+def test_a_distance_of_all_dimensions_of_a_great_model_is_counted_to_its_end():
+    """More than a byte holds, over more words than one sum takes, in more rows than are compared at once."""
+    stored = np.ones((sketches.CHUNK + 3, 640), dtype=np.float32)
+    stored[-1, :7] = -1
+    bits = np.asfortranarray(sketches.pack(stored))
+    far = sketches.distances(bits, sketches.pack(-np.ones((1, 640), dtype=np.float32))[0])
+    assert (far[0], far[sketches.CHUNK], far[-1]) == (640, 640, 633)
+    nothing = sketches.asked(np.zeros(640, dtype=np.float32))
+    assert not sketches.weighted(bits[:5], nothing).any()
+
+
+@pytest.mark.parametrize("tail", [0, 300])
+def test_the_nearest_pass_their_signs_and_are_put_in_order_by_their_bytes(tail):
+    """Of 3,000 that lie near one another by fifties the exact nearest are among the 250 that are left of them."""
+    random = np.random.default_rng(7)
+    stored = np.repeat(random.standard_normal((60, 384)), 50, axis=0) + 0.8 * random.standard_normal((3000, 384))
+    stored = (stored / np.linalg.norm(stored, axis=1, keepdims=True)).astype(np.float32)
+    matrix = sketches.Matrix(part(stored[: 3000 - tail]), sketches.empty(384))
+    if tail:
+        matrix = matrix.plus(part(stored[3000 - tail :], first=3001 - tail))
+    hit = 0
+    for query in stored[::150]:
+        exact = set((np.argsort(-(stored @ query))[:10] + 1001).tolist())
+        near = matrix.near(query, 250)
+        assert len(near) == len(set(near)) == 250
+        hit += len(exact & set(near[:30]))
+    assert hit >= 0.99 * 10 * 20
+
+
 def test_what_came_and_went_since_the_file_is_counted_in_and_out():
     stored = unit(40)
     matrix = sketches.Matrix(part(stored[:30]), sketches.empty(384)).plus(part(stored[30:], first=31))

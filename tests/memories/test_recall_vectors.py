@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from django.db import connection
 
 from memories import embedding
 from memories.lifecycle import curate, verbs
 from memories.models import Embedding, Memory
-from memories.recall import Filters, bitsfile, index, meaning, pgvector_index, recall, scope, sketches, vectors
+from memories.recall import Filters, bitsfile, index, meaning, pgvector_index, recall, scope, vectors
 from tests.embedders import WordEmbedder, active_model, embed_all
 from tests.factories import MemoryFactory, ProjectFactory
 
@@ -132,19 +131,6 @@ def test_a_narrow_scope_loses_no_hit_among_many_nearer_ones(embedder, model, mon
     embed_all(embedder, model)
     assert ids("tunnel slow", Filters(project=mine.pk)) == [wanted.pk]
     assert ids("tunnel slow") == []
-
-
-def test_the_nearest_by_bits_hold_the_exact_nearest():
-    random = np.random.default_rng(7)
-    centres = random.standard_normal((60, 384))
-    stored = np.repeat(centres, 50, axis=0) + 0.8 * random.standard_normal((3000, 384))
-    stored = (stored / np.linalg.norm(stored, axis=1, keepdims=True)).astype(np.float32)
-    bits = sketches.pack(stored)
-    found = 0
-    for query in stored[::300]:
-        exact = set(np.argsort(-(stored @ query))[:10].tolist())
-        found += len(exact & set(sketches.nearest(bits, sketches.pack(query[None, :])[0], 1000).tolist()))
-    assert found >= 0.99 * 10 * len(stored[::300])
 
 
 def test_the_turns_beside_a_hit_come_along(embedder, model):
