@@ -19,7 +19,7 @@ from django.utils import timezone
 from memories.capture.text import fold
 from memories.embedding import Vectors
 from memories.models import Memory
-from memories.recall import history, keyword, meaning, profiles, ranking, record, rows, scope, trust, vectors
+from memories.recall import history, keyword, meaning, profiles, ranking, record, replaced, rows, scope, trust, vectors
 from memories.recall.meaning import Meaning
 from memories.recall.newer import Likeness
 from memories.recall.ranking import Candidate, Ranked, Weights
@@ -94,6 +94,7 @@ class _Run:
     weights: Weights
     at: datetime
     visible: scope.Where = EVERYTHING
+    asked: Query | None = None
     meaning: Meaning = NOTHING_ASKED
     cosines: dict[int, float] = field(default_factory=dict)
     pending: int = 0
@@ -109,6 +110,7 @@ class _Run:
     searched: tuple[str, ...] = ()
 
     def find(self, asked: Query, text: str) -> None:
+        self.asked = asked
         with self.timed("embedding"):
             self.meaning = meaning.of(text)
         self.visible = scope.of(self.filters)
@@ -254,10 +256,11 @@ class _Run:
         return self.words.shared(parts)
 
     def likeness(self, ids: Sequence[int]) -> Vectors:
-        """Cosines of memories with one another: for what replaced what."""
-        if self.meaning.model is None:
+        """How likely each candidate says anew what an earlier one said: for what replaced what."""
+        if self.meaning.model is None or self.asked is None:
             return np.zeros((len(ids), len(ids)), dtype=np.float32)
-        return vectors.between(self.meaning.model, ids)
+        cosines = vectors.between(self.meaning.model, ids)
+        return replaced.likely(cosines, [self.rows[pk] for pk in ids], self.asked)
 
     def hits(self, profile: profiles.Profile, limit: int | None) -> list[Hit]:
         wanted = profiles.how_many(profile, limit, [one.score for one in self.ranked])

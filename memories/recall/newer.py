@@ -1,4 +1,4 @@
-"""Of two hits that say nearly the same, the newer comes first: what replaced a fact reads much like it. Pure.
+"""Of two hits of which the newer replaced the older, the newer comes first. Pure; `replaced` says how likely it did.
 
 Age as a signal of its own cannot do this: weeks between two facts move a score by less than the words "is now" do,
 and a weight that outweighs them buries every old truth. Turns of a conversation are not looked at.
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     from memories.recall.ranking import Candidate
 
 Likeness = Callable[[Sequence[int]], NDArray[np.float32]]
-"""Cosines of memories with one another, (n, n) in the order of their ids; 0 where one has no vector."""
+"""How likely each memory (row) says anew what an older one (column) said, (n, n) in the order of their ids: cosines,
+as `replaced` has put them right; 0 where one has no vector."""
 
 LOOKED_AT = 20
 """Hits that are compared, the best: what stands further down is not shown."""
-ALIKE = 0.65
-"""Of 60 facts and those that replaced them 95 % are nearer than this, of facts on the same service 5 %."""
-LEAD = 0.2
+ALIKE = 1.22
+"""Nine of ten facts that replaced another one reach this with it, of other facts on the same service one of fifty."""
+ANSWERS = 0.47
+"""What a hit that covers the whole query gets for that: what replaced a fact still answers the question."""
+LEAD = 1.1
 """An older hit that is better by more than this was meant."""
-MORE_WORDS = 0.1
-"""Nor does one yield that covers more of the query by this share: a host, a port or a version was asked for."""
 
 
 def raised(ranked: Sequence[tuple[Candidate, float]], likeness: Likeness, lead: float = LEAD) -> dict[int, float]:
@@ -39,12 +40,12 @@ def raised(ranked: Sequence[tuple[Candidate, float]], likeness: Likeness, lead: 
     ]
     if not pairs:
         return {}
-    cosines = likeness([one.memory_id for one, _ in top])
+    likely = likeness([one.memory_id for one, _ in top])
     found: dict[int, float] = {}
     for below, above in pairs:
-        if cosines[below, above] >= ALIKE:
-            newer = top[below][0].memory_id
-            found[newer] = max(found.get(newer, 0.0), top[above][1])
+        newer = top[below][0]
+        if likely[below, above] + ANSWERS * newer.coverage >= ALIKE:
+            found[newer.memory_id] = max(found.get(newer.memory_id, 0.0), top[above][1])
     return found
 
 
@@ -54,8 +55,7 @@ def _may_yield(above: tuple[Candidate, float], below: tuple[Candidate, float], l
     return (
         newer.confirmed_at > older.confirmed_at
         and not (newer.sequence or older.sequence)
-        and newer.service == older.service
+        and (newer.service == older.service or not (newer.service and older.service))
         and better - score <= lead
-        and older.coverage - newer.coverage <= MORE_WORDS
         and (newer.phrase or not older.phrase)
     )

@@ -10,6 +10,8 @@ import pytest
 
 from memories.recall import ranking
 from memories.recall.ranking import WEIGHTS, Candidate, rank
+from memories.recall.replaced import LEAST, likely
+from memories.recall.rows import Row
 from memories.recall.terms import read_query, said_by
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -21,7 +23,7 @@ def alike(cosine):
     return lambda ids: np.full((len(ids), len(ids)), cosine, dtype=np.float32)
 
 
-ALIKE = alike(0.8)
+ALIKE = alike(1.1)
 
 
 def order(*candidates, likeness=ALIKE, weights=WEIGHTS):
@@ -34,7 +36,7 @@ def test_the_newer_of_two_that_say_nearly_the_same_comes_first():
 
 
 def test_what_it_gained_is_among_its_parts_and_the_parts_make_its_score():
-    first, second = rank([OLD, NEW], NOW, likeness=alike(0.8))
+    first, second = rank([OLD, NEW], NOW, likeness=ALIKE)
     assert first.score == second.score
     assert first.parts.boosts["newer"] > 0
     assert first.parts.fused + sum(first.parts.boosts.values()) == pytest.approx(first.score)
@@ -50,28 +52,105 @@ def test_of_three_that_say_nearly_the_same_the_newest_comes_first():
     "newer",
     [
         NEW._replace(service="printer"),
-        NEW._replace(cosine=0.4),
-        NEW._replace(coverage=0.45, cosine=0.7),
+        NEW._replace(coverage=0.2, cosine=0.7),
         NEW._replace(confirmed_at=OLD.confirmed_at - timedelta(days=1)),
         NEW._replace(sequence="talk", position=4),
     ],
-    ids=["of another service", "that fits much worse", "that lacks a word of the query", "that is older", "a turn"],
+    ids=["of another service", "that does not answer the query", "that is older", "a turn"],
 )
 def test_an_older_hit_does_not_yield_to_one(newer):
     assert order(OLD, newer) == [1, 2]
 
 
+def test_an_older_hit_that_fits_much_better_does_not_yield():
+    meant = OLD._replace(cosine=0.9, coverage=1.0)
+    assert order(meant, NEW._replace(cosine=0.6, coverage=0.4)) == [2, 1]
+    assert order(meant, NEW._replace(cosine=0.3, coverage=0.4)) == [1, 2]
+
+
 def test_an_older_hit_that_has_the_identifier_does_not_yield():
-    assert order(OLD._replace(phrase=True, cosine=0.6), NEW) == [1, 2]
+    assert order(OLD._replace(phrase=True, cosine=0.7), NEW) == [1, 2]
 
 
 def test_an_older_hit_does_not_yield_to_one_that_says_something_else():
-    assert order(OLD, NEW, likeness=alike(0.6)) == [1, 2]
+    assert order(OLD, NEW, likeness=alike(0.9)) == [1, 2]
 
 
 @pytest.mark.parametrize("weights", [replace(WEIGHTS, newer_lead=0.0), ranking.without("age")])
 def test_it_can_be_left_out(weights):
     assert order(OLD, NEW, weights=weights) == [1, 2]
+
+
+def test_a_memory_without_a_service_may_have_been_replaced_by_one_with_it():
+    assert order(OLD._replace(service=""), NEW) == [2, 1]
+
+
+def row(number, text, service="tenants", days=0, sequence=""):
+    at = NOW - timedelta(days=days)
+    return Row(
+        number, text, service, True, "keep", "", False, at, 0.7, 0, False, sequence, None, "", None, None, "", "", at
+    )
+
+
+def by_words(earlier, later, query, cosine=0.7):
+    """What the words of the two make of their cosine, the earlier one being the first hit."""
+    cosines = np.array([[1, cosine], [cosine, 1]], dtype=np.float32)
+    return float(likely(cosines, [row(1, earlier, days=60), row(2, later)], read_query(query))[1, 0])
+
+
+def test_the_more_of_an_earlier_one_a_later_one_says_the_likelier_it_replaced_it():
+    old, asked = "Logs of the gateway are kept for seven days", "how long are logs kept"
+    new = by_words(old, "Logs of the gateway are kept for a month", asked)
+    assert new > by_words(old, "The gateway was painted", asked)
+
+
+def test_what_tells_of_a_change_has_likelier_replaced_another():
+    old, asked = "Reports are built in Tableau", "which tool builds reports"
+    assert by_words(old, "Reports are built in Metabase now", asked) > by_words(
+        old, "Reports are built in Metabase", asked
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "same", "other", "asked"),
+    [
+        ("UPS 1 feeds rack A", "UPS 1 feeds rack B", "UPS 2 feeds rack B", "which rack does UPS 1 feed"),
+        ("Van of Olga is red", "Van of Olga is blue", "Van of Mats is blue", "which colour has the van of Olga"),
+        (
+            "The tenant audit keeps logs for a year",
+            "The tenant audit keeps logs for a week",
+            "The tenant dev keeps logs for a week",
+            "how long does the tenant audit keep logs",
+        ),
+    ],
+    ids=["number", "name", "word"],
+)
+def test_one_of_two_of_a_kind_is_not_replaced_by_the_other_when_the_query_says_which(old, same, other, asked):
+    whichever = asked.replace("UPS 1", "the UPS").replace("of Olga", "").replace("tenant audit", "tenant")
+    lost = by_words(old, same, asked) - by_words(old, other, asked)
+    assert lost > by_words(old, same, whichever) - by_words(old, other, whichever) + 0.1
+
+
+def test_a_question_whether_it_is_so_names_what_may_have_changed():
+    old, new = "Root login is possible on lab hosts", "Root login was switched off on lab hosts"
+    assert by_words(old, new, "is root login possible on lab hosts") > by_words(
+        old, new, "why is root login possible on lab hosts"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cosine"),
+    [
+        (row(1, "Logs are kept", days=60), row(2, "Logs are kept now"), LEAST - 0.01),
+        (row(1, "Logs are kept", "a", 60), row(2, "Logs are kept now", "b"), 0.9),
+        (row(1, "Logs are kept"), row(2, "Logs are kept now", days=60), 0.9),
+        (row(1, "Logs are kept", days=60), row(2, "Logs are kept now", sequence="talk"), 0.9),
+    ],
+    ids=["too far apart", "of another service", "the second is older", "a turn"],
+)
+def test_two_hits_are_not_compared_by_words(first, second, cosine):
+    cosines = np.array([[1, cosine], [cosine, 1]], dtype=np.float32)
+    assert not likely(cosines, [first, second], read_query("how long are logs kept")).any()
 
 
 def test_only_the_best_are_compared():
