@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from memories.embedding.protobuf import part, real, varint, whole, wholes
 from memories.embedding.weights import Tensor
 
-FLOAT, INT64 = 1, 7  # TensorProto.DataType
+FLOAT, UINT8, INT8, INT32, INT64 = 1, 2, 3, 6, 7  # TensorProto.DataType
+WHOLE = {UINT8: 5, INT64: 7}  # the TensorProto's field that holds such numbers
 IR_VERSION, OPSET = 10, 20
+
+RUNTIME = "com.microsoft"
+"""The runtime's own operators, several steps in one; version 1."""
 
 IDS, MASK, POOLED = "input_ids", "attention_mask", "pooled"
 """The graph's inputs, int64 of shape (batch, tokens), and its output, float32 of shape (batch, hidden)."""
@@ -48,7 +52,7 @@ class Shape:
         ]
 
 
-class _Writer:
+class Writer:
     """Collects nodes; each `node` returns the name of what it computes."""
 
     def __init__(self) -> None:
@@ -56,12 +60,24 @@ class _Writer:
         self.constants: list[bytes] = []
         self._known: dict[tuple[str, tuple[float, ...], bool], str] = {}
 
-    def node(self, kind: str, inputs: Sequence[str], output: str = "", **attributes: float | Sequence[int]) -> str:
-        output = output or f"{kind}_{len(self.nodes)}"
-        content = b"".join(part(1, name) for name in inputs) + part(2, output) + part(4, kind)
-        content += b"".join(part(5, _attribute(name, value)) for name, value in attributes.items())
-        self.nodes.append(part(1, content))
-        return output
+    def node(
+        self, kind: str, inputs: Sequence[str], output: str = "", *, of: str = "", **attributes: float | Sequence[int]
+    ) -> str:
+        return self.split(kind, inputs, [output or f"{kind}_{len(self.nodes)}"], of=of, **attributes)[0]
+
+    def split(
+        self, kind: str, inputs: Sequence[str], outputs: list[str], *, of: str = "", **attributes: float | Sequence[int]
+    ) -> list[str]:
+        """A node with several outputs. `of` is whose operator it is, if not a standard one."""
+        content = b"".join(part(1, name) for name in inputs) + b"".join(part(2, name) for name in outputs)
+        content += part(4, kind) + b"".join(part(5, _attribute(name, value)) for name, value in attributes.items())
+        self.nodes.append(part(1, content + (part(7, of) if of else b"")))
+        return outputs
+
+    def raw(self, name: str, kind: int, sizes: Sequence[int], numbers: bytes) -> str:
+        """A tensor whose numbers lie in the graph itself, in the order of the machine's memory (little-endian)."""
+        self.constants.append(part(5, wholes(1, sizes) + whole(2, kind) + part(8, name) + part(9, numbers)))
+        return name
 
     def numbers(self, kind: int, *values: float, scalar: bool = False) -> str:
         """A constant of the graph's own: a row of numbers, or one alone."""
@@ -69,8 +85,8 @@ class _Writer:
         if key not in self._known:
             name = self._known[key] = f"constant_{len(self._known)}"
             content = wholes(1, [] if scalar else [len(values)]) + whole(2, kind)
-            if kind == INT64:
-                content += part(7, b"".join(varint(int(value)) for value in values))
+            if kind in WHOLE:
+                content += part(WHOLE[kind], b"".join(varint(int(value)) for value in values))
             else:
                 content += b"".join(real(4, value) for value in values)
             self.constants.append(part(5, content + part(8, name)))
@@ -93,22 +109,28 @@ def _attribute(name: str, value: float | Sequence[int]) -> bytes:
 
 def encoder(shape: Shape, weights: Mapping[str, Tensor], file: str) -> bytes:
     """The graph as a serialised ModelProto. `weights` says where in the file named `file` its tensors lie."""
-    to = _Writer()
-    hidden = _embeddings(to)
+    to = Writer()
+    hidden = embeddings(to)
     where = to.node("Sub", [to.node("Cast", [MASK], to=FLOAT), to.scalar(1.0)])  # 0 for a token, -1 for padding
     hidden_away = to.node("Mul", [to.node("Unsqueeze", [where, to.ints(1, 2)]), to.scalar(-MASKED)])
     for layer in range(shape.layers):
         hidden = _layer(to, f"encoder.layer.{layer}", hidden, hidden_away, shape)
-    _pool(to, hidden)
+    return whole_model(to, hidden, shape, weights, shape.tensors, file)
 
-    tensors = b"".join(part(5, _external(name, weights[name], file)) for name in shape.tensors)
+
+def whole_model(
+    to: Writer, hidden: str, shape: Shape, weights: Mapping[str, Tensor], names: Sequence[str], file: str
+) -> bytes:
+    """The ModelProto of what was written, up to the tokens' vectors `hidden`; `names` are the tensors it takes."""
+    _pool(to, hidden)
+    tensors = b"".join(part(5, _external(name, weights[name], file)) for name in names)
     inputs = part(11, _described(IDS, INT64, ["batch", "tokens"])) + part(
         11, _described(MASK, INT64, ["batch", "tokens"])
     )
     graph = b"".join(to.nodes) + part(2, "encoder") + tensors + b"".join(to.constants)
     graph += inputs + part(12, _described(POOLED, FLOAT, ["batch", shape.hidden]))
-    opset = part(1, "") + whole(2, OPSET)
-    return whole(1, IR_VERSION) + part(2, "claudeops") + part(7, graph) + part(8, opset)
+    opsets = part(8, part(1, "") + whole(2, OPSET)) + part(8, part(1, RUNTIME) + whole(2, 1))
+    return whole(1, IR_VERSION) + part(2, "claudeops") + part(7, graph) + opsets
 
 
 def _external(name: str, tensor: Tensor, file: str) -> bytes:
@@ -123,25 +145,25 @@ def _described(name: str, kind: int, sizes: Sequence[str | int]) -> bytes:
     return part(1, name) + part(2, part(1, whole(1, kind) + part(2, dims)))
 
 
-def _normed(to: _Writer, name: str, value: str) -> str:
+def normed(to: Writer, name: str, value: str) -> str:
     return to.node("LayerNormalization", [value, f"{name}.weight", f"{name}.bias"], axis=-1, epsilon=EPSILON)
 
 
-def _dense(to: _Writer, name: str, rows: str) -> str:
+def _dense(to: Writer, name: str, rows: str) -> str:
     """rows · weightᵀ + bias, of two-dimensional rows: so the weights serve as they lie in the file."""
     return to.node("Gemm", [rows, f"{name}.weight", f"{name}.bias"], transB=1)
 
 
-def _embeddings(to: _Writer) -> str:
+def embeddings(to: Writer) -> str:
     words = to.node("Gather", ["embeddings.word_embeddings.weight", IDS])
     length = to.node("Shape", [IDS], start=1, end=2)
     positions = to.node("Slice", ["embeddings.position_embeddings.weight", to.ints(0), length, to.ints(0)])
     kinds = to.node("Slice", ["embeddings.token_type_embeddings.weight", to.ints(0), to.ints(1), to.ints(0)])
     summed = to.node("Add", [words, to.node("Add", [positions, kinds])])
-    return _normed(to, "embeddings.LayerNorm", summed)
+    return normed(to, "embeddings.LayerNorm", summed)
 
 
-def _layer(to: _Writer, name: str, hidden: str, hidden_away: str, shape: Shape) -> str:
+def _layer(to: Writer, name: str, hidden: str, hidden_away: str, shape: Shape) -> str:
     size = shape.hidden // shape.heads
     rows = to.node("Reshape", [hidden, to.ints(-1, shape.hidden)])
     extent = to.node("Concat", [to.node("Shape", [IDS]), to.ints(shape.heads, size)], axis=0)
@@ -156,14 +178,14 @@ def _layer(to: _Writer, name: str, hidden: str, hidden_away: str, shape: Shape) 
     mixed = to.node("Transpose", [to.node("MatMul", [shares, value])], perm=(0, 2, 1, 3))
     joined = to.node("Reshape", [mixed, to.ints(-1, shape.hidden)])
     attended = to.node("Add", [_dense(to, f"{name}.attention.output.dense", joined), rows])
-    attended = _normed(to, f"{name}.attention.output.LayerNorm", attended)
+    attended = normed(to, f"{name}.attention.output.LayerNorm", attended)
 
     wide = to.node("Gelu", [_dense(to, f"{name}.intermediate.dense", attended)])
-    out = _normed(to, f"{name}.output.LayerNorm", to.node("Add", [_dense(to, f"{name}.output.dense", wide), attended]))
+    out = normed(to, f"{name}.output.LayerNorm", to.node("Add", [_dense(to, f"{name}.output.dense", wide), attended]))
     return to.node("Reshape", [out, to.node("Concat", [to.node("Shape", [IDS]), to.ints(shape.hidden)], axis=0)])
 
 
-def _pool(to: _Writer, hidden: str) -> None:
+def _pool(to: Writer, hidden: str) -> None:
     """The mean of the tokens' vectors, padding left out."""
     counted = to.node("Unsqueeze", [to.node("Cast", [MASK], to=FLOAT), to.ints(2)])
     total = to.node("ReduceSum", [to.node("Mul", [hidden, counted]), to.ints(1)], keepdims=0)
