@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .function_words import FUNCTION_WORDS
 from .quantities import BARE, PERIOD, Quantity, Reading, bounded
 from .tokens import Sort, Token
 from .units import BOUNDS, DAY, NUMBER_WORDS, PERIODS, TIME_WORDS, TIMES, UNITS
@@ -65,10 +66,13 @@ def _every(tokens: Tokens, at: int) -> Found:
     word = _word(tokens, at)
     if word in PERIODS:
         return _once_in(PERIODS[word]), at + 1
-    if word not in _EVERY or _word(tokens, at - 1) == "of":  # "the first of every month" is a day
+    rate = word in _ONE and _word(tokens, at + 1) in TIME_WORDS and _counts_before(tokens, at)
+    if not (word in _EVERY or rate) or _word(tokens, at - 1) == "of":  # "the first of every month" is a day
         return None
     if _word(tokens, at + 1) == "other":
         number, after = 2.0, at + 2
+    elif _word(tokens, at + 1) == "half":
+        number, after = 0.5, at + 2 + (_word(tokens, at + 2) in _ONE)
     else:
         number, after = _number(tokens, at + 1) or (1.0, at + 1)
     unit = _word(tokens, after)
@@ -77,6 +81,16 @@ def _every(tokens: Tokens, at: int) -> Found:
     if after > at + 1 and unit in UNITS and UNITS[unit][0][0] == "time":  # "every 5m", but not "every m"
         return _once_in(number * UNITS[unit][0][1]), after + 1
     return None
+
+
+def _counts_before(tokens: Tokens, at: int) -> bool:
+    """Whether a counted thing stands right before: "five certificates a week", but not "5 GB in a week"."""
+    for number in (at - 2, at - 3):
+        is_number = number >= 0 and (tokens[number].sort is Sort.NUMBER or _word(tokens, number) in NUMBER_WORDS)
+        between = [_word(tokens, place) for place in range(number + 1, at)]
+        if is_number and all(word and word not in FUNCTION_WORDS and word not in UNITS for word in between):
+            return True
+    return False
 
 
 def _times(tokens: Tokens, at: int) -> Found:

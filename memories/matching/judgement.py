@@ -80,7 +80,7 @@ def _third_look(case: Case, known: str, new: str, kind: Kind, why: str) -> tuple
     if weights is None:
         return kind, why
     if kind is Kind.REINFORCES:
-        if weights.opposed or weights.pure_swap or likelihood(weights.numbers)[0] < DOUBTFUL:
+        if weights.opposed or weights.pure_swap or weights.recounted or likelihood(weights.numbers)[0] < DOUBTFUL:
             case.apart = "All signals together say that they are not the same."
             return Kind.DISTINCT, why
         return kind, why

@@ -35,6 +35,8 @@ healthy fine stable ok works working up reliable green solid succeed succeeds su
 use used uses active live production current still running maintained in_use serves | retired decommissioned removed
     replaced abandoned gone moved deprecated dropped uninstalled dismantled unused obsolete dormant archived
     shut migrated idle superseded legacy
+themselves yourself self-service freely | administrator admin approval approve approved invitation
+before after first last order sequence | any_order parallel simultaneously independent
 allow allowed may can permit permitted accept accepted open possible free welcome tolerated unrestricted
     unlimited reach reachable | forbid forbidden prohibited refuse refused refuses reject rejected deny denied block
     blocked closed locked isolated impossible restricted barred banned cannot off-limits disallowed walled
@@ -47,8 +49,8 @@ local locally itself self-hosted selfhosted premises onsite inhouse disk | hoste
     upstream external managed elsewhere offsite provider s3 nas
 ordered sequential sequentially fixed guaranteed deterministic strict serial | random any unordered parallel
     shuffled arbitrary concurrently nondeterministic simultaneously
-always every all forever permanently constantly each | never none nothing sometimes rarely occasionally seldom
-    only
+always every all both everything everyone forever permanently constantly each | never none nothing sometimes rarely
+    occasionally seldom only solely alone exclusively
 readonly immutable append-only frozen locked | writable mutable editable readwrite modifiable
 immediately instantly instant realtime synchronous synchronously directly right | later delayed batch asynchronous
     asynchronously eventually deferred wait waits queued
@@ -72,7 +74,7 @@ static fixed reserved constant | dynamic dhcp changing variable
 high fast quick quickly fastest | low slow slowly slowest sluggish
 full complete whole entire | partial incremental differential part
 exactly | several more twice repeatedly duplicates
-unlimited uncapped | limited capped throttled
+unlimited uncapped | limited capped throttled at_most
 inherit inherits | override overrides own
 new newest latest | old oldest previous
 strict strictly enforced | lenient relaxed loose lax permissive
@@ -254,4 +256,4 @@ def leaning(word: str) -> tuple[tuple[int, int], ...]:
 @lru_cache(maxsize=20_000)
 def kinds_of(word: str) -> frozenset[int]:
     """The numbers of the kinds a word is one of."""
-    return _KINDS.get(word) or _KINDS.get(stem(word), frozenset())
+    return _KINDS.get(word) or _KINDS.get(stem(word)) or _KINDS.get(meaning(word).name, frozenset())

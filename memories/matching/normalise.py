@@ -6,7 +6,7 @@ facts different (negation, obligation, amounts, names, order) is laid open. Know
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -53,7 +53,8 @@ class NormalForm:
     - `leads`: by statement, the kinds of words that open its clauses (after, when, …); `ordered`: all of them.
     - `plain`: every clause simply affirms; `tangled`: one turns its meaning round more than once.
     - `passive`: a clause is.
-    - `negations`, `antonyms`: what turns its meaning round, as written; `turns`: both, by meaning, sorted.
+    - `negations`, `antonyms`: what turns its meaning round, as written; `turns`: both, by meaning, sorted, with what
+      only says which (the slow ones of "slow disks"), so that "the disks are slow" turns as much.
     """
 
     folded: str
@@ -135,7 +136,7 @@ def _normal_form(text: str) -> NormalForm:
         implied=frozenset(word for dimension in dimensions for word in IMPLIED.get(dimension[1:], ())),
         names=frozenset(names),
         amounts=tuple(amount for clause in clauses for amount in clause.amounts),
-        turns=tuple(sorted(turns)),
+        turns=tuple(sorted((*turns, *_described(weights)))),
         leads=leads,
         ordered=frozenset().union(*leads.values()),
         negations=tuple(mark for clause in clauses for mark in clause.marks if mark == "not"),
@@ -145,6 +146,10 @@ def _normal_form(text: str) -> NormalForm:
         statements=len({clause.statement for clause in clauses}),
         tangled=any(clause.tangled for clause in clauses),
     )
+
+
+def _described(found: Iterable[str]) -> list[str]:
+    return [word.removeprefix("not ") for word in found if word.startswith("not ")]
 
 
 _kept = lru_cache(maxsize=8_192)(_normal_form)

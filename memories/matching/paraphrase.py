@@ -19,7 +19,7 @@ from .order import rearranged
 from .phrases import phrased
 from .quantities import Quantity
 from .tokens import Sort
-from .units import NUMBER_WORDS, UNITS
+from .units import BOUNDS, NUMBER_WORDS, UNITS
 
 CLOSE = 0.80
 """Cosine from which the look is worth it. On 1,000 distinct facts, 1,000 restatements and 950 contradictions, .80
@@ -79,8 +79,15 @@ def names_apart(case: Case, known: str, new: str) -> str:
     """Names of one text that the other has not: paths, hosts, versions, and words written like names."""
     own = (case.known.names ^ case.new.names) | (_written_as_names(known) - _all_words(new))
     own |= _written_as_names(new) - _all_words(known)
-    own -= UNITS.keys()
+    own -= UNITS.keys() | BOUNDS.keys()
+    own = frozenset(name for name in own if not (_is_said(name, known) and _is_said(name, new)))
     return f"Only one of them names {listed(own)}." if own else ""
+
+
+def _is_said(name: str, text: str) -> bool:
+    """Whether a text has a name in some form: Saturdays, Saturday; --on, on."""
+    found = _all_words(text)
+    return name in found or name.lstrip("-") in found or (name.isalpha() and meaning(name).name in found)
 
 
 @lru_cache(maxsize=4_096)

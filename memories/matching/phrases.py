@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from .meaning import stem
 from .tokens import Sort, Token, fold, tokens
+from .units import NUMBER_WORDS
 from .vocabulary import PHRASES, entries
 
 _Entry = tuple[tuple[str, ...], tuple[Token, ...]]
@@ -30,6 +31,8 @@ def _by_first_stem() -> dict[str, list[_Entry]]:
 
 
 _TABLE = _by_first_stem()
+_NUMBER = "#"
+"""Of a phrase: a number must follow, which is left where it is."""
 
 
 def rewritten(tokens: Sequence[Token]) -> list[Token]:
@@ -41,7 +44,7 @@ def rewritten(tokens: Sequence[Token]) -> list[Token]:
         for phrase, meant in _opened(token.text) if token.sort is Sort.WORD else ():
             if _follow(tokens, at, phrase):
                 found.extend(meant)
-                at += len(phrase)
+                at += len(phrase) - (phrase[-1] == _NUMBER)
                 break
         else:
             found.append(token)
@@ -67,6 +70,8 @@ def _follow(tokens: Sequence[Token], at: int, phrase: Sequence[str]) -> bool:
         return False
     for ahead in range(1, len(phrase)):
         token = tokens[at + ahead]
+        if phrase[ahead] == _NUMBER:
+            return token.sort is Sort.NUMBER or token.text in NUMBER_WORDS
         if token.sort is not Sort.WORD or stem(token.text) != phrase[ahead]:
             return False
     return True

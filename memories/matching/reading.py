@@ -118,7 +118,8 @@ class _Reader:
     def _lead(self, kind: str) -> None:
         """after X, before X, unless X, without X. "Not before X", "fails without X" oblige instead of denying."""
         main = self.clause if self.main is None or not self.clause.lead else self.main
-        if kind in ("before", "unless", "without", "independent") and main.denies_once:
+        obliged = main.denies_once and not (kind == "before" and main.turned_by)  # "fails before" it denies nothing
+        if kind in ("before", "unless", "without", "independent") and obliged:
             main.negations, main.turned_by, main.modal = 0, [], "must"
             kind = "after" if kind == "before" else "when"
         self._next_clause(kind)
@@ -293,7 +294,7 @@ class _Reader:
         name = word if is_name and meant.weight == FULL and meant.sign > 0 else meant.name
         weight = meant.weight
         if meant.sign < 0:
-            if self.preposition in _MEANS and stem(word) in _DENYING:
+            if self.preposition in _MEANS and stem(word) in _DENYING and self._is_led():
                 name, weight = word, FULL  # "removed with unlock" names a tool
                 meant = Meaning(name, 1, weight)
             elif self._describes_next(word):
@@ -320,6 +321,10 @@ class _Reader:
         if following is None or following.sort is not Sort.WORD:
             return following is not None and following.sort is Sort.NAME
         return following.text not in FUNCTION_WORDS and following.text not in STARTS_AMOUNT
+
+    def _is_led(self) -> bool:
+        """Whether the phrase of the preposition is still that: "with zfs unlock", not "with local disks it fails"."""
+        return any(token.text in _MEANS for token in self.tokens[max(0, self.at - 2) : self.at])
 
     def _number_follows(self) -> bool:
         following = self._following()

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .evidence import Case, listed
+from .guards import apart, uneven
 from .kinds import Kind
 from .order import rearranged
-from .paraphrase import names_apart
-from .quantities import Quantity
+from .paraphrase import CLOSER
 from .weighing import Weighed
 from .weights import WEIGHTS
 
@@ -29,7 +29,8 @@ CLOSE_ENOUGH = 0.7
 """Cosine below which two texts are never made one."""
 
 SURE_ALIKE = 0.8
-"""The same where one text says with a denial what the other says without one."""
+"""The same where one text says with a denial what the other says without one, or both deny, each in its way ("keep away
+from", "don't put near")."""
 
 LIKELY_AGAINST = 0.12
 """How likely two texts must be at odds that would be one, did not one word of each lean to the other side."""
@@ -88,25 +89,21 @@ def exchanged(case: Case) -> bool:
 
 def why_not_same(case: Case, known: str, new: str, weighed: Weighed, likely: float) -> str:
     """Why two texts that are likely one fact are not merged; '' when nothing speaks against it."""
-    if (case.cosine or 0.0) < CLOSE_ENOUGH:
+    close = case.cosine or 0.0
+    if close < CLOSE_ENOUGH:
         return "They are not close enough in meaning."
-    if case.clashes:
+    sure = likely >= SURE_ALIKE and close >= CLOSER  # what plainly turns round was told at odds by then
+    if case.clashes and not sure:
         return "Something cannot be true of both."
     if weighed.opposed:
         return "They lean to opposite sides."
-    if weighed.pure_swap or weighed.recounted or weighed.other_subject:
+    if weighed.pure_swap or weighed.other_subject or weighed.recounted:
         return f"One stands where the other has another: {listed([*weighed.left, *weighed.right])}."
     if weighed.narrower:
         return f"One of them is narrower: {listed([*weighed.left, *weighed.right])}."
-    uneven = (len(case.known.turns) - len(case.new.turns)) % 2 or case.known.tangled != case.new.tangled
-    if uneven and not (weighed.leaning_alike and likely >= SURE_ALIKE):
+    if uneven(case) and not (sure or (weighed.leaning_alike and likely >= SURE_ALIKE)):
         return "One of them denies what the other does not."
-    return (
-        names_apart(case, known, new)
-        or amounts_apart(case)
-        or (f"The order may be another: {case.order.doubts[0]}." if len(case.order.doubts) > case.order.loose else "")
-        or rearranged(case.known, case.new, case.words.shared)
-    )
+    return apart(case, known, new) if weighed.apart is None else weighed.apart
 
 
 def why_not_against(case: Case, weighed: Weighed, likely: float) -> str:
@@ -118,7 +115,7 @@ def why_not_against(case: Case, weighed: Weighed, likely: float) -> str:
     clash = bool(case.amounts.different or case.opposites.clashes)
     turned = clash or weighed.opposed > 0
     denied = (len(case.known.turns) - len(case.new.turns)) % 2
-    if not (turned or weighed.evident or denied or case.order.clashes):
+    if not (turned or weighed.evident or weighed.exclusive or denied or case.order.clashes):
         return "Nothing says that one excludes the other."
     both = bool(weighed.left and weighed.right)
     if (weighed.scoped and clash) or (both and (case.amounts.different or case.order.clashes)):
@@ -136,37 +133,3 @@ def why_not_against(case: Case, weighed: Weighed, likely: float) -> str:
     if weighed.names_apart and weighed.more_than_names:
         return "They name different things."
     return ""
-
-
-def amounts_apart(case: Case) -> str:
-    """Amounts of one text that the other has not, however written: "three times" is "3 restarts"."""
-    amounts = case.amounts
-    left, right = list(amounts.only_known), list(amounts.only_new)
-    for one in tuple(left):
-        same = next((other for other in right if _one_number(one, other)), None)
-        if same is not None:
-            left.remove(one)
-            right.remove(same)
-    own = [one for one in (left or right) if not _is_night(one, case)]
-    if own:
-        return f"Only one of them gives an amount: {own[0].written}."
-    if unsure := [pair for pair in amounts.unsure if not _one_number(*pair)]:
-        return f"{unsure[0][0].written} and {unsure[0][1].written} may or may not be the same."
-    return ""
-
-
-def _is_night(amount: Quantity, case: Case) -> bool:
-    """ "Nightly" beside "at night"."""
-    return "night" in amount.written and "night" in case.words.shared
-
-
-def _one_number(one: Quantity, other: Quantity) -> bool:
-    """Whether the two have a finite end in common, in one dimension or as plain counts."""
-    for a in one.readings:
-        for b in other.readings:
-            counted = all(reading.dimension.partition(" ")[0] in ("count", "number") for reading in (a, b))
-            if a.dimension == b.dimension or counted:
-                ends = ((a.low, b.low), (a.high, b.high), (a.low, b.high), (a.high, b.low))
-                if any(math.isfinite(x) and math.isclose(x, y) for x, y in ends):
-                    return True
-    return False

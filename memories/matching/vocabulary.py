@@ -15,8 +15,11 @@ PHRASES = """
 not = no longer | not any more | not anymore | by no means | fail to | refuse to | unable to | avoid
 can not = not able to
 no = lack
+any_order = in any order | in no particular order | in no fixed order | in arbitrary order
 independent_of = even if | even when | even without | independent of | independent
     from | regardless of | irrespective of
+need = only available with | available only with | only possible with | possible only with | only work with | work
+    only with
 need = has to | have to | had to | needs to | depend on | depend upon | rely on | rely upon | dependent on
 must be = is to be
 before = prior to | ahead of
@@ -82,7 +85,8 @@ at_least = at least | exceed | no less than | not less than | no fewer than | mi
     or later | or higher | or above | and up | or more | and above | newer than | later than
 at_most = at most | up to | no more than | not more than | maximum of | less than | fewer than | shorter than |
     no later than | no longer than | smaller than | lower than | younger than | no larger than | no bigger than |
-    no older than | not exceed | must not exceed | may not exceed | as much as | as many as
+    no older than | limit to # | limit at # | cap at # |
+    cap to # | restrict to # | not exceed | must not exceed | may not exceed | as much as | as many as
 once = one time | a single time
 several times = more than once | more than one time
 lifetime = valid for | validity of
@@ -105,8 +109,8 @@ disallow = not let
 overwrite = write over
 everyone = every one | all users | all people
 """
-"""What several words mean, then the words; a line that is set in goes on with the one before. Matched on stems, the
-longest phrase first."""
+"""What several words mean, then the words (# where a number must follow); a line that is set in goes on with the one
+before. Matched on stems, the longest phrase first."""
 
 SAME = """
 start boot launch startup begin began begun

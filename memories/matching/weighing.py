@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from .evidence import Case
 from .function_words import OBLIGATION, words
+from .guards import apart, one_number, uneven
 from .leanings import alike, kinds_of
 from .meaning import stem
 from .pieces import VERB_STEMS, Piece, Pieces, pieces_of
@@ -29,14 +30,16 @@ GENERIC = words(
 """Nouns that may be left out: "build history" for builds, "log files" for logs."""
 _GENERIC = frozenset(map(stem, GENERIC))
 _RANKS = words("first last then master slave primary secondary replica leader follower active standby")
-_EXCLUSIVE = frozenset(("only", "solely", "exclusively", "just"))
+_EXCLUSIVE = frozenset(("only", "solely", "exclusively", "just", "alone"))
+_KEPT = words("keep keeps kept retain retained retention stay stays hold held store stored")
+_OVER = words("delete deleted deletes remove removed purge purged expire expires discard discarded drop dropped thrown")
 
 NAMES = (
     "bias", "cosine", "close", "apart", "alike", "close and alike", "least own", "most own", "own heads", "own head",
     "own tails", "shared head", "value swapped", "value led alike", "one kind", "kind in head", "opposed",
     "leaning alike", "stance", "amounts differ", "amount more", "amounts same", "names differ", "name more", "order",
     "order unsure", "denial", "stance unsure", "statements", "length", "exclusive", "condition more", "modal", "no own",
-    "one own", "light own", "value of one kind", "name swapped", "scopes",
+    "one own", "light own", "value of one kind", "name swapped", "scopes", "word swapped", "word more", "nothing apart",
 )  # fmt: skip
 """What each number is."""
 
@@ -51,7 +54,8 @@ class Weighed:
     is first. `heads_apart`: what they speak of is not the same,
     `other_subject`: and all else is in one order; `scoped`: each has words of its own after a
     preposition, `elsewhere`: and others too; `of_a_kind`: they name two things of one series; `recounted`: one says a
-    word twice, and the other has one of its own; `describing`: their own words only say which.
+    word twice, and the other has one of its own; `describing`: their own words only say which; `exclusive`: one
+    says "only"; `apart`: what the guards say, None when they were not asked.
     """
 
     numbers: tuple[float, ...]
@@ -73,6 +77,8 @@ class Weighed:
     recounted: bool
     of_a_kind: bool
     more_than_names: bool
+    apart: str | None
+    exclusive: bool
 
 
 def weighed(case: Case, known: str, new: str) -> Weighed | None:
@@ -90,6 +96,8 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
     swapped = bool(left and right and not heads and max(len(left), len(right)) <= 3)
     led_alike = swapped and left[0].leads == right[0].leads
     opposed, leaning_alike, leaning_words = _leanings(one, other)
+    if opposed and _kept_as_long(case, one, other):
+        opposed, leaning_alike = opposed - 1, leaning_alike + 1
     kinds, head_kinds = _kinds(left) & _kinds(right), _kinds(_heads(left)) & _kinds(_heads(right))
     known_form, new_form, amounts = case.known, case.new, case.amounts
     names_known = known_form.names - new_form.names - other.written
@@ -100,6 +108,10 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
     pure_swap = bool(left and right) and in_order and _run(one, left) == _run(other, right) != -1
     scopes = [[piece for piece in own if piece.leads and piece.text not in leaning_words] for own in (left, right)]
     scoped = all(scopes)
+    exclusive = bool(one.written & _EXCLUSIVE) != bool(other.written & _EXCLUSIVE)
+    narrower = in_order and bool(left) != bool(right) and not all(_adds_nothing(piece) for piece in (*left, *right))
+    asked = not (case.clashes or opposed or pure_swap or narrower or uneven(case))
+    guarded = apart(case, known, new) if asked else None
     numbers = (
         1.0,
         cosine,
@@ -122,7 +134,7 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
         float(bool(case.opposites.clashes)),
         float(bool(amounts.different)),
         float(bool(amounts.only_known or amounts.only_new)),
-        float(bool(amounts.same)),
+        float(bool(amounts.same) or any(one_number(*pair) for pair in amounts.unsure)),
         float(bool(names_known and names_new)),
         float(bool(names_known) != bool(names_new)),
         float(bool(case.order.clashes)),
@@ -131,7 +143,7 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
         float(bool(case.opposites.doubts)),
         float(max(known_form.statements, new_form.statements) > 1),
         abs(len(one.content) - len(other.content)) / (len(one.content) + len(other.content)),
-        float(bool(one.written & _EXCLUSIVE) != bool(other.written & _EXCLUSIVE)),
+        float(exclusive),
         float(bool(known_form.ordered) != bool(new_form.ordered)),
         float(_modals(one) != _modals(other)),
         float(most == 0),
@@ -140,6 +152,9 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
         float(pure_swap and bool(kinds) and not heads),
         float(pure_swap and bool(names_known and names_new) and not heads),
         float(scoped),
+        float(pure_swap),
+        float(narrower),
+        float(guarded == ""),
     )
     return Weighed(
         numbers,
@@ -147,7 +162,7 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
         tuple(piece.text for piece in right),
         opposed,
         pure_swap=pure_swap,
-        narrower=in_order and bool(left) != bool(right) and not all(_adds_nothing(piece) for piece in (*left, *right)),
+        narrower=narrower,
         heads_apart=heads == 2,
         other_subject=heads == 2 and in_order,
         evident=bool(kinds) or pure_swap,
@@ -161,7 +176,17 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
         recounted=bool(right and _more_often(one, other)) or bool(left and _more_often(other, one)),
         of_a_kind=_of_a_kind(names_known, names_new) and any(piece.leads for piece in (*left, *right)),
         more_than_names=any(piece.text not in names_known | names_new for piece in (*left, *right)),
+        apart=guarded,
+        exclusive=exclusive,
     )
+
+
+def _kept_as_long(case: Case, one: Pieces, other: Pieces) -> bool:
+    """ "Kept for 7 days" beside "deleted after 7 days"."""
+    if not any(reading.dimension == "time" for pair in case.amounts.same for reading in pair[0].readings):
+        return False
+    kept, over = (one.written & _KEPT, other.written & _KEPT), (one.written & _OVER, other.written & _OVER)
+    return bool((kept[0] and over[1] and not kept[1]) or (kept[1] and over[0] and not kept[0]))
 
 
 def _run(pieces: Pieces, own: Sequence[Piece]) -> int:
