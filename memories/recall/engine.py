@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,14 +19,28 @@ from django.utils import timezone
 from memories.capture.text import fold
 from memories.embedding import Vectors
 from memories.models import Memory
-from memories.recall import history, keyword, meaning, profiles, ranking, record, replaced, rows, scope, trust, vectors
+from memories.recall import (
+    history,
+    keyword,
+    meaning,
+    profiles,
+    ranking,
+    record,
+    replaced,
+    rows,
+    scope,
+    shown,
+    trust,
+    vectors,
+)
+from memories.recall.candidacy import candidates
 from memories.recall.meaning import Meaning
 from memories.recall.newer import Likeness
 from memories.recall.ranking import Candidate, Ranked, Weights
 from memories.recall.rewrite import Rewritten
 from memories.recall.rewrite import rewritten as rewrite_query
 from memories.recall.rows import Row
-from memories.recall.terms import LONGEST_QUERY, Query, index_terms, read_query, said_by, stands_whole, words
+from memories.recall.terms import LONGEST_QUERY, Query, read_query
 from memories.recall.values import Asker, Filters, Hit, Recall, Trace
 
 BY_WORDS = 100
@@ -36,8 +50,6 @@ BY_MEANING = 100
 EVERYTHING = scope.Where("1 = 1")
 NOT_REWRITTEN = Rewritten("off: not asked for")
 NOTHING_ASKED = Meaning(off="nothing was asked")
-NEGATIONS = frozenset({"no", "not", "never", "nor", "without", "cannot", "dont", "doesnt", "isnt", "wont", "cant"})
-"""Stop words, some of them, yet two texts that differ in one do not say the same."""
 
 
 def recall(
@@ -88,7 +100,8 @@ def pool(query: str, where: Filters, *, at: datetime) -> tuple[list[Candidate], 
 
 @dataclass(slots=True)
 class _Run:
-    """One search on its way: what was found so far, what was dropped, how long each step took."""
+    """One search on its way: what was read so far (`found`) and may come back (`rows`), what was dropped, how
+    long each step took."""
 
     filters: Filters
     weights: Weights
@@ -100,6 +113,7 @@ class _Run:
     pending: int = 0
     vectors_by: str = ""
     words: keyword.Words = field(default_factory=keyword.Words)
+    found: dict[int, Row] = field(default_factory=dict)
     rows: dict[int, Row] = field(default_factory=dict)
     pool: list[Candidate] = field(default_factory=list)
     ranked: list[Ranked] = field(default_factory=list)
@@ -122,7 +136,7 @@ class _Run:
             self.load([*by_words, *by_meaning])
             self.complete(set(by_words))
         with self.timed("ranking"):
-            self.pool = self.candidates(asked, by_words, by_meaning)
+            self.pool = candidates(asked, self.rows, self.words, self.cosines, by_words, by_meaning)
             ranked = ranking.rank(self.pool, self.at, self.weights, likeness=self.likeness)
             self.ranked = trust.above_minimum(ranked, self.weights, self.meaning.off != "", self.dropped)
 
@@ -161,7 +175,9 @@ class _Run:
         model, vector = self.meaning.model, self.meaning.vector
         if model is None or vector is None:
             return []
-        near = vectors.search(model, vector, self.visible, newest=self.meaning.newest, beside=by_words)
+        near = vectors.search(
+            model, vector, self.visible, newest=self.meaning.newest, beside=by_words, read=self.read(model.pk)
+        )
         self.dropped[trust.OTHER_SCOPE] += near.outside
         if near.broken:
             self.notes.append(f"{near.broken} stored vectors have another size or no numbers and were passed over")
@@ -189,18 +205,30 @@ class _Run:
             self.words.take([(row.pk, row.length or 0, row.terms) for row in new if row.terms is not None])
         self.words.weigh()
 
+    def read(self, model_id: int) -> Callable[[Sequence[int]], vectors.Stored]:
+        """How the rows of these memories are read together with their vectors, which are what it gives."""
+
+        def rows_and_vectors(ids: Sequence[int]) -> vectors.Stored:
+            new = rows.read(self.visible, [pk for pk in ids if pk not in self.found], model_id)
+            self.found.update((row.pk, row) for row in new)
+            return [(pk, self.found[pk].vector) for pk in ids if pk in self.found]
+
+        return rows_and_vectors
+
     def load(self, ids: Iterable[int]) -> None:
-        """Read the candidates' rows within the scope, as of the time that was asked for, and judge them."""
+        """Judge the candidates' rows within the scope, as of the time that was asked for; those not read yet are."""
         wanted = list(dict.fromkeys(ids))
-        there = {row.pk: row for row in self.as_it_was(rows.read(self.visible, wanted))}
+        self.found.update(
+            (row.pk, row) for row in rows.read(self.visible, [pk for pk in wanted if pk not in self.found])
+        )
+        there = {row.pk: row for row in self.as_it_was([self.found[pk] for pk in wanted if pk in self.found])}
         self.dropped[trust.OTHER_SCOPE] += len(wanted) - len(there)
         self.load_more(there[pk] for pk in wanted if pk in there)
 
     def load_more(self, found: Iterable[Row]) -> None:
         """Take these rows in, as far as the trust pass has nothing against them."""
         for row in found:
-            state = trust.State(row.observation, row.active, row.verdict, row.taxonomy, row.stale)
-            reason = trust.objection(state, self.filters.include_hold)
+            reason = trust.objection(row, self.filters.include_hold)
             if reason:
                 self.dropped[reason] += 1
             else:
@@ -213,78 +241,23 @@ class _Run:
         then = history.as_of(now, self.filters.as_of)
         return [rows.of(row) for row in then if history.fits(row, self.filters)]
 
-    def candidates(self, asked: Query, by_words: Sequence[int], by_meaning: Sequence[int]) -> list[Candidate]:
-        places = {pk: place for place, pk in enumerate(by_words, 1)}
-        near = {pk: place for place, pk in enumerate(by_meaning, 1)}
-        turns = {(row.sequence, row.position): pk for pk, row in self.rows.items() if row.sequence}
-        of: dict[str, list[int]] = {}
-        for (sequence, _), pk in turns.items():
-            of.setdefault(sequence, []).append(pk)
-        around = {name: {t for pk in ids for t in self.words.times(pk)} for name, ids in of.items()}
-        wholes, cosines, covered, scores = asked.wholes, self.cosines, self.words.coverage, self.words.bm25
-        return [
-            Candidate(
-                pk,
-                row.confirmed_at,
-                row.confidence,
-                cosines.get(pk),
-                near.get(pk),
-                covered(pk),
-                places.get(pk),
-                scores(pk) if pk in places else None,
-                self.shared(row, turns, around) if row.sequence else 0.0,
-                stands_whole(wholes, row.observation),
-                row.stale,
-                row.recall_count,
-                row.priority,
-                row.sequence,
-                row.position,
-                row.service or "",
-                bool(row.sequence) and said_by(row.observation, asked.terms),
-            )
-            for pk, row in self.rows.items()
-        ]
-
-    def shared(self, row: Row, turns: dict[tuple[str, int | None], int], around: dict[str, set[str]]) -> float:
-        """How much of the query a turn covers together with those around it."""
-        times = self.words.times
-        parts: list[tuple[Collection[str], float]] = [(times(row.pk), 1.0)]
-        if row.position is not None:
-            for step, share in ((-1, ranking.SHARED_PREVIOUS), (1, ranking.SHARED_NEXT)):
-                parts.append((times(turns.get((row.sequence, row.position + step))), share))
-        parts.append((around[row.sequence], ranking.SHARED_SEQUENCE))
-        return self.words.shared(parts)
-
     def likeness(self, ids: Sequence[int]) -> Vectors:
         """How likely each candidate says anew what an earlier one said: for what replaced what."""
-        if self.meaning.model is None or self.asked is None:
+        model = self.meaning.model
+        if model is None or self.asked is None:
             return np.zeros((len(ids), len(ids)), dtype=np.float32)
-        cosines = vectors.between(self.meaning.model, ids)
-        return replaced.likely(cosines, [self.rows[pk] for pk in ids], self.asked)
+        found = [self.rows[pk] for pk in ids]
+        floats = {row.pk: row.vector for row in found if row.vector is not None}
+        floats |= vectors.stored(model, [pk for pk in ids if pk not in floats], self.visible)
+        cosines = vectors.between([floats.get(pk) for pk in ids], model.dimensions)
+        return replaced.likely(cosines, found, self.asked)
 
     def hits(self, profile: profiles.Profile, limit: int | None) -> list[Hit]:
         wanted = profiles.how_many(profile, limit, [one.score for one in self.ranked])
-        compared = {one.candidate.memory_id for one in self.ranked[: 4 * wanted + 20]}
-        said: dict[int, frozenset[str]] = {}
-
-        def terms_of(one: Candidate) -> frozenset[str] | None:
-            if one.memory_id in compared and one.memory_id not in said:
-                said[one.memory_id] = self.said(one.memory_id)
-            return said.get(one.memory_id)
-
-        kept, stands_for = ranking.collapse(
-            self.ranked, lambda a, b: ranking.near_identical(terms_of(a), terms_of(b)), wanted
-        )
-        twins = sum(len(ids) for ids in stands_for.values())
+        found, twins = shown.hits(self.ranked, self.rows, wanted)
         self.dropped[trust.NEAR_IDENTICAL] += twins
-        self.dropped[trust.BEYOND] += len(self.ranked) - len(kept) - twins
-        return [_hit(self.rows[one.candidate.memory_id], one, stands_for) for one in kept]
-
-    def said(self, memory_id: int) -> frozenset[str]:
-        """What a hit says, for a comparison: its terms, and the negations that are no terms. Of one service only."""
-        row = self.rows[memory_id]
-        found = {f"={row.service or ''}", *index_terms(row.observation)}
-        return frozenset(found | NEGATIONS.intersection(words(row.observation)))
+        self.dropped[trust.BEYOND] += len(self.ranked) - len(found) - twins
+        return found
 
     def trace(self, asked: Query, profile: str) -> Trace:
         if self.words.unindexed:
@@ -312,24 +285,3 @@ class _Run:
             yield
         finally:
             self.steps[step] = self.steps.get(step, 0.0) + time.perf_counter() - begun
-
-
-def _hit(row: Row, one: Ranked, stands_for: dict[int, list[int]]) -> Hit:
-    return Hit(
-        memory_id=row.pk,
-        uuid=rows.uuid_of(row),
-        observation=row.observation,
-        service=row.service,
-        category=row.category,
-        taxonomy=row.taxonomy,
-        confidence=row.confidence,
-        score=one.score,
-        parts=one.parts,
-        project_id=row.project_id,
-        agent=row.agent,
-        verdict=row.verdict,
-        tags=rows.tags_of(row),
-        created_at=rows.time_of(row.created_at),
-        updated_at=row.confirmed_at,
-        collapsed=tuple(stands_for.get(row.pk, ())),
-    )

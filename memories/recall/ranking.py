@@ -201,7 +201,11 @@ def rank(
 
 def in_order(ranked: Iterable[Ranked]) -> list[Ranked]:
     """Best first; equal scores by the newer confirmation, then the higher id."""
-    return sorted(ranked, key=lambda r: (-r.score, -r.candidate.confirmed_at.timestamp(), -r.candidate.memory_id))
+    return sorted(ranked, key=_order, reverse=True)
+
+
+def _order(one: Ranked) -> tuple[float, datetime, int]:
+    return one.score, one.candidate.confirmed_at, one.candidate.memory_id
 
 
 def _ranked(one: Candidate, base: float, context: float, at: datetime, weights: Weights) -> Ranked:
@@ -209,7 +213,17 @@ def _ranked(one: Candidate, base: float, context: float, at: datetime, weights: 
     final = base + context
     if weights.age == MULTIPLIED:
         final *= factor
-    final += sum(boosts_of(one, factor, weights).values())
+    # What `boosts_of` names, in its order: hundreds are ranked, and the names are for those that are shown.
+    boosts = weights.confidence * one.confidence
+    if one.recall_count:
+        boosts += weights.usage * min(1.0, math.log1p(one.recall_count) / FULL_USE)
+    if one.priority:
+        boosts += weights.priority
+    if one.speaker:
+        boosts += weights.speaker
+    if weights.age == ADDED:
+        boosts += weights.age_weight * factor
+    final += boosts
     if one.stale:
         final *= weights.stale
     return Ranked(one, base, context, final, at, weights)

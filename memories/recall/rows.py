@@ -18,11 +18,11 @@ from memories.recall import scope
 
 
 class Row(NamedTuple):
-    """What ranking and a hit need of a memory. `uuid`, `tags` and `created_at` are as the database gives
-    them, for `uuid_of`, `tags_of` and `time_of`: ten of hundreds are asked for.
+    """What ranking and a hit need of a memory. Times, truth values, `uuid` and `tags` are as the database gives
+    them (on SQLite text, 0 and 1), for `time_of`, `uuid_of` and `tags_of`: ten of hundreds are asked for.
 
-    `confirmed_at` is its `updated_at` (aware UTC). `terms` are those of the index, with their number `length`;
-    None when it is not indexed yet, or as it was at an earlier time.
+    `confirmed_at` is its `updated_at`. `terms` are those of the index, with their number `length`; None when it is
+    not indexed yet, or as it was at an earlier time. `vector`: its floats as stored, where they were read along.
     """
 
     pk: int
@@ -32,7 +32,7 @@ class Row(NamedTuple):
     verdict: str
     taxonomy: str
     stale: bool
-    confirmed_at: datetime
+    confirmed_at: datetime | str
     confidence: float
     recall_count: int
     priority: bool
@@ -46,6 +46,7 @@ class Row(NamedTuple):
     created_at: Any
     terms: str | None = None
     length: int | None = None
+    vector: bytes | memoryview | None = None
 
 
 # A plus makes an expression of a column, which SQLite gives as it is stored: Django's conversion of two times and
@@ -55,16 +56,17 @@ COLUMNS = (
     "memories.stale_at IS NOT NULL, {plus}memories.updated_at, memories.confidence, memories.recall_count, "
     "memories.persistent OR memories.approved_at IS NOT NULL, memories.sequence, memories.position, "
     "memories.category, memories.project_id, memories.agent, memories.uuid, memories.tags, {plus}memories.created_at, "
-    "t.terms, t.length"
+    "t.terms, t.length, {vector}"
 )
+VECTORS = "LEFT JOIN embeddings e ON e.memory_id = memories.id AND e.model_id = {:d} "
 
 
-def read(visible: scope.Where, ids: Sequence[int]) -> list[Row]:
-    """Those of these memories that are within the scope, in no order."""
+def read(visible: scope.Where, ids: Sequence[int], model_id: int | None = None) -> list[Row]:
+    """Those of these memories that are within the scope, in no order; with their vectors by the model, if named."""
     if not ids:
         return []
     there, listed = scope.listed(ids)
-    return _read(f"memories.id IN ({there})", [listed], visible)
+    return _read(f"memories.id IN ({there})", [listed], visible, model_id)
 
 
 def beside(rows: Iterable[Row], visible: scope.Where) -> list[Row]:
@@ -119,45 +121,14 @@ def time_of(value: datetime | str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _read(which: str, values: Sequence[Any], visible: scope.Where) -> list[Row]:
-    columns = COLUMNS.format(plus="+" if connection.vendor == "sqlite" else "")
+def _read(which: str, values: Sequence[Any], visible: scope.Where, model_id: int | None = None) -> list[Row]:
+    vector, joined = ("NULL", "") if model_id is None else ("e.vector", VECTORS.format(model_id))
+    columns = COLUMNS.format(plus="+" if connection.vendor == "sqlite" else "", vector=vector)
     with connection.cursor() as cursor:
         # The statement is of constants; what was asked for is in the parameters.
         cursor.execute(
-            f"SELECT {columns} FROM memories LEFT JOIN memory_terms t ON t.memory_id = memories.id "  # noqa: S608
+            f"SELECT {columns} FROM memories LEFT JOIN memory_terms t ON t.memory_id = memories.id {joined}"  # noqa: S608
             f"WHERE {which} AND {visible.sql}",
             [*values, *visible.params],
         )
-        found = cursor.fetchall()
-    return [_row(*values) for values in found]
-
-
-def _row(
-    pk: int,
-    observation: str,
-    service: str | None,
-    active: bool,
-    verdict: str,
-    taxonomy: str,
-    stale: bool,
-    confirmed_at: datetime | str,
-    confidence: float,
-    recall_count: int,
-    priority: bool,
-    *others: Any,
-) -> Row:
-    """A row of COLUMNS. What SQLite leaves open is settled: a truth value is 0 or 1 there, a time is text."""
-    return Row(
-        pk,
-        observation,
-        service,
-        bool(active),
-        verdict,
-        taxonomy,
-        bool(stale),
-        time_of(confirmed_at),
-        confidence,
-        recall_count,
-        bool(priority),
-        *others,
-    )
+        return list(map(Row._make, cursor.fetchall()))

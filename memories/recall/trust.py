@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from memories.models import Verdict
 from memories.recall.ranking import SHORTEST, Ranked, Weights
@@ -26,9 +27,27 @@ DAYS_STALE_FOR_GOOD = "knowledge"
 """The taxonomy whose stale memories are never recalled (DESIGN section 5); in the others they rank behind."""
 
 
+ALLOWED, ON_HOLD = Verdict.ALLOW.value, Verdict.HOLD.value
+
+
+class Judged(Protocol):
+    """What the pass asks of a memory."""
+
+    @property
+    def observation(self) -> str: ...
+    @property
+    def active(self) -> bool: ...
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def taxonomy(self) -> str: ...
+    @property
+    def stale(self) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the pass asks of a memory."""
+    """That alone, where there is no row."""
 
     observation: str
     active: bool
@@ -37,16 +56,17 @@ class State:
     stale: bool
 
 
-def objection(state: State, include_hold: bool) -> str:
+def objection(state: Judged, include_hold: bool) -> str:
     """Why this memory may not be returned, or an empty string."""
     if len(state.observation.strip()) < SHORTEST:
         return TOO_SHORT
     if not state.active:
         return INACTIVE
-    if state.verdict == Verdict.HOLD and not include_hold:
-        return HELD
-    if state.verdict not in (Verdict.ALLOW, Verdict.HOLD):
-        return DISCARDED
+    if state.verdict != ALLOWED:
+        if state.verdict != ON_HOLD:
+            return DISCARDED
+        if not include_hold:
+            return HELD
     if state.stale and state.taxonomy == DAYS_STALE_FOR_GOOD:
         return STALE
     return ""

@@ -45,6 +45,10 @@ SLOWER = 20_000
 READ = 10_000
 
 
+Stored = Iterable[tuple[int, bytes | memoryview | None]]
+"""(memory id, its vector's floats as they are stored)."""
+
+
 @dataclass(slots=True)
 class Near:
     """What meaning found: cosine by memory id. `outside` of the nearest lay in another scope, `broken` had no use.
@@ -170,10 +174,12 @@ def search(
     *,
     newest: int | None = None,
     beside: Iterable[int] = (),
+    read: Callable[[Sequence[int]], Stored] | None = None,
 ) -> Near:
     """Exact cosines of the memories nearest to `query` (one normalised vector) within `visible`.
 
-    Those of the memories in `beside` are read along. `newest`: see `matrix`.
+    Those of the memories in `beside` are read along. `newest`: see `matrix`. `read` gives the stored vectors of
+    these memories as far as they are visible: for who reads more of a memory in the same statement.
     """
     beside = list(beside)
     served = pgvector.nearest(model, query, visible, beside)
@@ -181,35 +187,38 @@ def search(
     if served.rows is not None:
         _take(found, model, query, served.rows)
         return found
+    read = read or (lambda ids: stored(model, ids, visible))
     everything = matrix(model, newest)
     most = RESCORED if len(everything) < MANY else RESCORED_OF_MANY
     near = everything.near(query, most)
 
+    def take(into: Near, ids: Sequence[int]) -> None:
+        _take(into, model, query, read(ids))
+
     def deeper(share: float) -> list[int]:
         return everything.near(query, int(most / max(share, 1 / DEEPEST))) if len(near) < len(everything) else near
 
-    inside = _nearest_inside(found, model, query, near, visible, beside, deeper)
+    inside = _nearest_inside(found, near, take, beside, deeper)
     if inside < ENOUGH and len(near) < len(everything):
         # A narrow scope: the mask comes first, then the scan.
         there = np.fromiter(scope.ids(visible), dtype=np.int64)
         again = Near(dict(found.cosines), broken=found.broken)
-        _nearest_inside(again, model, query, everything.near(query, RESCORED, there), visible)
+        _nearest_inside(again, everything.near(query, RESCORED, there), take)
         found.cosines, found.broken = again.cosines, again.broken
     return found
 
 
 def _nearest_inside(
     found: Near,
-    model: EmbeddingModel,
-    query: Vectors,
     near: Sequence[int],
-    visible: Where,
+    take: Callable[[Near, Sequence[int]], None],
     beside: Iterable[int] = (),
     deeper: Callable[[float], Sequence[int]] | None = None,
 ) -> int:
     """Look up the nearest, best first, until WANTED of them are within the scope. Returns how many are.
 
-    `deeper` gives a longer list, best first, by the share of those looked up that the scope holds.
+    `take` puts the cosines of those within it into `found`. `deeper` gives a longer list, best first, by the share
+    of those looked up that the scope holds.
     """
     inside, looked = 0, 0
     step = AT_FIRST
@@ -218,7 +227,7 @@ def _nearest_inside(
         some = near[looked : looked + step]
         looked += len(some)
         broken = found.broken
-        _rescore(found, model, query, [*dict.fromkeys((*some, *more))], visible)
+        take(found, [*dict.fromkeys((*some, *more))])
         there = sum(pk in found.cosines for pk in some)
         found.outside += max(0, len(some) - there - (found.broken - broken))
         inside, more = inside + there, []
@@ -231,33 +240,26 @@ def _nearest_inside(
     return inside
 
 
-def cosines(model: EmbeddingModel, query: Vectors, ids: Iterable[int], visible: Where) -> dict[int, float]:
+def cosines(model: EmbeddingModel, query: Vectors, ids: Sequence[int], visible: Where) -> dict[int, float]:
     """Exact cosines of these memories with `query`, as far as they are visible and have a vector."""
     found = Near()
-    _rescore(found, model, query, list(ids), visible)
+    _take(found, model, query, stored(model, ids, visible))
     return found.cosines
 
 
-def between(model: EmbeddingModel, ids: Sequence[int]) -> Vectors:
-    """Cosines of these candidates with one another: (n, n) in their order, 0 where one has no vector."""
-    places = {pk: place for place, pk in enumerate(ids)}
-    stored = np.zeros((len(places), model.dimensions), dtype=np.float32)
-    there, listed = scope.listed(ids)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT memory_id, vector FROM embeddings WHERE memory_id IN ({there}) AND model_id = %s",  # noqa: S608
-            [listed, model.pk],
-        )
-        for pk, raw in cursor.fetchall():
-            if len(raw) == model.dimensions * 4:
-                stored[places[pk]] = np.frombuffer(raw, dtype="<f4")
-    return stored @ stored.T
+def between(vectors: Sequence[bytes | memoryview | None], dimensions: int) -> Vectors:
+    """Cosines of stored vectors with one another: (n, n) in their order, 0 where one is none."""
+    whole = np.zeros((len(vectors), dimensions), dtype=np.float32)
+    for place, raw in enumerate(vectors):
+        if raw is not None and len(raw) == dimensions * 4:
+            whole[place] = np.frombuffer(raw, dtype="<f4")
+    return whole @ whole.T
 
 
-def _rescore(found: Near, model: EmbeddingModel, query: Vectors, ids: Sequence[int], visible: Where) -> None:
-    """Put the cosines of these memories' vectors into `found`."""
+def stored(model: EmbeddingModel, ids: Sequence[int], visible: Where) -> Stored:
+    """The stored vectors of these memories, as far as they are visible and have one."""
     if not ids:
-        return
+        return []
     there, listed = scope.listed(ids)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -265,20 +267,23 @@ def _rescore(found: Near, model: EmbeddingModel, query: Vectors, ids: Sequence[i
             f"WHERE e.memory_id IN ({there}) AND e.model_id = %s AND {visible.sql}",
             [listed, model.pk, *visible.params],
         )
-        _take(found, model, query, cursor.fetchall())
+        return list(cursor.fetchall())
 
 
-def _take(found: Near, model: EmbeddingModel, query: Vectors, rows: Iterable[tuple[int, bytes | memoryview]]) -> None:
+def _take(found: Near, model: EmbeddingModel, query: Vectors, rows: Stored) -> None:
+    """Put the cosines of these vectors into `found`."""
     size = model.dimensions * 4
     good = []
     for pk, raw in rows:
+        if raw is None:
+            continue
         if len(raw) == size:
             good.append((pk, raw))
         else:
             found.broken += 1
     if good:
-        stored = np.frombuffer(b"".join(raw for _, raw in good), dtype="<f4").reshape(len(good), model.dimensions)
-        near = stored @ query
+        floats = np.frombuffer(b"".join(raw for _, raw in good), dtype="<f4").reshape(len(good), model.dimensions)
+        near = floats @ query
         found.cosines.update(zip((pk for pk, _ in good), near.tolist(), strict=True))
         for place in np.flatnonzero(~np.isfinite(near)):  # no number: it would rank, and break an answer's JSON
             del found.cosines[good[place][0]]
