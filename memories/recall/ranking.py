@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memories.recall import newer
 from memories.recall.newer import Likeness
 from memories.recall.values import Parts
@@ -56,6 +59,9 @@ SEQUENCE_COVERAGE = 1.3
 """Words weigh more among turns, and by their plain share: a turn alone is short, what it speaks of stands around it."""
 
 ADDED, MULTIPLIED, NO_AGE = "added", "multiplied", "none"
+
+
+Numbers = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +171,11 @@ def fused(one: Candidate, weights: Weights, in_context: bool = False) -> float:
     if in_context:
         words = weights.sequence_coverage * one.shared
     return weights.cosine * max(0.0, one.cosine or 0.0) + words + (weights.phrase if one.phrase else 0.0)
+
+
+def both(cosines: Numbers, coverage: Numbers, weights: Weights) -> Numbers:
+    """What `fused` gives without a phrase, for arrays: to choose who is ranked."""
+    return weights.cosine * np.maximum(0.0, cosines) + weights.coverage * coverage**weights.coverage_power
 
 
 def age_of(one: Candidate, at: datetime, weights: Weights) -> tuple[float, float]:

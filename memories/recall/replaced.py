@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from memories.recall.rows import Row, time_of
 from memories.recall.terms import STOP_WORDS, safe, stem, words
 
 if TYPE_CHECKING:
-    from memories.recall.rows import Row
     from memories.recall.terms import Query
 
 FIRST = 10
@@ -68,10 +68,11 @@ def likely(cosines: NDArray[np.float32], rows: Sequence[Row], asked: Query) -> N
     is looked at.
     """
     found = np.zeros_like(cosines)
+    times = [time_of(row.confirmed_at) for row in rows]
     terms, whether = frozenset(asked.terms), WHETHER.match(asked.text) is not None
     for below, above in np.argwhere(np.tril(cosines[:, :FIRST], -1) >= LEAST).tolist():
         later, earlier = rows[below], rows[above]
-        if later.sequence or later.confirmed_at <= earlier.confirmed_at:
+        if later.sequence or times[below] <= times[above]:
             continue
         if later.service == earlier.service or not (later.service and earlier.service):
             by_words = words_of(said(earlier.observation), said(later.observation), terms, whether)

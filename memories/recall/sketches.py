@@ -116,16 +116,20 @@ def weighted(bits: Bits, wanted: Asked) -> NDArray[np.uint16]:
     return found
 
 
+def _places(part: Part, memories: Ids) -> NDArray[np.intp]:
+    """Where the rows of these memories are."""
+    highest = max(int(part.memories.max()), int(memories.max(initial=0)))
+    if highest > SPARSE * len(part) + CHUNK:
+        return np.flatnonzero(np.isin(part.memories, memories))
+    table = np.zeros(highest + 1, dtype=np.bool_)
+    table[memories] = True
+    return np.flatnonzero(table[part.memories])
+
+
 def _distances_inside(part: Part, wanted: Asked, inside: Ids) -> NDArray[np.uint16]:
     """The distances of these memories' rows; all others are far."""
     found = np.full(len(part), FAR, dtype=np.uint16)
-    highest = max(int(part.memories.max()), int(inside.max(initial=0)))
-    if highest > SPARSE * len(part) + CHUNK:
-        places = np.flatnonzero(np.isin(part.memories, inside))
-    else:
-        table = np.zeros(highest + 1, dtype=np.bool_)
-        table[inside] = True
-        places = np.flatnonzero(table[part.memories])
+    places = _places(part, inside)
     found[places] = distances(part.bits[places], wanted.signs, wanted.strong)
     return found
 
@@ -281,3 +285,15 @@ class Matrix:
             places = np.sort(places[fewest(of_each(lambda part, there: part.weighted(there, wanted)), most)])
         order = np.argsort(-of_each(lambda part, there: part.cosines(there, query)), kind="stable")
         return list(dict.fromkeys(of_each(lambda part, there: part.memories[there])[order].tolist()))
+
+    def cosines(self, query: Vectors, memories: Ids) -> Vectors:
+        """Of these memories by their bytes, in their order, off by about 0.0005; NaN for one without a vector."""
+        order = np.argsort(memories)
+        found = np.full(len(memories), np.nan, dtype=np.float32)
+        for part in self if len(memories) else ():
+            places = _places(part, memories)
+            if part is self.base and len(self.gone):
+                places = places[~self.gone[places]]
+            where = order[np.searchsorted(memories, part.memories[places], sorter=order)]
+            found[where] = part.cosines(places, query)
+        return found

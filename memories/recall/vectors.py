@@ -25,9 +25,10 @@ RESCORED_OF_MANY = 4_000
 MANY = 500_000
 """How many of the nearest by sign bits are ordered by their bytes: recall@10 is .993 or more so (docs/recall.md)."""
 WANTED = 100
-"""Memories within the scope whose floats are read: what a recall takes from this side."""
-AT_FIRST = 130
-"""Of the nearest so many are looked up at first: a few stand in another order by their bytes, or in another scope."""
+"""Memories within the scope whose floats are read, unless told."""
+AT_FIRST = 1.3
+"""Of the nearest so many times as many are looked up at first: some stand in another order by their bytes, or in
+another scope."""
 FEW_INSIDE = 0.8
 """A smaller share of the first ones within the scope than this, and the sign bits are taken that much deeper: the
 nearest of a tenth of all stand ten times as far down."""
@@ -167,63 +168,92 @@ def _read(model: EmbeddingModel, after: int, known: set[int]) -> Part:
         after = page[-1][0]
 
 
-def search(
-    model: EmbeddingModel,
-    query: Vectors,
-    visible: Where,
-    *,
-    newest: int | None = None,
-    beside: Iterable[int] = (),
-    read: Callable[[Sequence[int]], Stored] | None = None,
-) -> Near:
-    """Exact cosines of the memories nearest to `query` (one normalised vector) within `visible`.
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One search for what is near to `query` (one normalised vector) within `visible`. `newest`: see `matrix`."""
 
-    Those of the memories in `beside` are read along. `newest`: see `matrix`. `read` gives the stored vectors of
-    these memories as far as they are visible: for who reads more of a memory in the same statement.
-    """
-    beside = list(beside)
-    served = pgvector.nearest(model, query, visible, beside)
-    found = Near(by=served.by)
-    if served.rows is not None:
-        _take(found, model, query, served.rows)
+    model: EmbeddingModel
+    query: Vectors
+    visible: Where
+    newest: int | None = None
+    _kept: list[Matrix] = field(default_factory=list)
+    """The sketches as they were when this search first asked for them."""
+
+    def about(self, ids: Sequence[int]) -> Vectors | None:
+        """Cosines of these memories, off by about 0.0005, in their order and NaN for one without a vector.
+
+        They are not asked of the database. None where pgvector answers, and no process has the vectors.
+        """
+        if not pgvector.state(self.model).reason:
+            return None
+        return self._matrix().cosines(self.query, np.array(ids, dtype=np.int64))
+
+    def near(
+        self,
+        beside: Iterable[int] = (),
+        read: Callable[[Sequence[int]], Stored] | None = None,
+        wanted: int = WANTED,
+    ) -> Near:
+        """Exact cosines of the `wanted` nearest memories; those of the memories in `beside` are read along.
+
+        `read` gives the stored vectors of memories, as far as they are visible: for who reads more of a memory in
+        the same statement.
+        """
+        beside = list(beside)
+        served = pgvector.nearest(self.model, self.query, self.visible, beside)
+        found = Near(by=served.by)
+        if served.rows is not None:
+            _take(found, self.model, self.query, served.rows)
+            return found
+        read = read or (lambda ids: stored(self.model, ids, self.visible))
+        everything = self._matrix()
+        most = RESCORED if len(everything) < MANY else RESCORED_OF_MANY
+        near = everything.near(self.query, most)
+
+        def take(into: Near, ids: Sequence[int]) -> None:
+            _take(into, self.model, self.query, read(ids))
+
+        def deeper(share: float) -> list[int]:
+            depth = int(most / max(share, 1 / DEEPEST))
+            return everything.near(self.query, depth) if len(near) < len(everything) else near
+
+        inside = _nearest_inside(found, near, take, wanted, beside, deeper)
+        if inside < ENOUGH and len(near) < len(everything):
+            # A narrow scope: the mask comes first, then the scan.
+            there = np.fromiter(scope.ids(self.visible), dtype=np.int64)
+            again = Near(dict(found.cosines), broken=found.broken)
+            _nearest_inside(again, everything.near(self.query, RESCORED, there), take, wanted)
+            found.cosines, found.broken = again.cosines, again.broken
         return found
-    read = read or (lambda ids: stored(model, ids, visible))
-    everything = matrix(model, newest)
-    most = RESCORED if len(everything) < MANY else RESCORED_OF_MANY
-    near = everything.near(query, most)
 
-    def take(into: Near, ids: Sequence[int]) -> None:
-        _take(into, model, query, read(ids))
+    def _matrix(self) -> Matrix:
+        if not self._kept:
+            self._kept.append(matrix(self.model, self.newest))
+        return self._kept[0]
 
-    def deeper(share: float) -> list[int]:
-        return everything.near(query, int(most / max(share, 1 / DEEPEST))) if len(near) < len(everything) else near
 
-    inside = _nearest_inside(found, near, take, beside, deeper)
-    if inside < ENOUGH and len(near) < len(everything):
-        # A narrow scope: the mask comes first, then the scan.
-        there = np.fromiter(scope.ids(visible), dtype=np.int64)
-        again = Near(dict(found.cosines), broken=found.broken)
-        _nearest_inside(again, everything.near(query, RESCORED, there), take)
-        found.cosines, found.broken = again.cosines, again.broken
-    return found
+def search(model: EmbeddingModel, query: Vectors, visible: Where) -> Near:
+    """Exact cosines of the memories nearest to `query` within `visible`."""
+    return Search(model, query, visible).near()
 
 
 def _nearest_inside(
     found: Near,
     near: Sequence[int],
     take: Callable[[Near, Sequence[int]], None],
+    wanted: int,
     beside: Iterable[int] = (),
     deeper: Callable[[float], Sequence[int]] | None = None,
 ) -> int:
-    """Look up the nearest, best first, until WANTED of them are within the scope. Returns how many are.
+    """Look up the nearest, best first, until `wanted` of them are within the scope. Returns how many are.
 
     `take` puts the cosines of those within it into `found`. `deeper` gives a longer list, best first, by the share
     of those looked up that the scope holds.
     """
     inside, looked = 0, 0
-    step = AT_FIRST
+    step = first = int(AT_FIRST * wanted)
     more = list(beside)
-    while inside < WANTED and looked < MOST_LOOKED and (looked < len(near) or more):
+    while inside < wanted and looked < MOST_LOOKED and (looked < len(near) or more):
         some = near[looked : looked + step]
         looked += len(some)
         broken = found.broken
@@ -236,7 +266,7 @@ def _nearest_inside(
             near = [*near[:looked], *(pk for pk in deeper(inside / looked) if pk not in known)]
             deeper = None
         # As many more as the scope's share of those before promises to need.
-        step = max(AT_FIRST, int(1.5 * (WANTED - inside) * looked / max(1, inside)))
+        step = max(first, int(1.5 * (wanted - inside) * looked / max(1, inside)))
     return inside
 
 

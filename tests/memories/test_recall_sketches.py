@@ -174,10 +174,10 @@ def test_the_scan_goes_on_until_enough_are_within_the_scope(django_assert_max_nu
     Memory.objects.filter(pk__in=ids[::2]).update(category="dependency")
     query = np.full(64, 0.125, dtype=np.float32)
     visible = scope.of(Filters(categories=("timing",)))
-    near = vectors.matrix(model).near(query, 300)
-    found = vectors.Near()
-    with django_assert_max_num_queries(2):
-        assert vectors._nearest_inside(found, model, query, near, visible) >= vectors.WANTED
+    search = vectors.Search(model, query, visible, newest=vectors.matrix(model).last)
+    with django_assert_max_num_queries(5):  # with those that read the sketches and count them
+        found = search.near()
+    assert len(found.cosines) >= vectors.WANTED
     assert found.outside > 0
     assert not set(found.cosines) & set(ids[::2])
     exact = {pk: float(vector @ query) for pk, vector in zip(ids, from_rows(model), strict=True) if pk in ids[1::2]}
@@ -217,7 +217,7 @@ def test_those_that_the_words_found_get_their_cosine_on_the_way():
     made = unit(20)
     model, ids = stored_rows(made)
     unseen = MemoryFactory(observation="no vector yet")
-    found = vectors.search(model, made[0], EVERYTHING, beside=[ids[7], unseen.pk])
+    found = vectors.Search(model, made[0], EVERYTHING).near(beside=[ids[7], unseen.pk])
     assert found.cosines[ids[7]] == pytest.approx(float(made[7] @ made[0]), abs=1e-5)
     assert unseen.pk not in found.cosines
     assert found.outside == 0
@@ -240,3 +240,17 @@ def test_of_the_real_models_nearest_ten_at_least_99_of_100_are_found(real_model,
         ten = sorted(found, key=lambda pk: -found[pk])[:10]
         hit += sum(exact[pk - ids[0]] >= best - 1e-6 for pk in ten)
     assert hit >= 0.99 * 10 * len(asked)
+
+
+def test_the_bytes_give_the_cosines_of_named_memories_and_nothing_for_those_without_a_vector():
+    made = unit(50)
+    base = sketches.part_of(np.arange(1, 31), np.arange(30, 0, -1) * 3, made[:30])
+    nothing = sketches.empty(made.shape[1])
+    again = sketches.part_of(np.array([31, 32]), np.array([6, 500]), made[30:32])
+    now = sketches.Matrix(base, nothing).plus(again)
+    wanted = np.array([90, 6, 500, 7, 3])
+    found = now.cosines(made[40], wanted)
+    exact = made[[0, 30, 31, 29]] @ made[40]
+    assert np.isnan(found[3]), "7 has no vector"
+    assert np.allclose(found[[0, 1, 2, 4]], exact, atol=0.002), "6 has a new vector, and its old one is gone"
+    assert len(now.cosines(made[40], np.array([], dtype=np.int64))) == 0
