@@ -7,6 +7,8 @@ when its stdin does, so none outlives the bench. Nothing of claudeops is importe
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import sys
 import threading
 import time
@@ -36,6 +38,21 @@ def main() -> None:
 
     connection.settings_dict.update(order["database"])
     JOBS[order["job"]](order)
+
+
+def prepare_worker() -> None:
+    """Begin a process of a pool (`making`): Django, and an end with whoever started it, also by `kill -9`."""
+    import django
+
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+    django.setup()
 
 
 def say(**found: Any) -> None:

@@ -184,13 +184,14 @@ def test_queries_without_an_answer_are_answered_and_not_counted_and_unknown_ids_
 def test_a_bench_that_is_broken_off_leaves_no_database_behind():
     name, folder = connection.settings_dict["NAME"], settings.CLAUDEOPS_DATA_DIR
     with pytest.raises(SystemExit) as left, scratch() as where:
-        assert connection.settings_dict["NAME"] != name
+        made = connection.settings_dict["NAME"]
+        assert made != name
         os.kill(os.getpid(), signal.SIGTERM)  # Ctrl-C leaves the same way, without our help
         wait_for(lambda: False)
     assert left.value.code == 128 + signal.SIGTERM
     assert not where.exists()
     assert (connection.settings_dict["NAME"], settings.CLAUDEOPS_DATA_DIR) == (name, folder)
-    assert not scratch_databases()
+    assert made not in scratch_databases()
 
 
 def scratch_databases():
@@ -199,7 +200,7 @@ def scratch_databases():
         return []
     with connection.cursor() as cursor:
         cursor.execute("SELECT datname FROM pg_database WHERE datname LIKE 'claudeops_bench_%%'")
-        return cursor.fetchall()
+        return [name for (name,) in cursor.fetchall()]
 
 
 @pytest.mark.django_db(transaction=True)
