@@ -9,7 +9,6 @@ from __future__ import annotations
 import http.client
 import json
 import logging
-import socket
 import threading
 import time
 import urllib.request
@@ -17,6 +16,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from memories.calls import REDIRECTED, Call, named
 from memories.capture.gate import credential
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,6 @@ MOST_READ = 100_000
 """Bytes of an answer that are read."""
 AT_ONCE = 4
 """Threads that wait for one model in one process; a call beyond them waits for its turn, within its own time."""
-REDIRECTED = "it sends elsewhere, which is not followed"
 
 T = TypeVar("T")
 
@@ -70,7 +69,7 @@ class ChatModel:
                 raise NoAnswer(f"what looks like a credential ({kind}) is not sent", withheld=True)
         if self._clock() < self._closed_until:
             raise NoAnswer("the model failed several times and is not asked for a while", resting=True)
-        call = _Call(self.seconds)
+        call = Call(self.seconds)
         try:
             found = read(self._within_time(call, self._request(prompt, said, most_tokens)))
         except (
@@ -87,7 +86,7 @@ class ChatModel:
             self._failures = 0
         return found
 
-    def _within_time(self, call: _Call, request: urllib.request.Request) -> str:
+    def _within_time(self, call: Call, request: urllib.request.Request) -> str:
         """The answer's words. A socket's own time begins anew with each byte; this one does not.
 
         Raises TimeoutError, and what asking and reading raise.
@@ -99,7 +98,7 @@ class ChatModel:
 
         def work() -> None:
             try:
-                answer.set_result(self._words(json.loads(call.answer(request))))
+                answer.set_result(self._words(json.loads(_good(*call.answer(request, MOST_READ)))))
             except BaseException as error:
                 answer.set_exception(error)
             finally:
@@ -142,94 +141,10 @@ class ChatModel:
                 logger.warning("the model %s failed %s times; it rests for %g s", self.model, FAILURES, PAUSE)
         if isinstance(getattr(error, "reason", error), TimeoutError):
             return NoAnswer(f"no answer within {self.seconds:g} s", late=True)
-        return NoAnswer(f"no usable answer ({_named(error)})")
+        return NoAnswer(f"no usable answer ({named(error)})")
 
 
-class _Call:
-    """One request on its way, which another thread can end."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._lock = threading.Lock()
-        self._sockets: list[socket.socket] = []
-        self._over = False
-
-    def answer(self, request: urllib.request.Request) -> bytes:
-        """The body of a 200. Raises OSError and http.client.HTTPException."""
-        # Without the handlers that follow a redirect: it would carry the key elsewhere.
-        opener = urllib.request.OpenerDirector()
-        for handler in (urllib.request.ProxyHandler(), _Plain(self), _Tls(self)):
-            opener.add_handler(handler)
-        response = opener.open(request, timeout=self._seconds)
-        if response is None:
-            raise OSError("its address is not http or https")
-        with response:
-            if response.status != 200:
-                raise OSError(REDIRECTED if 300 <= response.status < 400 else f"HTTP {response.status}")
-            found: bytes = response.read(MOST_READ)
-        return found
-
-    def note(self, connected: socket.socket) -> None:
-        """Keep a handle on the connection: TLS wraps the socket, and reading a body lets go of it."""
-        with self._lock:
-            if self._over:
-                raise TimeoutError
-            self._sockets.append(connected.dup())
-
-    def hang_up(self) -> None:
-        """End the connection, whoever is reading from it; again changes nothing."""
-        with self._lock:
-            self._over = True
-            for one in self._sockets:
-                try:
-                    one.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass  # the other side was first
-                one.close()
-            self._sockets.clear()
-
-
-class _Plain(urllib.request.HTTPHandler):
-    def __init__(self, call: _Call) -> None:
-        super().__init__()
-        self._call = call
-
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_noted(http.client.HTTPConnection, self._call), req)
-
-
-class _Tls(urllib.request.HTTPSHandler):
-    def __init__(self, call: _Call) -> None:
-        super().__init__()
-        self._call = call
-
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_noted(http.client.HTTPSConnection, self._call), req)
-
-
-def _noted(kind: type[http.client.HTTPConnection], call: _Call) -> Callable[..., http.client.HTTPConnection]:
-    """Connections of this kind that the call knows from the moment they are made, before any TLS."""
-
-    def connect_to(address: tuple[str, int], *given: Any, **named: Any) -> socket.socket:
-        made = socket.create_connection(address, *given, **named)
-        try:
-            call.note(made)
-        except OSError:
-            made.close()
-            raise
-        return made
-
-    def make(host: str, **given: Any) -> http.client.HTTPConnection:
-        connection = kind(host, **given)
-        connection._create_connection = connect_to  # type: ignore[attr-defined]
-        return connection
-
-    return make
-
-
-def _named(error: Exception) -> str:
-    """An error in a few words. What a model answered is not among them."""
-    reason = getattr(error, "reason", error)
-    if isinstance(reason, OSError):
-        return reason.strerror or str(reason) or type(reason).__name__
-    return type(error).__name__
+def _good(status: int, body: bytes) -> bytes:
+    if status != 200:
+        raise OSError(REDIRECTED if 300 <= status < 400 else f"HTTP {status}")
+    return body

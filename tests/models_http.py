@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -56,10 +57,16 @@ class Served:
 
 
 @contextmanager
-def serving(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[Served]:
+def serving(answer: Callable[[dict[str, Any]], dict[str, Any]], tls: ssl.SSLContext | None = None) -> Iterator[Served]:
     served = Served(answer)
 
     class Handler(BaseHTTPRequestHandler):
+        def handle(self) -> None:
+            try:
+                super().handle()
+            except OSError:
+                pass  # who asked did not want our certificate
+
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             served.asked.append(body)
@@ -110,7 +117,9 @@ def serving(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[Serv
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    served.url = f"http://127.0.0.1:{server.server_port}/v1"
+    if tls is not None:  # the handshake in the thread of the connection: one that fails ends nobody else's
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    served.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}/v1"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:

@@ -1,7 +1,8 @@
 """Vectors from an OpenAI-compatible `/v1/embeddings` endpoint, over the standard library's HTTP.
 
 What it answers is checked before anything is stored: as many vectors as texts, each of the expected dimensions,
-finite, not zero. Redirects are refused, since they would carry the key elsewhere; the key is in no message.
+finite, not zero. Redirects are refused, since they would carry the key elsewhere; the key is in no message. What looks
+like a credential does not leave the house: its kind is sent in its stead.
 """
 
 from __future__ import annotations
@@ -9,16 +10,15 @@ from __future__ import annotations
 import http.client
 import json
 import math
-import socket
-import ssl
 from collections.abc import Sequence
 from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit, urlunsplit
-from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
+from urllib.request import Request
 
 import numpy as np
 
+from memories.calls import Call, named
+from memories.capture.redaction import without_credentials
 from memories.embedding.base import SemanticOff, TextRefused, Vectors, normalised
 
 PREFIX = "endpoint:"
@@ -28,6 +28,8 @@ ONE_WITHIN, BATCH_WITHIN = 5.0, 60.0
 """Seconds an answer may take: for a query somebody waits, for a batch nobody does."""
 MOST_TEXT = 8_000
 """Characters of a text that are sent: some 2,000 tokens, which every model takes."""
+MOST_LOOKED = 20 * MOST_TEXT
+"""Characters in which credentials are looked for: so many more than are sent that none is sent cut in two."""
 LONGEST_ANSWER = 64 * 1024 * 1024
 PROBE = "How many dimensions are these?"
 
@@ -47,9 +49,6 @@ class EndpointEmbedder:
     def __init__(self, url: str, model: str, key: str = "", dimensions: int | None = None) -> None:
         self._url, self._model, self._key = embeddings_url(url), model, key
         self._dimensions = dimensions
-        self._opener = OpenerDirector()
-        for handler in (ProxyHandler(), HTTPHandler(), HTTPSHandler(context=ssl.create_default_context())):
-            self._opener.add_handler(handler)
 
     @property
     def name(self) -> str:
@@ -71,7 +70,7 @@ class EndpointEmbedder:
 
     def _ask(self, texts: Sequence[str]) -> Vectors:
         body = {"model": self._model, "input": [_sendable(text) for text in texts], "encoding_format": "float"}
-        request = Request(  # noqa: S310  (the opener has handlers for http and https only)
+        request = Request(  # noqa: S310  (a call knows http and https only)
             self._url, json.dumps(body).encode(), {"Content-Type": "application/json", "Accept": "application/json"}
         )
         if self._key:
@@ -80,13 +79,9 @@ class EndpointEmbedder:
 
     def _answer(self, request: Request, within: float) -> Any:
         try:
-            response = self._opener.open(request, timeout=within)
-            raw = response.read(LONGEST_ANSWER + 1) if response is not None else b""
-        except (URLError, http.client.HTTPException, OSError) as error:
+            status, raw = Call(within).answer_within(request, LONGEST_ANSWER + 1)
+        except (http.client.HTTPException, OSError, ValueError) as error:
             raise self._off(f"does not answer ({_why(error, within)})") from None
-        if response is None:
-            raise self._off("cannot be reached: its address is not http or https")
-        status = response.status
         if status in (400, 413, 422):
             raise TextRefused(self._without_key(f"the endpoint refuses it (HTTP {status}): {_said(raw)}"))
         if status in (401, 403):
@@ -143,17 +138,14 @@ class EndpointEmbedder:
 
 
 def _sendable(text: str) -> str:
-    """As much of a text as is sent; an endpoint may refuse an empty one."""
-    return text[:MOST_TEXT].encode("utf-8", "replace").decode("utf-8") or " "
+    """As much of a text as is sent, without credentials; an endpoint may refuse an empty one."""
+    return without_credentials(text[:MOST_LOOKED])[:MOST_TEXT].encode("utf-8", "replace").decode("utf-8") or " "
 
 
 def _why(error: Exception, within: float) -> str:
-    reason = error.reason if isinstance(error, URLError) and not isinstance(error, HTTPError) else error
-    if isinstance(reason, (TimeoutError, socket.timeout)):
+    if isinstance(getattr(error, "reason", error), TimeoutError):
         return f"no answer within {within:g} s"
-    if isinstance(reason, OSError) and reason.strerror:
-        return reason.strerror
-    return str(reason) or type(reason).__name__
+    return named(error)
 
 
 def _said(raw: bytes) -> str:

@@ -1,0 +1,32 @@
+"""A text without the credentials that the gate would find in it, for what is about to leave the house. Pure.
+
+Closed when in doubt: what still looks like one after they were taken out is not sent at all.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from memories.capture.gate import CREDENTIALS, credential
+from memories.capture.text import fold
+
+WITHHELD = "(withheld: {kind})"
+PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.IGNORECASE | re.DOTALL
+)
+
+
+def without_credentials(text: str) -> str:
+    """The text as it is when nothing in it looks like a credential; else its kind stands where each of them stood.
+
+    Up to the next white space or quote: a pattern may end before the secret does.
+    """
+    kind = credential(text)
+    if not kind:
+        return text
+    found = PRIVATE_KEY.sub(WITHHELD.format(kind="a private key"), unicodedata.normalize("NFKC", fold(text)))
+    for pattern, what in CREDENTIALS:
+        whole = re.compile(f"(?:{pattern.pattern})[^\\s\"']*", pattern.flags)
+        found = whole.sub(WITHHELD.format(kind=what), found)
+    return WITHHELD.format(kind=kind) if credential(found) else found
