@@ -81,9 +81,16 @@ def safe(word: str) -> str:
 
 def words(text: str) -> list[str]:
     """Normalised words in their order: each compound whole, and its parts after it. Stop words are among them."""
+    return list(_words(text) if len(text) <= LONGEST_QUERY else _words.__wrapped__(text))
+
+
+@lru_cache(maxsize=1_024)
+def _words(text: str) -> tuple[str, ...]:
     found: list[str] = []
-    for match in COMPOUND.finditer(normalise(text)):
-        whole = match[0]
+    for whole in COMPOUND.findall(normalise(text)):
+        if whole.isalnum():  # most words are of one part
+            found.append(whole)
+            continue
         coarse = COARSE.split(whole)
         if len(coarse) > 1:
             found.append(whole)
@@ -99,7 +106,7 @@ def words(text: str) -> list[str]:
             found.append(piece)
             # 2.1.330 is not found by its 2, but web-01 is by web and by 01
             found += [part for part in fine if len(part) > 1 or not part.isdigit()]
-    return [word for word in found if word]  # /etc/.hidden has nothing before its dot
+    return tuple(word for word in found if word)  # /etc/.hidden has nothing before its dot
 
 
 def index_terms(text: str) -> list[str]:
@@ -132,34 +139,49 @@ def is_identifier(word: str) -> bool:
 def said_by(turn: str, terms: Container[str]) -> bool:
     """Whether one of the query's terms is the name that the turn begins with, as in "Ada: I was there"."""
     named = SPEAKER.match(turn)
-    return named is not None and safe(stem(normalise(named[1]))) in terms
+    return named is not None and _name(named[1]) in terms
+
+
+@lru_cache(maxsize=1_024)
+def _name(said: str) -> str:
+    return safe(stem(normalise(said)))
 
 
 def stands_whole(wholes: Sequence[str], text: str) -> bool:
     """Whether one of the phrases or identifiers stands in the text, at word boundaries."""
     if not wholes:
         return False
-    if text.isascii():  # hundreds of candidates pass here, few of which hold the longest word of any
-        searched = text.lower()
-        if not any(word in searched for word in _longest(tuple(wholes))):
-            return False
-    searched = normalise(text)
-    for whole in wholes:
-        start = searched.find(whole)
-        while start >= 0:
-            end = start + len(whole)
-            if not (start and _joins(searched, start - 1, -1)) and not (
-                end < len(searched) and _joins(searched, end, 1)
-            ):
+    if not text.isascii():
+        searched = normalise(text)
+        return any(_stands(whole, searched) for whole in wholes)
+    # Hundreds of candidates pass here. Folding an ASCII text changes what is between its words, not these, so most
+    # are settled by a look for these, and what has no space needs no folding at all.
+    searched = text.lower()
+    for whole, parts in _parts(tuple(wholes)):
+        for part in parts:
+            if part not in searched:
+                break
+        else:
+            if _stands(whole, normalise(text) if len(parts) > 1 else searched):
                 return True
-            start = searched.find(whole, start + 1)
     return False
 
 
 @lru_cache(maxsize=256)
-def _longest(wholes: tuple[str, ...]) -> tuple[str, ...]:
-    """The longest word of each phrase: folding a text changes what is between its words, not these."""
-    return tuple(max(whole.split(" "), key=len) for whole in wholes)
+def _parts(wholes: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each phrase with its words, the longest first."""
+    return tuple((whole, tuple(sorted(whole.split(" "), key=len, reverse=True))) for whole in wholes)
+
+
+def _stands(whole: str, searched: str) -> bool:
+    """Whether it stands in a normalised text, at word boundaries."""
+    start = searched.find(whole)
+    while start >= 0:
+        end = start + len(whole)
+        if not (start and _joins(searched, start - 1, -1)) and not (end < len(searched) and _joins(searched, end, 1)):
+            return True
+        start = searched.find(whole, start + 1)
+    return False
 
 
 def _joins(text: str, at: int, step: int) -> bool:

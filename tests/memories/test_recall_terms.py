@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memories.recall.terms import LONGEST_TERM, index_terms, normalise, read_query, stands_whole
+from memories.recall import terms
+from memories.recall.terms import LONGEST_TERM, index_terms, normalise, read_query, stands_whole, words
 
 
 def test_words_of_one_stem_are_one_term():
@@ -81,3 +82,37 @@ def test_a_term_is_ascii_that_no_database_can_take_apart(text):
 @given(st.text())
 def test_normalising_twice_is_normalising_once(text):
     assert normalise(normalise(text)) == normalise(text)
+
+
+TYPED = st.text() | st.text(alphabet="abA1é./_:-' \t\n\x00\x1f\x7f\u00ad")
+
+
+@given(st.lists(TYPED, max_size=4), TYPED)
+@example(["a b"], "A \t b")
+@example(["a b"], "a\x00b")
+@example(["a"], "a\x1f.a")
+@example(["b a", "a.b"], "a.b.a a b")
+def test_a_quick_look_for_whole_phrases_finds_what_a_plain_one_finds(phrases, text):
+    wholes = [whole for whole in map(normalise, phrases) if whole]
+    assert stands_whole(wholes, text) == any(stands_plainly(whole, normalise(text)) for whole in wholes)
+    parts = [whole for whole in (normalise(text)[at : at + 3].strip() for at in range(4)) if whole]
+    assert stands_whole(parts, text) == any(stands_plainly(whole, normalise(text)) for whole in parts)
+
+
+def stands_plainly(whole: str, text: str) -> bool:
+    """Each place where it stands, looked at from its two ends."""
+    for start in range(len(text)):
+        end = start + len(whole)
+        before = start > 0 and terms._joins(text, start - 1, -1)
+        after = end < len(text) and terms._joins(text, end, 1)
+        if text[start:end] == whole and not before and not after:
+            return True
+    return False
+
+
+@given(TYPED)
+def test_words_of_a_text_are_the_same_each_time_and_nobodys_to_change(text):
+    first = words(text)
+    kept = list(first)
+    first.append("more")
+    assert words(text) == kept
