@@ -83,6 +83,9 @@ class Where:
     halves: tuple[Where, ...] = ()
 
 
+EVERYTHING = Where("1 = 1")
+
+
 def of(filters: Filters) -> Where:
     """What `within` asks, as SQL. The same filters come back again and again: theirs is kept."""
     try:
@@ -120,7 +123,7 @@ def where(rows: MemoryQuerySet) -> Where:
     try:
         sql, params = compiler.compile(rows.query.where)
     except FullResultSet:
-        return Where("1 = 1")
+        return EVERYTHING
     except EmptyResultSet:
         return Where("1 = 0")
     return Where(f"({sql})", tuple(params))

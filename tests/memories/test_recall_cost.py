@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memories import embedding
-from memories.recall import Filters, index, keyword, recall
+from memories.recall import Filters, frequency, index, keyword, recall, weighing
 from tests.embedders import WordEmbedder, active_model, embed_all
 from tests.factories import MemoryFactory
 
@@ -43,14 +43,14 @@ def test_only_the_counts_of_many_memories_are_kept_and_only_for_a_moment(monkeyp
     for place in range(3):
         MemoryFactory(observation=f"The tunnel wg{place} drops")
     index.catch_up()
-    assert keyword.frequencies(["tunnel", "wg0"]) == {"tunnel": 3, "wg0": 1}
-    monkeypatch.setattr(keyword, "FEW", 2)
-    assert (keyword.collection().size, keyword.frequencies(["tunnel", "wg0"])) == (3, {"tunnel": 3, "wg0": 1})
+    assert frequency.frequencies(["tunnel", "wg0"]) == {"tunnel": 3, "wg0": 1}
+    monkeypatch.setattr(frequency, "FEW", 2)
+    assert (frequency.collection().size, frequency.frequencies(["tunnel", "wg0"])) == (3, {"tunnel": 3, "wg0": 1})
     MemoryFactory(observation="The tunnel wg0 is back")
     index.catch_up()
-    assert (keyword.collection().size, keyword.frequencies(["tunnel", "wg0"])) == (3, {"tunnel": 3, "wg0": 2})
-    monkeypatch.setattr(keyword, "RECOUNT", 0.0)
-    assert (keyword.collection().size, keyword.frequencies(["tunnel", "wg0"])) == (4, {"tunnel": 4, "wg0": 2})
+    assert (frequency.collection().size, frequency.frequencies(["tunnel", "wg0"])) == (3, {"tunnel": 3, "wg0": 2})
+    monkeypatch.setattr(frequency, "RECOUNT", 0.0)
+    assert (frequency.collection().size, frequency.frequencies(["tunnel", "wg0"])) == (4, {"tunnel": 4, "wg0": 2})
 
 
 def naive(terms: list[str], texts: list[str]) -> list[list[int]]:
@@ -63,7 +63,7 @@ def naive(terms: list[str], texts: list[str]) -> list[list[int]]:
 )
 def test_counting_in_all_texts_at_once_counts_each(texts):
     terms = ["a", "b", "wg0", "wg", "ab"]
-    assert keyword.counted(terms, texts).tolist() == naive(terms, texts)
+    assert weighing.counted(terms, "\n".join(texts), len(texts)).tolist() == naive(terms, texts)
 
 
 @pytest.mark.django_db

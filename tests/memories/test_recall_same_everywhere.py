@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memories.models import Memory, Verdict
-from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, index, keyword, recall
+from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, index, keyword, recall, weighing
 from memories.recall.terms import index_terms, read_query
 from tests.factories import ProjectFactory
 
@@ -139,8 +139,8 @@ def test_the_words_weigh_what_the_formula_says(query, house):
         assert hit.parts.coverage == pytest.approx(
             sum(idf[term] for term in terms if term in said) / (sum(idf.values()) or 1.0)
         )
-        norm = keyword.K1 * (1 - keyword.B + keyword.B * len(said) / mean)
-        score = sum(idf[term] * said.count(term) * (keyword.K1 + 1) / (said.count(term) + norm) for term in terms)
+        norm = weighing.K1 * (1 - weighing.B + weighing.B * len(said) / mean)
+        score = sum(idf[term] * said.count(term) * (weighing.K1 + 1) / (said.count(term) + norm) for term in terms)
         assert (hit.parts.keyword_score or 0.0) == pytest.approx(score)
     assert any(holding.values()) == bool(hits)
     order = [(-hit.score, -(hit.updated_at or NOON).timestamp(), -hit.memory_id) for hit in hits]

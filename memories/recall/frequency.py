@@ -1,0 +1,84 @@
+"""How many memories there are in the index, and how many hold a term. Counts of many are kept for some minutes.
+
+Knows no query: whoever weighs terms (a recall, the search for what a new text repeats) asks here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from django.db import connection
+
+from memories.recall.weighing import Collection
+
+FEW = 1_000
+"""Counts up to here are asked for each time; a larger one hardly moves and is kept."""
+RECOUNT = 300.0
+"""Seconds after which a kept count is asked for again."""
+SLOWER = 20_000
+"""A count above this is kept longer, in proportion: it takes longer, and a memory more says less."""
+MOST_KEPT = 10_000
+
+_collections: dict[str, tuple[Collection, float]] = {}
+_common: dict[tuple[str, str], tuple[int, float]] = {}
+
+
+def collection() -> Collection:
+    """Of all memories. One of more than FEW is counted once in RECOUNT seconds: that reads the whole index."""
+    name = database()
+    kept = _collections.get(name)
+    if kept is not None and time.monotonic() - kept[1] < holds(kept[0].size):
+        return kept[0]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*), AVG(length), MAX(memory_id) FROM memory_terms")
+        size, mean, last = cursor.fetchone()
+    found = Collection(size, float(mean or 1.0), last or 0)
+    if size > FEW and not connection.in_atomic_block:
+        _collections[name] = (found, time.monotonic())
+    return found
+
+
+def frequencies(terms: Sequence[str]) -> dict[str, int]:
+    """In how many memories each term stands. A count above FEW is kept for RECOUNT seconds."""
+    name = database()
+    now = time.monotonic()
+    found: dict[str, int] = {}
+    for term in terms:
+        count, at = _common.get((name, term), (0, 0.0))
+        if count and now - at < holds(count):
+            found[term] = count
+    missing = [term for term in terms if term not in found]
+    if not missing:
+        return found
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            each = " UNION ALL ".join(
+                ["SELECT %s::text, count(*) FROM memory_terms WHERE vector @@ %s::tsquery"] * len(missing)
+            )
+            cursor.execute(each, [value for term in missing for value in (term, f"'{term}'")])
+        else:
+            marks = ", ".join(["%s"] * len(missing))
+            cursor.execute(f"SELECT term, doc FROM memory_terms_vocabulary WHERE term IN ({marks})", missing)  # noqa: S608
+        counted = {term: count for term, count in cursor.fetchall() if count}
+    if not connection.in_atomic_block:
+        if len(_common) > MOST_KEPT:
+            _common.clear()
+        _common.update({(name, term): (count, now) for term, count in counted.items() if count > FEW})
+    return found | counted
+
+
+def holds(count: int) -> float:
+    """For how many seconds a count is kept."""
+    return RECOUNT * max(1.0, count / SLOWER)
+
+
+def forget() -> None:
+    """Let go of the kept counts: another database may stand under the same name."""
+    _collections.clear()
+    _common.clear()
+
+
+def database() -> str:
+    of = connection.settings_dict
+    return f"{of['HOST']}|{of['PORT']}|{of['NAME']}"
