@@ -10,14 +10,19 @@ import hashlib
 import itertools
 import os
 import tempfile
+from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from django.conf import settings
 from django.db import connection
+from numpy.typing import NDArray
 
 from memories.models import EmbeddingModel
-from memories.recall.sketches import Part
+from memories.recall.sketches import Bits, Matrix, Part, words_for
 
 MAGIC = 0x32_73_74_69_62_6F_63  # "cobits2"
 HEADER = 4
@@ -26,6 +31,8 @@ SMALLEST = 20_000
 """Fewer rows than this are read from the database in a moment."""
 GROWTH = 1.1
 """The file is written again when there are so many times more rows than in it."""
+PAGE = 10_000
+"""Rows written at once: what is new is not copied behind what was there."""
 
 _written: dict[Path, int] = {}
 
@@ -69,19 +76,29 @@ def worth_writing(model: EmbeddingModel, rows: int) -> bool:
     return rows >= SMALLEST and rows > GROWTH * _written.get(path_of(model), 0)
 
 
-def write(model: EmbeddingModel, part: Part) -> None:
+def write(model: EmbeddingModel, matrix: Matrix) -> None:
     """Put the file in its place at once. A full or read-only disk costs the cache, not the answer."""
     path = path_of(model)
-    _written[path] = len(part)
-    header = np.array([MAGIC, len(part), part.bits.shape[1], part.codes.shape[1]], dtype=np.int64)
+    _written[path] = len(matrix)
+    words = words_for(model.dimensions)
+    header = np.array([MAGIC, len(matrix), words, model.dimensions], dtype=np.int64)
+    bits = (partial(_word, word) for word in range(words))
+    columns: tuple[Callable[[Part], NDArray[Any]], ...]
+    columns = (attrgetter("rows"), attrgetter("memories"), *bits, attrgetter("scales"), attrgetter("codes"))
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".bits-")
         try:
             with os.fdopen(handle, "wb") as file:
-                for array in (header, part.rows, part.memories, part.bits.T, part.scales, part.codes):
-                    file.write(np.ascontiguousarray(array).data)
+                file.write(header.data)
+                for column in columns:
+                    for page in matrix.pages(PAGE):
+                        file.write(np.ascontiguousarray(column(page)).data)
             Path(name).replace(path)
         except OSError:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def _word(word: int, part: Part) -> Bits:
+    return part.bits[:, word]

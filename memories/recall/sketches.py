@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -156,8 +158,14 @@ class Part:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def only(self, keep: NDArray[np.bool_]) -> Part:
+    def only(self, keep: NDArray[np.bool_] | slice) -> Part:
+        """Of a slice nothing is copied."""
         return Part(self.rows[keep], self.memories[keep], self.bits[keep], self.codes[keep], self.scales[keep])
+
+    def put(self, start: int, new: Part) -> None:
+        """Write `new` over the rows from `start` on."""
+        for name in ("rows", "memories", "bits", "codes", "scales"):
+            getattr(self, name)[start : start + len(new)] = getattr(new, name)
 
     def cosines(self, places: NDArray[np.intp], query: Vectors) -> Vectors:
         """Of these rows with the query, off by about 0.0005."""
@@ -175,9 +183,18 @@ class Part:
 
 
 def empty(dimensions: int) -> Part:
-    none = np.zeros(0, dtype=np.int64)
-    bits = np.zeros((0, words_for(dimensions)), dtype=np.uint64)
-    return Part(none, none, bits, np.zeros((0, dimensions), dtype=np.int8), np.zeros(0, dtype=np.float32))
+    return room(0, dimensions)
+
+
+def room(rows: int, dimensions: int) -> Part:
+    """Room for so many rows. What is not written yet takes no memory."""
+    return Part(
+        np.empty(rows, dtype=np.int64),
+        np.empty(rows, dtype=np.int64),
+        np.empty((rows, words_for(dimensions)), dtype=np.uint64, order="F"),
+        np.empty((rows, dimensions), dtype=np.int8),
+        np.empty(rows, dtype=np.float32),
+    )
 
 
 def part_of(rows: Ids, memories: Ids, vectors: Vectors) -> Part:
@@ -190,18 +207,13 @@ def joined(parts: list[Part]) -> Part:
     parts = [part for part in parts if len(part)] or parts[:1]
     if len(parts) == 1:
         return parts[0]
-    bits = np.empty((sum(map(len, parts)), parts[0].bits.shape[1]), dtype=np.uint64, order="F")
-    np.concatenate([part.bits for part in parts], out=bits)
-    return Part(
-        np.concatenate([part.rows for part in parts]),
-        np.concatenate([part.memories for part in parts]),
-        bits,
-        np.concatenate([part.codes for part in parts]),
-        np.concatenate([part.scales for part in parts]),
-    )
+    found = room(sum(map(len, parts)), parts[0].codes.shape[1])
+    for start, part in zip(accumulate(map(len, parts), initial=0), parts, strict=False):
+        found.put(start, part)
+    return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Matrix:
     """One model's vectors: what the file holds, and behind it what came since. A `gone` place of the base is no more.
 
@@ -218,7 +230,7 @@ class Matrix:
         there = self.base.rows[~self.gone] if len(self.gone) else self.base.rows
         return np.concatenate([there, self.tail.rows])
 
-    @property
+    @cached_property
     def last(self) -> int:
         return max((int(part.rows.max()) for part in (self.base, self.tail) if len(part)), default=0)
 
@@ -252,9 +264,13 @@ class Matrix:
             return self.gone | more
         return more if more.any() else self.gone
 
-    def whole(self) -> Part:
-        """All rows that are there, as one part."""
-        return joined([self.base.only(~self.gone) if len(self.gone) else self.base, self.tail])
+    def pages(self, rows: int) -> Iterator[Part]:
+        """All rows that are there, at most so many at a time."""
+        for part in self:
+            gone = self.gone if part is self.base else self.gone[:0]
+            for start in range(0, len(part), rows):
+                page = part.only(slice(start, start + rows))
+                yield page.only(~gone[start : start + rows]) if len(gone) else page
 
     def near(self, query: Vectors, most: int, inside: Ids | None = None) -> list[int]:
         """Memory ids of the `most` rows nearest to the query by their signs, best first by their bytes.

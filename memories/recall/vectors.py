@@ -43,7 +43,8 @@ RECOUNT = 30.0
 """Seconds after which the rows are counted, to let go of what was deleted."""
 SLOWER = 20_000
 """Rows from which they are counted more seldom, in proportion: counting reads an index through."""
-READ = 10_000
+READ = 2_500
+"""Vectors read at once: some 20 MB while their sketches are made."""
 
 
 Stored = Iterable[tuple[int, bytes | memoryview | None]]
@@ -88,7 +89,7 @@ def matrix(model: EmbeddingModel, newest: int | None = None) -> Matrix:
             _kept.clear()  # of another model nothing is asked any more
             _kept[key] = kept
             if bitsfile.worth_writing(model, len(now)):
-                bitsfile.write(model, now.whole())
+                bitsfile.write(model, now)
                 now = _from_file(model, now)
             kept.matrix = now
     return now
@@ -125,14 +126,13 @@ def _refreshed(kept: _Kept, model: EmbeddingModel, newest: int | None) -> Matrix
         now = now.plus(_read_new(model, back, now.after(back)))
     if kept.counted_at == 0.0 or time.monotonic() - kept.counted_at > RECOUNT * max(1.0, len(now) / SLOWER):
         kept.counted_at = time.monotonic()
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT COUNT(*) FROM embeddings WHERE model_id = %s", [model.pk])
-            if cursor.fetchone()[0] != len(now):
+        if _count(model) != len(now):
+            with connection.cursor() as cursor:
                 cursor.execute("SELECT id FROM embeddings WHERE model_id = %s", [model.pk])
                 there = np.fromiter((row for (row,) in cursor.fetchall()), dtype=np.int64)
-                now = now.only(there)
-                if len(now) < len(there):
-                    now = Matrix(nothing, nothing).plus(_read(model, 0, set()))
+            now = now.only(there)
+            if len(now) < len(there):
+                now = Matrix(nothing, nothing).plus(_read(model, 0, set()))
     return now
 
 
@@ -149,23 +149,38 @@ def _read_new(model: EmbeddingModel, after: int, known: set[int]) -> Part:
 
 def _read(model: EmbeddingModel, after: int, known: set[int]) -> Part:
     """The vectors past `after`, page by page; one of another length has no place here."""
-    parts = [sketches.empty(model.dimensions)]
     size = model.dimensions * 4
-    while True:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT id, memory_id, vector FROM embeddings WHERE model_id = %s AND id > %s ORDER BY id LIMIT %s",
-                [model.pk, after, READ],
-            )
-            page = cursor.fetchall()
+    page = _page(model, after)
+    room = sketches.room(len(page) if len(page) < READ else _count(model, after), model.dimensions)
+    filled = 0
+    late = []
+    while page:
         good = [row for row in page if row[0] not in known and len(row[2]) == size]
-        if good:
-            stored = np.frombuffer(b"".join(raw for _, _, raw in good), dtype="<f4")
-            rows, memories = (np.array([row[column] for row in good], dtype=np.int64) for column in (0, 1))
-            parts.append(sketches.part_of(rows, memories, stored.reshape(len(good), model.dimensions)))
-        if len(page) < READ:
-            return sketches.joined(parts)
-        after = page[-1][0]
+        stored = np.frombuffer(b"".join(raw for _, _, raw in good), dtype="<f4")
+        rows, memories = (np.array([row[column] for row in good], dtype=np.int64) for column in (0, 1))
+        new = sketches.part_of(rows, memories, stored.reshape(len(good), model.dimensions))
+        if filled + len(new) <= len(room):
+            room.put(filled, new)
+            filled += len(new)
+        else:  # stored since they were counted
+            late.append(new)
+        page = _page(model, page[-1][0]) if len(page) == READ else []
+    return sketches.joined([room.only(slice(filled)), *late])
+
+
+def _page(model: EmbeddingModel, after: int) -> list[tuple[int, int, bytes | memoryview]]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id, memory_id, vector FROM embeddings WHERE model_id = %s AND id > %s ORDER BY id LIMIT %s",
+            [model.pk, after, READ],
+        )
+        return list(cursor.fetchall())
+
+
+def _count(model: EmbeddingModel, after: int = 0) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM embeddings WHERE model_id = %s AND id > %s", [model.pk, after])
+        return int(cursor.fetchone()[0])
 
 
 @dataclass(frozen=True, slots=True)
