@@ -59,7 +59,7 @@ def bench(tmp_path, memories, queries):
 
 
 def test_no_query_is_in_both_parts_and_each_has_its_answer():
-    for kind in ("ops", "age"):
+    for kind in ("ops", "age", "changes"):
         there = {one["id"] for one in lines(f"{kind}.memories.jsonl")}
         tuning, blind = ({one["query"]: one for one in lines(f"{kind}.{part}.queries.jsonl")} for part in PARTS)
         assert not tuning.keys() & blind.keys()
@@ -78,10 +78,13 @@ def test_paraphrased_queries_and_exact_names_find_their_facts_among_a_thousand(t
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize("part", PARTS)
-def test_what_replaced_a_fact_is_above_it_and_old_truths_stay_where_they_are(tmp_path, part):
-    asked = lines(f"age.{part}.queries.jsonl")
-    _, ranked = bench(tmp_path, "age.memories.jsonl", asked)
+@pytest.mark.parametrize(
+    ("kind", "part", "floor", "first"),
+    [("age", "tuning", 0.95, 0.95), ("age", "blind", 0.90, 0.95), ("changes", "blind", 0.70, 0.90)],
+)
+def test_what_replaced_a_fact_is_above_it_and_old_truths_stay_where_they_are(tmp_path, kind, part, floor, first):
+    asked = lines(f"{kind}.{part}.queries.jsonl")
+    _, ranked = bench(tmp_path, f"{kind}.memories.jsonl", asked)
     place = {(query, name): at for query, names in ranked.items() for at, name in enumerate(names)}
     above = [
         place.get((one["id"], one["relevant"][0]), 99) < place.get((one["id"], one["older"][0]), 99)
@@ -89,9 +92,9 @@ def test_what_replaced_a_fact_is_above_it_and_old_truths_stay_where_they_are(tmp
         if one["category"] == "superseded"
     ]
     true = [place.get((one["id"], one["relevant"][0]), 99) for one in asked if one["category"] == "old and true"]
-    assert sum(above) / len(above) >= 0.90
+    assert sum(above) / len(above) >= floor
     assert all(at < 5 for at in true)
-    assert sum(at == 0 for at in true) / len(true) >= 0.95
+    assert sum(at == 0 for at in true) / len(true) >= first
 
 
 @pytest.mark.django_db
