@@ -7,7 +7,7 @@ outside of any transaction of the store's; `meanwhile` makes up, under the store
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Protocol
@@ -140,48 +140,40 @@ def _comparable(vendor: str) -> Where:
 
 def _known(scope: Scope, new: Text, of_service: bool, model: EmbeddingModel | None, vector: Vectors | None) -> _Known:
     """What is worth comparing: all of a small scope, of a big one what is near."""
-    first = _read(scope, model, "memories", [], f"LIMIT {SCANNED + 1}")
-    if len(first) <= SCANNED:
-        return _fit(first, model, vector)
+    few = scope.few
+    if few is not None and len(few) <= SCANNED:
+        return _of(few.tolist(), scope, model, vector)
     service = new.service if of_service else None
     return _of(choose(scope, new.observation, service, model, vector, CHOSEN), scope, model, vector)
 
 
-def _of(ids: Iterable[int], scope: Scope, model: EmbeddingModel | None, vector: Vectors | None) -> _Known:
+def _of(ids: Collection[int], scope: Scope, model: EmbeddingModel | None, vector: Vectors | None) -> _Known:
     """These memories, as far as they are of the scope."""
+    if not ids:
+        return {}
     source, join, wanted = given(ids)
-    found = _read(scope, model, f"{source} {join} memories ON memories.id = given.value", [wanted])
-    return _fit(found, model, vector)
-
-
-def _read(
-    scope: Scope, model: EmbeddingModel | None, source: str, params: Sequence[Any], limit: str = ""
-) -> list[tuple[int, str, bytes | memoryview | None, int]]:
-    """(id, text, vector, whether it is fit to be compared) of the memories in `source` that lie within the scope."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT memories.id, memories.observation, e.vector, CASE WHEN {scope.fit.sql} THEN 1 ELSE 0 END "  # noqa: S608
-            f"FROM {source} LEFT JOIN embeddings e ON e.memory_id = memories.id AND e.model_id = %s "
-            f"WHERE {scope.within.sql} {limit}",
-            [*scope.fit.params, *params, model.pk if model else 0, *scope.within.params],
+            f"SELECT memories.id, memories.observation, e.vector FROM {source} "  # noqa: S608
+            f"{join} memories ON memories.id = given.value "
+            "LEFT JOIN embeddings e ON e.memory_id = memories.id AND e.model_id = %s "
+            f"WHERE {scope.where.sql}",
+            [wanted, model.pk if model else 0, *scope.where.params],
         )
-        return list(cursor.fetchall())
+        return _with_cosines(cursor.fetchall(), model, vector)
 
 
-def _fit(
-    found: Iterable[tuple[int, str, bytes | memoryview | None, int]],
-    model: EmbeddingModel | None,
-    vector: Vectors | None,
+def _with_cosines(
+    found: Iterable[tuple[int, str, bytes | memoryview | None]], model: EmbeddingModel | None, vector: Vectors | None
 ) -> _Known:
-    """Those that are fit, with cosines; a vector of another length than the model's is passed over."""
+    """The older first; a vector of another length than the model's is passed over."""
     size = model.dimensions * STORED.itemsize if model else 0
     known: _Known = {}
-    for pk, text, raw, fit in sorted(found, key=lambda row: row[0]):
-        if fit:
-            cosine = None
-            if raw is not None and vector is not None and len(raw) == size:
-                cosine = float(np.frombuffer(raw, dtype=STORED) @ vector)
-            known[pk] = (text, cosine)
+    for pk, text, raw in sorted(found, key=lambda row: row[0]):
+        cosine = None
+        if raw is not None and vector is not None and len(raw) == size:
+            cosine = float(np.frombuffer(raw, dtype=STORED) @ vector)
+        known[pk] = (text, cosine)
     return known
 
 

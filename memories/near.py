@@ -19,6 +19,7 @@ from django.db import connection
 from numpy.typing import NDArray
 
 from memories.embedding import Vectors
+from memories.embedding.base import STORED
 from memories.models import EmbeddingModel
 from memories.recall import frequency, vectors
 from memories.recall.scope import Where
@@ -32,6 +33,8 @@ POOL = 300
 """Memories whose terms are read, of those that hold the most of the rare ones."""
 DEEPER = 4_000
 """So many are looked at where too few of the first ones lie within the scope."""
+FEW = 300
+"""A scope of at most so many rows is looked through itself: what they share with the text, and their stored vectors."""
 MASKED = 2_500
 """A scope of at most so many rows is searched by its own ids; in a bigger one, enough of the nearest lie within it."""
 NEAREST = 256
@@ -59,7 +62,8 @@ def choose(
     """
     chosen = set(same_text(text))
     if model is not None and vector is not None:
-        chosen.update(_by_meaning(scope, model, vector, most))
+        near = _by_meaning if scope.few is None else _nearest_of_few
+        chosen.update(near(scope, model, vector, most))
     elif scope.small is not None and len(scope.small) <= 2 * most:
         return chosen | set(scope.small.tolist())
     chosen.update(_by_words(scope, text, service, most))
@@ -89,14 +93,22 @@ class Scope:
         self.where = Where(f"{within.sql} AND {fit.sql}", (*within.params, *fit.params))
 
     @cached_property
+    def few(self) -> Ids | None:
+        """Its ids, in their order; None when more than FEW rows are `within`, fit or not."""
+        return self._at_most(FEW)
+
+    @cached_property
     def small(self) -> Ids | None:
-        """Its ids; None when more than MASKED rows are `within`, fit or not."""
+        """The same of MASKED rows."""
+        return self._at_most(MASKED) if self.few is None else self.few
+
+    def _at_most(self, most: int) -> Ids | None:
         found = _rows(
             f"SELECT memories.id, CASE WHEN {self.fit.sql} THEN 1 ELSE 0 END FROM memories "  # noqa: S608
-            f"WHERE {self.within.sql} LIMIT {MASKED + 1}",
+            f"WHERE {self.within.sql} LIMIT {most + 1}",
             (*self.fit.params, *self.within.params),
         )
-        return _ids(pk for pk, fit in found if fit) if len(found) <= MASKED else None
+        return np.sort(_ids(pk for pk, fit in found if fit)) if len(found) <= most else None
 
     @cached_property
     def all(self) -> Ids:
@@ -127,6 +139,20 @@ def _by_meaning(scope: Scope, model: EmbeddingModel, vector: Vectors, most: int)
         if scope.small is not None or len(found) < most:
             found = _within(scope, everything.near(vector, NEAREST, scope.all))
     return found[:most]
+
+
+def _nearest_of_few(scope: Scope, model: EmbeddingModel, vector: Vectors, most: int) -> list[int]:
+    """The nearest of a scope whose vectors are all read: exact."""
+    source, join, wanted = given(scope.all.tolist())
+    read = _rows(
+        f"SELECT e.memory_id, e.vector FROM {source} "  # noqa: S608
+        f"{join} embeddings e ON e.memory_id = given.value AND e.model_id = %s",
+        [wanted, model.pk],
+    )
+    sound = [(pk, raw) for pk, raw in read if len(raw) == model.dimensions * STORED.itemsize]
+    stored = np.frombuffer(b"".join(raw for _, raw in sound), dtype=STORED).reshape(len(sound), model.dimensions)
+    cosines = stored @ vector
+    return [sound[place][0] for place in np.argsort(-cosines, kind="stable")[:most].tolist()]
 
 
 def _within(scope: Scope, ids: Sequence[int]) -> list[int]:
@@ -162,7 +188,9 @@ def _by_words(scope: Scope, text: str, service: str | None, most: int) -> list[i
     if not asked.terms:
         return []
     scores: dict[int, float] = {}
-    if asked.places:
+    if scope.few is not None:
+        scores.update(_read(scope, asked, scope.few.tolist()))
+    elif asked.places:
         posted = _posted(asked)
         scores.update(_read(scope, asked, posted[:POOL].tolist()))
         if len(scores) < most and len(posted) > POOL:
