@@ -1,7 +1,13 @@
 """App configurations: the project itself (its checks and commands) and the admin site it wears."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from django.apps import AppConfig, apps
-from django.contrib.admin.apps import AdminConfig
+from django.contrib import admin
+from django.contrib.admin.apps import SimpleAdminConfig
+from django.contrib.admin.checks import check_admin_app, check_dependencies
+from django.core import checks
 from django.db.models.signals import post_migrate
 
 
@@ -15,12 +21,25 @@ class ClaudeopsConfig(AppConfig):
         post_migrate.connect(roles.after_migrating, sender=last, dispatch_uid="claudeops.roles")
 
 
-class ClaudeopsAdminConfig(AdminConfig):
+class ClaudeopsAdminConfig(SimpleAdminConfig):
+    """The admin's pages are found when the addresses are (`urls`): a process that has none starts sooner."""
+
     default_site = "claudeops.admin_site.ClaudeopsAdminSite"
 
     def ready(self) -> None:
-        super().ready()
-        from django_q.admin import resubmit_task
+        checks.register(check_dependencies, checks.Tags.admin)
+        checks.register(_check_admin, checks.Tags.admin)  # Django's own would find nothing to look at
 
-        # As it comes, whoever may look at a task may run it again.
-        resubmit_task.allowed_permissions = ("change",)
+
+def find_admin_pages() -> None:
+    """Import every app's `admin`, which registers its pages. Again does nothing."""
+    admin.autodiscover()
+    from django_q.admin import resubmit_task
+
+    # As it comes, whoever may look at a task may run it again.
+    resubmit_task.allowed_permissions = ("change",)
+
+
+def _check_admin(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:
+    find_admin_pages()
+    return list(check_admin_app(app_configs, **kwargs))

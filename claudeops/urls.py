@@ -6,6 +6,9 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path, re_path
 
 from claudeops import api, apidocs, health, views
+from claudeops.apps import find_admin_pages
+
+find_admin_pages()
 
 urlpatterns = [
     path("", views.overview, name="overview"),

@@ -12,6 +12,7 @@ import logging
 import os
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,21 +115,12 @@ class LocalEmbedder:
 
     def __init__(self, folder: Path, spec: Spec = MINILM) -> None:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # it would warn in every worker that forks
-        from tokenizers import Tokenizer
+        with ThreadPoolExecutor(1) as beside:  # 90 MB are read while the libraries load; nothing is used before
+            checked = beside.submit(_check, folder, spec)
+            import onnxruntime  # noqa: F401
+            from tokenizers import Tokenizer
 
-        for name, wanted in spec.sha256.items():
-            try:
-                found = sha256_of(folder / name)
-            except OSError as error:
-                raise SemanticOff(
-                    f"the model's file {folder / name} cannot be read ({error.strerror})", INSTALL
-                ) from error
-            if found != wanted:
-                raise SemanticOff(
-                    f"the model's file {folder / name} is not the published one: its SHA-256 is {found}, "
-                    f"it should be {wanted}",
-                    INSTALL,
-                )
+            checked.result()
         try:
             weights = tensors(folder / WEIGHTS)
             shape = _shape(weights, spec)
@@ -181,6 +173,21 @@ class LocalEmbedder:
             mask[row, : len(found)] = 1
         (pooled,) = self._session.run([graph.POOLED], {graph.IDS: ids, graph.MASK: mask})
         return np.asarray(pooled, dtype=np.float32)
+
+
+def _check(folder: Path, spec: Spec) -> None:
+    """Raise SemanticOff when a file is not there or not the published one."""
+    for name, wanted in spec.sha256.items():
+        try:
+            found = sha256_of(folder / name)
+        except OSError as error:
+            raise SemanticOff(f"the model's file {folder / name} cannot be read ({error.strerror})", INSTALL) from error
+        if found != wanted:
+            raise SemanticOff(
+                f"the model's file {folder / name} is not the published one: its SHA-256 is {found}, "
+                f"it should be {wanted}",
+                INSTALL,
+            )
 
 
 def _session(model: bytes, folder: Path) -> Any:

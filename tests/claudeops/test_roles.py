@@ -22,6 +22,7 @@ from django.utils import timezone
 from django_q.models import Failure, Task
 
 from claudeops import roles
+from claudeops.apps import find_admin_pages
 from memories.bulk import BULK_ACTIONS
 from memories.models import Memory, MemoryChange, Verdict
 from sessions_app.models import Agent, Event, InjectionReceipt, LogEntry, Session, Status, WorkerHeartbeat
@@ -188,6 +189,7 @@ def test_a_viewer_changes_nothing_by_any_route(house, someone):
 
 def test_a_viewer_sees_every_list_and_every_row(house, someone):
     client = someone(roles.VIEWER)
+    find_admin_pages()
     for model in (model for label in roles.HOUSE for model in apps.get_app_config(label).get_models()):
         base = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
         if not admin.site.is_registered(model):
