@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memories.embedding.protobuf import part, real, varint, whole, wholes
+from memories.embedding.protobuf import opening, part, real, varint, whole, wholes
 from memories.embedding.weights import Tensor
 
 FLOAT, UINT8, INT8, INT32, INT64 = 1, 2, 3, 6, 7  # TensorProto.DataType
@@ -127,10 +127,11 @@ def whole_model(
     inputs = part(11, _described(IDS, INT64, ["batch", "tokens"])) + part(
         11, _described(MASK, INT64, ["batch", "tokens"])
     )
-    graph = b"".join(to.nodes) + part(2, "encoder") + tensors + b"".join(to.constants)
-    graph += inputs + part(12, _described(POOLED, FLOAT, ["batch", shape.hidden]))
+    pieces = [*to.nodes, part(2, "encoder"), tensors, *to.constants]
+    pieces += [inputs, part(12, _described(POOLED, FLOAT, ["batch", shape.hidden]))]
     opsets = part(8, part(1, "") + whole(2, OPSET)) + part(8, part(1, RUNTIME) + whole(2, 1))
-    return whole(1, IR_VERSION) + part(2, "claudeops") + part(7, graph) + opsets
+    begun = whole(1, IR_VERSION) + part(2, "claudeops") + opening(7, sum(map(len, pieces)))
+    return b"".join([begun, *pieces, opsets])  # at once: the numbers may be megabytes
 
 
 def _external(name: str, tensor: Tensor, file: str) -> bytes:

@@ -33,7 +33,12 @@ def real(field: int, value: float) -> bytes:
 def part(field: int, content: bytes | str) -> bytes:
     """A field that holds bytes, a text or another message."""
     raw = content.encode() if isinstance(content, str) else content
-    return varint(field << 3 | 2) + varint(len(raw)) + raw
+    return opening(field, len(raw)) + raw
+
+
+def opening(field: int, length: int) -> bytes:
+    """What comes before the `length` bytes of a field's content."""
+    return varint(field << 3 | 2) + varint(length)
 
 
 def wholes(field: int, values: Iterable[int]) -> bytes:
