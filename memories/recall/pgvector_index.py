@@ -9,17 +9,14 @@ from __future__ import annotations
 import logging
 import select
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
 from memories.embedding.alone import alone
 from memories.models import Embedding, EmbeddingModel, ModelState
-from memories.recall import pgvector
+from memories.recall import pgvector, pgvector_copy
 from memories.recall.pgvector import DUE, TABLE, TRIGGERS, Extension
 
 logger = logging.getLogger(__name__)
@@ -27,10 +24,6 @@ logger = logging.getLogger(__name__)
 AUTO_FROM = 1_000_000
 """Vectors from which on `auto` makes an index. Below, numpy is the quicker one wherever it was measured (see
 docs/recall.md); its scan and its file grow in proportion, an index's way does not."""
-BATCH = 2_000
-"""Vectors copied in one transaction while there is no index: some 50 ms."""
-BATCH_INDEXED = 100
-"""The same once there is one: a row takes a millisecond or more then, and who changes such a memory waits."""
 LINKS, BUILD_CANDIDATES = 16, 100
 """The index's m and ef_construction. What they give is in docs/recall.md."""
 BUILD_MEMORY = 1_048_576
@@ -158,7 +151,9 @@ def _kept(end: float) -> Kept:
     if reason or found is None:
         return Kept(reason=reason)
     if _building():
-        return Kept(_move(found, end, BATCH_INDEXED), reason="pgvector's index is being built")
+        return Kept(
+            pgvector_copy.move(found, end, pgvector_copy.BATCH_INDEXED), reason="pgvector's index is being built"
+        )
     whole = _whole()
     if not whole and settings.CLAUDEOPS_VECTOR_SEARCH == "auto" and not _many(model):
         return Kept(reason=f"fewer than {AUTO_FROM:,} vectors")
@@ -166,13 +161,13 @@ def _kept(end: float) -> Kept:
         _make(found)
     index = pgvector.index_name(model)
     valid = _valid(index)
-    moved = _move(found, end, BATCH if valid is None else BATCH_INDEXED)
+    moved = pgvector_copy.move(found, end, pgvector_copy.BATCH if valid is None else pgvector_copy.BATCH_INDEXED)
     _drop_others(index)
     if valid:
         return Kept(moved)
     if settings.CLAUDEOPS_VECTOR_SEARCH == "auto" and not _many(model):
         return Kept(moved, reason=f"fewer than {AUTO_FROM:,} vectors")
-    moved += _walk(found, model, end)
+    moved += pgvector_copy.walk(found, model, end)
     if time.monotonic() >= end:
         return Kept(moved, reason="the vectors are being copied")
     if valid is not None:  # begun by a process that died
@@ -214,86 +209,6 @@ def _make(found: Extension) -> None:
             cursor.execute(statement)
         for name, when in WHEN.items():
             cursor.execute(f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {name}()")
-
-
-def _walk(found: Extension, model: EmbeddingModel, end: float) -> int:
-    """Copy the vectors that were there before the triggers: put in line, batch by batch, and moved from there."""
-    moved = last = 0
-    while time.monotonic() < end:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f"WITH missing AS (SELECT e.id FROM embeddings e WHERE e.model_id = %s AND e.id > %s "  # noqa: S608
-                f"AND NOT EXISTS (SELECT 1 FROM {TABLE} v WHERE v.embedding_id = e.id) ORDER BY e.id LIMIT {BATCH}), "
-                f"put AS (INSERT INTO {DUE} (embedding_id, model_id) SELECT id, %s FROM missing "
-                "ON CONFLICT DO NOTHING) SELECT max(id) FROM missing",
-                [model.pk, last, model.pk],
-            )
-            (highest,) = cursor.fetchone()
-        if highest is None:
-            break
-        last = highest
-        moved += _move(found, end, BATCH)
-    return moved
-
-
-def _move(found: Extension, end: float, batch: int) -> int:
-    """Copy what is due, `batch` at a time, in short transactions. What somebody is writing at this moment stays due."""
-    sizes = dict(EmbeddingModel.objects.values_list("pk", "dimensions"))
-    moved = last = 0
-    while time.monotonic() < end:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(
-                f"SELECT embedding_id FROM {DUE} WHERE embedding_id > %s ORDER BY embedding_id LIMIT {batch} "  # noqa: S608
-                "FOR UPDATE SKIP LOCKED",
-                [last],
-            )
-            due = [pk for (pk,) in cursor.fetchall()]
-            if not due:
-                break
-            last = due[-1]
-            # Nobody is waited for while the lines are held, or two could wait for each other.
-            cursor.execute(
-                "SELECT id, model_id, memory_id, vector FROM embeddings WHERE id = ANY(%s) FOR SHARE SKIP LOCKED", [due]
-            )
-            rows = cursor.fetchall()
-            taken = {row[0] for row in rows}
-            cursor.execute("SELECT id FROM embeddings WHERE id = ANY(%s)", [due])
-            busy = {pk for (pk,) in cursor.fetchall()} - taken
-            cursor.execute(f"DELETE FROM {TABLE} WHERE embedding_id = ANY(%s)", [list(taken)])  # noqa: S608
-            for model, dimensions in sizes.items():
-                moved += _copy(cursor, model, dimensions, [row for row in rows if row[1] == model])
-            cursor.execute(f"DELETE FROM {DUE} WHERE embedding_id = ANY(%s)", [list(set(due) - busy)])  # noqa: S608
-    return moved
-
-
-def _copy(cursor: Any, model: int, dimensions: int, rows: Sequence[tuple[int, int, int, bytes | memoryview]]) -> int:
-    """Write the rows at half precision, in COPY's binary form. One of another length, or no number, is in no search."""
-    good = [row for row in rows if len(row[3]) == 4 * dimensions]
-    if not good or dimensions > pgvector.MOST_DIMENSIONS:
-        return 0
-    floats = np.frombuffer(b"".join(row[3] for row in good), dtype="<f4").reshape(len(good), dimensions)
-    with np.errstate(over="ignore", invalid="ignore"):
-        halves = floats.astype(">f2")
-    numbers = np.isfinite(halves).all(axis=1)
-    record = np.zeros(int(numbers.sum()), dtype=_record(dimensions))
-    record["fields"], record["vector_size"] = 4, 4 + 2 * dimensions
-    record["id_size"] = record["model_size"] = record["memory_size"] = 8
-    record["id"] = [row[0] for row, whole in zip(good, numbers, strict=True) if whole]
-    record["memory"] = [row[2] for row, whole in zip(good, numbers, strict=True) if whole]
-    record["model"], record["dimensions"], record["vector"] = model, dimensions, halves[numbers]
-    into = f"COPY {TABLE} (embedding_id, model_id, memory_id, vector) FROM STDIN (FORMAT BINARY)"
-    with cursor.copy(into) as copy:
-        copy.write(b"PGCOPY\n\xff\r\n\x00" + bytes(8) + record.tobytes() + b"\xff\xff")
-    return len(record)
-
-
-def _record(dimensions: int) -> np.dtype[Any]:
-    """A row of COPY's binary form: fields behind their lengths, big-endian; a halfvec is its size, 0, its halves."""
-    ids = [
-        (name, kind) for each in ("id", "model", "memory") for name, kind in ((f"{each}_size", ">i4"), (each, ">i8"))
-    ]
-    vector = [("vector_size", ">i4"), ("dimensions", ">i2"), ("unused", ">i2"), ("vector", ">f2", (dimensions,))]
-    return np.dtype([("fields", ">i2"), *ids, *vector])
 
 
 def _valid(index: str) -> bool | None:
