@@ -27,8 +27,8 @@ EF_SEARCH = ((200_000, 400), (None, 1_000))
 """Candidates that a walk through the index keeps, by how many vectors there are (up to): recall@10 against the exact
 search is above .99 with them (docs/recall.md). 1,000 is pgvector's most."""
 NARROW = 5_000
-"""A scope of so many rows by the planner's estimate is searched row by row: about as soon as the index finds its way. (Of
-10,000 the index found the nearest in two thirds of the time, and all of them.)"""
+"""A scope of so many rows by the planner's estimate is searched row by row: about as soon as the index finds its way.
+(Of 10,000 the index found the nearest in two thirds of the time, and all of them.)"""
 NARROW_SHARE = 0.2
 """So is one of a smaller share of all: the index is no quicker there, and its rows come in no strict order, so that
 the nearest are missed (of 100,000, recall@10 was .995 in a fifth, .96 in a tenth, .91 in a fiftieth)."""
