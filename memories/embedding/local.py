@@ -2,7 +2,9 @@
 
 The model runs in bytes (`bytewise`) where it gives what it should, else in floats. Both are one model with one
 identity, and their vectors are compared with each other: they are 0.0007 of a cosine apart. In the benches that
-moved no figure of matching, and recall's by less than 0.007 on 1,233 queries. One thread a call: on a machine that works, several threads for one sentence take thirty times as long.
+moved no figure of matching, and recall's by less than 0.007 on 1,233 queries.
+
+One thread a call: on a machine that works, several threads for one sentence take thirty times as long.
 """
 
 from __future__ import annotations
