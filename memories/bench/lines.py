@@ -50,7 +50,8 @@ def text_of(row: Mapping[str, Any], name: str, where: str, *, optional: bool = F
     if isinstance(value, int) and not isinstance(value, bool) and name == "id":
         return str(value)
     if not isinstance(value, str) or not (optional or value.strip()):
-        raise InvalidSet(f"{where}: {name!r} is {value!r}; a text is needed.")
+        found = f"is {value!r}; a text is needed" if name in row else "is missing"
+        raise InvalidSet(f"{where}: {name!r} {found}.")
     return value
 
 

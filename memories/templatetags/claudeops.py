@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from django import template
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 
 from memories import inbox, wording
 from memories import markdown as markdown_of
@@ -22,6 +24,8 @@ from memories import markdown as markdown_of
 register = template.Library()
 
 NONE = SafeString('<span class="none" aria-label="none">–</span>')
+SAID = 256
+"""Bars and badges that a process keeps: a list draws the same few in every row."""
 LOW, HIGH = 0.3, 0.7  # where the bar changes its colour; how it looks, not what it means
 
 
@@ -43,6 +47,12 @@ def ago(at: datetime | None) -> SafeString:
         wording.exact(at),
         wording.ago(at, timezone.now()),
     )
+
+
+@register.filter
+def shortened(text: str, most: int) -> str:
+    """At most `most` characters of a text, as `truncatechars`, which looks at each character also of a short one."""
+    return text if len(text) <= most else Truncator(text).chars(most)
 
 
 @register.filter
@@ -158,6 +168,7 @@ def meter(part: float, whole: float) -> SafeString:
 
 
 @register.simple_tag
+@lru_cache(maxsize=SAID)
 def confidence(value: float) -> SafeString:
     """A confidence (0..1) as a bar with its number."""
     level = "low" if value < LOW else "high" if value >= HIGH else "mid"
@@ -169,6 +180,7 @@ def confidence(value: float) -> SafeString:
 
 
 @register.simple_tag
+@lru_cache(maxsize=SAID)
 def badge(kind: str, label: str) -> SafeString:
     """A small label; `kind` chooses its colour (a status or a level) and is a class name."""
     return format_html('<span class="badge badge-{}">{}</span>', kind, label)

@@ -68,7 +68,7 @@ def test_a_line_that_is_no_query_is_refused_with_its_number(tmp_path, line):
     ("line", "said"),
     [
         ({"id": "m1", "text": "y"}, "the id 'm1' is there twice"),
-        ({"id": "m2"}, "'text' is None"),
+        ({"id": "m2"}, "'text' is missing"),
         ({"id": "m2", "text": "y", "position": "third"}, "'position' is 'third'; a whole number"),
         ({"id": "m2", "text": "y", "created_at": "2026-02-30T10:00:00Z"}, "'created_at' is '2026-02-30T10:00:00Z'"),
         ({"id": "m2", "text": "y", "created_at": 5}, "'created_at' is 5, which is no time"),

@@ -98,7 +98,7 @@ def test_no_row_of_the_operators_is_read_or_written(pairs, django_assert_num_que
     [
         ("{", "line 1: no JSON"),
         ("[1]", "line 1: list, not an object"),
-        ({"id": "a", "known": "x"}, "'new' is None"),
+        ({"id": "a", "known": "x"}, "'new' is missing"),
         ({"id": "a", "known": "x", "new": "  "}, "'new' is '  '"),
         ({"id": "a", "known": "x", "new": "y", "relation": "same"}, "allowed are reinforces, contradicts, distinct"),
         ('{"id": "a", "known": "x", "new": "y"}\n{"id": "a", "known": "x", "new": "y"}', "the id 'a' is there twice"),
