@@ -19,9 +19,13 @@ RECOUNT = 300.0
 SLOWER = 20_000
 """A count above this is kept longer, in proportion: it takes longer, and a memory more says less."""
 MOST_KEPT = 10_000
+MANY = 20_000
+"""From so many memories on PostgreSQL's own statistics say how many hold a common term: to count these reads each row
+that holds one. A sample of 30,000 rows: of thirty terms in 1,000 to 30,000 of 100,000 none was off by more than 7 %."""
 
 _collections: dict[str, tuple[Collection, float]] = {}
 _common: dict[tuple[str, str], tuple[int, float]] = {}
+_shares: dict[str, tuple[dict[str, float], float]] = {}
 
 
 def collection() -> Collection:
@@ -49,6 +53,10 @@ def frequencies(terms: Sequence[str]) -> dict[str, int]:
         if count and now - at < holds(count):
             found[term] = count
     missing = [term for term in terms if term not in found]
+    if missing and connection.vendor == "postgresql" and (size := collection().size) >= MANY:
+        shares = _sampled(size)
+        found |= {term: count for term in missing if (count := round(shares.get(term, 0.0) * size)) > FEW}
+        missing = [term for term in missing if term not in found]
     if not missing:
         return found
     with connection.cursor() as cursor:
@@ -68,6 +76,29 @@ def frequencies(terms: Sequence[str]) -> dict[str, int]:
     return found | counted
 
 
+def _sampled(size: int) -> dict[str, float]:
+    """The share of the memories that hold a term, for the most common ones, as PostgreSQL's last ANALYZE found it.
+
+    None when it looked at a table that was half as large.
+    """
+    name = database()
+    shares, at = _shares.get(name, ({}, -RECOUNT))
+    if time.monotonic() - at < RECOUNT:
+        return shares
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT held.term, held.share FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = 'vector' "
+            "CROSS JOIN LATERAL unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs) held (term, share) "
+            "WHERE c.oid = to_regclass('memory_terms') AND c.reltuples * 2 >= %s AND held.term IS NOT NULL",
+            [size],
+        )
+        shares = dict(cursor.fetchall())
+    if not connection.in_atomic_block:
+        _shares[name] = (shares, time.monotonic())
+    return shares
+
+
 def holds(count: int) -> float:
     """For how many seconds a count is kept."""
     return RECOUNT * max(1.0, count / SLOWER)
@@ -77,6 +108,7 @@ def forget() -> None:
     """Let go of the kept counts: another database may stand under the same name."""
     _collections.clear()
     _common.clear()
+    _shares.clear()
 
 
 def database() -> str:

@@ -53,6 +53,27 @@ def test_only_the_counts_of_many_memories_are_kept_and_only_for_a_moment(monkeyp
     assert (frequency.collection().size, frequency.frequencies(["tunnel", "wg0"])) == (4, {"tunnel": 4, "wg0": 2})
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL's statistics say how common a term is")
+def test_how_common_a_term_is_comes_from_the_statistics_of_a_large_table_and_else_is_counted(monkeypatch):
+    for place in range(40):
+        MemoryFactory(observation=f"The tunnel wg{place} drops")
+    index.catch_up()
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE memory_terms")
+        cursor.execute("DELETE FROM memory_terms WHERE memory_id % 2 = 0")
+    monkeypatch.setattr(frequency, "FEW", 5)
+    wanted = ["tunnel", "wg3"]
+    counted = frequency.frequencies(wanted)
+    assert counted["tunnel"] == 20
+    frequency.forget()
+    monkeypatch.setattr(frequency, "MANY", 10)
+    assert frequency._sampled(20)["tunnel"] == pytest.approx(1.0)
+    assert frequency.frequencies(wanted) == counted  # all of what there is, and the rare one counted
+    frequency.forget()
+    assert frequency._sampled(500) == {}  # of a table that was much smaller
+
+
 def naive(terms: list[str], texts: list[str]) -> list[list[int]]:
     return [[text.split().count(term) for term in terms] for text in texts]
 
