@@ -139,10 +139,16 @@ class _Shift:
     @property
     def matters(self) -> bool:
         """Whether the word is part of an order in one of the texts, and not surely the same part."""
-        same = self.one == self.other or self.roles in _ALIKE or UNCLEAR in self.roles
+        same = self.one == self.other or self.roles in _ALIKE or UNCLEAR in self.roles or self.is_lacked
         if self.word.startswith("#") and self.changes_over:
             return False  # "5 minutes after X" is "when X, after 5 minutes"
         return not same and bool(self.here.lead or self.there.lead)
+
+    @property
+    def is_lacked(self) -> bool:
+        """ "Without the key" beside "if the key is missing"."""
+        ways = {(place.lead, place.stance is Stance.NOT) for place in (self.here, self.there)}
+        return ways == {("without", True), ("when", True)}
 
     @property
     def is_led_alike(self) -> bool:

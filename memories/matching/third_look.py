@@ -16,17 +16,14 @@ from .guards import apart, uneven
 from .kinds import Kind
 from .order import rearranged
 from .paraphrase import CLOSER
-from .weighing import Weighed
+from .weighing import CLOSE_ENOUGH, Weighed
 from .weights import WEIGHTS
 
-SURE_SAME, SURE_AGAINST = 0.6, 0.55
+SURE_SAME, SURE_AGAINST = 0.6, 0.5
 """How likely an answer must be. A fact merged is lost, so guards speak against that first."""
 
 LIKELY_OTHER_VALUE = 0.35
 """The same where all that differs is one value of a kind: SQLite, PostgreSQL."""
-
-CLOSE_ENOUGH = 0.7
-"""Cosine below which two texts are never made one."""
 
 SURE_ALIKE = 0.8
 """The same where one text says with a denial what the other says without one, or both deny, each in its way ("keep away

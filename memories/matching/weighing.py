@@ -16,6 +16,9 @@ from .leanings import alike, kinds_of
 from .meaning import stem
 from .pieces import VERB_STEMS, Piece, Pieces, pieces_of
 
+CLOSE_ENOUGH = 0.7
+"""Cosine below which two texts are never made one."""
+
 MOST_WORDS = 24
 """Longer texts are no single facts; they are left to the rules."""
 
@@ -110,7 +113,7 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
     scoped = all(scopes)
     exclusive = bool(one.written & _EXCLUSIVE) != bool(other.written & _EXCLUSIVE)
     narrower = in_order and bool(left) != bool(right) and not all(_adds_nothing(piece) for piece in (*left, *right))
-    asked = not (case.clashes or opposed or pure_swap or narrower or uneven(case))
+    asked = cosine >= CLOSE_ENOUGH and not (case.clashes or opposed or pure_swap or narrower or uneven(case))
     guarded = apart(case, known, new) if asked else None
     numbers = (
         1.0,
