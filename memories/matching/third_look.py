@@ -96,6 +96,8 @@ def why_not_same(case: Case, known: str, new: str, weighed: Weighed, likely: flo
         return "They lean to opposite sides."
     if weighed.pure_swap or weighed.other_subject or weighed.recounted:
         return f"One stands where the other has another: {listed([*weighed.left, *weighed.right])}."
+    if weighed.says_own:
+        return f"Each says something of its own: {listed([*weighed.left, *weighed.right])}."
     if weighed.narrower:
         return f"One of them is narrower: {listed([*weighed.left, *weighed.right])}."
     if uneven(case) and not (sure or (weighed.leaning_alike and likely >= SURE_ALIKE)):

@@ -43,6 +43,7 @@ NAMES = (
     "leaning alike", "stance", "amounts differ", "amount more", "amounts same", "names differ", "name more", "order",
     "order unsure", "denial", "stance unsure", "statements", "length", "exclusive", "condition more", "modal", "no own",
     "one own", "light own", "value of one kind", "name swapped", "scopes", "word swapped", "word more", "nothing apart",
+    "own words alone apart",
 )  # fmt: skip
 """What each number is."""
 
@@ -58,7 +59,8 @@ class Weighed:
     `other_subject`: and all else is in one order; `scoped`: each has words of its own after a
     preposition, `elsewhere`: and others too; `of_a_kind`: they name two things of one series; `recounted`: one says a
     word twice, and the other has one of its own; `describing`: their own words only say which; `exclusive`: one
-    says "only"; `apart`: what the guards say, None when they were not asked.
+    says "only"; `apart`: what the guards say, None when they were not asked; `says_own`: each
+    says something else of its subject, and nothing says that it is alike.
     """
 
     numbers: tuple[float, ...]
@@ -82,6 +84,7 @@ class Weighed:
     more_than_names: bool
     apart: str | None
     exclusive: bool
+    says_own: bool
 
 
 def weighed(case: Case, known: str, new: str) -> Weighed | None:
@@ -157,7 +160,8 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
         float(scoped),
         float(pure_swap),
         float(narrower),
-        float(guarded == ""),
+        float(guarded == "" and not least),
+        float(guarded == "" and least > 0),
     )
     return Weighed(
         numbers,
@@ -181,6 +185,7 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
         more_than_names=any(piece.text not in names_known | names_new for piece in (*left, *right)),
         apart=guarded,
         exclusive=exclusive,
+        says_own=swapped and not leaning_alike and not amounts.same,
     )
 
 
