@@ -6,6 +6,7 @@ mapped file (`bitsfile.py`). Scope is asked of the database before anything is r
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -20,10 +21,10 @@ from memories.recall import bitsfile, pgvector, scope, sketches
 from memories.recall.scope import Where
 from memories.recall.sketches import Matrix, Part
 
-RESCORED = 1_500
-RESCORED_OF_MANY = 4_000
-MANY = 500_000
-"""How many of the nearest by sign bits are ordered by their bytes: recall@10 is .993 or more so (docs/recall.md)."""
+RESCORED, RESCORED_OF_MANY = 700, 4_000
+"""How many of the nearest by their signs are ordered by their bytes: at least, and at most."""
+RESCORED_BY = 5.0
+"""Between them, so many times the root of how many there are: recall@10 is .995 and more so (docs/recall.md)."""
 WANTED = 100
 """Memories within the scope whose floats are read, unless told."""
 AT_FIRST = 1.3
@@ -222,7 +223,7 @@ class Search:
             return found
         read = read or (lambda ids: stored(self.model, ids, self.visible))
         everything = self._matrix()
-        most = RESCORED if len(everything) < MANY else RESCORED_OF_MANY
+        most = min(RESCORED_OF_MANY, max(RESCORED, int(RESCORED_BY * math.sqrt(len(everything)))))
         near = everything.near(self.query, most)
 
         def take(into: Near, ids: Sequence[int]) -> None:
