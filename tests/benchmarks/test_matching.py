@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from memories.matching import (
-    Kind,
-    leanings,
-    matcher,
-    meaning,
-    normalise,
-    paraphrase,
-    pieces,
-    relation,
-    tokens,
-    weighing,
-)
+from memories import matching
+from memories.matching import Kind, matcher, relation
 from memories.models import Memory, Source
 from memories.store import Candidate, Provenance, remember
 from tests.benchmarks.conftest import Report
@@ -35,18 +27,11 @@ NEW = "Takes about 50 seconds to start after a restart of the web container on h
 
 
 def forget() -> None:
-    """As in a process that has just begun."""
-    normalise._kept.cache_clear()
-    meaning._stem.cache_clear()
-    meaning._meaning.cache_clear()
-    tokens._known_chunk.cache_clear()
-    pieces.pieces_of.cache_clear()
-    weighing._akin.cache_clear()
-    leanings.leaning.cache_clear()
-    leanings.kinds_of.cache_clear()
-    paraphrase._sequence_of.cache_clear()
-    paraphrase._all_words.cache_clear()
-    paraphrase._written_as_names.cache_clear()
+    """As in a process that has just begun: no module of the matching keeps anything."""
+    for found in pkgutil.iter_modules(matching.__path__, f"{matching.__name__}."):
+        for one in vars(importlib.import_module(found.name)).values():
+            if getattr(one, "__module__", "").startswith(matching.__name__) and hasattr(one, "cache_clear"):
+                one.cache_clear()
 
 
 def test_matching(report: Report, smoke: bool) -> None:
