@@ -214,8 +214,8 @@ def _asked(text: str, service: str | None) -> _Asked:
     named = _terms(service) if service else ()
     terms = _terms(text)
     own = [term for term in terms if term not in named][:MOST_ASKED] or terms[:MOST_ASKED]  # it may name nothing else
-    counted = frequency.frequencies(sorted({*own, *named}))
     size = frequency.collection().size
+    counted = frequency.frequencies(sorted({*own, *named}), size)
     rare = sorted(own, key=lambda term: (counted.get(term, 0), term))[:MOST_TERMS]
     weight = {term: math.log(1 + (size + 1) / (counted.get(term, 0) + 1)) for term in rare}
     # All of a scope with a service hold its terms: the index itself leaves out what does not.

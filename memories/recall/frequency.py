@@ -35,16 +35,19 @@ def collection() -> Collection:
     if kept is not None and time.monotonic() - kept[1] < holds(kept[0].size):
         return kept[0]
     with connection.cursor() as cursor:
-        cursor.execute("SELECT COUNT(*), AVG(length), MAX(memory_id) FROM memory_terms")
-        size, mean, last = cursor.fetchone()
-    found = Collection(size, float(mean or 1.0), last or 0)
+        cursor.execute("SELECT COUNT(*), AVG(length), MIN(memory_id), MAX(memory_id) FROM memory_terms")
+        size, mean, first, last = cursor.fetchone()
+    found = Collection(size, float(mean or 1.0), first or 0, last or 0)
     if size > FEW and not connection.in_atomic_block:
         _collections[name] = (found, time.monotonic())
     return found
 
 
-def frequencies(terms: Sequence[str]) -> dict[str, int]:
-    """In how many memories each term stands. A count above FEW is kept for RECOUNT seconds."""
+def frequencies(terms: Sequence[str], size: int | None = None) -> dict[str, int]:
+    """In how many memories each term stands. A count above FEW is kept for RECOUNT seconds.
+
+    `size` is that of the collection, where the caller has just asked for it.
+    """
     name = database()
     now = time.monotonic()
     found: dict[str, int] = {}
@@ -53,8 +56,9 @@ def frequencies(terms: Sequence[str]) -> dict[str, int]:
         if count and now - at < holds(count):
             found[term] = count
     missing = [term for term in terms if term not in found]
-    if missing and connection.vendor == "postgresql" and (size := collection().size) >= MANY:
-        shares = _sampled(size)
+    if missing and connection.vendor == "postgresql":
+        size = collection().size if size is None else size
+        shares = _sampled(size) if size >= MANY else {}
         found |= {term: count for term in missing if (count := round(shares.get(term, 0.0) * size)) > FEW}
         missing = [term for term in missing if term not in found]
     if not missing:
@@ -79,7 +83,7 @@ def frequencies(terms: Sequence[str]) -> dict[str, int]:
 def _sampled(size: int) -> dict[str, float]:
     """The share of the memories that hold a term, for the most common ones, as PostgreSQL's last ANALYZE found it.
 
-    None when it looked at a table that was half as large.
+    Empty when it looked at a table that was not half as large.
     """
     name = database()
     shares, at = _shares.get(name, ({}, -RECOUNT))

@@ -52,7 +52,7 @@ def search(terms: Sequence[str], filters: Filters) -> Words:
     if not terms:
         return found
     found.collection = frequency.collection()
-    found.frequency = frequency.frequencies(terms)
+    found.frequency = frequency.frequencies(terms, found.collection.size)
     rare = sorted((term for term in terms if found.frequency.get(term)), key=lambda t: (found.frequency[t], t))
     chosen = selective(rare, found.frequency)
     found.searched = tuple(chosen)
@@ -156,12 +156,13 @@ def _posted(found: Words, sets: Sequence[tuple[str, ...]], most: int) -> list[tu
 def _since(found: Words, terms: Sequence[str], most: int) -> int:
     """The id above which these terms are looked for together, so that no walk through them is a long one.
 
-    Terms that never meet would be followed through all memories.
+    Terms that never meet would be followed through all memories. Ids are taken to lie evenly between first and last.
     """
     size = max(1, found.collection.size)
     shares = [min(1.0, found.frequency[term] / size) for term in terms]
     rows = min(SPAN * most / float(np.prod(shares)), MOST_WALKED / sum(shares))
-    return 0 if rows >= size else int(found.collection.last * (1 - rows / size))
+    first, last = found.collection.first, found.collection.last
+    return 0 if rows >= size else int(last - (last - first) * rows / size)
 
 
 def _holding(terms: Sequence[str], *, any_of: bool, since: int = 0) -> tuple[str, str]:

@@ -21,10 +21,11 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """How many memories are indexed, the mean number of their terms, and the highest id."""
+    """How many memories are indexed, the mean number of their terms, the lowest id and the highest."""
 
     size: int
     mean_length: float
+    first: int = 0
     last: int = 0
 
 
