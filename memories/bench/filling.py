@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
-from django.db import models, transaction
+from django.db import connection, models, transaction
 from django.utils import timezone
 
 from memories.bench.bulk import at_rest, insert, settle
@@ -19,7 +19,7 @@ from memories.bench.sentences import PROJECTS, sentence
 from memories.embedding import Embedder, Vectors, embedded_text, to_bytes
 from memories.embedding.base import normalised
 from memories.models import Embedding, EmbeddingModel, Memory, MemoryTerms, ModelState, Project
-from memories.recall import pgvector_index
+from memories.recall import index, pgvector_index
 
 EMBEDDING = ("id", "model_id", "memory_id", "vector", "content_hash")
 SLICE = 256
@@ -78,6 +78,7 @@ class Filler:
                     self._store(one, embedding_offset)
                 self.count = one.chunk.last
                 storing(self.count, size)
+        _catch_up()
         settle()
         pgvector_index.keep(INDEXED_WITHIN)  # as a worker does after a sweep; where there is no pgvector, nothing
 
@@ -133,3 +134,10 @@ class Filler:
 
 def _highest(model: type[models.Model]) -> int:
     return int(model._default_manager.aggregate(highest=models.Max("pk"))["highest"] or 0)
+
+
+def _catch_up() -> None:
+    """What a worker does each minute. What the load at the size before had indexed anew, is indexed as it is."""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM memory_terms_due WHERE memory_id IN (SELECT memory_id FROM memory_terms)")
+    index.catch_up()
