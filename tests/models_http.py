@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from memories import embedding
+from memories.models import EmbeddingModel
+
 DIMENSIONS = 64
 SAME = {"purges": "removes", "media": "files", "quarter": "season"}
 """Words that these embeddings take for one another."""
@@ -129,3 +132,19 @@ def serving(answer: Callable[[dict[str, Any]], dict[str, Any]], tls: ssl.SSLCont
         server.shutdown()
         server.server_close()
         thread.join(timeout=10)
+
+
+@contextmanager
+def embedded_by(
+    settings: Any, answer: Callable[[dict[str, Any]], dict[str, Any]] = embeddings
+) -> Iterator[tuple[Served, EmbeddingModel]]:
+    """An endpoint whose vectors answer, made by `answer`; nothing waits to be embedded anew."""
+    with serving(answer) as served:
+        settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
+        settings.CLAUDEOPS_EMBEDDINGS_URL = served.url
+        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "words"
+        settings.CLAUDEOPS_EMBEDDINGS_KEY = ""
+        embedding.reset()
+        name = f"endpoint:words:{DIMENSIONS}"
+        yield served, EmbeddingModel.objects.create(name=name, dimensions=DIMENSIONS, state="active", filled_to=None)
+    embedding.reset()

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memories import candidates, embedding
+from memories import candidates
 from memories.lifecycle import verbs
-from memories.models import Disagreement, Embedding, EmbeddingModel, Memory, MemoryChange
+from memories.models import Disagreement, Embedding, Memory, MemoryChange
 from memories.store import Candidate, Provenance, prepare, remember
 from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.at_once import remember_at_once
-from tests.models_http import DIMENSIONS, chat, embeddings, serving
+from tests.models_http import chat, embedded_by, serving
 from tests.processes import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,16 +25,9 @@ AGAIN = "The cache server purges media that is old after a quarter"
 @pytest.fixture
 def model(settings):
     """Vectors from a small server of the test's own: an embedder as any other."""
-    with serving(embeddings) as served:
-        settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
-        settings.CLAUDEOPS_EMBEDDINGS_URL = served.url
-        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "words"
-        settings.CLAUDEOPS_EMBEDDINGS_KEY = ""
-        embedding.reset()
-        name = f"endpoint:words:{DIMENSIONS}"
-        served.model = EmbeddingModel.objects.create(name=name, dimensions=DIMENSIONS, state="active")
+    with embedded_by(settings) as (served, model):
+        served.model = model
         yield served
-    embedding.reset()
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memories import candidates, embedding, near
+from memories import candidates, near
 from memories.embedding.sweep import sweep as embed
 from memories.matching import Kind, relation
-from memories.models import Embedding, EmbeddingModel, Memory, MemoryTermsDue
+from memories.models import Embedding, Memory, MemoryTermsDue
 from memories.recall import index, keyword
 from memories.store import Candidate, Provenance, prepare, remember
 from tests.factories import SessionFactory
 from tests.memories.at_once import remember_at_once
-from tests.models_http import DIMENSIONS, embeddings, serving
+from tests.models_http import embedded_by
 from tests.processes import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,16 +51,8 @@ def model(request, settings):
     if request.param == "by words alone":
         yield None
         return
-    with serving(embeddings) as served:
-        settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
-        settings.CLAUDEOPS_EMBEDDINGS_URL = served.url
-        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "words"
-        settings.CLAUDEOPS_EMBEDDINGS_KEY = ""
-        embedding.reset()
-        yield EmbeddingModel.objects.create(
-            name=f"endpoint:words:{DIMENSIONS}", dimensions=DIMENSIONS, state="active", filled_to=None
-        )
-    embedding.reset()
+    with embedded_by(settings) as (_, made):
+        yield made
 
 
 def fill(size=SIZE, first=0, text="Worker {} writes its log to volume {} at night", **fields):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
-from contextlib import contextmanager
 
 import pytest
 from django.db import connection
 
-from memories import embedding
-from memories.models import Embedding, EmbeddingModel, Memory, MemoryChange
+from memories.models import Embedding, Memory, MemoryChange
 from sessions_app.models import Event
 from tests.factories import MemoryFactory
-from tests.models_http import DIMENSIONS, chat, embeddings, serving
+from tests.models_http import chat, embedded_by, embeddings, serving
 from tests.sessions_app.runner.test_ingest import a_session, feed, ingest_at_once, log_of
 from tests.streams import init, result, text
 
@@ -40,20 +38,6 @@ def another():
 def ingested(session):
     said = text(f"[MEMORY:maintenance:plex] {NEW}\n[EVENT:info:plex] looked")
     return feed(session, init(), said, result())
-
-
-@contextmanager
-def embedded_by(settings, answer):
-    """An endpoint whose vectors answer, made by `answer`."""
-    with serving(answer) as served:
-        settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
-        settings.CLAUDEOPS_EMBEDDINGS_URL = served.url
-        settings.CLAUDEOPS_EMBEDDINGS_MODEL = "words"
-        settings.CLAUDEOPS_EMBEDDINGS_KEY = ""
-        embedding.reset()
-        EmbeddingModel.objects.create(name=f"endpoint:words:{DIMENSIONS}", dimensions=DIMENSIONS, state="active")
-        yield
-    embedding.reset()
 
 
 def test_embeddings_are_made_before_the_transaction_and_stored_in_it(settings, another):
