@@ -45,7 +45,7 @@ from memories.recall.terms import LONGEST_QUERY, Query, read_query
 from memories.recall.values import Asker, Filters, Hit, Recall, Trace
 
 CANDIDATES = 60
-"""Candidates that each side puts forward. On 1,000 facts the same hits come back as of 100, and of 40."""
+"""Candidates that each side puts forward. On 1,000 facts the figures are those of 100, and of 40."""
 CANDIDATES_OF_TURNS = 100
 """So many where turns of a conversation are among them: these lend each other part of their score."""
 MORE_THAN_ASKED = 40

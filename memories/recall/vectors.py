@@ -184,7 +184,7 @@ def _count(model: EmbeddingModel, after: int = 0) -> int:
         return int(cursor.fetchone()[0])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Search:
     """One search for what is near to `query` (one normalised vector) within `visible`. `newest`: see `matrix`."""
 
@@ -192,8 +192,8 @@ class Search:
     query: Vectors
     visible: Where
     newest: int | None = None
-    _kept: list[Matrix] = field(default_factory=list)
-    """The sketches as they were when this search first asked for them."""
+    _sketches: Matrix | None = field(default=None, init=False)
+    """As they were when this search first asked for them."""
 
     def about(self, ids: Sequence[int]) -> Vectors | None:
         """Cosines of these memories, off by about 0.0005, in their order and NaN for one without a vector.
@@ -243,9 +243,9 @@ class Search:
         return found
 
     def _matrix(self) -> Matrix:
-        if not self._kept:
-            self._kept.append(matrix(self.model, self.newest))
-        return self._kept[0]
+        if self._sketches is None:
+            self._sketches = matrix(self.model, self.newest)
+        return self._sketches
 
 
 def search(model: EmbeddingModel, query: Vectors, visible: Where) -> Near:
