@@ -7,8 +7,10 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
-from memories.embedding import SemanticOff, Vectors, embedded_text, to_bytes
+from memories import embedding
+from memories.embedding import Answering, Embedder, SemanticOff, Vectors, embedded_text, state, to_bytes
 from memories.models import Embedding, EmbeddingModel, Memory, PendingEmbedding
 
 MEANINGS = {"tunnel": "vpn", "wireguard": "vpn", "jams": "stuck", "printer": "paper"}
@@ -36,6 +38,18 @@ class WordEmbedder:
             vector += np.random.default_rng(int.from_bytes(seed[:8], "big")).standard_normal(self.dimensions)
         length = np.linalg.norm(vector)
         return np.asarray(vector / length if length else vector, dtype=np.float32)
+
+
+def answer_by(monkeypatch: pytest.MonkeyPatch, embedder: Embedder) -> None:
+    """Queries are embedded by this one, whatever the settings and the model that answers."""
+
+    def current_with_answering() -> tuple[Embedder, Answering]:
+        found = state.answering()
+        if found is None:
+            raise SemanticOff("no vectors are made yet")
+        return embedder, found
+
+    monkeypatch.setattr(embedding, "current_with_answering", current_with_answering)
 
 
 def active_model(embedder: WordEmbedder) -> EmbeddingModel:

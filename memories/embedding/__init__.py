@@ -17,9 +17,10 @@ from memories.embedding.base import (
     to_bytes,
 )
 from memories.embedding.state import (
+    Answering,
     active_model,
-    answering,
     current,
+    current_with_answering,
     current_with_model,
     off_reason,
     pending_count,
@@ -28,14 +29,15 @@ from memories.embedding.state import (
 )
 
 __all__ = [
+    "Answering",
     "Embedder",
     "SemanticOff",
     "TextRefused",
     "Vectors",
     "active_model",
-    "answering",
     "content_hash",
     "current",
+    "current_with_answering",
     "current_with_model",
     "embedded_text",
     "from_bytes",

@@ -94,12 +94,18 @@ def current() -> Embedder:
 
 def current_with_model() -> tuple[Embedder, EmbeddingModel]:
     """The same, with the model whose vectors answer: by one look into the database."""
+    embedder, found = current_with_answering()
+    return embedder, found.model
+
+
+def current_with_answering() -> tuple[Embedder, Answering]:
+    """The same, with all that a search needs to know of the vectors that answer."""
     if settings.CLAUDEOPS_EMBEDDINGS == "off":
         raise _switched_off()
-    active = active_model()
-    if active is None:
+    found = answering()
+    if found is None:
         raise _none_yet()
-    return embedder_of(active), active
+    return embedder_of(found.model), found
 
 
 def embedder_of(model: EmbeddingModel) -> Embedder:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 import numpy as np
 from django.conf import settings
@@ -21,6 +22,7 @@ from memories.capture.text import fold
 from memories.embedding import Vectors
 from memories.models import Memory
 from memories.recall import (
+    aside,
     history,
     keyword,
     meaning,
@@ -115,6 +117,7 @@ class _Run:
     asked: Query | None = None
     meaning: Meaning = NOTHING_ASKED
     cosines: dict[int, float] = field(default_factory=dict)
+    ahead: vectors.Ahead | None = None
     pending: int = 0
     vectors_by: str = ""
     words: keyword.Words = field(default_factory=keyword.Words)
@@ -131,10 +134,12 @@ class _Run:
     def find(self, asked: Query, text: str) -> None:
         self.asked = asked
         with self.timed("embedding"):
-            self.meaning = meaning.of(text)
+            by_vector = self.begin(text)
         self.visible = scope.of(self.filters)
         with self.timed("words"):
             by_words = self.by_words(asked)
+        with self.timed("embedding"):  # what is left of it
+            self.meaning = by_vector()
         with self.timed("vectors"):
             chosen, by_meaning = self.by_meaning(by_words)
         with self.timed("rows"):
@@ -169,6 +174,21 @@ class _Run:
         self.notes += [note for note in beside.notes if note not in self.notes]
         self.searched = tuple(dict.fromkeys((*self.words.searched, *beside.words.searched)))
 
+    def begin(self, text: str) -> Callable[[], Meaning]:
+        """Begin to look for what the query means, beside what its words find; what is returned waits for it."""
+        asking = meaning.asking(text)
+        if isinstance(asking, Meaning):
+            return lambda: asking
+        there = vectors.ready(asking.answering.model, asking.answering.newest)
+
+        def work() -> Vectors:
+            vector = asking.vector()
+            if there is not None:
+                self.ahead = vectors.Ahead.of(there, vector)
+            return vector
+
+        return partial(asking.meaning, aside.begin(work))
+
     def by_words(self, asked: Query) -> list[int]:
         """The best candidates by bm25, best first."""
         self.words = keyword.search(asked.terms, self.filters)
@@ -183,7 +203,7 @@ class _Run:
         model, vector = self.meaning.model, self.meaning.vector
         if model is None or vector is None:
             return list(by_words[: max(self.most, CANDIDATES_OF_TURNS)]), []
-        search, read = vectors.Search(model, vector, self.visible, self.meaning.newest), self.read(model.pk)
+        search, read = vectors.Search(model, vector, self.visible, ahead=self.ahead), self.read(model.pk)
         cosines = search.about(by_words)
         chosen = self.chosen(by_words, cosines)
         near = search.near(chosen, read, self.most)

@@ -6,13 +6,14 @@ Knows no ranking. An embedder that fails costs the meaning of one answer, never 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
 
 from memories import embedding
-from memories.embedding import SemanticOff, TextRefused, Vectors
+from memories.embedding import Answering, Embedder, SemanticOff, TextRefused, Vectors
 from memories.models import EmbeddingModel
 
 KEPT = 256
@@ -40,34 +41,52 @@ class Meaning:
         return f"off: {self.off}" if self.off else "on"
 
 
-def of(text: str) -> Meaning:
-    """The meaning of a query, by the embedder that answers now."""
-    try:
-        embedder = embedding.current()
-        answering = embedding.answering()
-        if answering is None:
-            return Meaning(off="no vectors are made yet")
-        model = answering.model
-        if embedder.dimensions != model.dimensions or embedder.name != model.name:
-            return Meaning(off=f"the embedder is {embedder.name}, the stored vectors are of {model.name}")
-        key = (embedder.name, text)
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A query on its way to its vector: by which embedder, to be compared with which model's vectors."""
+
+    text: str
+    embedder: Embedder
+    answering: Answering
+
+    def vector(self) -> Vectors:
+        """The query's vector. Asks no database. Raises what the embedder does."""
+        key, model = (self.embedder.name, self.text), self.answering.model
         with _lock:
             vector = _queries.get(key)
             if vector is not None:
                 _queries.move_to_end(key)
-        if vector is None:
-            vector = np.asarray(embedder.embed([text])[0], dtype=np.float32)
-            if vector.shape != (model.dimensions,):
-                return Meaning(off=f"the embedder gave {vector.size} dimensions, not {model.dimensions}")
-            with _lock:
-                _queries[key] = vector
-                while len(_queries) > KEPT:
-                    _queries.popitem(last=False)
+                return vector
+        vector = np.asarray(self.embedder.embed([self.text])[0], dtype=np.float32)
+        if vector.shape != (model.dimensions,):
+            raise SemanticOff(f"the embedder gave {vector.size} dimensions, not {model.dimensions}")
+        with _lock:
+            _queries[key] = vector
+            while len(_queries) > KEPT:
+                _queries.popitem(last=False)
+        return vector
+
+    def meaning(self, vector: Callable[[], Vectors]) -> Meaning:
+        """What a recall may do, `vector` giving what was made of `vector()`."""
+        try:
+            found = vector()
+        except SemanticOff as off:
+            return Meaning(off=off.reason)
+        except TextRefused as refused:
+            return Meaning(off=f"the model does not take this query: {refused}")
+        return Meaning(self.answering.model, found, newest=self.answering.newest, waiting=self.answering.waiting)
+
+
+def asking(text: str) -> Asking | Meaning:
+    """By whom the meaning of a query can be had now; a Meaning that is off when by nobody."""
+    try:
+        embedder, answering = embedding.current_with_answering()
+        model = answering.model
+        if embedder.dimensions != model.dimensions or embedder.name != model.name:
+            return Meaning(off=f"the embedder is {embedder.name}, the stored vectors are of {model.name}")
     except SemanticOff as off:
         return Meaning(off=off.reason)
-    except TextRefused as refused:
-        return Meaning(off=f"the model does not take this query: {refused}")
-    return Meaning(model, vector, newest=answering.newest, waiting=answering.waiting)
+    return Asking(text, embedder, answering)
 
 
 def forget() -> None:

@@ -301,9 +301,10 @@ def near_identical(a: frozenset[str] | None, b: frozenset[str] | None) -> bool:
     """Whether two texts, as sets of terms, say the same in the same words; a number that differs makes them two."""
     if not a or not b:
         return False
-    if any(c.isdigit() for term in a ^ b for c in term):
+    shared = len(a & b)
+    if shared < NEAR_IDENTICAL * (len(a) + len(b) - shared):
         return False
-    return len(a & b) >= NEAR_IDENTICAL * len(a | b)
+    return not any(c.isdigit() for term in a ^ b for c in term)
 
 
 def without(signal: str, weights: Weights = WEIGHTS) -> Weights:

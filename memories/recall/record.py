@@ -10,8 +10,9 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import DatabaseError, OperationalError, connection, transaction
@@ -41,29 +42,50 @@ def answered(
     None when it could not be written: the answer is worth more than its record. Where SQLite's one writer is busy
     it is written as soon as that is done, by a thread, and the answer does not wait.
     """
-    row = Recalled(
-        query=_kept(query),
-        rewritten=_kept(rewritten),
-        filters=scope_as_dict(filters),
-        hits=[[hit.memory_id, round(hit.score, 4)] for hit in hits],
-        surface=asker.surface[:16],
-        actor=asker.actor[:150],
-        session_id=asker.session_id,
-        at=at,
-    )
+    row = {
+        "query": _kept(query),
+        "rewritten": _kept(rewritten),
+        "filters": scope_as_dict(filters),
+        "hits": [[hit.memory_id, round(hit.score, 4)] for hit in hits],
+        "surface": asker.surface[:16],
+        "actor": asker.actor[:150],
+        "session_id": asker.session_id,
+        "at": at,
+        "counted": False,
+    }
     try:
-        with _impatient(), transaction.atomic():
-            row.save(force_insert=True)
+        with _impatient():
+            return _appended(row)
     except OperationalError as error:
         if connection.in_atomic_block or "locked" not in str(error):
             log.warning(NOT_RECORDED, error)
         else:
-            _later.write(row)
+            _later.write(Recalled(**row))
         return None
     except DatabaseError as error:
         log.warning(NOT_RECORDED, error)
         return None
-    return row.pk
+
+
+def _appended(row: dict[str, Any]) -> int:
+    """The id of a new row of these columns. Past the ORM, which takes four times as long as the database."""
+    adapt = connection.ops
+    values = {
+        **row,
+        "filters": adapt.adapt_json_value(row["filters"], None),
+        "hits": adapt.adapt_json_value(row["hits"], None),
+        "at": adapt.adapt_datetimefield_value(row["at"]),
+    }
+    marks = ", ".join(["%s"] * len(values))
+    postgresql = connection.vendor == "postgresql"
+    # One statement needs no transaction, but inside one that goes on, its failure would end that.
+    safe = transaction.atomic() if connection.in_atomic_block else nullcontext()
+    with safe, connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO recalls ({', '.join(values)}) VALUES ({marks}){' RETURNING id' if postgresql else ''}",  # noqa: S608
+            list(values.values()),
+        )
+        return int(cursor.fetchone()[0] if postgresql else cursor.lastrowid)
 
 
 @contextmanager

@@ -192,6 +192,8 @@ class Search:
     query: Vectors
     visible: Where
     newest: int | None = None
+    ahead: Ahead | None = None
+    """What was found before this search began."""
     _sketches: Matrix | None = field(default=None, init=False)
     """As they were when this search first asked for them."""
 
@@ -223,8 +225,8 @@ class Search:
             return found
         read = read or (lambda ids: stored(self.model, ids, self.visible))
         everything = self._matrix()
-        most = min(RESCORED_OF_MANY, max(RESCORED, int(RESCORED_BY * math.sqrt(len(everything)))))
-        near = everything.near(self.query, most)
+        most = rescored(everything)
+        near = self.ahead.near if self.ahead else everything.near(self.query, most)
 
         def take(into: Near, ids: Sequence[int]) -> None:
             _take(into, self.model, self.query, read(ids))
@@ -244,8 +246,31 @@ class Search:
 
     def _matrix(self) -> Matrix:
         if self._sketches is None:
-            self._sketches = matrix(self.model, self.newest)
+            self._sketches = self.ahead.sketches if self.ahead else matrix(self.model, self.newest)
         return self._sketches
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """The nearest of all `sketches` to a query, whatever its scope: found while something else is read."""
+
+    sketches: Matrix
+    near: list[int]
+
+    @classmethod
+    def of(cls, sketches: Matrix, query: Vectors) -> Ahead:
+        """Asks no database."""
+        return cls(sketches, sketches.near(query, rescored(sketches)))
+
+
+def ready(model: EmbeddingModel, newest: int | None) -> Matrix | None:
+    """The sketches by which an `Ahead` can be made; None where pgvector answers, and no process has them."""
+    return matrix(model, newest) if pgvector.state(model).reason else None
+
+
+def rescored(everything: Matrix) -> int:
+    """How many of the nearest by their signs are ordered by their bytes."""
+    return min(RESCORED_OF_MANY, max(RESCORED, int(RESCORED_BY * math.sqrt(len(everything)))))
 
 
 def search(model: EmbeddingModel, query: Vectors, visible: Where) -> Near:

@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 
 import pytest
 
-from memories import embedding
 from memories.capture.text import fold
 from memories.injection.ops import build
 from memories.injection.relevant import Task
@@ -23,7 +22,7 @@ from sessions_app.mcp import tools
 from sessions_app.mcp.scope import access_for
 from sessions_app.models import Session
 from tests.api.callers import Caller, bearer
-from tests.embedders import WordEmbedder, active_model, embed_all
+from tests.embedders import WordEmbedder, active_model, answer_by, embed_all
 from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 from tests.memories.commands.test_memory import run
 from tests.memories.people import signed_in
@@ -115,7 +114,7 @@ def known(house, request, monkeypatch):
             index.catch_up()
             return
         found = WordEmbedder()
-        monkeypatch.setattr(embedding, "current", lambda: found)
+        answer_by(monkeypatch, found)
         embed_all(found, active_model(found))
 
     return add

@@ -6,9 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memories import embedding
 from memories.recall import Filters, frequency, index, keyword, recall, weighing
-from tests.embedders import WordEmbedder, active_model, embed_all
+from tests.embedders import WordEmbedder, active_model, answer_by, embed_all
 from tests.factories import MemoryFactory
 
 
@@ -90,7 +89,7 @@ def test_counting_in_all_texts_at_once_counts_each(texts):
 @pytest.mark.django_db
 def test_a_recall_by_words_and_meaning_takes_few_statements(monkeypatch):
     embedder = WordEmbedder()
-    monkeypatch.setattr(embedding, "current", lambda: embedder)
+    answer_by(monkeypatch, embedder)
     model = active_model(embedder)
     for place in range(30):
         MemoryFactory(observation=f"The tunnel wg{place} is slow at night", service=None)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from memories import embedding
 from memories.lifecycle import curate, verbs
 from memories.models import Embedding, Memory
 from memories.recall import Filters, bitsfile, index, meaning, pgvector_index, recall, scope, vectors
-from tests.embedders import WordEmbedder, active_model, embed_all
+from tests.embedders import WordEmbedder, active_model, answer_by, embed_all
 from tests.factories import MemoryFactory, ProjectFactory
 
 
@@ -28,7 +27,7 @@ def clean_process(settings, tmp_path):
 def embedder(db, monkeypatch):
     """An embedder whose vectors answer."""
     found = WordEmbedder()
-    monkeypatch.setattr(embedding, "current", lambda: found)
+    answer_by(monkeypatch, found)
     return found
 
 

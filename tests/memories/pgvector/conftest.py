@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memories import embedding
 from memories.recall import bitsfile, meaning, pgvector, pgvector_index, vectors
-from tests.embedders import WordEmbedder, active_model
+from tests.embedders import WordEmbedder, active_model, answer_by
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +33,7 @@ def extension(transactional_db):
 @pytest.fixture
 def embedder(monkeypatch, transactional_db):
     found = WordEmbedder()
-    monkeypatch.setattr(embedding, "current", lambda: found)
+    answer_by(monkeypatch, found)
     return found
 
 

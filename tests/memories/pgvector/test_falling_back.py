@@ -7,12 +7,11 @@ import pytest
 from django.db import transaction
 
 from claudeops import diagnosis
-from memories import embedding
 from memories.embedding import to_bytes
 from memories.lifecycle import curate, verbs
 from memories.models import Embedding, EmbeddingModel, Memory
 from memories.recall import pgvector, pgvector_index, recall, scope, vectors
-from tests.embedders import WordEmbedder, embed_all
+from tests.embedders import WordEmbedder, answer_by, embed_all
 from tests.factories import MemoryFactory
 from tests.memories.pgvector.database import (
     EVERYTHING,
@@ -132,7 +131,7 @@ def test_another_model_is_served_by_numpy_until_its_own_index_is_there(embedder,
     EmbeddingModel.objects.filter(pk=model.pk).update(state="retired")
     new = EmbeddingModel.objects.create(name=other.name, dimensions=96, state="active")
     embed_all(other, new)
-    monkeypatch.setattr(embedding, "current", lambda: other)
+    answer_by(monkeypatch, other)
     found = recall("tunnel slow")
     assert [hit.memory_id for hit in found.hits] == [memory.pk]
     assert found.trace.vectors == "numpy: pgvector's index is not made yet"
