@@ -24,6 +24,8 @@ def fold(text: str) -> str:
     always be encoded. Folding twice is folding once.
     """
     if text.isascii():
+        if text.isprintable():  # most texts: a space is all there is to fold, and a search for that takes ten times
+            return " ".join(text.split())
         return SPACE.sub(" ", text).strip()
     return SPACE.sub(" ", INVISIBLE.sub("", SURROGATE.sub("\ufffd", text))).strip()
 

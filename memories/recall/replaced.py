@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memories.recall.rows import Row, time_of
-from memories.recall.terms import STOP_WORDS, safe, stem, words
+from memories.recall.terms import STOP_WORDS, term_of, words
 
 if TYPE_CHECKING:
     from memories.recall.terms import Query
@@ -47,6 +47,8 @@ WHETHER = re.compile(
     re.IGNORECASE,
 )
 """How a question begins that says itself what may be so."""
+NAMING = re.compile(r"[_0-9]")
+"""In a term, one that names something."""
 CAPITAL = re.compile(r"(?<=\s)[A-Z]\w*")
 """Within a text, one names something."""
 
@@ -96,9 +98,9 @@ def words_of(earlier: Said, later: Said, asked: frozenset[str], whether: bool) -
 @lru_cache(maxsize=4_000)
 def said(text: str) -> Said:
     spoken = words(text)
-    order = tuple(dict.fromkeys(safe(stem(word)) for word in spoken if word not in STOP_WORDS))
-    names = {term for term in order if "_" in term or any(c.isdigit() for c in term)}
-    names.update(safe(stem(word.lower())) for word in CAPITAL.findall(text))
+    order = tuple(dict.fromkeys([term_of(word) for word in spoken if word not in STOP_WORDS]))
+    names = set(filter(NAMING.search, order))
+    names.update(term_of(word.lower()) for word in CAPITAL.findall(text))
     change = not CHANGE.isdisjoint(spoken) or "any more" in text.lower()
     return Said(order, frozenset(order), frozenset(names), change)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from memories.recall import ranking, rows
 from memories.recall.ranking import Candidate, Ranked
 from memories.recall.rows import Row
-from memories.recall.terms import STOP_WORDS, safe, stem, words
+from memories.recall.terms import STOP_WORDS, term_of, words
 from memories.recall.values import Hit
 
 NEGATIONS = frozenset({"no", "not", "never", "nor", "without", "cannot", "dont", "doesnt", "isnt", "wont", "cant"})
@@ -37,7 +37,7 @@ def _said(row: Row) -> frozenset[str]:
     found = {f"={row.service or ''}"}
     for word in words(row.observation):
         if word not in STOP_WORDS:
-            found.add(safe(stem(word)))
+            found.add(term_of(word))
         elif word in NEGATIONS:
             found.add(word)
     return frozenset(found)

@@ -72,11 +72,16 @@ def stem(word: str) -> str:
     return _stemmer.stemWord(word) if PLAIN.match(word) else word
 
 
-@lru_cache(maxsize=50_000)
 def safe(word: str) -> str:
     """The word as a term: what is not a-z or 0-9 as `_<code point>_`."""
     term = UNSAFE.sub(lambda found: f"_{ord(found[0]):x}_", word)
     return term[:LONGEST_TERM]
+
+
+@lru_cache(maxsize=50_000)
+def term_of(word: str) -> str:
+    """The term of a normalised word."""
+    return safe(stem(word))
 
 
 def words(text: str) -> list[str]:
@@ -111,7 +116,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 def index_terms(text: str) -> list[str]:
     """The terms of a text, stop words out, repeated as often as they stand there."""
-    return [safe(stem(word)) for word in words(text) if word not in STOP_WORDS]
+    return [term_of(word) for word in words(text) if word not in STOP_WORDS]
 
 
 def read_query(text: str) -> Query:
@@ -119,7 +124,7 @@ def read_query(text: str) -> Query:
     cut = normalise(text[:LONGEST_QUERY])
     found = words(cut)
     kept = [word for word in found if word not in STOP_WORDS] or found
-    terms = tuple(dict.fromkeys(safe(stem(word)) for word in kept))[:MOST_QUERY_TERMS]
+    terms = tuple(dict.fromkeys(term_of(word) for word in kept))[:MOST_QUERY_TERMS]
     wholes = [next(filter(None, groups)) for groups in QUOTED.findall(cut)]
     wholes += [word for word in found if is_identifier(word)]
     bare = cut.strip(" \"'`“”.?!,;:")
@@ -144,7 +149,7 @@ def said_by(turn: str, terms: Container[str]) -> bool:
 
 @lru_cache(maxsize=1_024)
 def _name(said: str) -> str:
-    return safe(stem(normalise(said)))
+    return term_of(normalise(said))
 
 
 def stands_whole(wholes: Sequence[str], text: str) -> bool:
