@@ -25,7 +25,7 @@ from memories.bench.sentences import queries, sentence
 from memories.embedding import Embedder, SemanticOff, Vectors
 from memories.models import Embedding, EmbeddingModel, Project
 from memories.recall import pgvector, vectors
-from memories.recall.engine import EVERYTHING
+from memories.recall.scope import EVERYTHING
 
 STARTS = 3
 COMPARED = 100

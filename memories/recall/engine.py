@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,17 +20,14 @@ from django.utils import timezone
 
 from memories.capture.text import fold
 from memories.embedding import Vectors
-from memories.models import Memory
 from memories.recall import (
     aside,
-    history,
     keyword,
     meaning,
     profiles,
     ranking,
     record,
     replaced,
-    rows,
     scope,
     shown,
     trust,
@@ -40,9 +37,9 @@ from memories.recall.candidacy import candidates
 from memories.recall.meaning import Meaning
 from memories.recall.newer import Likeness
 from memories.recall.ranking import Candidate, Ranked, Weights
+from memories.recall.reading import Reading
 from memories.recall.rewrite import Rewritten
 from memories.recall.rewrite import rewritten as rewrite_query
-from memories.recall.rows import Row
 from memories.recall.terms import LONGEST_QUERY, Query, read_query
 from memories.recall.values import Asker, Filters, Hit, Recall, Trace
 
@@ -52,7 +49,6 @@ CANDIDATES_OF_TURNS = 100
 """So many where turns of a conversation are among them: these lend each other part of their score."""
 MORE_THAN_ASKED = 40
 """And so many more than are to be given: some are held, inactive or another's twin."""
-EVERYTHING = scope.Where("1 = 1")
 NOT_REWRITTEN = Rewritten("off: not asked for")
 NOTHING_ASKED = Meaning(off="nothing was asked")
 
@@ -106,14 +102,12 @@ def pool(query: str, where: Filters, *, at: datetime) -> tuple[list[Candidate], 
 
 @dataclass(slots=True)
 class _Run:
-    """One search on its way: what was read so far (`found`) and may come back (`rows`), what was dropped, how
-    long each step took."""
+    """One search on its way: what was read so far, what was dropped, how long each step took."""
 
     filters: Filters
     weights: Weights
     at: datetime
     most: int = CANDIDATES
-    visible: scope.Where = EVERYTHING
     asked: Query | None = None
     meaning: Meaning = NOTHING_ASKED
     cosines: dict[int, float] = field(default_factory=dict)
@@ -121,8 +115,7 @@ class _Run:
     pending: int = 0
     vectors_by: str = ""
     words: keyword.Words = field(default_factory=keyword.Words)
-    found: dict[int, Row] = field(default_factory=dict)
-    rows: dict[int, Row] = field(default_factory=dict)
+    found: Reading = field(default_factory=Reading)
     pool: list[Candidate] = field(default_factory=list)
     ranked: list[Ranked] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
@@ -135,7 +128,7 @@ class _Run:
         self.asked = asked
         with self.timed("embedding"):
             by_vector = self.begin(text)
-        self.visible = scope.of(self.filters)
+        self.found = Reading(self.filters, scope.of(self.filters), self.dropped)
         with self.timed("words"):
             by_words = self.by_words(asked)
         with self.timed("embedding"):  # what is left of it
@@ -143,10 +136,10 @@ class _Run:
         with self.timed("vectors"):
             chosen, by_meaning = self.by_meaning(by_words)
         with self.timed("rows"):
-            self.load([*chosen, *by_meaning])
+            self.found.judge([*chosen, *by_meaning])
             self.complete(set(chosen))
         with self.timed("ranking"):
-            self.pool = candidates(asked, self.rows, self.words, self.cosines, by_words, by_meaning)
+            self.pool = candidates(asked, self.found.rows, self.words, self.cosines, by_words, by_meaning)
             ranked = ranking.rank(self.pool, self.at, self.weights, likeness=self.likeness)
             self.ranked = trust.above_minimum(ranked, self.weights, self.meaning.off != "", self.dropped)
 
@@ -161,7 +154,7 @@ class _Run:
             return
         beside = _Run(self.filters, self.weights, self.at, self.most)
         beside.find(read_query(self.other.text), self.other.text)
-        self.rows |= beside.rows
+        self.found.rows |= beside.found.rows
         best: dict[int, Ranked] = {}
         for one in (*self.ranked, *beside.ranked):
             held = best.get(one.candidate.memory_id)
@@ -203,11 +196,14 @@ class _Run:
         model, vector = self.meaning.model, self.meaning.vector
         if model is None or vector is None:
             return list(by_words[: max(self.most, CANDIDATES_OF_TURNS)]), []
-        search, read = vectors.Search(model, vector, self.visible, ahead=self.ahead), self.read(model.pk)
+        search, read = (
+            vectors.Search(model, vector, self.found.visible, ahead=self.ahead),
+            self.found.with_vectors(model.pk),
+        )
         cosines = search.about(by_words)
         chosen = self.chosen(by_words, cosines)
         near = search.near(chosen, read, self.most)
-        if self.most < CANDIDATES_OF_TURNS and any(row.sequence for row in self.found.values()):
+        if self.most < CANDIDATES_OF_TURNS and any(row.sequence for row in self.found.read.values()):
             self.most = CANDIDATES_OF_TURNS
             chosen = self.chosen(by_words, cosines)
             near = search.near(chosen, read, self.most)
@@ -228,74 +224,37 @@ class _Run:
 
     def complete(self, looked_up: Collection[int]) -> None:
         """What one side alone found gets the other side's figures, and the neighbours of a sequence come along."""
-        beside = rows.beside(self.rows.values(), self.visible)
-        self.load_more(self.as_it_was(beside))
+        self.found.judge_beside()
         self.read_terms()
         model, vector = self.meaning.model, self.meaning.vector
         if model is not None and vector is not None:
-            missing = [pk for pk in self.rows if pk not in self.cosines and pk not in looked_up]
-            self.cosines.update(vectors.cosines(model, vector, missing, self.visible))
+            missing = [pk for pk in self.found.rows if pk not in self.cosines and pk not in looked_up]
+            self.cosines.update(vectors.cosines(model, vector, missing, self.found.visible))
             self.pending = self.meaning.waiting
 
     def read_terms(self) -> None:
         """The terms of what the words did not find: they came with the rows."""
-        new = [row for pk, row in self.rows.items() if pk not in self.words.places]
+        new = [row for pk, row in self.found.rows.items() if pk not in self.words.places]
         if self.filters.as_of is not None:  # its rows are as they were, the index is of today
-            keyword.read(self.words, [row.pk for row in new], self.visible)
+            keyword.read(self.words, [row.pk for row in new], self.found.visible)
         else:
             self.words.take([(row.pk, row.length or 0, row.terms) for row in new if row.terms is not None])
         self.words.weigh()
-
-    def read(self, model_id: int) -> Callable[[Sequence[int]], vectors.Stored]:
-        """How the rows of these memories are read together with their vectors, which are what it gives."""
-
-        def rows_and_vectors(ids: Sequence[int]) -> vectors.Stored:
-            new = rows.read(self.visible, [pk for pk in ids if pk not in self.found], model_id)
-            self.found.update((row.pk, row) for row in new)
-            return [(pk, self.found[pk].vector) for pk in ids if pk in self.found]
-
-        return rows_and_vectors
-
-    def load(self, ids: Iterable[int]) -> None:
-        """Judge the candidates' rows within the scope, as of the time that was asked for; those not read yet are."""
-        wanted = list(dict.fromkeys(ids))
-        self.found.update(
-            (row.pk, row) for row in rows.read(self.visible, [pk for pk in wanted if pk not in self.found])
-        )
-        there = {row.pk: row for row in self.as_it_was([self.found[pk] for pk in wanted if pk in self.found])}
-        self.dropped[trust.OTHER_SCOPE] += len(wanted) - len(there)
-        self.load_more(there[pk] for pk in wanted if pk in there)
-
-    def load_more(self, found: Iterable[Row]) -> None:
-        """Take these rows in, as far as the trust pass has nothing against them."""
-        for row in found:
-            reason = trust.objection(row, self.filters.include_hold)
-            if reason:
-                self.dropped[reason] += 1
-            else:
-                self.rows[row.pk] = row
-
-    def as_it_was(self, found: Sequence[Row]) -> Sequence[Row]:
-        if self.filters.as_of is None or not found:
-            return found
-        now = Memory.objects.filter(scope.among(row.pk for row in found))
-        then = history.as_of(now, self.filters.as_of)
-        return [rows.of(row) for row in then if history.fits(row, self.filters)]
 
     def likeness(self, ids: Sequence[int]) -> Vectors:
         """How likely each candidate says anew what an earlier one said: for what replaced what."""
         model = self.meaning.model
         if model is None or self.asked is None:
             return np.zeros((len(ids), len(ids)), dtype=np.float32)
-        found = [self.rows[pk] for pk in ids]
+        found = [self.found.rows[pk] for pk in ids]
         floats: dict[int, bytes | memoryview | None] = {row.pk: row.vector for row in found if row.vector is not None}
-        floats |= vectors.stored(model, [pk for pk in ids if pk not in floats], self.visible)
+        floats |= vectors.stored(model, [pk for pk in ids if pk not in floats], self.found.visible)
         cosines = vectors.between([floats.get(pk) for pk in ids], model.dimensions)
         return replaced.likely(cosines, found, self.asked)
 
     def hits(self, profile: profiles.Profile, limit: int | None) -> list[Hit]:
         wanted = profiles.how_many(profile, limit, [one.score for one in self.ranked])
-        found, twins = shown.hits(self.ranked, self.rows, wanted)
+        found, twins = shown.hits(self.ranked, self.found.rows, wanted)
         self.dropped[trust.NEAR_IDENTICAL] += twins
         self.dropped[trust.BEYOND] += len(self.ranked) - len(found) - twins
         return found
@@ -308,7 +267,7 @@ class _Run:
             profile=profile,
             vectors=self.vectors_by,
             pending=self.pending,
-            candidates=len(self.rows),
+            candidates=len(self.found.rows),
             terms=asked.terms,
             rewritten=self.other.text,
             rewrite=self.other.state,
