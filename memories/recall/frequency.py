@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from django.db import connection
 
+from memories import prepared
 from memories.recall.weighing import Collection
 
 FEW = 1_000
@@ -34,7 +35,7 @@ def collection() -> Collection:
     kept = _collections.get(name)
     if kept is not None and time.monotonic() - kept[1] < holds(kept[0].size):
         return kept[0]
-    with connection.cursor() as cursor:
+    with prepared.cursor() as cursor:
         cursor.execute("SELECT COUNT(*), AVG(length), MIN(memory_id), MAX(memory_id) FROM memory_terms")
         size, mean, first, last = cursor.fetchone()
     found = Collection(size, float(mean or 1.0), first or 0, last or 0)
@@ -63,12 +64,13 @@ def frequencies(terms: Sequence[str], size: int | None = None) -> dict[str, int]
         missing = [term for term in missing if term not in found]
     if not missing:
         return found
-    with connection.cursor() as cursor:
+    with prepared.cursor() as cursor:
         if connection.vendor == "postgresql":
-            each = " UNION ALL ".join(
-                ["SELECT %s::text, count(*) FROM memory_terms WHERE vector @@ %s::tsquery"] * len(missing)
+            cursor.execute(
+                "SELECT term, (SELECT count(*) FROM memory_terms WHERE vector @@ asked) "
+                "FROM unnest(%s::text[], %s::text[]::tsquery[]) missing (term, asked)",
+                [missing, [f"'{term}'" for term in missing]],
             )
-            cursor.execute(each, [value for term in missing for value in (term, f"'{term}'")])
         else:
             marks = ", ".join(["%s"] * len(missing))
             cursor.execute(f"SELECT term, doc FROM memory_terms_vocabulary WHERE term IN ({marks})", missing)  # noqa: S608

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from django.db import connection, transaction
 
+from memories import prepared
 from memories.models import Memory, MemoryTerms, MemoryTermsDue
 from memories.recall.terms import index_terms
 
@@ -165,7 +166,7 @@ def drop() -> None:
 
 def due(limit: int) -> list[int]:
     """Ids of the memories whose terms are not those of their text, the newest first."""
-    with connection.cursor() as cursor:  # each recall asks: Django's query takes longer to make than to answer
+    with prepared.cursor() as cursor:  # each recall asks: Django's query takes longer to make than to answer
         cursor.execute("SELECT memory_id FROM memory_terms_due ORDER BY memory_id DESC LIMIT %s", [limit])
         return [pk for (pk,) in cursor.fetchall()]
 

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from memories import prepared
 from memories.models import Memory
 from memories.recall import scope
 
@@ -129,7 +130,7 @@ def time_of(value: datetime | str) -> datetime:
 def _read(which: str, values: Sequence[Any], visible: scope.Where, model_id: int | None = None) -> list[Row]:
     vector, joined = ("NULL", "") if model_id is None else ("e.vector", VECTORS.format(model_id))
     columns = COLUMNS.format(plus="+" if connection.vendor == "sqlite" else "", vector=vector)
-    with connection.cursor() as cursor:
+    with prepared.cursor() as cursor:
         # The statement is of constants; what was asked for is in the parameters.
         cursor.execute(
             f"SELECT {columns} FROM memories LEFT JOIN memory_terms t ON t.memory_id = memories.id {joined}"  # noqa: S608
