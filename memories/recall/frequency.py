@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from django.db import connection
 
 from memories import prepared
+from memories.recall import index
 from memories.recall.weighing import Collection
 
 FEW = 1_000
@@ -49,6 +51,22 @@ def frequencies(terms: Sequence[str], size: int | None = None) -> dict[str, int]
 
     `size` is that of the collection, where the caller has just asked for it.
     """
+    found, missing = _known(terms, size)
+    return found | _kept(_asked(missing)[0]) if missing else found
+
+
+def with_due(terms: Sequence[str], size: int, most: int) -> tuple[dict[str, int], list[int]]:
+    """The same, and the newest memories that are not indexed yet, `most` of them: one statement says both.
+
+    So these are asked for before the index is read: what is indexed in between is found there or here, not nowhere.
+    """
+    found, missing = _known(terms, size)
+    counted, due = _asked(missing, most)
+    return found | _kept(counted), due
+
+
+def _known(terms: Sequence[str], size: int | None) -> tuple[dict[str, int], list[str]]:
+    """(the counts that need no asking, the terms of which these are not)."""
     name = database()
     now = time.monotonic()
     found: dict[str, int] = {}
@@ -62,24 +80,40 @@ def frequencies(terms: Sequence[str], size: int | None = None) -> dict[str, int]
         shares = _sampled(size) if size >= MANY else {}
         found |= {term: count for term in missing if (count := round(shares.get(term, 0.0) * size)) > FEW}
         missing = [term for term in missing if term not in found]
-    if not missing:
-        return found
+    return found, missing
+
+
+def _asked(terms: Sequence[str], most_due: int = 0) -> tuple[dict[str, int], list[int]]:
+    """(how many memories hold each of the terms that any holds, the newest `most_due` that are not indexed yet)."""
+    parts: list[str] = []
+    params: list[Any] = []
+    if terms and connection.vendor == "postgresql":
+        parts = [
+            "SELECT term, (SELECT count(*) FROM memory_terms WHERE vector @@ asked) "
+            "FROM unnest(%s::text[], %s::text[]::tsquery[]) missing (term, asked)"
+        ]
+        params = [[*terms], [f"'{term}'" for term in terms]]
+    elif terms:
+        marks = ", ".join(["%s"] * len(terms))
+        parts, params = [f"SELECT term, doc FROM memory_terms_vocabulary WHERE term IN ({marks})"], [*terms]  # noqa: S608
+    if most_due:
+        parts.append(f"SELECT NULL, memory_id FROM ({index.DUE}) due")  # noqa: S608
+        params.append(most_due)
     with prepared.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute(
-                "SELECT term, (SELECT count(*) FROM memory_terms WHERE vector @@ asked) "
-                "FROM unnest(%s::text[], %s::text[]::tsquery[]) missing (term, asked)",
-                [missing, [f"'{term}'" for term in missing]],
-            )
-        else:
-            marks = ", ".join(["%s"] * len(missing))
-            cursor.execute(f"SELECT term, doc FROM memory_terms_vocabulary WHERE term IN ({marks})", missing)  # noqa: S608
-        counted = {term: count for term, count in cursor.fetchall() if count}
+        cursor.execute(" UNION ALL ".join(parts), params)
+        rows = cursor.fetchall()
+    counted = {term: count for term, count in rows if term is not None and count}
+    return counted, [pk for term, pk in rows if term is None]
+
+
+def _kept(counted: dict[str, int]) -> dict[str, int]:
+    """These counts, those of many kept."""
     if not connection.in_atomic_block:
+        name, now = database(), time.monotonic()
         if len(_common) > MOST_KEPT:
             _common.clear()
         _common.update({(name, term): (count, now) for term, count in counted.items() if count > FEW})
-    return found | counted
+    return counted
 
 
 def _sampled(size: int) -> dict[str, float]:

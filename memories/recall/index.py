@@ -164,10 +164,14 @@ def drop() -> None:
             cursor.execute(f"DROP TABLE IF EXISTS {name}")
 
 
+DUE = "SELECT memory_id FROM memory_terms_due ORDER BY memory_id DESC LIMIT %s"
+"""Memories whose terms are not those of their text, the newest first."""
+
+
 def due(limit: int) -> list[int]:
     """Ids of the memories whose terms are not those of their text, the newest first."""
-    with prepared.cursor() as cursor:  # each recall asks: Django's query takes longer to make than to answer
-        cursor.execute("SELECT memory_id FROM memory_terms_due ORDER BY memory_id DESC LIMIT %s", [limit])
+    with prepared.cursor() as cursor:
+        cursor.execute(DUE, [limit])
         return [pk for (pk,) in cursor.fetchall()]
 
 

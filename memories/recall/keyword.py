@@ -20,7 +20,7 @@ from memories import prepared
 from memories.recall import frequency, history, index, scope
 from memories.recall.terms import index_terms
 from memories.recall.values import Filters
-from memories.recall.weighing import Ids, Words, by_mass
+from memories.recall.weighing import BETWEEN, Ids, Words, by_mass
 
 MOST_CANDIDATES = 800
 """Rows whose terms are read for one query. Past that the rarest terms decide, and the vectors carry the rest."""
@@ -54,7 +54,7 @@ def search(terms: Sequence[str], filters: Filters) -> Words:
     if not terms:
         return found
     found.collection = frequency.collection()
-    found.frequency = frequency.frequencies(terms, found.collection.size)
+    found.frequency, tail = frequency.with_due(terms, found.collection.size, TAIL)
     rare = sorted((term for term in terms if found.frequency.get(term)), key=lambda t: (found.frequency[t], t))
     chosen = selective(rare, found.frequency)
     found.searched = tuple(chosen)
@@ -65,7 +65,7 @@ def search(terms: Sequence[str], filters: Filters) -> Words:
         common = rare if cut else rare[len(chosen) :]
         if common and len(found.places) < ENOUGH:
             _read_common(found, common, visible)
-    if tail := index.due(TAIL):
+    if tail:
         rows = scope.within(filters)
         texts = rows.filter(pk__in=tail).values_list("pk", *index.TEXTS)
         _read_texts(found, texts)
@@ -131,7 +131,7 @@ def _read_common(found: Words, common: Sequence[str], visible: scope.Where) -> N
     if not few and (small := _small(visible, found.collection.size)):
         read(found, small, visible)
         return
-    found.weigh()
+    found.weigh_terms()
     sets = [(term,) for term in common] if few else _together(common)
     held = _posted(found, sets, MOST_POSTED if few else NEWEST)
     ids = [pk for pk in by_mass(held, found.idf).tolist() if pk not in found.places]
@@ -159,7 +159,7 @@ def _posted(found: Words, sets: Sequence[tuple[str, ...]], most: int) -> list[tu
     with _cursor(any_walked) as cursor:
         cursor.execute(" UNION ALL ".join(parts), params)
         rows = cursor.fetchall()
-    return [(sets[number], np.fromstring(ids or "", dtype=np.int64, sep=",")) for number, ids in rows]
+    return [(sets[number], _numbers(ids)) for number, ids in rows]
 
 
 def _since(found: Words, terms: Sequence[str], most: int) -> int:
@@ -239,10 +239,10 @@ def _read_joined(
         columns = (
             "string_agg(t.memory_id::text, ',')",
             "string_agg(t.length::text, ',')",
-            "string_agg(t.terms, chr(10))",
+            f"string_agg(t.terms, '{BETWEEN}')",
         )
     else:
-        columns = ("group_concat(t.memory_id)", "group_concat(t.length)", "group_concat(t.terms, char(10))")
+        columns = ("group_concat(t.memory_id)", "group_concat(t.length)", f"group_concat(t.terms, '{BETWEEN}')")
     with with_cursor as cursor:
         cursor.execute(
             f"SELECT count(*), {', '.join(column + inside for column in columns)} FROM {source} {join}",  # noqa: S608
@@ -251,25 +251,51 @@ def _read_joined(
         count, ids, lengths, texts = cursor.fetchone()
     if not ids:
         return int(count)
-    read = [int(one) for one in ids.split(",")]
-    found.take_joined(read, np.fromstring(lengths, dtype=np.float64, sep=","), texts)
+    read = _numbers(ids).tolist()
+    found.take_joined(read, _numbers(lengths).astype(np.float64), texts)
     return int(count) - len(read)
 
 
+def _numbers(joined: str | None) -> Ids:
+    return np.fromstring(joined or "", dtype=np.int64, sep=",")
+
+
 def _small(visible: scope.Where, size: int) -> list[int]:
-    """The memories of a scope that is small, else none. That one is large is kept, for as long as counts are."""
+    """The memories of a scope that is small, else none. That one is large is kept, for as long as counts are.
+
+    Of two halves the last is all projects' (`scope.of`): what is found of it by one holds for all.
+    """
     if visible == scope.EVERYTHING and size > SMALL_SCOPE:
         return []
-    key, now = (frequency.database(), visible), time.monotonic()
-    if now - _large.get(key, -1e9) < frequency.holds(SMALL_SCOPE):
-        return []
-    found = scope.ids(visible, SMALL_SCOPE + 1)
+    parts = visible.halves[::-1] or (visible,)
+    name, now = frequency.database(), time.monotonic()
+    for part in (parts[0], visible):
+        if now - _large.get((name, part), -1e9) < frequency.RECOUNT:
+            return []
+    found, of_first = _ids(parts, SMALL_SCOPE + 1)
     if len(found) <= SMALL_SCOPE:
         return found
     if len(_large) > MOST_KEPT:
         _large.clear()
-    _large[key] = now
+    _large[name, parts[0] if of_first > SMALL_SCOPE else visible] = now
     return []
+
+
+def _ids(parts: Sequence[scope.Where], most: int) -> tuple[list[int], int]:
+    """(the memories of all parts, `most` of them when there are more; how many of these are of the first part)."""
+    each = " UNION ALL ".join(
+        f"SELECT memories.id, {number} AS part FROM memories WHERE {part.sql}"  # noqa: S608
+        for number, part in enumerate(parts)
+    )
+    joined = "string_agg(id::text, ',')" if connection.vendor == "postgresql" else "group_concat(id)"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {joined}, count(*) FILTER (WHERE part = 0) FROM ({each} LIMIT %s) found",  # noqa: S608
+            [*(value for part in parts for value in part.params), most],
+        )
+        ids, of_first = cursor.fetchone()
+    found: list[int] = _numbers(ids).tolist()
+    return found, of_first
 
 
 def forget() -> None:

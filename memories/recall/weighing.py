@@ -15,8 +15,13 @@ from numpy.typing import NDArray
 K1, B = 0.9, 0.4
 """bm25 for short texts, as measured: less weight on repetition and length than the usual 1.2 and 0.75."""
 
+BETWEEN = " \n "
+"""What stands between the terms of two memories in a text of many: the end of a line, as if it were a term."""
+
 Numbers = NDArray[np.float64]
 Ids = NDArray[np.int64]
+_LETTERS = [np.uint64((1 << 8 * letters) - 1) for letters in range(9)]
+"""So many letters of eight that are read as one number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +61,10 @@ class Words:
         """Read memories that were not read before: (id, how many terms it has, these, separated by spaces)."""
         if rows:
             ids, lengths, terms = zip(*rows, strict=True)
-            self.take_joined(ids, np.array(lengths, dtype=np.float64), "\n".join(terms))
+            self.take_joined(ids, np.array(lengths, dtype=np.float64), BETWEEN.join(terms))
 
     def take_joined(self, ids: Sequence[int], lengths: Numbers, texts: str) -> None:
-        """The same for many at once: a line of `texts` holds the terms of one."""
+        """The same for many at once: `texts` holds the terms of each, with BETWEEN between two."""
         found = counted(self.terms, texts, len(ids))
         known = len(self.lengths)
         self.places.update(zip(ids, range(known, known + len(ids)), strict=True))
@@ -73,23 +78,26 @@ class Words:
             self.counts[place] = 0.0
         return place is not None
 
-    def weigh(self) -> None:
-        """Set the terms' idf (Robertson's, never negative), then each memory's score and coverage.
-
-        A term that no memory holds counts as the rarest.
-        """
+    def weigh_terms(self) -> None:
+        """Set the terms' idf (Robertson's, never negative). A term that no memory holds counts as the rarest."""
         size = self.collection.size
         counted_in = ((term, self.frequency.get(term, 0)) for term in self.terms)
         self.idf = {term: math.log(1 + max(0, size - df + 0.5) / (df + 0.5)) for term, df in counted_in}
         self.mass = sum(self.idf.values())
+
+    def weigh(self) -> None:
+        """Set the terms' idf, then each memory's score and coverage."""
+        self.weigh_terms()
+        if not len(self.lengths):
+            self.scores, self.covered = [], []
+            return
+        idf = np.array([*self.idf.values()])[:, None]
+        times = self.counts.T
         norms = K1 * (1 - B + B * self.lengths / max(1.0, self.collection.mean_length))
-        scores, covered = np.zeros(len(norms)), np.zeros(len(norms))
-        # Term by term, so that two memories that hold the same have the same to the last bit.
-        for column, idf in enumerate(self.idf.values() if len(norms) else ()):
-            times = self.counts[:, column]
-            scores += idf * times * (K1 + 1) / (times + norms)
-            covered += idf * (times > 0)
+        # Added up term by term, so that two memories that hold the same have the same to the last bit.
+        scores = _added(idf * times * (K1 + 1) / (times + norms))
         self.scores = scores.tolist()
+        covered = _added(idf * (times > 0))
         self.covered = (covered / self.mass).tolist() if self.mass > 0 else [0.0] * len(norms)
 
     def best(self, most: int) -> list[int]:
@@ -132,20 +140,41 @@ class Words:
         return self.scores[place] if place is not None else 0.0
 
 
+def _added(rows: Numbers) -> Numbers:
+    """The sum of the rows, one after the other; numpy's own would group them by how they lie in memory."""
+    total = np.zeros(rows.shape[1])
+    for row in rows:
+        total += row
+    return total
+
+
 def counted(terms: Sequence[str], texts: str, lines: int) -> Numbers:
-    """How often each term (a column) stands in each line of `texts` (a row), by one look through all for each term."""
-    counts = np.zeros((lines, len(terms)))
-    # Each term between spaces of its own, so that a look may go on behind the one it found. Terms are ASCII.
-    joined = b" " + texts.encode("ascii").replace(b" ", b"  ").replace(b"\n", b" \n ") + b" "
-    ends = np.flatnonzero(np.frombuffer(joined, dtype=np.uint8) == ord("\n"))
-    for column, term in enumerate(terms):
-        wanted = b" %s " % term.encode("ascii")
-        between = joined.split(wanted)
-        if len(between) > 1:
-            before = np.fromiter(map(len, between), dtype=np.int64, count=len(between))[:-1]
-            at = np.cumsum(before + len(wanted)) - len(wanted)
-            counts[:, column] = np.bincount(np.searchsorted(ends, at), minlength=lines)
-    return counts
+    """How often each term (a column) stands in each of the `lines` of `texts` (a row), which BETWEEN parts.
+
+    Each word's first eight letters are read as one number, so that a term is looked for in all words at once; what is
+    longer goes on with its next eight where these are the same. Terms are ASCII, and end with a space.
+    """
+    joined = texts.encode("ascii") + b" " * 9
+    letters = np.frombuffer(joined, dtype=np.uint8)
+    eights = np.ndarray(len(joined) - 7, dtype="<u8", buffer=joined, strides=(1,))  # from each letter on
+    begins = np.concatenate(([0], np.flatnonzero(letters[:-9] == ord(" ")) + 1))
+    heads = eights[begins]
+    ends = np.flatnonzero(letters == ord("\n"))
+    counts = np.zeros((len(terms), lines))
+    for row, term in zip(counts, terms, strict=True):
+        wanted = term.encode("ascii") + b" "
+        at = begins[_same(heads, wanted[:8])]
+        for further in range(8, len(wanted), 8):
+            at = at[_same(eights[at + further], wanted[further : further + 8])]
+        if len(at):
+            row[:] = np.bincount(np.searchsorted(ends, at), minlength=lines)
+    return counts.T
+
+
+def _same(eights: NDArray[np.uint64], letters: bytes) -> NDArray[np.bool_]:
+    """Which of these begin with these letters, eight at most."""
+    found: NDArray[np.bool_] = (eights & _LETTERS[len(letters)]) == np.uint64(int.from_bytes(letters, "little"))
+    return found
 
 
 def by_mass(held: Sequence[tuple[Sequence[str], Ids]], idf: dict[str, float]) -> Ids:

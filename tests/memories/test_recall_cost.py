@@ -83,7 +83,7 @@ def naive(terms: list[str], texts: list[str]) -> list[list[int]]:
 )
 def test_counting_in_all_texts_at_once_counts_each(texts):
     terms = ["a", "b", "wg0", "wg", "ab"]
-    assert weighing.counted(terms, "\n".join(texts), len(texts)).tolist() == naive(terms, texts)
+    assert weighing.counted(terms, weighing.BETWEEN.join(texts), len(texts)).tolist() == naive(terms, texts)
 
 
 @pytest.mark.django_db

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memories.models import Memory
-from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, index, keyword
+from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, frequency, index, keyword
 from tests.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
@@ -92,6 +92,36 @@ def test_a_scope_found_large_is_not_counted_again_for_a_while(django_assert_num_
     stored([f"tunnel backup {place}" for place in range(12)], project=project)
     where = Filters(project=project.pk, agent=ANY_AGENT)
     first = keyword.search(("tunnel", "backup", "3"), where)
-    # The collection, the terms' counts, the rarest one, those of several, their terms, what is not indexed yet.
-    with django_assert_num_queries(6):
+    # The collection, the terms' counts with what is not indexed yet, the rarest one, those of several, their terms.
+    with django_assert_num_queries(5):
         assert keyword.search(("tunnel", "backup", "3"), where).best(9) == first.best(9)
+
+
+def test_what_belongs_to_all_projects_is_found_large_once_for_all_of_them(django_assert_num_queries):
+    stored([f"tunnel backup {place}" for place in range(12)], project=None)
+    one, other = (Filters(project=ProjectFactory().pk, agent=ANY_AGENT) for _ in range(2))
+    with django_assert_num_queries(6):  # how large the scope is, beside the five
+        first = keyword.search(("tunnel", "backup", "3"), one)
+    with django_assert_num_queries(5):
+        assert keyword.search(("tunnel", "backup", "3"), other).best(9) == first.best(9)
+
+
+def test_a_project_that_is_large_by_itself_says_nothing_of_another(monkeypatch):
+    monkeypatch.setattr(keyword, "SMALL_SCOPE", 4)
+    large, small = ProjectFactory(), ProjectFactory()
+    own = stored([f"The tunnel number {place}" for place in range(4)], project=small)
+    stored([f"The tunnel {place} backup" for place in range(30)], project=large)
+    for project, whole in ((large, False), (small, True)):
+        found = keyword.search(("tunnel", "backup"), Filters(project=project.pk, agent=ANY_AGENT))
+        assert (set(found.places) == {row.pk for row in own}) == whole
+
+
+@pytest.mark.django_db(transaction=True)  # within a transaction nothing is kept
+def test_a_memory_that_is_not_indexed_yet_is_found_although_each_count_is_kept(monkeypatch):
+    monkeypatch.setattr(frequency, "FEW", 0)
+    stored([f"tunnel backup {place}" for place in range(3)])
+    keyword.search(("tunnel", "backup"), ALL)
+    new = MemoryFactory(observation="The tunnel waits for the backup", service=None)
+    found = keyword.search(("tunnel", "backup"), ALL)
+    assert new.pk in found.best(9)
+    assert found.unindexed == 1
