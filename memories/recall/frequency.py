@@ -16,9 +16,13 @@ from memories.recall import index
 from memories.recall.weighing import Collection
 
 FEW = 1_000
-"""Counts up to here are asked for each time; a larger one hardly moves and is kept."""
+"""A larger count hardly moves and is kept."""
 RECOUNT = 300.0
 """Seconds after which a kept count is asked for again."""
+SOME = 100
+"""One above this moves by a hundredth with a memory more: who can do with that has it kept for a MOMENT (seconds),
+for recalls that come at once. One up to here is asked for each time."""
+MOMENT = 5.0
 SLOWER = 20_000
 """A count above this is kept longer, in proportion: it takes longer, and a memory more says less."""
 MOST_KEPT = 10_000
@@ -31,17 +35,20 @@ _common: dict[tuple[str, str], tuple[int, float]] = {}
 _shares: dict[str, tuple[dict[str, float], float]] = {}
 
 
-def collection() -> Collection:
-    """Of all memories. One of more than FEW is counted once in RECOUNT seconds: that reads the whole index."""
+def collection(moment: float = 0.0) -> Collection:
+    """Of all memories. One of more than FEW is counted once in RECOUNT seconds: that reads the whole index.
+
+    One of more than SOME is counted once in `moment` seconds.
+    """
     name = database()
     kept = _collections.get(name)
-    if kept is not None and time.monotonic() - kept[1] < holds(kept[0].size):
+    if kept is not None and time.monotonic() - kept[1] < holds(kept[0].size, moment):
         return kept[0]
     with prepared.cursor() as cursor:
         cursor.execute("SELECT COUNT(*), AVG(length), MIN(memory_id), MAX(memory_id) FROM memory_terms")
         size, mean, first, last = cursor.fetchone()
     found = Collection(size, float(mean or 1.0), first or 0, last or 0)
-    if size > FEW and not connection.in_atomic_block:
+    if size > SOME and not connection.in_atomic_block:
         _collections[name] = (found, time.monotonic())
     return found
 
@@ -51,28 +58,28 @@ def frequencies(terms: Sequence[str], size: int | None = None) -> dict[str, int]
 
     `size` is that of the collection, where the caller has just asked for it.
     """
-    found, missing = _known(terms, size)
+    found, missing = _known(terms, size, 0.0)
     return found | _kept(_asked(missing)[0]) if missing else found
 
 
 def with_due(terms: Sequence[str], size: int, most: int) -> tuple[dict[str, int], list[int]]:
-    """The same, and the newest memories that are not indexed yet, `most` of them: one statement says both.
+    """The same, a count above SOME from the last MOMENT; and the newest `most` memories that are not indexed yet.
 
-    So these are asked for before the index is read: what is indexed in between is found there or here, not nowhere.
+    One statement says both, and before the index is read: what is indexed in between is found there or here.
     """
-    found, missing = _known(terms, size)
+    found, missing = _known(terms, size, MOMENT)
     counted, due = _asked(missing, most)
     return found | _kept(counted), due
 
 
-def _known(terms: Sequence[str], size: int | None) -> tuple[dict[str, int], list[str]]:
+def _known(terms: Sequence[str], size: int | None, moment: float) -> tuple[dict[str, int], list[str]]:
     """(the counts that need no asking, the terms of which these are not)."""
     name = database()
     now = time.monotonic()
     found: dict[str, int] = {}
     for term in terms:
         count, at = _common.get((name, term), (0, 0.0))
-        if count and now - at < holds(count):
+        if count and now - at < holds(count, moment):
             found[term] = count
     missing = [term for term in terms if term not in found]
     if missing and connection.vendor == "postgresql":
@@ -112,7 +119,7 @@ def _kept(counted: dict[str, int]) -> dict[str, int]:
         name, now = database(), time.monotonic()
         if len(_common) > MOST_KEPT:
             _common.clear()
-        _common.update({(name, term): (count, now) for term, count in counted.items() if count > FEW})
+        _common.update({(name, term): (count, now) for term, count in counted.items() if count > SOME})
     return counted
 
 
@@ -139,9 +146,11 @@ def _sampled(size: int) -> dict[str, float]:
     return shares
 
 
-def holds(count: int) -> float:
-    """For how many seconds a count is kept."""
-    return RECOUNT * max(1.0, count / SLOWER)
+def holds(count: int, moment: float = 0.0) -> float:
+    """For how many seconds a count is kept, when one of some may be `moment` seconds old."""
+    if count > FEW:
+        return RECOUNT * max(1.0, count / SLOWER)
+    return moment if count > SOME else 0.0
 
 
 def forget() -> None:

@@ -53,7 +53,7 @@ def search(terms: Sequence[str], filters: Filters) -> Words:
     found = Words(tuple(terms))
     if not terms:
         return found
-    found.collection = frequency.collection()
+    found.collection = frequency.collection(frequency.MOMENT)
     found.frequency, tail = frequency.with_due(terms, found.collection.size, TAIL)
     rare = sorted((term for term in terms if found.frequency.get(term)), key=lambda t: (found.frequency[t], t))
     chosen = selective(rare, found.frequency)

@@ -44,12 +44,34 @@ def test_only_the_counts_of_many_memories_are_kept_and_only_for_a_moment(monkeyp
     index.catch_up()
     assert frequency.frequencies(["tunnel", "wg0"]) == {"tunnel": 3, "wg0": 1}
     monkeypatch.setattr(frequency, "FEW", 2)
+    monkeypatch.setattr(frequency, "SOME", 2)
     assert (frequency.collection().size, frequency.frequencies(["tunnel", "wg0"])) == (3, {"tunnel": 3, "wg0": 1})
     MemoryFactory(observation="The tunnel wg0 is back")
     index.catch_up()
     assert (frequency.collection().size, frequency.frequencies(["tunnel", "wg0"])) == (3, {"tunnel": 3, "wg0": 2})
     monkeypatch.setattr(frequency, "RECOUNT", 0.0)
     assert (frequency.collection().size, frequency.frequencies(["tunnel", "wg0"])) == (4, {"tunnel": 4, "wg0": 2})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_count_of_some_is_kept_for_a_moment_for_who_can_do_with_that(monkeypatch):
+    for place in range(3):
+        MemoryFactory(observation=f"The tunnel wg{place} drops")
+    index.catch_up()
+    monkeypatch.setattr(frequency, "SOME", 2)
+
+    def of_a_moment() -> tuple[int, dict[str, int]]:
+        size = frequency.collection(frequency.MOMENT).size
+        return size, frequency.with_due(["tunnel", "wg0"], size, 5)[0]
+
+    def exact() -> tuple[int, dict[str, int]]:
+        return frequency.collection().size, frequency.frequencies(["tunnel", "wg0"])
+
+    assert of_a_moment() == exact() == (3, {"tunnel": 3, "wg0": 1})
+    MemoryFactory(observation="The tunnel wg0 is back")
+    index.catch_up()
+    assert of_a_moment() == (3, {"tunnel": 3, "wg0": 2})
+    assert exact() == (4, {"tunnel": 4, "wg0": 2})
 
 
 @pytest.mark.django_db(transaction=True)
@@ -62,6 +84,7 @@ def test_how_common_a_term_is_comes_from_the_statistics_of_a_large_table_and_els
         cursor.execute("ANALYZE memory_terms")
         cursor.execute("DELETE FROM memory_terms WHERE memory_id % 2 = 0")
     monkeypatch.setattr(frequency, "FEW", 5)
+    monkeypatch.setattr(frequency, "SOME", 5)
     wanted = ["tunnel", "wg3"]
     counted = frequency.frequencies(wanted)
     assert counted["tunnel"] == 20

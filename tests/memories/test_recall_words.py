@@ -119,6 +119,7 @@ def test_a_project_that_is_large_by_itself_says_nothing_of_another(monkeypatch):
 @pytest.mark.django_db(transaction=True)  # within a transaction nothing is kept
 def test_a_memory_that_is_not_indexed_yet_is_found_although_each_count_is_kept(monkeypatch):
     monkeypatch.setattr(frequency, "FEW", 0)
+    monkeypatch.setattr(frequency, "SOME", 0)
     stored([f"tunnel backup {place}" for place in range(3)])
     keyword.search(("tunnel", "backup"), ALL)
     new = MemoryFactory(observation="The tunnel waits for the backup", service=None)
