@@ -22,7 +22,8 @@ from django.db import connection
 from numpy.typing import NDArray
 
 from memories.models import EmbeddingModel
-from memories.recall.sketches import Bits, Matrix, Part, words_for
+from memories.recall.signs import Bits, words_for
+from memories.recall.sketches import Matrix, Part
 
 MAGIC = 0x32_73_74_69_62_6F_63  # "cobits2"
 HEADER = 4

@@ -1,4 +1,4 @@
-"""Vectors in little room: the sign of each dimension to find what is near, and a byte of each to order it.
+"""Vectors in little room: the sign of each dimension to find what is near (`signs.py`), a byte of each to order it.
 
 Pure arrays, in memory or mapped from a file (`bitsfile.py`); knows no database and no scope. What is found here is
 near, not exact: the floats stay in the database, and the few that matter are read there.
@@ -16,37 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memories.embedding import Vectors
+from memories.recall.signs import FAR, Asked, Bits, Distances, asked, distances, fewest, pack, weighted, words_for
 
-CHUNK = 65_536
-"""Rows compared at once: what is in the processor's cache."""
-FAR = 65_535
-"""A distance that no row has."""
 AT_FIRST = 4
 """So many times as many rows as are wanted pass by the number of bits that differ: the cheap measure is a rough one."""
-PLANES = 3
-"""Bits in which the query's own numbers weigh the signs of those."""
-FULL_WEIGHT = 0.98
-"""This share of the query's numbers lies below the one that weighs the most: a few great ones flatten no other."""
-ROWS = 256
+FEW = 1_500
+"""So many rows are put in order by their bytes at once: their signs would save nothing."""
+ROUGH, ROUGHLY = 12_000, 1_000
+"""Of at most so many rows the cheap measure alone says which are put in order by their bytes, at least so many: of the
+ten nearest of 10,000 that loses no more than weighing the signs of four times as many, which takes longer."""
+ROWS = 128
 """Rows whose bytes become floats at once."""
 SPARSE = 32
 """Ids up to so many times the rows are looked up in a table of all numbers, a byte each."""
+ROOM = 65_536
+"""Such a table may be so much longer."""
 
-Bits = NDArray[np.uint64]
 Codes = NDArray[np.int8]
 Ids = NDArray[np.int64]
-
-
-def words_for(dimensions: int) -> int:
-    return -(-dimensions // 64)
-
-
-def pack(vectors: Vectors) -> Bits:
-    """Signs of vectors (n, dimensions) as (n, words) of 64 bits; what a word has left over is 0 in all."""
-    packed = np.packbits(vectors > 0, axis=1)
-    wide = np.zeros((len(vectors), words_for(vectors.shape[1]) * 8), dtype=np.uint8)
-    wide[:, : packed.shape[1]] = packed
-    return wide.view(np.uint64)
+Places = NDArray[np.intp]
 
 
 def quantised(vectors: Vectors) -> tuple[Codes, Vectors]:
@@ -63,72 +51,17 @@ def quantised(vectors: Vectors) -> tuple[Codes, Vectors]:
     return np.rint(divided).astype(np.int8), scales.astype(np.float32)
 
 
-def distances(bits: Bits, query: Bits, over: Bits | None = None) -> NDArray[np.uint16]:
-    """How many bits of each row differ from the query's, of all or of those that are set in `over`."""
-    found = np.empty(len(bits), dtype=np.uint16)
-    size = min(CHUNK, len(bits))
-    differing, counted, summed = np.empty(size, np.uint64), np.empty(size, np.uint8), np.empty(size, np.uint8)
-    for start in range(0, len(bits), CHUNK):
-        part = found[start : start + CHUNK]
-        differ, count, total = (room[: len(part)] for room in (differing, counted, summed))
-        part[:] = 0
-        for first in range(0, len(query), 3):  # what differs in three words fits into a byte
-            total[:] = 0
-            for word in range(first, min(first + 3, len(query))):
-                np.bitwise_xor(bits[start : start + CHUNK, word], query[word], out=differ)
-                if over is not None:
-                    np.bitwise_and(differ, over[word], out=differ)
-                np.bitwise_count(differ, out=count)
-                np.add(total, count, out=total)
-            np.add(part, total, out=part)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A query's signs, and how much of each dimension it has: 0 to 7, a bit of that in each of the `planes`."""
-
-    signs: Bits
-    planes: Bits
-
-    @property
-    def strong(self) -> Bits:
-        """The dimensions whose signs tell near from far: of those that the query has little of, they say nothing."""
-        return np.asarray(self.planes[1] | self.planes[2])
-
-
-def asked(query: Vectors) -> Asked:
-    size = np.abs(query)
-    place = int(FULL_WEIGHT * len(size))
-    heaviest = 2**PLANES - 1
-    most = float(np.partition(size, place)[place]) or 1.0
-    weights = np.minimum(np.rint(size * (heaviest / most)), heaviest).astype(np.uint8)
-    planes = weights >> np.arange(PLANES, dtype=np.uint8)[:, None] & 1
-    packed = pack(np.concatenate([query[None, :], planes]))
-    return Asked(packed[0], packed[1:])
-
-
-def weighted(bits: Bits, wanted: Asked) -> NDArray[np.uint16]:
-    """Like `distances`, but a sign counts by how much of its dimension the query has."""
-    words = np.ascontiguousarray(bits.T) ^ wanted.signs[:, None]
-    found = np.zeros(len(bits), dtype=np.uint16)
-    for place, plane in enumerate(wanted.planes):
-        counted = np.bitwise_count(words & plane[:, None])
-        found += np.add.reduce(counted, axis=0, dtype=np.uint16) << place
-    return found
-
-
-def _places(part: Part, memories: Ids) -> NDArray[np.intp]:
+def _places(part: Part, memories: Ids) -> Places:
     """Where the rows of these memories are."""
     highest = max(int(part.memories.max()), int(memories.max(initial=0)))
-    if highest > SPARSE * len(part) + CHUNK:
+    if highest > SPARSE * len(part) + ROOM:
         return np.flatnonzero(np.isin(part.memories, memories))
     table = np.zeros(highest + 1, dtype=np.bool_)
     table[memories] = True
     return np.flatnonzero(table[part.memories])
 
 
-def _distances_inside(part: Part, wanted: Asked, inside: Ids) -> NDArray[np.uint16]:
+def _distances_inside(part: Part, wanted: Asked, inside: Ids) -> Distances:
     """The distances of these memories' rows; all others are far."""
     found = np.full(len(part), FAR, dtype=np.uint16)
     places = _places(part, inside)
@@ -136,16 +69,7 @@ def _distances_inside(part: Part, wanted: Asked, inside: Ids) -> NDArray[np.uint
     return found
 
 
-def fewest(distance: NDArray[np.uint16], most: int) -> NDArray[np.intp]:
-    """Places of the `most` rows with the smallest distance, in no order."""
-    if len(distance) <= most:
-        return np.arange(len(distance))
-    edge = np.partition(distance, most - 1)[most - 1]
-    below = np.flatnonzero(distance < edge)
-    return np.concatenate([below, np.flatnonzero(distance == edge)[: most - len(below)]])
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """Rows that belong together: row ids, memory ids, `words` of 64 bits a row, bytes and their scale."""
 
@@ -158,6 +82,23 @@ class Part:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @cached_property
+    def by_memory(self) -> Places | None:
+        """The places in the order of the memories; None when that is their own. It is but for what was edited."""
+        if (self.memories[1:] > self.memories[:-1]).all():
+            return None
+        return np.argsort(self.memories, kind="stable")  # next to nothing where little is out of its place
+
+    def where(self, memories: Ids) -> tuple[NDArray[np.bool_], Places]:
+        """(which of these memories have a row here, where those have it)."""
+        order = self.by_memory
+        places = np.searchsorted(self.memories, memories, sorter=order)
+        places = np.minimum(places, len(self) - 1)
+        if order is not None:
+            places = order[places]
+        there = self.memories[places] == memories
+        return there, places[there]
+
     def only(self, keep: NDArray[np.bool_] | slice) -> Part:
         """Of a slice nothing is copied."""
         return Part(self.rows[keep], self.memories[keep], self.bits[keep], self.codes[keep], self.scales[keep])
@@ -167,18 +108,18 @@ class Part:
         for name in ("rows", "memories", "bits", "codes", "scales"):
             getattr(self, name)[start : start + len(new)] = getattr(new, name)
 
-    def cosines(self, places: NDArray[np.intp], query: Vectors) -> Vectors:
+    def cosines(self, places: Places, query: Vectors) -> Vectors:
         """Of these rows with the query, off by about 0.0005."""
         found = np.empty(len(places), dtype=np.float32)
         floats = np.empty((min(ROWS, len(places)), self.codes.shape[1]), dtype=np.float32)
         for start in range(0, len(places), ROWS):
             some = places[start : start + ROWS]
             room = floats[: len(some)]
-            room[:] = self.codes[some]
+            room[:] = self.codes.take(some, axis=0)
             np.matmul(room, query, out=found[start : start + ROWS])
-        return found * self.scales[places]
+        return found * self.scales.take(places)
 
-    def weighted(self, places: NDArray[np.intp], wanted: Asked) -> NDArray[np.uint16]:
+    def weighted(self, places: Places, wanted: Asked) -> Distances:
         return weighted(np.take(self.bits.T, places, axis=1).T, wanted)
 
 
@@ -273,43 +214,49 @@ class Matrix:
                 yield page.only(~gone[start : start + rows]) if len(gone) else page
 
     def near(self, query: Vectors, most: int, inside: Ids | None = None) -> list[int]:
-        """Memory ids of the `most` rows nearest to the query by their signs, best first by their bytes.
+        """Memory ids of the `most` rows nearest to the query, those that pass by their signs best first by their bytes.
 
         `inside`: of these memories alone.
         """
-        wanted = asked(query)
-        parts = list(self)
-        if not parts:
+        if not len(self):
             return []
-        if inside is None:
-            distance = np.concatenate([distances(part.bits, wanted.signs, wanted.strong) for part in parts])
-        else:
-            distance = np.concatenate([_distances_inside(part, wanted, inside) for part in parts])
-        if len(self.gone):
-            distance[: len(self.base)][self.gone] = FAR
-        places = fewest(distance, AT_FIRST * most)
-        places = np.sort(places[distance[places] < FAR])
-        split = len(parts[0])
-
-        def of_each(ask: Callable[[Part, NDArray[np.intp]], NDArray[Any]]) -> NDArray[Any]:
-            """What each part says of its own places, in one."""
-            middle = int(np.searchsorted(places, split))
-            own = (places[:middle], places[middle:] - split)
-            return np.concatenate([ask(part, there) for part, there in zip(parts, own, strict=False)])
-
-        if len(places) > most:
-            places = np.sort(places[fewest(of_each(lambda part, there: part.weighted(there, wanted)), most)])
-        order = np.argsort(-of_each(lambda part, there: part.cosines(there, query)), kind="stable")
-        return list(dict.fromkeys(of_each(lambda part, there: part.memories[there])[order].tolist()))
+        places = self._passed(asked(query), most, inside)
+        order = np.argsort(-self._each(places, lambda part, own: part.cosines(own, query)), kind="stable")[:most]
+        return list(self._each(places, lambda part, own: part.memories[own])[order].tolist())
 
     def cosines(self, query: Vectors, memories: Ids) -> Vectors:
         """Of these memories by their bytes, in their order, off by about 0.0005; NaN for one without a vector."""
-        order = np.argsort(memories)
         found = np.full(len(memories), np.nan, dtype=np.float32)
-        for part in self if len(memories) else ():
-            places = _places(part, memories)
+        for part in self:
+            there, places = part.where(memories)
             if part is self.base and len(self.gone):
-                places = places[~self.gone[places]]
-            where = order[np.searchsorted(memories, part.memories[places], sorter=order)]
-            found[where] = part.cosines(places, query)
+                there[there] = kept = ~self.gone[places]
+                places = places[kept]
+            found[there] = part.cosines(places, query)
         return found
+
+    def _passed(self, wanted: Asked, most: int, inside: Ids | None) -> Places:
+        """Places of the rows whose signs are near enough for their bytes to be looked at, through both parts."""
+        everything = len(self.base) + len(self.tail)
+        if inside is None and everything <= max(most, FEW):
+            there = np.ones(everything, dtype=np.bool_)
+            there[: len(self.gone)] = ~self.gone
+            return np.flatnonzero(there)
+        if inside is None:
+            distance = np.concatenate([distances(part.bits, wanted.signs, wanted.strong) for part in self])
+        else:
+            distance = np.concatenate([_distances_inside(part, wanted, inside) for part in self])
+        if len(self.gone):
+            distance[: len(self.base)][self.gone] = FAR
+        rough = (everything if inside is None else len(inside)) <= ROUGH
+        places = fewest(distance, max(most, ROUGHLY) if rough else AT_FIRST * most)
+        places = places[distance[places] < FAR]
+        if rough or len(places) <= most:
+            return places
+        return places[fewest(self._each(places, lambda part, own: part.weighted(own, wanted)), most)]
+
+    def _each(self, places: Places, ask: Callable[[Part, Places], NDArray[Any]]) -> NDArray[Any]:
+        """What each part says of its own places, in one. `places` are in their order."""
+        middle = int(np.searchsorted(places, len(self.base)))
+        own = ((self.base, places[:middle]), (self.tail, places[middle:] - len(self.base)))
+        return np.concatenate([ask(part, there) for part, there in own if len(there)] or [np.zeros(0, np.int64)])

@@ -17,7 +17,7 @@ from django.db import connection
 
 from memories.embedding import Vectors
 from memories.models import EmbeddingModel
-from memories.recall import bitsfile, pgvector, scope, sketches
+from memories.recall import bitsfile, pgvector, scope, signs, sketches
 from memories.recall.scope import Where
 from memories.recall.sketches import Matrix, Part
 
@@ -80,7 +80,7 @@ def matrix(model: EmbeddingModel, newest: int | None = None) -> Matrix:
 
     `newest` is the highest id of the model's rows, where the caller has just asked for it (0: there is none).
     """
-    key = (model.pk, f"{model.created_at.timestamp():.6f}")
+    key = (model.pk, model.created_at.isoformat())
     with _lock:
         kept = _kept.get(key)
         if kept is None:
@@ -89,7 +89,7 @@ def matrix(model: EmbeddingModel, newest: int | None = None) -> Matrix:
         if not connection.in_atomic_block:
             _kept.clear()  # of another model nothing is asked any more
             _kept[key] = kept
-            if bitsfile.worth_writing(model, len(now)):
+            if now is not kept.matrix and bitsfile.worth_writing(model, len(now)):
                 bitsfile.write(model, now)
                 now = _from_file(model, now)
             kept.matrix = now
@@ -103,7 +103,7 @@ def forget() -> None:
 
 
 def _from_file(model: EmbeddingModel, otherwise: Matrix | None = None) -> Matrix:
-    found = bitsfile.read(model, sketches.words_for(model.dimensions))
+    found = bitsfile.read(model, signs.words_for(model.dimensions))
     nothing = sketches.empty(model.dimensions)
     return Matrix(found, nothing) if found else otherwise or Matrix(nothing, nothing)
 

@@ -8,7 +8,7 @@ import pytest
 from memories.embedding import to_bytes
 from memories.embedding.local import LocalEmbedder
 from memories.models import Embedding, EmbeddingModel, Memory, PendingEmbedding
-from memories.recall import Filters, bitsfile, scope, sketches, vectors
+from memories.recall import Filters, bitsfile, scope, signs, sketches, vectors
 from tests.factories import MemoryFactory
 
 WHO = "nginx postgres redis grafana jellyfin wireguard pihole traefik nextcloud mosquitto frigate immich".split()  # noqa: SIM905
@@ -51,7 +51,7 @@ def test_a_vector_of_zeros_is_no_error():
 def test_so_many_as_were_asked_for_are_the_nearest(most):
     random = np.random.default_rng(1)
     distance = random.integers(0, 30, 100).astype(np.uint16)
-    found = sketches.fewest(distance, most)
+    found = signs.fewest(distance, most)
     assert sorted(distance[found].tolist()) == sorted(distance.tolist())[:most]
     assert len(set(found.tolist())) == min(most, 100)
 
@@ -60,32 +60,62 @@ def test_a_sign_weighs_as_much_as_the_query_has_of_its_dimension():
     """0 to 7 by the size of the query's number; the few greatest of all weigh no more than those below them."""
     query = np.linspace(0.001, 1, 128, dtype=np.float32) * np.where(np.arange(128) % 2, 1, -1).astype(np.float32)
     query[5] = 40.0
-    stored, wanted = unit(50, 128), sketches.asked(query)
-    top = np.sort(np.abs(query))[int(sketches.FULL_WEIGHT * 128)]
+    stored, wanted = unit(50, 128), signs.asked(query)
+    top = np.sort(np.abs(query))[int(signs.FULL_WEIGHT * 128)]
     weights = np.minimum(np.rint(np.abs(query) / top * 7), 7)
     differ = (stored > 0) != (query > 0)
-    assert sketches.weighted(sketches.pack(stored), wanted).tolist() == (differ @ weights).tolist()
+    assert signs.weighted(signs.pack(stored), wanted).tolist() == (differ @ weights).tolist()
     assert weights[5] == 7
-    plain = sketches.distances(sketches.pack(stored), wanted.signs)
-    strong = sketches.distances(sketches.pack(stored), wanted.signs, wanted.strong)
+    plain = signs.distances(signs.pack(stored), wanted.signs)
+    strong = signs.distances(signs.pack(stored), wanted.signs, wanted.strong)
     assert plain.tolist() == differ.sum(axis=1).tolist()
     assert strong.tolist() == differ[:, weights >= 2].sum(axis=1).tolist()
 
 
 def test_a_distance_of_all_dimensions_of_a_great_model_is_counted_to_its_end():
     """More than a byte holds, over more words than one sum takes, in more rows than are compared at once."""
-    stored = np.ones((sketches.CHUNK + 3, 640), dtype=np.float32)
+    stored = np.ones((signs.CHUNK + 3, 640), dtype=np.float32)
     stored[-1, :7] = -1
-    bits = np.asfortranarray(sketches.pack(stored))
-    far = sketches.distances(bits, sketches.pack(-np.ones((1, 640), dtype=np.float32))[0])
-    assert (far[0], far[sketches.CHUNK], far[-1]) == (640, 640, 633)
-    nothing = sketches.asked(np.zeros(640, dtype=np.float32))
-    assert not sketches.weighted(bits[:5], nothing).any()
+    bits = np.asfortranarray(signs.pack(stored))
+    far = signs.distances(bits, signs.pack(-np.ones((1, 640), dtype=np.float32))[0])
+    assert (far[0], far[signs.CHUNK], far[-1]) == (640, 640, 633)
+    nothing = signs.asked(np.zeros(640, dtype=np.float32))
+    assert not signs.weighted(bits[:5], nothing).any()
 
 
+def test_half_of_many_rows_is_compared_in_another_thread_with_the_same_result(monkeypatch):
+    bits, wanted = np.asfortranarray(signs.pack(unit(1001))), signs.asked(unit(1, seed=8)[0])
+    alone = signs.distances(bits, wanted.signs, wanted.strong)
+    monkeypatch.setattr(signs, "HALVED", 1000)
+    asked = []
+    monkeypatch.setattr(signs, "processors", lambda: asked.append(1) or 2)
+    assert signs.distances(bits, wanted.signs, wanted.strong).tolist() == alone.tolist()
+    assert asked
+
+
+@pytest.mark.parametrize("most", [40, 300])
+@pytest.mark.parametrize("size", [200, 1000])
+def test_of_few_rows_the_nearest_by_bytes_are_the_exact_ones(size, most):
+    """Whether their signs are looked at or not; one that is gone is not among them."""
+    stored, query = unit(size), unit(1, seed=8)[0]
+    matrix = sketches.Matrix(part(stored[: size - 50]), sketches.empty(384))
+    matrix = matrix.plus(part(stored[size - 50 :], first=size - 49))
+    exact = (np.argsort(-(stored @ query)) + 1001).tolist()
+    assert len(matrix.near(query, most)) == min(most, size)
+    assert matrix.near(query, most)[:1] == exact[:1]
+    assert len(set(matrix.near(query, most)[:40]) & set(exact[:40])) >= 38
+    fewer = matrix.only(matrix.rows[matrix.rows != exact[0] - 1000])
+    assert exact[0] not in fewer.near(query, size)
+    assert len(fewer.near(query, size)) == size - 1
+
+
+@pytest.mark.parametrize("rough", [True, False])
 @pytest.mark.parametrize("tail", [0, 300])
-def test_the_nearest_pass_their_signs_and_are_put_in_order_by_their_bytes(tail):
+def test_the_nearest_pass_their_signs_and_are_put_in_order_by_their_bytes(tail, rough, monkeypatch):
     """Of 3,000 that lie near one another by fifties the exact nearest are among the 250 that are left of them."""
+    monkeypatch.setattr(sketches, "FEW", 0)
+    monkeypatch.setattr(sketches, "ROUGH", 3000 if rough else 0)
+    monkeypatch.setattr(sketches, "ROUGHLY", 250)
     random = np.random.default_rng(7)
     stored = np.repeat(random.standard_normal((60, 384)), 50, axis=0) + 0.8 * random.standard_normal((3000, 384))
     stored = (stored / np.linalg.norm(stored, axis=1, keepdims=True)).astype(np.float32)
@@ -234,6 +264,8 @@ def test_of_the_real_models_nearest_ten_at_least_99_of_100_are_found(real_model,
     made = embedder.embed(texts)
     model, ids = stored_rows(made, texts)
     monkeypatch.setattr(vectors, "RESCORED", len(texts) // 10)
+    monkeypatch.setattr(sketches, "FEW", 0)
+    monkeypatch.setattr(sketches, "ROUGH", 0)
     asked = embedder.embed([f"why is it that {who} {what}?" for who in WHO for what in WHAT[:3]])
     hit = 0
     for query in asked:
