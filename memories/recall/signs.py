@@ -5,14 +5,14 @@ Pure arithmetic on arrays; knows neither ids nor bytes (`sketches.py`), no datab
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memories.embedding import Vectors
+from memories.recall import aside
 
 CHUNK = 65_536
 """Rows compared at once: what is in the processor's cache."""
@@ -23,8 +23,7 @@ PLANES = 3
 FULL_WEIGHT = 0.98
 """This share of the query's numbers lies below the one that weighs the most: a few great ones flatten no other."""
 HALVED = 300_000
-"""Rows from which half of them are compared in a thread of their own, where there is a second processor: it takes a
-tenth of a millisecond to start, and numpy lets others run while it counts."""
+"""Rows from which half of them are compared aside: numpy lets other threads run while it counts."""
 
 Bits = NDArray[np.uint64]
 Distances = NDArray[np.uint16]
@@ -45,20 +44,14 @@ def pack(vectors: Vectors) -> Bits:
 def distances(bits: Bits, query: Bits, over: Bits | None = None) -> Distances:
     """How many bits of each row differ from the query's, of all or of those that are set in `over`."""
     found = np.empty(len(bits), dtype=np.uint16)
-    if len(bits) < HALVED or processors() < 2:
+    if len(bits) < HALVED:
         _compare(bits, query, over, found)
         return found
     middle = len(bits) // 2
-    with ThreadPoolExecutor(1) as beside:  # one of this call's own: a process that forks has none to lose
-        other = beside.submit(_compare, bits[middle:], query, over, found[middle:])
-        _compare(bits[:middle], query, over, found[:middle])
-        other.result()
+    other = aside.begin(partial(_compare, bits[middle:], query, over, found[middle:]))
+    _compare(bits[:middle], query, over, found[:middle])
+    other()
     return found
-
-
-def processors() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _compare(bits: Bits, query: Bits, over: Bits | None, found: Distances) -> None:

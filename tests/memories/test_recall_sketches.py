@@ -8,7 +8,7 @@ import pytest
 from memories.embedding import to_bytes
 from memories.embedding.local import LocalEmbedder
 from memories.models import Embedding, EmbeddingModel, Memory, PendingEmbedding
-from memories.recall import Filters, bitsfile, scope, signs, sketches, vectors
+from memories.recall import Filters, aside, bitsfile, scope, signs, sketches, vectors
 from tests.factories import MemoryFactory
 
 WHO = "nginx postgres redis grafana jellyfin wireguard pihole traefik nextcloud mosquitto frigate immich".split()  # noqa: SIM905
@@ -83,14 +83,13 @@ def test_a_distance_of_all_dimensions_of_a_great_model_is_counted_to_its_end():
     assert not signs.weighted(bits[:5], nothing).any()
 
 
-def test_half_of_many_rows_is_compared_in_another_thread_with_the_same_result(monkeypatch):
+def test_half_of_many_rows_is_compared_aside_with_the_same_result(monkeypatch):
     bits, wanted = np.asfortranarray(signs.pack(unit(1001))), signs.asked(unit(1, seed=8)[0])
     alone = signs.distances(bits, wanted.signs, wanted.strong)
     monkeypatch.setattr(signs, "HALVED", 1000)
-    asked = []
-    monkeypatch.setattr(signs, "processors", lambda: asked.append(1) or 2)
-    assert signs.distances(bits, wanted.signs, wanted.strong).tolist() == alone.tolist()
-    assert asked
+    for several in (True, False):
+        monkeypatch.setattr(aside, "_several", several)
+        assert signs.distances(bits, wanted.signs, wanted.strong).tolist() == alone.tolist()
 
 
 @pytest.mark.parametrize("most", [40, 300])
