@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from .function_words import FUNCTION_WORDS
 from .quantities import BARE, PERIOD, Quantity, Reading, bounded
-from .tokens import Sort, Token
+from .tokens import A_COMMA, A_NUMBER, A_STOP, A_WORD, Token
 from .units import BOUNDS, DAY, NUMBER_WORDS, PERIODS, TIME_WORDS, TIMES, UNITS
 
 Tokens = Sequence[Token]
@@ -19,7 +19,9 @@ Found = tuple[tuple[Reading, ...], int] | None
 
 _EVERY = frozenset(("every", "each", "per"))
 _ONE = frozenset(("a", "an", "one"))
-_AN_END = (Sort.COMMA, Sort.STOP)
+_AN_END = (A_COMMA, A_STOP)
+COUNTED_BY_AN_ARTICLE = TIME_WORDS.keys() | {"couple"}
+"""What must follow "a" or "an" for an amount to start there."""
 
 
 def amount_at(tokens: Tokens, at: int, noun: Noun) -> tuple[Quantity, int] | None:
@@ -54,7 +56,7 @@ def _written(tokens: Tokens) -> str:
 
 
 def _word(tokens: Tokens, at: int) -> str:
-    return tokens[at].text if 0 <= at < len(tokens) and tokens[at].sort is Sort.WORD else ""
+    return tokens[at].text if 0 <= at < len(tokens) and tokens[at].sort is A_WORD else ""
 
 
 def _once_in(seconds: float) -> tuple[Reading, ...]:
@@ -86,7 +88,7 @@ def _every(tokens: Tokens, at: int) -> Found:
 def _counts_before(tokens: Tokens, at: int) -> bool:
     """Whether a counted thing stands right before: "five certificates a week", but not "5 GB in a week"."""
     for number in (at - 2, at - 3):
-        is_number = number >= 0 and (tokens[number].sort is Sort.NUMBER or _word(tokens, number) in NUMBER_WORDS)
+        is_number = number >= 0 and (tokens[number].sort is A_NUMBER or _word(tokens, number) in NUMBER_WORDS)
         between = [_word(tokens, place) for place in range(number + 1, at)]
         if is_number and all(word and word not in FUNCTION_WORDS and word not in UNITS for word in between):
             return True
@@ -144,7 +146,7 @@ def _upper(tokens: Tokens, at: int, low: float, after: int) -> tuple[float, int]
 
 def _number(tokens: Tokens, at: int) -> tuple[float, int] | None:
     """A number in digits or words: 90, five, twenty-four, two hundred, a couple of, half an."""
-    if at < len(tokens) and tokens[at].sort is Sort.NUMBER:
+    if at < len(tokens) and tokens[at].sort is A_NUMBER:
         value, after = float(tokens[at].text), at + 1
     elif (word := _word(tokens, at)) in NUMBER_WORDS:
         value, after = NUMBER_WORDS[word], at + 1

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from .function_words import ARTICLES, BE, FUNCTION_WORDS, LEADS, NEGATIONS, PREPOSITIONS, REASONS, words
 from .meaning import EMPTY, meaning, stem
 from .phrases import phrased
-from .tokens import Sort, Token
+from .tokens import A_COMMA, A_NAME, A_NUMBER, A_STOP, A_WORD, Token
 from .vocabulary import LABEL_NOUNS, entries
 
 _AT = words("in on at to into onto under inside within over")
@@ -130,16 +130,16 @@ def frame_of(text: str) -> Frame | None:
     if len(text) > 300:
         return None
     found = [token for token in phrased(text) if token.text not in ARTICLES]
-    while found and found[-1].sort in (Sort.STOP, Sort.COMMA):
+    while found and found[-1].sort in (A_STOP, A_COMMA):
         found.pop()
     texts = [token.text for token in found]
-    if any(token.sort in (Sort.STOP, Sort.COMMA) for token in found):
+    if any(token.sort in (A_STOP, A_COMMA) for token in found):
         return None
     if any(word in NEGATIONS or word in REASONS or word in _MORE for word in texts):
         return None
     articles = {word.lower() for word in text.split()} & {"a", "an", "the"}
     for at, token in enumerate(found):
-        if token.sort is Sort.WORD and (relation := _relation_at(found, at)):
+        if token.sort is A_WORD and (relation := _relation_at(found, at)):
             return _framed(text, found, at, relation, bool(articles))
     return None
 
@@ -170,9 +170,9 @@ def _framed(text: str, found: Sequence[Token], at: int, relation: str, articles:
     )
     value = [token for token in found[start:end] if _says(token)]
     rest = frozenset(_key(token) for token in found[end:] if _says(token))
-    if not value or (not subject and relation != "use") or any(token.sort is Sort.NUMBER for token in value):
+    if not value or (not subject and relation != "use") or any(token.sort is A_NUMBER for token in value):
         return None
-    named = any(token.sort is Sort.NAME for token in value) or _is_proper(text, value)
+    named = any(token.sort is A_NAME for token in value) or _is_proper(text, value)
     before = stem(found[start - 1].text)
     return Frame(
         subject=frozenset(subject),
@@ -187,15 +187,15 @@ def _framed(text: str, found: Sequence[Token], at: int, relation: str, articles:
 
 def _labels(value: Sequence[Token]) -> bool:
     """Whether a word of the value only says which one: "node a7", "disk sdc" name things, "local disk" does not."""
-    return any(stem(one.text) in _LABELS and other.sort is not Sort.WORD for one, other in pairwise(value))
+    return any(stem(one.text) in _LABELS and other.sort is not A_WORD for one, other in pairwise(value))
 
 
 def _says(token: Token) -> bool:
-    return token.sort is not Sort.WORD or (token.text not in FUNCTION_WORDS and meaning(token.text).weight != EMPTY)
+    return token.sort is not A_WORD or (token.text not in FUNCTION_WORDS and meaning(token.text).weight != EMPTY)
 
 
 def _key(token: Token) -> str:
-    return token.text if token.sort is not Sort.WORD else meaning(token.text).name
+    return token.text if token.sort is not A_WORD else meaning(token.text).name
 
 
 def _is_proper(text: str, value: Sequence[Token]) -> bool:

@@ -239,12 +239,13 @@ def _kinds() -> Mapping[str, frozenset[int]]:
     return MappingProxyType({word: frozenset(kinds) for word, kinds in found.items()})
 
 
+_NONE: frozenset[int] = frozenset()
 _AXES, _KINDS, _ALIKE = _axes(), _kinds(), _alike()
 
 
-def alike(one: str, other: str) -> bool:
-    """Whether two words, by their meanings' names, may stand for one another."""
-    return not _ALIKE.get(one, frozenset()).isdisjoint(_ALIKE.get(other, ()))
+def alikes_of(name: str) -> frozenset[int]:
+    """The groups of words that may stand for one another to which a word belongs, by its meaning's name."""
+    return _ALIKE.get(name, _NONE)
 
 
 @lru_cache(maxsize=20_000)

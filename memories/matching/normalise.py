@@ -97,28 +97,29 @@ def _normal_form(text: str) -> NormalForm:
     turns: list[str] = []
     leads: dict[int, frozenset[str]] = {}
     for number, clause in enumerate(clauses):
-        stance = clause.stance
+        stance, statement, clause_lead, runs_on = clause.stance, clause.statement, clause.lead, clause.runs_on
         only = _ALONE[stance]
-        led = leads.setdefault(clause.statement, frozenset())
-        leads[clause.statement] = led | {clause.lead} if clause.lead else led
-        for at, word in enumerate(clause.words):
-            text_of, weight, preposition, is_name = word
+        led = leads.setdefault(statement, frozenset())
+        if clause_lead:
+            leads[statement] = led | {clause_lead}
+        for at, (text_of, weight, preposition, is_name) in enumerate(clause.words):
             if is_name:
                 names.add(text_of)
             if weight == EMPTY:
                 continue
-            unclear = clause.runs_on and at
-            found_under = _EITHER if unclear and clause.lead == "without" else only
+            unclear = runs_on and at
+            found_under = _EITHER if unclear and clause_lead == "without" else only
             if text_of in places:
                 stances[text_of] |= found_under
             else:
-                lead = UNCLEAR if unclear else clause.lead
-                places[text_of] = Place(number, clause.statement, at, preposition, lead, stance)
+                lead = UNCLEAR if unclear else clause_lead
+                places[text_of] = Place(number, statement, at, preposition, lead, stance)
                 stances[text_of] = found_under
             weights[text_of] = weight
         for amount in clause.amounts:
             dimension = f"#{amount.dimension}"
-            places.setdefault(dimension, Place(number, clause.statement, -1, "", clause.lead, stance))
+            if dimension not in places:
+                places[dimension] = Place(number, statement, -1, "", clause_lead, stance)
             stances[dimension] = stances.get(dimension, only) | only
             dimensions.add(dimension)
         if clause.negations or clause.turned_by:

@@ -76,6 +76,8 @@ def order(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Order:
 
 def _only_turned(known: NormalForm, new: NormalForm) -> bool:
     """Whether "before" for "after" is all that differs: "started by hand after a boot", "… before a boot"."""
+    if len(known.marks) != len(new.marks) or not ("after:" in known.marks or "before:" in known.marks):
+        return False
     turned = tuple(_TURNED.get(mark, mark) if isinstance(mark, str) else mark for mark in known.marks)
     return turned != known.marks and turned == new.marks
 

@@ -18,7 +18,7 @@ from .meaning import EMPTY, meaning
 from .order import rearranged
 from .phrases import phrased
 from .quantities import Quantity
-from .tokens import Sort
+from .tokens import A_COMMA, A_NUMBER, A_STOP, A_WORD
 from .units import BOUNDS, NUMBER_WORDS, UNITS
 
 CLOSE = 0.80
@@ -171,9 +171,9 @@ def _sequence_of(text: str) -> tuple[str, ...]:
     """The words that say something, by meaning, in order, without numbers."""
     found: list[str] = []
     for token in phrased(text):
-        if token.sort in (Sort.STOP, Sort.COMMA, Sort.NUMBER) or token.text in NUMBER_WORDS:
+        if token.sort in (A_STOP, A_COMMA, A_NUMBER) or token.text in NUMBER_WORDS:
             continue  # amounts are compared as amounts
-        if token.sort is not Sort.WORD:
+        if token.sort is not A_WORD:
             found.append(token.text)
         elif token.text not in FUNCTION_WORDS and token.text not in _DROPPED and meaning(token.text).weight != EMPTY:
             meant = meaning(token.text)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from .function_words import (
     ARTICLES,
@@ -26,7 +27,7 @@ from .function_words import (
 from .leanings import leaning
 from .meaning import EMPTY, LIGHT, meaning, stem
 from .phrases import phrased
-from .tokens import Sort, Token
+from .tokens import A_COMMA, A_NUMBER, A_STOP, A_WORD, Token
 from .units import BOUNDS, NUMBER_WORDS, PERIODS, TIMES, UNITS
 
 VERBS = words(
@@ -52,8 +53,7 @@ _FAR = 3
 """Words before another within which a denial turns it round."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A word that says something, with its meaning's name; `head`: stands before the verb; `leads`: what leads it.
 
     `at` counts all tokens, small words and amounts too.
@@ -84,20 +84,20 @@ class Pieces:
 @lru_cache(maxsize=8_192)
 def pieces_of(text: str) -> Pieces:
     """The pieces of a text, kept for the next time."""
-    found = [token for token in phrased(text) if token.sort not in (Sort.COMMA, Sort.STOP)]
+    found = [token for token in phrased(text) if token.sort not in (A_COMMA, A_STOP)]
     verb = _verb_of([token.text for token in found])
     starts_led = bool(found) and (found[0].text in LEADS or found[0].text in PREPOSITIONS)
     has_verb = verb < len(found) and not starts_led
     pieces, leanings, led = [], [], ""
     for at, token in enumerate(found):
         text_of = token.text
-        is_word = token.sort is Sort.WORD
+        is_word = token.sort is A_WORD
         if text_of in PREPOSITIONS or text_of in LEADS:
             led = text_of
-        meant = meaning(text_of)
-        light = is_word and meant.weight == LIGHT
-        name = meant.name if is_word else text_of
         if _says(token):
+            meant = meaning(text_of)
+            light = is_word and meant.weight == LIGHT
+            name = meant.name if is_word else text_of
             pieces.append(Piece(text_of, name, at, light, has_verb and at < verb, led))
         if is_word and (sides := leaning(text_of)):
             denied = sum(before.text in NEGATIONS for before in found[max(0, at - _FAR) : at])
@@ -112,12 +112,14 @@ def pieces_of(text: str) -> Pieces:
 
 
 def _says(token: Token) -> bool:
-    if token.sort is Sort.NUMBER or token.text in _NOT_SAID:
+    if token.sort is A_NUMBER or token.text in _NOT_SAID:
+        return False
+    if token.sort is not A_WORD:
+        return True
+    if token.text in FUNCTION_WORDS:
         return False
     meant = meaning(token.text)
-    return token.sort is not Sort.WORD or (
-        token.text not in FUNCTION_WORDS and (meant.weight != EMPTY or meant.sign < 0)
-    )
+    return meant.weight != EMPTY or meant.sign < 0
 
 
 def _verb_of(found: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from .amounts import amount_at, weekly
+from .amounts import COUNTED_BY_AN_ARTICLE, amount_at, weekly
 from .clause import Clause, Word
 from .function_words import (
     ARTICLES,
@@ -30,7 +30,7 @@ from .function_words import (
 )
 from .meaning import EMPTY, FULL, Meaning, meaning, stem
 from .quantities import BARE, Quantity, bounded
-from .tokens import Sort, Token
+from .tokens import A_COMMA, A_NAME, A_NUMBER, A_STOP, A_WORD, Token
 from .units import BOUNDS, NUMBER_WORDS, STARTS_AMOUNT, UNITS
 from .vocabulary import DENYING_VERBS, LABEL_NOUNS, VALUE_NOUNS, VERSIONED, WEEKDAYS
 
@@ -41,14 +41,19 @@ _VERSIONED = frozenset(meaning(word).name for word in VERSIONED)
 _DENYING = frozenset(map(stem, DENYING_VERBS))
 _DAYS = frozenset(map(stem, WEEKDAYS)) | {"night"}
 _MEANS = ("with", "via", "through")
-_AN_END = (Sort.COMMA, Sort.STOP)
+_AN_END = (A_COMMA, A_STOP)
+_COUNTS_LITTLE = ("a", "an")
 
 
-_SMALL = (
-    FUNCTION_WORDS | HEDGES | BOUNDS.keys() | LEADS.keys() | REASONS | NEGATIONS | OBLIGATION | OPTION | POSSIBILITY
-    | STATES | PREPOSITIONS | frozenset(("and", "or", "only"))
+_DOING = (
+    HEDGES | BOUNDS.keys() | LEADS.keys() | REASONS | NEGATIONS | OBLIGATION | OPTION | POSSIBILITY | STATES
+    | PREPOSITIONS | frozenset(("and", "or", "only"))
 )  # fmt: skip
+_SMALL = FUNCTION_WORDS | _DOING
 """Words that are read by what they do. All others but those of necessity, most of a text, only say something."""
+
+_MERE = frozenset(word for word in FUNCTION_WORDS - _DOING if stem(word) not in _NECESSITY)
+"""The small words that do no more than hold a sentence together: half of all."""
 
 
 def read(tokens: Sequence[Token]) -> list[Clause]:
@@ -76,13 +81,13 @@ class _Reader:
         while self.at < len(self.tokens):
             token = self.tokens[self.at]
             sort = token.sort
-            if sort is Sort.WORD and token.text not in STARTS_AMOUNT:
+            if sort is A_WORD and token.text not in STARTS_AMOUNT:
                 self._word(token.text)
-            elif sort is Sort.STOP:
+            elif sort is A_STOP:
                 self._next_clause(new_statement=True)
-            elif sort is Sort.COMMA:
+            elif sort is A_COMMA:
                 self._next_clause()
-            elif sort is Sort.NAME:
+            elif sort is A_NAME:
                 self._add(token.text, is_name=True)
             elif not self._amount(token):
                 self._word(token.text)
@@ -95,13 +100,15 @@ class _Reader:
     def _next_clause(self, lead: str = "", *, new_statement: bool = False) -> None:
         """Closes the clause. A negation or a modal that has nothing to govern yet moves on: "must, after X, …"."""
         old = self.clause
-        self.clause = Clause(old.statement + new_statement, lead)
         if old.says_something:
             old.runs_on = bool(old.lead) and self.main is None and new_statement and len(old.words) > 2
             self._close(old)
             self.main = self.main or (None if old.lead else old)
-        elif not new_statement:
-            self.clause = replace(old, lead=lead or old.lead)
+            self.clause = Clause(old.statement + new_statement, lead)
+        elif new_statement:
+            self.clause = Clause(old.statement + 1, lead)
+        else:
+            old.lead = lead or old.lead
         if new_statement:
             self.main = None
         if lead:
@@ -150,12 +157,14 @@ class _Reader:
 
     def _amount(self, token: Token) -> bool:
         """Reads the amount or label that starts here; False when none does."""
-        if token.sort is not Sort.NUMBER and token.text not in STARTS_AMOUNT:
+        if token.sort is not A_NUMBER and token.text not in STARTS_AMOUNT:
+            return False
+        following = self._following()
+        if token.text in _COUNTS_LITTLE and (following is None or following.text not in COUNTED_BY_AN_ARTICLE):
             return False
         before = self._before()
-        following = self._following()
         has_unit = following is not None and following.text in UNITS
-        labelled = token.sort is Sort.NUMBER and stem(before) in _LABELS and not has_unit
+        labelled = token.sort is A_NUMBER and stem(before) in _LABELS and not has_unit
         found = None if labelled else amount_at(self.tokens, self.at, self._counted)
         if labelled or (found and found[0].dimension == BARE and self._labels(before)):
             self._add(token.text, is_name=True)
@@ -171,8 +180,8 @@ class _Reader:
         if self.just_needed and amount.dimension == "time":
             self.clause.modal = ""  # "needs 2 minutes" takes them; "needs 2 GB" demands them
         if not amount.anchor:
-            full = (word.text for word in reversed(self.clause.words) if word.weight == FULL)
-            amount = replace(amount, anchor=next(full, ""))
+            full = next((word.text for word in reversed(self.clause.words) if word.weight == FULL), "")
+            amount = replace(amount, anchor=full) if full else amount
         if self.hedged:
             amount = replace(amount, hedged=True)
         self._forget()
@@ -200,7 +209,7 @@ class _Reader:
     def _before(self) -> str:
         """The word or name right before, '' after a number or a break."""
         token = self.tokens[self.at - 1] if self.at else None
-        return token.text if token and token.sort in (Sort.WORD, Sort.NAME) else ""
+        return token.text if token and token.sort in (A_WORD, A_NAME) else ""
 
     def _following(self) -> Token | None:
         return self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
@@ -208,7 +217,9 @@ class _Reader:
     # words
 
     def _word(self, word: str) -> None:
-        if word not in _SMALL and stem(word) not in _NECESSITY:
+        if word in _MERE:
+            self._small(word)
+        elif word not in _SMALL and stem(word) not in _NECESSITY:
             self._add(_EVENTS.get(word, word))
         elif word in HEDGES or (word == "only" and self._number_follows()):
             self.hedged = word in HEDGES
@@ -318,8 +329,8 @@ class _Reader:
         if said or self.after_be or (stem(word) in _DENYING and not word.endswith("ed")):
             return False
         following = self._following()
-        if following is None or following.sort is not Sort.WORD:
-            return following is not None and following.sort is Sort.NAME
+        if following is None or following.sort is not A_WORD:
+            return following is not None and following.sort is A_NAME
         return following.text not in FUNCTION_WORDS and following.text not in STARTS_AMOUNT
 
     def _is_led(self) -> bool:
@@ -328,7 +339,7 @@ class _Reader:
 
     def _number_follows(self) -> bool:
         following = self._following()
-        return following is not None and (following.sort is Sort.NUMBER or following.text in NUMBER_WORDS)
+        return following is not None and (following.sort is A_NUMBER or following.text in NUMBER_WORDS)
 
     def _forget(self) -> None:
         """What holds only until the next word that says something."""

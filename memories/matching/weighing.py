@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .evidence import Case
 from .function_words import OBLIGATION, words
 from .guards import apart, one_number, uneven
-from .leanings import alike, kinds_of
+from .leanings import alikes_of, kinds_of
 from .meaning import stem
 from .pieces import VERB_STEMS, Piece, Pieces, pieces_of
 
@@ -246,19 +246,27 @@ def _own_of_each(one: Pieces, other: Pieces) -> tuple[list[Piece], list[Piece]]:
     left = [piece for piece in one.content if piece.name not in other.counts]
     right = [piece for piece in other.content if piece.name not in one.counts]
     for piece in tuple(left):
-        akin = next((found for found in right if _akin(piece.name, found.name)), None)
+        akin = _first_akin(piece.name, right)
         if akin is not None:
             left.remove(piece)
             right.remove(akin)
     return left, right
 
 
-def _akin(one: str, other: str) -> bool:
-    """archiv and archive, replica and replication, maxmemory and memory, cause and trigger."""
-    if alike(one, other):
-        return True
-    if one[:_LEAST_STEM] != other[:_LEAST_STEM] and not one.startswith("max") and not other.startswith("max"):
-        return False  # nearly all pairs; what follows would say so too
+def _first_akin(name: str, among: Sequence[Piece]) -> Piece | None:
+    """The first that is akin: archiv and archive, replica and replication, maxmemory and memory, cause and trigger."""
+    groups, start, is_max = alikes_of(name), name[:_LEAST_STEM], name.startswith("max")
+    for piece in among:
+        other = piece.name
+        if groups and not groups.isdisjoint(alikes_of(other)):
+            return piece
+        # So that what takes longer is asked of few pairs: what has another beginning is not spelled alike.
+        if (other[:_LEAST_STEM] == start or is_max or other.startswith("max")) and _spelled_alike(name, other):
+            return piece
+    return None
+
+
+def _spelled_alike(one: str, other: str) -> bool:
     if min(len(one), len(other)) < _LEAST_STEM or one in _FALSE_FRIENDS or other in _FALSE_FRIENDS:
         return False
     if any(character.isdigit() for character in one + other):
@@ -272,6 +280,8 @@ def _akin(one: str, other: str) -> bool:
 def _leanings(one: Pieces, other: Pieces) -> tuple[int, int, frozenset[str]]:
     """On how many axes the two lean to opposite ends, on how many to one end in different words, and the words that
     are opposed."""
+    if not (one.leanings and other.leanings):
+        return 0, 0, frozenset()
     left, right = _sides(one, other), _sides(other, one)
     whole_left, whole_right = _sides(one, None), _sides(other, None)
     axes = left.keys() & right.keys()
