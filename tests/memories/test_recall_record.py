@@ -7,7 +7,8 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from memories import tasks
 from memories.errors import MemoryNotFound
@@ -46,6 +47,26 @@ def test_an_answer_does_not_wait_for_the_writer_and_its_record_follows():
     assert {row.query for row in Recalled.objects.all()} == {"tunnel", "drops"}
     wait_for(lambda: not any(one.name == "recall-records" for one in threading.enumerate()))
     assert recall("tunnel", asked_by=Asker("cli")).recall_id is not None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="on SQLite no commit waits for the disk")
+def test_a_record_alone_does_not_wait_for_the_disk():
+    MemoryFactory(observation="The tunnel drops")
+    with transaction.atomic():
+        recall("tunnel", asked_by=Asker("cli"))
+        assert _waits_for_the_disk()  # what else this transaction writes is as safe as ever
+    with CaptureQueriesContext(connection) as seen:
+        recall("tunnel", asked_by=Asker("cli"))
+    assert [query for query in seen if "'synchronous_commit', 'off'" in (query["sql"] or "")]
+    assert _waits_for_the_disk()
+    assert Recalled.objects.count() == 2
+
+
+def _waits_for_the_disk() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW synchronous_commit")
+        return bool(cursor.fetchone()[0] == "on")
 
 
 def test_nothing_is_recorded_for_nobody():
