@@ -20,11 +20,11 @@ IR_VERSION, OPSET = 10, 20
 RUNTIME = "com.microsoft"
 """The runtime's own operators, several steps in one; version 1."""
 
-IDS, MASK, POOLED = "input_ids", "attention_mask", "pooled"
-"""The graph's inputs, int64 of shape (batch, tokens), and its output, float32 of shape (batch, hidden)."""
+IDS, POOLED = "input_ids", "pooled"
+"""The graph's input, int64 of shape (batch, tokens), and its output, float32 of shape (batch, hidden).
 
-MASKED = -1e9
-"""Added to the attention score of a padding token: its share becomes zero."""
+All texts of a batch have as many tokens: nothing is padded, so nothing has to be masked.
+"""
 
 EPSILON = 1e-12  # layer_norm_eps in the official config.json
 
@@ -110,11 +110,9 @@ def _attribute(name: str, value: float | Sequence[int]) -> bytes:
 def encoder(shape: Shape, weights: Mapping[str, Tensor], file: str) -> bytes:
     """The graph as a serialised ModelProto. `weights` says where in the file named `file` its tensors lie."""
     to = Writer()
-    hidden = embeddings(to)
-    where = to.node("Sub", [to.node("Cast", [MASK], to=FLOAT), to.scalar(1.0)])  # 0 for a token, -1 for padding
-    hidden_away = to.node("Mul", [to.node("Unsqueeze", [where, to.ints(1, 2)]), to.scalar(-MASKED)])
+    hidden = normed(to, "embeddings.LayerNorm", embeddings(to))
     for layer in range(shape.layers):
-        hidden = _layer(to, f"encoder.layer.{layer}", hidden, hidden_away, shape)
+        hidden = _layer(to, f"encoder.layer.{layer}", hidden, shape)
     return whole_model(to, hidden, shape, weights, shape.tensors, file)
 
 
@@ -122,13 +120,11 @@ def whole_model(
     to: Writer, hidden: str, shape: Shape, weights: Mapping[str, Tensor], names: Sequence[str], file: str
 ) -> bytes:
     """The ModelProto of what was written, up to the tokens' vectors `hidden`; `names` are the tensors it takes."""
-    _pool(to, hidden)
+    to.node("ReduceMean", [hidden, to.ints(1)], output=POOLED, keepdims=0)
     tensors = b"".join(part(5, _external(name, weights[name], file)) for name in names)
-    inputs = part(11, _described(IDS, INT64, ["batch", "tokens"])) + part(
-        11, _described(MASK, INT64, ["batch", "tokens"])
-    )
     pieces = [*to.nodes, part(2, "encoder"), tensors, *to.constants]
-    pieces += [inputs, part(12, _described(POOLED, FLOAT, ["batch", shape.hidden]))]
+    pieces.append(part(11, _described(IDS, INT64, ["batch", "tokens"])))
+    pieces.append(part(12, _described(POOLED, FLOAT, ["batch", shape.hidden])))
     opsets = part(8, part(1, "") + whole(2, OPSET)) + part(8, part(1, RUNTIME) + whole(2, 1))
     begun = whole(1, IR_VERSION) + part(2, "claudeops") + opening(7, sum(map(len, pieces)))
     return b"".join([begun, *pieces, opsets])  # at once: the numbers may be megabytes
@@ -146,8 +142,9 @@ def _described(name: str, kind: int, sizes: Sequence[str | int]) -> bytes:
     return part(1, name) + part(2, part(1, whole(1, kind) + part(2, dims)))
 
 
-def normed(to: Writer, name: str, value: str) -> str:
-    return to.node("LayerNormalization", [value, f"{name}.weight", f"{name}.bias"], axis=-1, epsilon=EPSILON)
+def normed(to: Writer, name: str, value: str, bias: str = "") -> str:
+    inputs = [value, f"{name}.weight", bias or f"{name}.bias"]
+    return to.node("LayerNormalization", inputs, axis=-1, epsilon=EPSILON)
 
 
 def _dense(to: Writer, name: str, rows: str) -> str:
@@ -156,15 +153,15 @@ def _dense(to: Writer, name: str, rows: str) -> str:
 
 
 def embeddings(to: Writer) -> str:
+    """The tokens' vectors as they come from the tables, not normed yet."""
     words = to.node("Gather", ["embeddings.word_embeddings.weight", IDS])
     length = to.node("Shape", [IDS], start=1, end=2)
     positions = to.node("Slice", ["embeddings.position_embeddings.weight", to.ints(0), length, to.ints(0)])
     kinds = to.node("Slice", ["embeddings.token_type_embeddings.weight", to.ints(0), to.ints(1), to.ints(0)])
-    summed = to.node("Add", [words, to.node("Add", [positions, kinds])])
-    return normed(to, "embeddings.LayerNorm", summed)
+    return to.node("Add", [words, to.node("Add", [positions, kinds])])
 
 
-def _layer(to: Writer, name: str, hidden: str, hidden_away: str, shape: Shape) -> str:
+def _layer(to: Writer, name: str, hidden: str, shape: Shape) -> str:
     size = shape.hidden // shape.heads
     rows = to.node("Reshape", [hidden, to.ints(-1, shape.hidden)])
     extent = to.node("Concat", [to.node("Shape", [IDS]), to.ints(shape.heads, size)], axis=0)
@@ -175,7 +172,7 @@ def _layer(to: Writer, name: str, hidden: str, hidden_away: str, shape: Shape) -
 
     query, key, value = heads("query", (0, 2, 1, 3)), heads("key", (0, 2, 3, 1)), heads("value", (0, 2, 1, 3))
     scores = to.node("Mul", [to.node("MatMul", [query, key]), to.scalar(size**-0.5)])
-    shares = to.node("Softmax", [to.node("Add", [scores, hidden_away])], axis=-1)
+    shares = to.node("Softmax", [scores], axis=-1)
     mixed = to.node("Transpose", [to.node("MatMul", [shares, value])], perm=(0, 2, 1, 3))
     joined = to.node("Reshape", [mixed, to.ints(-1, shape.hidden)])
     attended = to.node("Add", [_dense(to, f"{name}.attention.output.dense", joined), rows])
@@ -184,10 +181,3 @@ def _layer(to: Writer, name: str, hidden: str, hidden_away: str, shape: Shape) -
     wide = to.node("Gelu", [_dense(to, f"{name}.intermediate.dense", attended)])
     out = normed(to, f"{name}.output.LayerNorm", to.node("Add", [_dense(to, f"{name}.output.dense", wide), attended]))
     return to.node("Reshape", [out, to.node("Concat", [to.node("Shape", [IDS]), to.ints(shape.hidden)], axis=0)])
-
-
-def _pool(to: Writer, hidden: str) -> None:
-    """The mean of the tokens' vectors, padding left out."""
-    counted = to.node("Unsqueeze", [to.node("Cast", [MASK], to=FLOAT), to.ints(2)])
-    total = to.node("ReduceSum", [to.node("Mul", [hidden, counted]), to.ints(1)], keepdims=0)
-    to.node("Div", [total, to.node("ReduceSum", [counted, to.ints(1)], keepdims=0)], output=POOLED)

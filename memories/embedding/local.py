@@ -35,7 +35,7 @@ WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 """onnxruntime's name for where the file is that a graph without a place of its own points into."""
 
 MOST_TOKENS = 2048
-"""Tokens in one run, padding included: what a run takes of memory grows with them (about 25 MB for these)."""
+"""Tokens in one run: what a run takes of memory grows with them (about 25 MB for these)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,26 +154,21 @@ class LocalEmbedder:
         return None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """See Embedder. Texts of like length go together, so that little is padded."""
+        """See Embedder. Texts of as many tokens go together, so that nothing is padded."""
         tokens = [self._tokenizer.encode(_plain(text)).ids for text in texts]
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        line = sorted(range(len(texts)), key=lambda index: len(tokens[index]))
-        while line:
-            longest, count = len(tokens[line[0]]), 1
-            while count < len(line) and (count + 1) * max(longest, len(tokens[line[count]])) <= MOST_TOKENS:
-                longest = max(longest, len(tokens[line[count]]))
-                count += 1
-            batch, line = line[:count], line[count:]
-            vectors[batch] = self._run([tokens[index] for index in batch], longest)
+        alike: dict[int, list[int]] = {}
+        for place, found in enumerate(tokens):
+            alike.setdefault(len(found), []).append(place)
+        for length, places in alike.items():
+            at_once = max(1, MOST_TOKENS // length)
+            for start in range(0, len(places), at_once):
+                batch = places[start : start + at_once]
+                vectors[batch] = self._run([tokens[place] for place in batch])
         return normalised(vectors)
 
-    def _run(self, tokens: list[list[int]], longest: int) -> Vectors:
-        ids = np.zeros((len(tokens), longest), dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for row, found in enumerate(tokens):
-            ids[row, : len(found)] = found
-            mask[row, : len(found)] = 1
-        (pooled,) = self._session.run([graph.POOLED], {graph.IDS: ids, graph.MASK: mask})
+    def _run(self, tokens: list[list[int]]) -> Vectors:
+        (pooled,) = self._session.run([graph.POOLED], {graph.IDS: np.array(tokens, dtype=np.int64)})
         return np.asarray(pooled, dtype=np.float32)
 
 
