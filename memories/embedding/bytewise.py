@@ -98,11 +98,12 @@ class _Graph:
         if quieter and self.loud:
             channels = np.ones(weight.shape[1], dtype=np.float32)
             channels[list(self.loud)] = QUIETER
-            weight = weight * channels
+            weight *= channels
             rows = to.node("Mul", [rows, self.put(f"{name}.quieter", np.reciprocal(channels))])
         of_weight = np.maximum(np.maximum(weight.max(1), -weight.min(1)), np.finfo(np.float32).tiny) / np.float32(127)
-        small = np.rint(weight / of_weight[:, None]).astype(np.int8)
-        turned = to.raw(f"{name}.bytes", INT8, small.T.shape, np.ascontiguousarray(small.T).tobytes())
+        weight /= of_weight[:, None]
+        small = np.rint(weight, out=weight).astype(np.int8)  # in place: new memory costs more than the arithmetic
+        turned = to.raw(f"{name}.bytes", INT8, small.T.shape, small.T.tobytes())
         if steps == GELU:
             largest = to.node("ReduceMax", [rows, to.ints(-1)], keepdims=1)
             largest = to.node("Max", [largest, to.scalar(LEAST_GELU)])

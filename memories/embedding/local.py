@@ -117,41 +117,54 @@ class LocalEmbedder:
 
     def __init__(self, folder: Path, spec: Spec = MINILM) -> None:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # it would warn in every worker that forks
-        with ThreadPoolExecutor(1) as beside:  # 90 MB are read while the libraries load; nothing is used before
-            checked = beside.submit(_check, folder, spec)
-            import onnxruntime  # noqa: F401
-            from tokenizers import Tokenizer
-
-            checked.result()
+        self._session: Any = None
         try:
-            weights = tensors(folder / WEIGHTS)
-            shape = _shape(weights, spec)
-            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-            self._tokenizer.no_padding()
-            self._tokenizer.enable_truncation(spec.max_tokens)
-            self.name, self.dimensions = spec.identity, shape.hidden
-            self._session = self._in_bytes(folder, spec, shape, weights)
-            if self._session is None:
-                self._session = _session(graph.encoder(shape, weights, WEIGHTS), folder)
+            # 90 MB are read and summed while the model is made of them: it answers nothing before they are found right.
+            with ThreadPoolExecutor(1) as beside:
+                checked = beside.submit(_check, folder, spec)
+                try:
+                    floats = self._made(folder, spec)
+                finally:
+                    checked.result()  # files that are not the published ones are the reason, whatever came of them
+            if not self._near(spec):
+                self._session = _session(floats, folder)
+        except SemanticOff:
+            raise
         except (BrokenWeights, KeyError) as error:
             raise SemanticOff(f"the model in {folder} cannot be used: {error}", INSTALL) from error
         except Exception as error:  # both libraries raise their own, and tokenizers raises Exception itself
             raise SemanticOff(f"the model in {folder} cannot be loaded: {error}", INSTALL) from error
 
-    def _in_bytes(self, folder: Path, spec: Spec, shape: graph.Shape, weights: dict[str, Tensor]) -> Any:
-        """A session in bytes; None when the model has none, or does not give what it should on this machine."""
-        if spec.bytewise is None:
-            return None
-        model = bytewise.encoder(shape, weights, folder, WEIGHTS, spec.bytewise.loud)
+    def _made(self, folder: Path, spec: Spec) -> bytes:
+        """Make the tokenizer, and the session in bytes if it can be; the graph in floats, for where it cannot."""
+        from tokenizers import Tokenizer
+
+        weights = tensors(folder / WEIGHTS)
+        shape = _shape(weights, spec)
+        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(spec.max_tokens)
+        self.name, self.dimensions = spec.identity, shape.hidden
+        if spec.bytewise is not None:
+            model = bytewise.encoder(shape, weights, folder, WEIGHTS, spec.bytewise.loud)
+            try:
+                self._session = _session(model, folder)
+            except Exception:  # the runtime's own; the floats are there
+                logger.exception("%s cannot run in bytes here; it runs in floats, at twice the time", spec.name)
+        return graph.encoder(shape, weights, WEIGHTS)
+
+    def _near(self, spec: Spec) -> bool:
+        """Whether there is a session in bytes, and it gives what it should on this machine."""
+        if spec.bytewise is None or self._session is None:
+            return False
         try:
-            self._session = _session(model, folder)
             if spec.bytewise.holds(self.embed([spec.bytewise.probe])[0]):
-                return self._session
-        except Exception:  # the runtime's own; the floats are there
+                return True
+        except Exception:  # the runtime's own
             logger.exception("%s cannot run in bytes here; it runs in floats, at twice the time", spec.name)
-            return None
+            return False
         logger.warning("%s in bytes does not give what it should here; it runs in floats, at twice the time", spec.name)
-        return None
+        return False
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """See Embedder. Texts of as many tokens go together, so that nothing is padded."""
