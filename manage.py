@@ -10,11 +10,14 @@ def main() -> None:
     try:
         from django.core.exceptions import ImproperlyConfigured
         from django.core.management import execute_from_command_line
+
+        import memories
     except ImportError as error:
         raise SystemExit(
             f"Django could not be imported ({error}). Install what claudeops needs first:\n"
             "    pip install -r requirements.txt"
         ) from error
+    memories.load_ahead = sys.argv[1:2] == ["mcp"] or sys.argv[1:3] == ["memory", "recall"]
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:

@@ -12,7 +12,11 @@ class MemoriesConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        import memories
+        from memories.embedding import state
 
+        if memories.load_ahead:
+            state.begin()
         from memories import checks  # noqa: F401  (registers the system checks)
 
         post_migrate.connect(_after_migrate, sender=self, dispatch_uid="memories.triggers")

@@ -31,9 +31,12 @@ def main() -> None:
     import django
     from django.conf import settings
 
-    django.setup()
+    import memories
+
     for name, value in order["settings"].items():
         setattr(settings, name, Path(value) if name in PATHS else value)
+    memories.load_ahead = order["job"] == "answer"
+    django.setup()
     from django.db import connection
 
     connection.settings_dict.update(order["database"])

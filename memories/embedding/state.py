@@ -7,6 +7,7 @@ another one is being built, that is still the old one.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -156,6 +157,23 @@ def waiting(model: EmbeddingModel) -> int:
 def model_folder(spec: Spec | None = None) -> Path:
     """Where the local model lies, or will."""
     return Path(settings.CLAUDEOPS_MODELS_DIR) / (spec or LOCAL).name
+
+
+def begin() -> threading.Thread | None:
+    """Load the local model in a thread, when the settings ask for it; who needs it meanwhile waits for the rest.
+
+    Half of a load is reading and arithmetic that a second core does. Returns the thread; None: there is none to load.
+    """
+    if settings.CLAUDEOPS_EMBEDDINGS != "local":
+        return None
+    thread = threading.Thread(target=_begun, name="embedder")
+    thread.start()
+    return thread
+
+
+def _begun() -> None:
+    with contextlib.suppress(SemanticOff):  # whoever asks for the embedder is told why
+        _local()
 
 
 def reset() -> None:

@@ -108,3 +108,20 @@ def test_how_many_wait_is_counted_no_further_than_needed(tiny, monkeypatch):
     assert embedding.pending_count() == 5
     monkeypatch.setattr(state, "MOST_COUNTED", 3)
     assert embedding.pending_count() == 3
+
+
+def test_what_was_begun_ahead_is_loaded_when_it_is_asked_for(tiny):
+    sweep()
+    embedding.reset()
+    path = tiny / WEIGHTS
+    path.write_bytes(path.read_bytes()[:-1])
+    assert embedding.off_reason() is None, "nobody has looked into the file yet"
+    state.begin().join()
+    assert "is not the published one" in embedding.off_reason()
+
+
+def test_where_no_local_model_is_asked_for_or_there_none_is_begun(settings, models_dir):
+    state.begin().join()
+    assert off() == f"the model {state.LOCAL.name} is not installed"
+    settings.CLAUDEOPS_EMBEDDINGS = "off"
+    assert state.begin() is None
