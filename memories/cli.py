@@ -13,8 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from django.core.checks import Tags, registry
 from django.core.management.base import BaseCommand, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+OF_PAGES = frozenset({Tags.urls, Tags.admin, Tags.templates})
+"""Checks that import every page. It takes a second; who serves pages makes them, and so does `manage.py check`."""
 
 
 class Refusal(Exception):
@@ -56,10 +62,22 @@ def error_of(error: Exception) -> tuple[str, str, str] | None:
     """(code, message, fix) of an error that is the asker's to mend; None for a fault of the program."""
     if isinstance(error, Refusal):
         return error.code, error.message, error.fix
+    if isinstance(error, DatabaseError) and (missing := _not_applied()):
+        return "not_migrated", f"The database lacks {missing}: {error}.", "Run: manage.py migrate"
     code = getattr(error, "code", None)
     if isinstance(code, str) and getattr(type(error), "is_refusal", False):
         return code, str(error), getattr(error, "fix", "")
     return None
+
+
+def _not_applied() -> str:
+    """How many migrations the database waits for; "" when it is up to date, or cannot be asked."""
+    try:
+        executor = MigrationExecutor(connection)
+        count = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    except DatabaseError:
+        return ""
+    return f"{count} migration{'' if count == 1 else 's'}" if count else ""
 
 
 class VerbCommand(BaseCommand):
@@ -72,6 +90,9 @@ class VerbCommand(BaseCommand):
         parser = super().create_parser(prog_name, subcommand, **kwargs)
         parser.description = self.help or None
         return parser
+
+    def get_check_kwargs(self, options: dict[str, Any]) -> dict[str, Any]:
+        return {"tags": sorted(registry.registry.tags_available() - OF_PAGES)}
 
     def add_arguments(self, parser: CommandParser) -> None:
         under = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_SubParser)
