@@ -91,7 +91,7 @@ class VerbCommand(BaseCommand):
         parser.description = self.help or None
         return parser
 
-    def get_check_kwargs(self, options: dict[str, Any]) -> dict[str, Any]:
+    def get_check_kwargs(self, options: dict[str, Any]) -> Any:
         return {"tags": sorted(registry.registry.tags_available() - OF_PAGES)}
 
     def add_arguments(self, parser: CommandParser) -> None:
