@@ -218,11 +218,7 @@ class Matrix:
 
         `inside`: of these memories alone.
         """
-        if not len(self):
-            return []
-        places = self._passed(asked(query), most, inside)
-        order = np.argsort(-self._each(places, lambda part, own: part.cosines(own, query)), kind="stable")[:most]
-        return list(self._each(places, lambda part, own: part.memories[own])[order].tolist())
+        return Scan(self, query, inside).nearest(most)
 
     def cosines(self, query: Vectors, memories: Ids) -> Vectors:
         """Of these memories by their bytes, in their order, off by about 0.0005; NaN for one without a vector."""
@@ -235,28 +231,60 @@ class Matrix:
             found[there] = part.cosines(places, query)
         return found
 
-    def _passed(self, wanted: Asked, most: int, inside: Ids | None) -> Places:
-        """Places of the rows whose signs are near enough for their bytes to be looked at, through both parts."""
-        everything = len(self.base) + len(self.tail)
-        if inside is None and everything <= max(most, FEW):
-            there = np.ones(everything, dtype=np.bool_)
-            there[: len(self.gone)] = ~self.gone
-            return np.flatnonzero(there)
-        if inside is None:
-            distance = np.concatenate([distances(part.bits, wanted.signs, wanted.strong) for part in self])
+
+@dataclass(frozen=True)
+class Scan:
+    """One look through a matrix for what is near to `query`, of which less and then more may be wanted.
+
+    `inside`: among these memories alone.
+    """
+
+    matrix: Matrix
+    query: Vectors
+    inside: Ids | None = None
+
+    def nearest(self, most: int) -> list[int]:
+        """Memory ids of the `most` nearest rows, best first."""
+        if not len(self.matrix):
+            return []
+        places = self._passed(most)
+        order = np.argsort(-self._each(places, lambda part, own: part.cosines(own, self.query)), kind="stable")[:most]
+        return list(self._each(places, lambda part, own: part.memories[own])[order].tolist())
+
+    @cached_property
+    def _asked(self) -> Asked:
+        return asked(self.query)
+
+    @cached_property
+    def _distance(self) -> Distances:
+        """Of all rows by their signs, through both parts. It is what takes the time."""
+        wanted, matrix = self._asked, self.matrix
+        if self.inside is None:
+            found = np.concatenate([distances(part.bits, wanted.signs, wanted.strong) for part in matrix])
         else:
-            distance = np.concatenate([_distances_inside(part, wanted, inside) for part in self])
-        if len(self.gone):
-            distance[: len(self.base)][self.gone] = FAR
-        rough = (everything if inside is None else len(inside)) <= ROUGH
-        places = fewest(distance, max(most, ROUGHLY) if rough else AT_FIRST * most)
-        places = places[distance[places] < FAR]
+            found = np.concatenate([_distances_inside(part, wanted, self.inside) for part in matrix])
+        if len(matrix.gone):
+            found[: len(matrix.base)][matrix.gone] = FAR
+        return found
+
+    def _passed(self, most: int) -> Places:
+        """Places of the rows whose signs are near enough for their bytes to be looked at, in their order."""
+        base, gone = self.matrix.base, self.matrix.gone
+        everything = len(base) + len(self.matrix.tail)
+        if self.inside is None and everything <= max(most, FEW):
+            there = np.ones(everything, dtype=np.bool_)
+            there[: len(gone)] = ~gone
+            return np.flatnonzero(there)
+        rough = (everything if self.inside is None else len(self.inside)) <= ROUGH
+        places = fewest(self._distance, max(most, ROUGHLY) if rough else AT_FIRST * most)
+        places = places[self._distance[places] < FAR]
         if rough or len(places) <= most:
             return places
-        return places[fewest(self._each(places, lambda part, own: part.weighted(own, wanted)), most)]
+        return places[fewest(self._each(places, lambda part, own: part.weighted(own, self._asked)), most)]
 
     def _each(self, places: Places, ask: Callable[[Part, Places], NDArray[Any]]) -> NDArray[Any]:
         """What each part says of its own places, in one. `places` are in their order."""
-        middle = int(np.searchsorted(places, len(self.base)))
-        own = ((self.base, places[:middle]), (self.tail, places[middle:] - len(self.base)))
+        base, tail = self.matrix.base, self.matrix.tail
+        middle = int(np.searchsorted(places, len(base)))
+        own = ((base, places[:middle]), (tail, places[middle:] - len(base)))
         return np.concatenate([ask(part, there) for part, there in own if len(there)] or [np.zeros(0, np.int64)])

@@ -19,7 +19,7 @@ from memories.embedding import Vectors
 from memories.models import EmbeddingModel
 from memories.recall import bitsfile, pgvector, scope, signs, sketches
 from memories.recall.scope import Where
-from memories.recall.sketches import Matrix, Part
+from memories.recall.sketches import Matrix, Part, Scan
 
 RESCORED, RESCORED_OF_MANY = 700, 4_000
 """How many of the nearest by their signs are ordered by their bytes: at least, and at most."""
@@ -30,11 +30,12 @@ WANTED = 100
 AT_FIRST = 1.3
 """Of the nearest so many times as many are looked up at first: some stand in another order by their bytes, or in
 another scope."""
-FEW_INSIDE = 0.8
-"""A smaller share of the first ones within the scope than this, and the sign bits are taken that much deeper: the
-nearest of a tenth of all stand ten times as far down."""
+FEW_INSIDE = 0.65
+"""A smaller share of the first ones within the scope than this, and more are ordered by their bytes: the nearest of a
+tenth of all are among the hundred nearest of all, and these pass by their signs as the ten do when there are three
+times as many. So it goes by the root of the share."""
 DEEPEST = 16
-"""So many times deeper at most; MOST_LOOKED of them are looked up."""
+"""No smaller share than one in so many is reckoned with; MOST_LOOKED rows are looked up at most."""
 MOST_LOOKED = 2_000
 ENOUGH = 50
 """Fewer of the nearest inside the scope than this, and the scope itself is searched."""
@@ -226,14 +227,15 @@ class Search:
         read = read or (lambda ids: stored(self.model, ids, self.visible))
         everything = self._matrix()
         most = rescored(everything)
-        near = self.ahead.near if self.ahead else everything.near(self.query, most)
+        ahead = self.ahead or Ahead.of(everything, self.query)
+        near = ahead.near
 
         def take(into: Near, ids: Sequence[int]) -> None:
             _take(into, self.model, self.query, read(ids))
 
         def deeper(share: float) -> list[int]:
-            depth = int(most / max(share, 1 / DEEPEST))
-            return everything.near(self.query, depth) if len(near) < len(everything) else near
+            depth = int(most / math.sqrt(max(share, 1 / DEEPEST)))
+            return ahead.scan.nearest(depth) if len(near) < len(everything) else near
 
         inside = _nearest_inside(found, near, take, wanted, beside, deeper)
         if inside < ENOUGH and len(near) < len(everything):
@@ -246,21 +248,22 @@ class Search:
 
     def _matrix(self) -> Matrix:
         if self._sketches is None:
-            self._sketches = self.ahead.sketches if self.ahead else matrix(self.model, self.newest)
+            self._sketches = self.ahead.scan.matrix if self.ahead else matrix(self.model, self.newest)
         return self._sketches
 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """The nearest of all `sketches` to a query, whatever its scope: found while something else is read."""
+    """The nearest of all sketches to a query, whatever its scope: found while something else is read."""
 
-    sketches: Matrix
+    scan: Scan
     near: list[int]
 
     @classmethod
     def of(cls, sketches: Matrix, query: Vectors) -> Ahead:
         """Asks no database."""
-        return cls(sketches, sketches.near(query, rescored(sketches)))
+        scan = Scan(sketches, query)
+        return cls(scan, scan.nearest(rescored(sketches)))
 
 
 def ready(model: EmbeddingModel, newest: int | None) -> Matrix | None:
