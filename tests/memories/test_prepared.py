@@ -3,6 +3,7 @@
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from claudeops.settings import database
 from memories import prepared
@@ -25,9 +26,24 @@ def test_a_refused_statement_is_djangos_error_and_the_next_one_is_answered():
 
 
 def test_statements_are_seen_by_who_counts_them(django_assert_num_queries):
-    with django_assert_num_queries(1) as seen, prepared.cursor() as cursor:
-        cursor.execute("SELECT %s", [5])
-    assert "SELECT" in seen.captured_queries[0]["sql"]
+    with django_assert_num_queries(2) as seen:
+        for value in (5, 6):
+            with prepared.cursor() as cursor:
+                cursor.execute("SELECT %s", [value])
+                assert cursor.fetchone() == (value,)
+    assert [one["sql"] for one in seen.captured_queries] == ["SELECT 5", "SELECT 6"]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one cursor")
+def test_a_logged_statement_gives_the_same_values():
+    asked = """SELECT %s::bigint, '\\x00ff'::bytea, '{"a": [1, null]}'::jsonb, now() - now(), TRUE, 1.5::float8"""
+    with prepared.cursor() as cursor:
+        cursor.execute(asked, [1])
+        found = cursor.fetchone()
+    with CaptureQueriesContext(connection), prepared.cursor() as cursor:
+        cursor.execute(asked, [1])
+        assert cursor.fetchone() == found
+    assert found[2] == {"a": [1, None]}
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite prepares each statement itself")
