@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,12 +17,13 @@ from django.db import connection
 from django.db.models import Q
 
 from memories.embedding import SemanticOff, TextRefused, Vectors, current_with_model, embedded_text
-from memories.embedding.base import STORED
-from memories.matching import Kind, Relation, may_be_one, relation
+from memories.embedding.base import STORED, Embedder
+from memories.matching import Kind, Relation, may_be_one, read_ahead, relation
 from memories.matching.judge import Judge, current_judge
 from memories.models import EmbeddingModel, Inactive, Memory
 from memories.models.memory import MemoryQuerySet
-from memories.near import Scope, choose, given
+from memories.near import Scope, given, in_meaning, in_words
+from memories.recall import aside
 from memories.recall.scope import Where, where
 
 logger = logging.getLogger(__name__)
@@ -67,8 +68,19 @@ def prepare(within: Where, new: Text, *, of_service: bool = True) -> Prepared:
     Writes nothing, and never fails for want of a model.
     """
     seen = latest_change()
-    model, vector, off = embedded(new)
-    known = _known(_scope(within), new, of_service, model, vector)
+    scope, service = _scope(within), new.service if of_service else None
+    embedder, model, off = _model()
+    # The model runs beside what needs no vector: it holds no lock of Python's, and the texts take as long as it does.
+    making = aside.begin(partial(_embedded, embedder, new)) if embedder else None
+    whole, rows = _first(scope, new, service, model)
+    read_ahead([new.observation, *(text for _, text, _ in rows)])
+    vector, off = making() if making else (None, off)
+    if vector is None:
+        model = None
+    if not whole:
+        near = in_meaning(scope, model, vector, CHOSEN) if model and vector is not None else scope.at_most(2 * CHOSEN)
+        rows += _of(set(near).difference(pk for pk, _, _ in rows), scope, model)
+    known = _with_cosines(rows, model, vector)
     prepared = Prepared(seen, _related(known, new), vector, model, off)
     judge = current_judge()
     return prepared if judge is None else _settled(prepared, new, judge)
@@ -82,7 +94,9 @@ def meanwhile(prepared: Prepared, within: Where, new: Text) -> dict[int, Relatio
         )
         changed = {pk for (pk,) in cursor.fetchall()}
     standing = {pk: found for pk, (_, found) in prepared.found.items() if pk not in changed}
-    known = _of(changed, _scope(within), prepared.model, prepared.vector) if changed else {}
+    known: _Known = {}
+    if changed:
+        known = _with_cosines(_of(changed, _scope(within), prepared.model), prepared.model, prepared.vector)
     # An edit that changed nothing in the text leaves the judgement (a model's, say) as it was.
     same = {pk: prepared.found[pk][1] for pk, one in known.items() if prepared.found.get(pk, ("",))[0] == one[0]}
     judged = _related({pk: one for pk, one in known.items() if pk not in same}, new)
@@ -108,21 +122,36 @@ def comparable(rows: MemoryQuerySet) -> MemoryQuerySet:
     )
 
 
-def embedded(new: Text) -> tuple[EmbeddingModel | None, Vectors | None, str]:
-    """The vector of a text with its model, or why there is none. Takes milliseconds, so never inside a transaction."""
+def _model() -> tuple[Embedder | None, EmbeddingModel | None, str]:
+    """What makes the vector of a text, its model, or why there is none. Never inside a transaction."""
     if connection.in_atomic_block:
         return None, None, "no model is asked inside a transaction"
     try:
         embedder, model = current_with_model()
-        if model.name != embedder.name:
-            return None, None, "the model is being changed"
-        return model, embedder.embed([embedded_text(new)])[0], ""
-    except (SemanticOff, TextRefused) as off:
+    except SemanticOff as off:
         return None, None, str(off)
     except Exception as error:  # a broken model must not cost an observation
-        logger.exception("an observation could not be embedded; it is matched by words alone")
-        return None, None, f"the model failed: {type(error).__name__}"
+        return None, None, _failed(error)
+    return (embedder, model, "") if model.name == embedder.name else (None, None, "the model is being changed")
 
+
+def _embedded(embedder: Embedder, new: Text) -> tuple[Vectors | None, str]:
+    """The vector of a text, or why there is none. Asks no database: it runs in a thread, which has no connection."""
+    try:
+        return embedder.embed([embedded_text(new)])[0], ""
+    except (SemanticOff, TextRefused) as off:
+        return None, str(off)
+    except Exception as error:
+        return None, _failed(error)
+
+
+def _failed(error: Exception) -> str:
+    logger.exception("an observation could not be embedded; it is matched by words alone")
+    return f"the model failed: {type(error).__name__}"
+
+
+_Rows = list[tuple[int, str, bytes | memoryview | None]]
+"""(memory, its text, its stored vector)."""
 
 _Known = dict[int, tuple[str, float | None]]
 """Texts by memory, the older first, with their cosine where both have a vector."""
@@ -138,19 +167,18 @@ def _comparable(vendor: str) -> Where:
     return where(comparable(Memory.objects.all()))
 
 
-def _known(scope: Scope, new: Text, of_service: bool, model: EmbeddingModel | None, vector: Vectors | None) -> _Known:
-    """What is worth comparing: all of a small scope, of a big one what is near."""
+def _first(scope: Scope, new: Text, service: str | None, model: EmbeddingModel | None) -> tuple[bool, _Rows]:
+    """What is worth comparing whatever the new text's vector is, and whether that is all: of a small scope it is."""
     few = scope.few
     if few is not None and len(few) <= SCANNED:
-        return _of(few.tolist(), scope, model, vector)
-    service = new.service if of_service else None
-    return _of(choose(scope, new.observation, service, model, vector, CHOSEN), scope, model, vector)
+        return True, _of(few.tolist(), scope, model)
+    return False, _of(in_words(scope, new.observation, service, CHOSEN), scope, model)
 
 
-def _of(ids: Collection[int], scope: Scope, model: EmbeddingModel | None, vector: Vectors | None) -> _Known:
+def _of(ids: Collection[int], scope: Scope, model: EmbeddingModel | None) -> _Rows:
     """These memories, as far as they are of the scope."""
     if not ids:
-        return {}
+        return []
     source, join, wanted = given(ids)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -160,12 +188,10 @@ def _of(ids: Collection[int], scope: Scope, model: EmbeddingModel | None, vector
             f"WHERE {scope.where.sql}",
             [wanted, model.pk if model else 0, *scope.where.params],
         )
-        return _with_cosines(cursor.fetchall(), model, vector)
+        return list(cursor.fetchall())
 
 
-def _with_cosines(
-    found: Iterable[tuple[int, str, bytes | memoryview | None]], model: EmbeddingModel | None, vector: Vectors | None
-) -> _Known:
+def _with_cosines(found: _Rows, model: EmbeddingModel | None, vector: Vectors | None) -> _Known:
     """The older first; a vector of another length than the model's is passed over."""
     size = model.dimensions * STORED.itemsize if model else 0
     known: _Known = {}

@@ -53,21 +53,18 @@ _SAME = (
 )
 
 
-def choose(
-    scope: Scope, text: str, service: str | None, model: EmbeddingModel | None, vector: Vectors | None, most: int
-) -> set[int]:
-    """Ids of memories to compare `text` with: `most` by words, as many by meaning, and those that say just this.
+def in_words(scope: Scope, text: str, service: str | None, most: int) -> set[int]:
+    """Ids of memories to compare `text` with: `most` by words, and those that say just this.
 
     `service` is the one that all of the scope have, if they do. Not every id is of the scope.
     """
-    chosen = set(same_text(text))
-    if model is not None and vector is not None:
-        near = _by_meaning if scope.few is None else _nearest_of_few
-        chosen.update(near(scope, model, vector, most))
-    elif scope.small is not None and len(scope.small) <= 2 * most:
-        return chosen | set(scope.small.tolist())
-    chosen.update(_by_words(scope, text, service, most))
-    return chosen
+    return {*same_text(text), *_by_words(scope, text, service, most)}
+
+
+def in_meaning(scope: Scope, model: EmbeddingModel, vector: Vectors, most: int) -> list[int]:
+    """Ids of the `most` memories whose meaning is the nearest."""
+    near = _by_meaning if scope.few is None else _nearest_of_few
+    return near(scope, model, vector, most)
 
 
 def same_text(text: str) -> list[int]:
@@ -95,20 +92,24 @@ class Scope:
     @cached_property
     def few(self) -> Ids | None:
         """Its ids, in their order; None when more than FEW rows are `within`, fit or not."""
-        return self._at_most(FEW)
+        return self._within(FEW)
 
     @cached_property
     def small(self) -> Ids | None:
         """The same of MASKED rows."""
-        return self._at_most(MASKED) if self.few is None else self.few
+        return self._within(MASKED) if self.few is None else self.few
 
-    def _at_most(self, most: int) -> Ids | None:
+    def _within(self, most: int) -> Ids | None:
         found = _rows(
             f"SELECT memories.id, CASE WHEN {self.fit.sql} THEN 1 ELSE 0 END FROM memories "  # noqa: S608
             f"WHERE {self.within.sql} LIMIT {most + 1}",
             (*self.fit.params, *self.within.params),
         )
         return np.sort(_ids(pk for pk, fit in found if fit)) if len(found) <= most else None
+
+    def at_most(self, most: int) -> list[int]:
+        """All of its ids when they are at most `most` of a small scope; none of more."""
+        return self.small.tolist() if self.small is not None and len(self.small) <= most else []
 
     @cached_property
     def all(self) -> Ids:

@@ -1,4 +1,5 @@
-"""A piece of work done beside the caller's own: the query's vector is made while its words are looked up.
+"""A piece of work done beside the caller's own: a query's vector is made while its words are looked up,
+a new observation's while what is like it in words is read.
 
 For arithmetic and for an endpoint's answer. What is done here must not ask the database: a thread's connection would
 be another one, and stay open.
