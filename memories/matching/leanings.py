@@ -77,10 +77,41 @@ exactly | several more twice repeatedly duplicates
 unlimited uncapped | limited capped throttled at_most
 inherit inherits | override overrides own
 new newest latest | old oldest previous
-strict strictly enforced | lenient relaxed loose lax permissive
-root privileged | rootless unprivileged
+up rising rises upward upwards | down falling falls downward downwards
+full filled | empty emptied
+ascending | descending
+eager eagerly | lazy lazily
+blacklist blocklist denylist blacklisted blocklisted | whitelist allowlist whitelisted allowlisted
+pinned | floating unpinned
+signed | unsigned
+trusted | untrusted
+verified | unverified
+filtered | unfiltered
+monitored | unmonitored
+managed | unmanaged
+versioned | unversioned
+hot warm heated | cold cool cooled
+light bright lit | dark dim
+wet damp humid | dry
+busy | idle
+increasing increased growing rises raised | decreasing decreased shrinking shrinks falls lowered
 """
 """One axis a line: the words that lean one way | those that lean the other way."""
+
+CIRCUMSTANCES = """
+day daytime daylight midday noon | night nights nighttime overnight nightly midnight
+weekday weekdays workday workdays | weekend weekends
+primary master leader | standby secondary replica slave follower
+incoming inbound ingress | outgoing outbound egress
+upload uploads uploaded | download downloads downloaded
+inside indoor indoors | outside outdoor outdoors
+above over | below under beneath
+upper top highest | lower bottom lowest
+foreground | background
+even | odd
+"""
+"""More axes, of when, where and which: two texts that lean to both ends of one, and differ in something else as well,
+speak of two cases ("limited during the day", "unlimited at night")."""
 
 KINDS = """
 sqlite postgres mysql mariadb mongodb oracle cockroachdb redis valkey memcached duckdb clickhouse dynamodb
@@ -222,7 +253,7 @@ def _alike() -> Mapping[str, frozenset[int]]:
 
 def _axes() -> Mapping[str, tuple[tuple[int, int], ...]]:
     found: dict[str, dict[int, int]] = {}
-    for number, line in enumerate(entries(AXES)):
+    for number, line in enumerate(entries(AXES) + entries(CIRCUMSTANCES)):
         for sign, side in zip((1, -1), line.split(" | "), strict=True):
             for word in side.split():
                 for key in {word, stem(word)}:
@@ -241,6 +272,7 @@ def _kinds() -> Mapping[str, frozenset[int]]:
 
 _NONE: frozenset[int] = frozenset()
 _AXES, _KINDS, _ALIKE = _axes(), _kinds(), _alike()
+_FIRST_CIRCUMSTANCE = len(entries(AXES))
 
 
 def alikes_of(name: str) -> frozenset[int]:
@@ -252,6 +284,11 @@ def alikes_of(name: str) -> frozenset[int]:
 def leaning(word: str) -> tuple[tuple[int, int], ...]:
     """(axis, side) of a word: side 1 or -1."""
     return _AXES.get(word) or _AXES.get(stem(word), ())
+
+
+def is_circumstance(axis: int) -> bool:
+    """Whether an axis only says when, where or which."""
+    return axis >= _FIRST_CIRCUMSTANCE
 
 
 @lru_cache(maxsize=20_000)

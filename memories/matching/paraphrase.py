@@ -139,6 +139,8 @@ def _words(case: Case, known: str, new: str, cosine: float) -> str:
     if why := _put_for(one, other):
         return why
     own = here.words | there.words
+    if numbers := own & NUMBER_WORDS.keys():  # "one per rack", which is not read as an amount
+        return f"Only one of them gives a number: {listed(numbers)}."
     if cosine < CLOSER and own:
         return f"Not close enough for words of their own: {listed(own)}."
     if own and not (here.words and there.words):

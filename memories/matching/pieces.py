@@ -71,13 +71,15 @@ class Piece(NamedTuple):
 class Pieces:
     """A text as pieces; `counts` are how often each name occurs, `written` all of its words.
 
-    `leanings` are (word, axis, side), the side turned round by a denial right before.
+    `leanings` are (word, axis, side), the side turned round by a denial right before; `subject` are the words before
+    the verb.
     """
 
     content: tuple[Piece, ...]
     has_verb: bool
     leanings: tuple[tuple[str, int, int], ...]
     written: frozenset[str]
+    subject: frozenset[str]
     counts: Mapping[str, int]
 
 
@@ -107,6 +109,7 @@ def pieces_of(text: str) -> Pieces:
         has_verb,
         tuple(leanings),
         frozenset(token.text for token in found),
+        frozenset(token.text for token in found[: verb if has_verb else 0]),
         Counter(piece.name for piece in pieces),
     )
 

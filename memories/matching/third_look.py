@@ -109,6 +109,8 @@ def why_not_against(case: Case, weighed: Weighed, likely: float) -> str:
     """Why two texts that are likely at odds may both hold; '' when nothing speaks for that."""
     if weighed.heads_apart:
         return f"They speak of different things: {listed([*weighed.left, *weighed.right])}."
+    if weighed.two_cases:
+        return "They speak of two cases."
     if weighed.describing:
         return f"They speak of different things: {listed([*weighed.left, *weighed.right])}."
     clash = bool(case.amounts.different or case.opposites.clashes)

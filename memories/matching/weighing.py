@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .evidence import Case
 from .function_words import OBLIGATION, words
 from .guards import apart, one_number, uneven
-from .leanings import alikes_of, kinds_of
+from .leanings import alikes_of, is_circumstance, kinds_of
 from .meaning import stem
 from .pieces import VERB_STEMS, Piece, Pieces, pieces_of
 
@@ -59,8 +59,9 @@ class Weighed:
     `other_subject`: and all else is in one order; `scoped`: each has words of its own after a
     preposition, `elsewhere`: and others too; `of_a_kind`: they name two things of one series; `recounted`: one says a
     word twice, and the other has one of its own; `describing`: their own words only say which; `exclusive`: one
-    says "only"; `apart`: what the guards say, None when they were not asked; `says_own`: each
-    says something else of its subject, and nothing says that it is alike.
+    says "only"; `apart`: what the guards say, None when they were not asked; `two_cases`: they differ
+    in when, where or which, and in more than that; `says_own`: each says something else of its subject, and nothing
+    says that it is alike.
     """
 
     numbers: tuple[float, ...]
@@ -84,6 +85,7 @@ class Weighed:
     more_than_names: bool
     apart: str | None
     exclusive: bool
+    two_cases: bool
     says_own: bool
 
 
@@ -101,7 +103,8 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
     verbs = one.has_verb and other.has_verb
     swapped = bool(left and right and not heads and max(len(left), len(right)) <= 3)
     led_alike = swapped and left[0].leads == right[0].leads
-    opposed, leaning_alike, leaning_words = _leanings(one, other)
+    axes, leaning_alike, leaning_words = _leanings(one, other)
+    opposed = len(axes)
     if opposed and _kept_as_long(case, one, other):
         opposed, leaning_alike = opposed - 1, leaning_alike + 1
     kinds, head_kinds = _kinds(left) & _kinds(right), _kinds(_heads(left)) & _kinds(_heads(right))
@@ -185,8 +188,20 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
         more_than_names=any(piece.text not in names_known | names_new for piece in (*left, *right)),
         apart=guarded,
         exclusive=exclusive,
+        two_cases=_two_cases(case, one, other, axes),
         says_own=swapped and not leaning_alike and not amounts.same,
     )
+
+
+def _two_cases(case: Case, one: Pieces, other: Pieces, opposed: Collection[int]) -> bool:
+    """Whether the two differ in when, where or which, and in something else too, or in which alone ("the day shift")."""
+    if not any(map(is_circumstance, opposed)):
+        return False
+    subjects = [
+        {axis for word, axis, _ in side.leanings if word in side.subject and axis in opposed and is_circumstance(axis)}
+        for side in (one, other)
+    ]
+    return len(opposed) > 1 or case.clashes or bool(subjects[0] & subjects[1])
 
 
 def _kept_as_long(case: Case, one: Pieces, other: Pieces) -> bool:
@@ -277,17 +292,17 @@ def _spelled_alike(one: str, other: str) -> bool:
     return common >= _LEAST_STEM and common >= 0.7 * max(len(one), len(other))
 
 
-def _leanings(one: Pieces, other: Pieces) -> tuple[int, int, frozenset[str]]:
-    """On how many axes the two lean to opposite ends, on how many to one end in different words, and the words that
-    are opposed."""
+def _leanings(one: Pieces, other: Pieces) -> tuple[set[int], int, frozenset[str]]:
+    """On which axes the two lean to opposite ends, on how many to one end in different words, and the words that are
+    opposed."""
     if not (one.leanings and other.leanings):
-        return 0, 0, frozenset()
+        return set(), 0, frozenset()
     left, right = _sides(one, other), _sides(other, one)
     whole_left, whole_right = _sides(one, None), _sides(other, None)
     axes = left.keys() & right.keys()
     opposed = {axis for axis in axes if left[axis] * right[axis] < 0 and whole_left[axis] * whole_right[axis] <= 0}
     found = frozenset(word for word, axis, _ in (*one.leanings, *other.leanings) if axis in opposed)
-    return len(opposed), sum(left[axis] * right[axis] > 0 for axis in axes), found
+    return opposed, sum(left[axis] * right[axis] > 0 for axis in axes), found
 
 
 def _sides(one: Pieces, other: Pieces | None) -> dict[int, int]:

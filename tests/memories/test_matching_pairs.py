@@ -54,6 +54,8 @@ def test_facts_of_different_services_are_hardly_ever_merged():
         ("Secrets are rotated quarterly", "Secrets rotate quarterly"),
         ("Drain the node before rebooting it", "Drain a node before rebooting it"),
         ("Before rebooting the node, drain it", "A node has to be drained prior to a reboot"),
+        ("Zone transfers are permitted to ns2 only", "Zone transfers are only permitted to ns2"),
+        ("Apps are synced automatically", "Sync is automatic"),
     ]
 
 
