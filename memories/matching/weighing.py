@@ -194,7 +194,7 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
 
 
 def _two_cases(case: Case, one: Pieces, other: Pieces, opposed: Collection[int]) -> bool:
-    """Whether the two differ in when, where or which, and in something else too, or in which alone ("the day shift")."""
+    """Whether the two differ in when, where or which, and in more; or in which alone ("the day shift")."""
     if not any(map(is_circumstance, opposed)):
         return False
     subjects = [

@@ -17,7 +17,7 @@ NONSENSE = "frobnicator"
 
 @pytest.mark.parametrize(
     "name",
-    [*KNOWN_SETS, "unseen", "unseen2", "unseen3", "unseen4", "unseen5", "unseen6", "unseen7", "unseen8", "variety"],
+    [*KNOWN_SETS, "unseen", *(f"unseen{number}" for number in range(2, 10)), "variety"],
 )
 def test_no_distinct_fact_is_lost_and_no_contradiction_swallowed(name):
     figures = Figures.of(pairs(name), matcher)
