@@ -16,15 +16,24 @@ import numpy as np
 from django.db import connection
 from django.db.models import Q
 
-from memories.embedding import SemanticOff, TextRefused, Vectors, current_with_model, embedded_text
+from memories import near
+from memories.embedding import (
+    Answering,
+    SemanticOff,
+    TextRefused,
+    Vectors,
+    current_with_answering,
+    embedded_text,
+)
 from memories.embedding.base import STORED, Embedder
 from memories.matching import Kind, Relation, may_be_one, read_ahead, relation
 from memories.matching.judge import Judge, current_judge
 from memories.models import EmbeddingModel, Inactive, Memory
 from memories.models.memory import MemoryQuerySet
-from memories.near import Scope, given, in_meaning, in_words
+from memories.near import Scope
 from memories.recall import aside
 from memories.recall.scope import Where, where
+from memories.recall.sketches import Matrix
 
 logger = logging.getLogger(__name__)
 
@@ -69,17 +78,22 @@ def prepare(within: Where, new: Text, *, of_service: bool = True) -> Prepared:
     """
     seen = latest_change()
     scope, service = _scope(within), new.service if of_service else None
-    embedder, model, off = _model()
-    # The model runs beside what needs no vector: it holds no lock of Python's, and the texts take as long as it does.
-    making = aside.begin(partial(_embedded, embedder, new)) if embedder else None
+    embedder, answering, off = _model()
+    model, making = None, None
+    if embedder and answering:
+        # It runs beside what needs no vector: it holds no lock of Python's, and the texts take as long as it does.
+        there = near.sketches(scope, answering.model, answering.newest)
+        model, making = answering.model, aside.begin(partial(_embedded, embedder, new, there))
     whole, rows = _first(scope, new, service, model)
     read_ahead([new.observation, *(text for _, text, _ in rows)])
-    vector, off = making() if making else (None, off)
+    vector, ahead, off = making() if making else (None, None, off)
     if vector is None:
         model = None
     if not whole:
-        near = in_meaning(scope, model, vector, CHOSEN) if model and vector is not None else scope.at_most(2 * CHOSEN)
-        rows += _of(set(near).difference(pk for pk, _, _ in rows), scope, model)
+        wanted = scope.at_most(2 * CHOSEN)
+        if model is not None and vector is not None:
+            wanted = near.in_meaning(scope, model, vector, ahead, CHOSEN)
+        rows += _of(set(wanted).difference(pk for pk, _, _ in rows), scope, model)
     known = _with_cosines(rows, model, vector)
     prepared = Prepared(seen, _related(known, new), vector, model, off)
     judge = current_judge()
@@ -122,27 +136,36 @@ def comparable(rows: MemoryQuerySet) -> MemoryQuerySet:
     )
 
 
-def _model() -> tuple[Embedder | None, EmbeddingModel | None, str]:
-    """What makes the vector of a text, its model, or why there is none. Never inside a transaction."""
+def _model() -> tuple[Embedder | None, Answering | None, str]:
+    """What makes the vector of a text, with which vectors it is compared, or why there is none.
+
+    Never inside a transaction.
+    """
     if connection.in_atomic_block:
         return None, None, "no model is asked inside a transaction"
     try:
-        embedder, model = current_with_model()
+        embedder, found = current_with_answering()
     except SemanticOff as off:
         return None, None, str(off)
     except Exception as error:  # a broken model must not cost an observation
         return None, None, _failed(error)
-    return (embedder, model, "") if model.name == embedder.name else (None, None, "the model is being changed")
+    if found.model.name != embedder.name:
+        return None, None, "the model is being changed"
+    return embedder, found, ""
 
 
-def _embedded(embedder: Embedder, new: Text) -> tuple[Vectors | None, str]:
-    """The vector of a text, or why there is none. Asks no database: it runs in a thread, which has no connection."""
+def _embedded(embedder: Embedder, new: Text, there: Matrix | None) -> tuple[Vectors | None, near.Ahead | None, str]:
+    """The vector of a text and, of the sketches `there`, what is near it, or why there is none.
+
+    Asks no database: it runs in a thread, which has no connection.
+    """
     try:
-        return embedder.embed([embedded_text(new)])[0], ""
+        vector = embedder.embed([embedded_text(new)])[0]
+        return vector, near.ahead(there, vector) if there is not None else None, ""
     except (SemanticOff, TextRefused) as off:
-        return None, str(off)
+        return None, None, str(off)
     except Exception as error:
-        return None, _failed(error)
+        return None, None, _failed(error)
 
 
 def _failed(error: Exception) -> str:
@@ -172,14 +195,14 @@ def _first(scope: Scope, new: Text, service: str | None, model: EmbeddingModel |
     few = scope.few
     if few is not None and len(few) <= SCANNED:
         return True, _of(few.tolist(), scope, model)
-    return False, _of(in_words(scope, new.observation, service, CHOSEN), scope, model)
+    return False, _of(near.in_words(scope, new.observation, service, CHOSEN), scope, model)
 
 
 def _of(ids: Collection[int], scope: Scope, model: EmbeddingModel | None) -> _Rows:
     """These memories, as far as they are of the scope."""
     if not ids:
         return []
-    source, join, wanted = given(ids)
+    source, join, wanted = near.given(ids)
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT memories.id, memories.observation, e.vector FROM {source} "  # noqa: S608

@@ -23,7 +23,9 @@ from memories.embedding.base import STORED
 from memories.models import EmbeddingModel
 from memories.recall import frequency, vectors
 from memories.recall.scope import Where
+from memories.recall.sketches import Matrix
 from memories.recall.terms import index_terms
+from memories.recall.vectors import Ahead
 
 Ids = NDArray[np.int64]
 
@@ -61,10 +63,19 @@ def in_words(scope: Scope, text: str, service: str | None, most: int) -> set[int
     return {*same_text(text), *_by_words(scope, text, service, most)}
 
 
-def in_meaning(scope: Scope, model: EmbeddingModel, vector: Vectors, most: int) -> list[int]:
-    """Ids of the `most` memories whose meaning is the nearest."""
-    near = _by_meaning if scope.few is None else _nearest_of_few
-    return near(scope, model, vector, most)
+def sketches(scope: Scope, model: EmbeddingModel, newest: int) -> Matrix | None:
+    """What `ahead` looks through; None for a scope so small that its own vectors are read. `newest`: vectors.matrix."""
+    return vectors.matrix(model, newest) if scope.few is None else None
+
+
+def ahead(there: Matrix, vector: Vectors) -> Ahead:
+    """The nearest of all memories, found while something else is read. Asks no database."""
+    return Ahead.of(there, vector, NEAREST)
+
+
+def in_meaning(scope: Scope, model: EmbeddingModel, vector: Vectors, found: Ahead | None, most: int) -> list[int]:
+    """Ids of the `most` memories whose meaning is the nearest. `found` is what `ahead` gave for a big scope."""
+    return _nearest_of_few(scope, model, vector, most) if found is None else _by_meaning(scope, found, most)
 
 
 def same_text(text: str) -> list[int]:
@@ -129,16 +140,15 @@ def _rows(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall())
 
 
-def _by_meaning(scope: Scope, model: EmbeddingModel, vector: Vectors, most: int) -> list[int]:
+def _by_meaning(scope: Scope, first: Ahead, most: int) -> list[int]:
     """The nearest, in the order of their sketches: exact but for a thousandth."""
-    everything = vectors.matrix(model)
-    near = everything.near(vector, NEAREST)
-    found = _within(scope, near)
-    if len(found) < most and len(near) < len(everything):
+    scan = first.scan
+    found = _within(scope, first.near)
+    if len(found) < most and len(first.near) < len(scan.matrix):
         if scope.small is None:
-            found = _within(scope, everything.near(vector, DEEPER))
+            found = _within(scope, scan.nearest(DEEPER))
         if scope.small is not None or len(found) < most:
-            found = _within(scope, everything.near(vector, NEAREST, scope.all))
+            found = _within(scope, scan.matrix.near(scan.query, NEAREST, scope.all))
     return found[:most]
 
 

@@ -91,17 +91,11 @@ def current() -> Embedder:
     One look into the database, for which model that is; the embedder itself is kept. An endpoint may be silent:
     then `embed()` raises SemanticOff.
     """
-    return current_with_model()[0]
-
-
-def current_with_model() -> tuple[Embedder, EmbeddingModel]:
-    """The same, with the model whose vectors answer: by one look into the database."""
-    embedder, found = current_with_answering()
-    return embedder, found.model
+    return current_with_answering()[0]
 
 
 def current_with_answering() -> tuple[Embedder, Answering]:
-    """The same, with all that a search needs to know of the vectors that answer."""
+    """The same, with all that a search needs to know of the vectors that answer: by one look into the database."""
     if settings.CLAUDEOPS_EMBEDDINGS == "off":
         raise _switched_off()
     found = answering()

@@ -260,10 +260,10 @@ class Ahead:
     near: list[int]
 
     @classmethod
-    def of(cls, sketches: Matrix, query: Vectors) -> Ahead:
-        """Asks no database."""
+    def of(cls, sketches: Matrix, query: Vectors, most: int | None = None) -> Ahead:
+        """The `most` nearest, else as many as a search orders by their bytes. Asks no database."""
         scan = Scan(sketches, query)
-        return cls(scan, scan.nearest(rescored(sketches)))
+        return cls(scan, scan.nearest(most or rescored(sketches)))
 
 
 def ready(model: EmbeddingModel, newest: int | None) -> Matrix | None:
