@@ -17,7 +17,7 @@ def main() -> None:
             f"Django could not be imported ({error}). Install what claudeops needs first:\n"
             "    pip install -r requirements.txt"
         ) from error
-    memories.load_ahead = sys.argv[1:2] == ["mcp"] or sys.argv[1:3] == ["memory", "recall"]
+    memories.starting(to_recall=sys.argv[1:2] == ["mcp"] or sys.argv[1:3] == ["memory", "recall"])
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:

@@ -35,7 +35,7 @@ def main() -> None:
 
     for name, value in order["settings"].items():
         setattr(settings, name, Path(value) if name in PATHS else value)
-    memories.load_ahead = order["job"] == "answer"
+    memories.starting(to_recall=order["job"] == "answer")
     django.setup()
     from django.db import connection
 
