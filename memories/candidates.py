@@ -90,9 +90,10 @@ def prepare(within: Where, new: Text, *, of_service: bool = True) -> Prepared:
     if vector is None:
         model = None
     if not whole:
-        wanted = scope.at_most(2 * CHOSEN)
         if model is not None and vector is not None:
             wanted = near.in_meaning(scope, model, vector, ahead, CHOSEN)
+        else:
+            wanted = scope.at_most(2 * CHOSEN)
         rows += _of(set(wanted).difference(pk for pk, _, _ in rows), scope, model)
     known = _with_cosines(rows, model, vector)
     prepared = Prepared(seen, _related(known, new), vector, model, off)

@@ -218,6 +218,17 @@ def test_no_statement_reads_a_table_through(model):
     assert [plan for _, plan in plans if through.search(plan)] == []
 
 
+def test_what_lies_in_a_big_scope_is_not_listed_where_the_nearest_are_of_it(settings):
+    with embedded_by(settings):
+        fill()
+        embed()
+        index.catch_up()
+        with CaptureQueriesContext(connection) as asked:
+            assert compared(FACT)
+    listed = [one for one in asked if f"LIMIT {near.MASKED + 1}" in one["sql"]]
+    assert listed == []
+
+
 NAMES = [f"{a}{b}" for a in ("disk", "proxy", "cert", "queue", "cache", "node") for b in ("er", "al", "um", "ix", "or")]
 FORMS = (
     ("Restarting the {} clears the stale lock of the {}", "A restart of the {} clears the stale lock of the {}"),
