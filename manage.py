@@ -4,14 +4,14 @@
 import os
 import sys
 
+import memories  # which imports nothing of Django by itself
+
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "claudeops.settings")
     try:
         from django.core.exceptions import ImproperlyConfigured
         from django.core.management import execute_from_command_line
-
-        import memories
     except ImportError as error:
         raise SystemExit(
             f"Django could not be imported ({error}). Install what claudeops needs first:\n"

@@ -15,7 +15,7 @@ class MemoriesConfig(AppConfig):
         import memories
         from memories.embedding import state
 
-        if memories.load_ahead:
+        if memories.load_ahead:  # first of all: the imports that follow take as long as half of the model
             state.begin()
         from memories import checks  # noqa: F401  (registers the system checks)
 

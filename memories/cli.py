@@ -63,7 +63,8 @@ def error_of(error: Exception) -> tuple[str, str, str] | None:
     if isinstance(error, Refusal):
         return error.code, error.message, error.fix
     if isinstance(error, DatabaseError) and (missing := _not_applied()):
-        return "not_migrated", f"The database lacks {missing}: {error}.", "Run: manage.py migrate"
+        said = str(error).partition("\n")[0]  # PostgreSQL goes on with the statement
+        return "not_migrated", f"The database lacks {missing}: {said}.", "Run: manage.py migrate"
     code = getattr(error, "code", None)
     if isinstance(code, str) and getattr(type(error), "is_refusal", False):
         return code, str(error), getattr(error, "fix", "")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from memories.embedding import Vectors
 from memories.embedding.base import STORED
 from memories.models import EmbeddingModel
-from memories.recall import frequency, vectors
+from memories.recall import frequency, index, vectors
 from memories.recall.scope import Where
 from memories.recall.sketches import Matrix
 from memories.recall.terms import index_terms
@@ -194,7 +194,7 @@ class _Asked:
 
 def _by_words(scope: Scope, text: str, service: str | None, most: int) -> list[int]:
     """Those that share most of the text's terms, rare ones counting more; not indexed ones among them."""
-    due = [pk for (pk,) in _rows("SELECT memory_id FROM memory_terms_due ORDER BY memory_id DESC LIMIT %s", [DUE])]
+    due = index.due(DUE)
     asked = _asked(text, service)
     if not asked.terms:
         return []
