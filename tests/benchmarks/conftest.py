@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -57,6 +58,10 @@ def report(transactional_db: None, headline: list[str], capsys: pytest.CaptureFi
                 headline.append(head())
                 print(f"\n\n{headline[0]}")
             print(table(*parts, **named))
+        if os.environ.get("BENCH_JSON"):
+            title, columns, rows, *_ = parts
+            with Path(os.environ["BENCH_JSON"]).open("a") as lines:
+                lines.write(json.dumps({"title": title, "columns": columns, "rows": rows}) + "\n")
 
     return say
 
