@@ -1,7 +1,7 @@
-"""The raw log is the truth, the database its projection: this brings the second up to the first.
+"""Ingest a session's raw log: store its new complete lines as events, memories, cooldowns, checks and log entries.
 
-Complete lines are read from the stored offset; what they mean and the new offset are written in one
-transaction a batch. Replaying a log, two ingesters at once, or a crash between any two lines changes nothing
+The raw log is the source of truth; the rows are derived from it. What a batch of lines says and the offset after it
+are written in one transaction. Ingesting a log again, two ingests at once, or a crash at any line stores nothing
 twice and loses nothing.
 """
 
@@ -22,10 +22,9 @@ from django.utils import timezone
 from memories import store
 from memories.errors import MemoriesError
 from memories.models import Source
-from sessions_app.models import CooldownAction, Event, ServiceCheck, Session, Trigger
-from sessions_app.runner import log_entries, stream
-from sessions_app.runner.markers import CooldownMarker, EventMarker
-from sessions_app.runner.projection import Batch, Entry, FoundMemory, State, project
+from sessions_app.models import CooldownAction, Event, LogEntry, ServiceCheck, Session, Trigger
+from sessions_app.runner import stream
+from sessions_app.runner.projection import Batch, FoundMemory, State, project
 from sessions_app.runner.reader import complete_lines
 
 logger = logging.getLogger(__name__)
@@ -33,19 +32,19 @@ logger = logging.getLogger(__name__)
 BATCH_BYTES = 1024 * 1024
 BATCH_LINES = 1000
 
-OnEntries = Callable[[Sequence[Entry]], None]
+OnEntries = Callable[[Sequence[LogEntry]], None]
 
-COLUMNS_OF_STATE = ("cost_usd", "num_turns", "duration_ms", "usage", "response", "structured")
-"""State that has a column of its own; the rest lives in `ingest_state`."""
+STATE_COLUMNS = ("cost_usd", "num_turns", "duration_ms", "usage", "response", "structured")
+"""Fields of the state with a column of their own; the others are stored in `ingest_state`."""
 
 
-class Moved(Exception):
-    """Another ingester took these lines: nothing was written."""
+class OffsetMoved(Exception):
+    """Another ingest has stored these lines: nothing was written."""
 
 
 @dataclass(slots=True)
 class Ingested:
-    """What one call took: lines, bytes, and the state after it."""
+    """The lines and bytes that one call stored, and the state after it."""
 
     lines: int = 0
     bytes: int = 0
@@ -58,7 +57,7 @@ def log_path(session: Session) -> Path:
 
 
 def load_state(session: Session) -> State:
-    """The accumulators that go with the session's stored offset."""
+    """The accumulators that belong to the session's stored offset."""
     state = State(**session.ingest_state)
     state.cost_usd = float(session.cost_usd)
     state.num_turns, state.duration_ms = session.num_turns, session.duration_ms
@@ -69,9 +68,10 @@ def load_state(session: Session) -> State:
 def ingest(
     session_id: int, *, final: bool = False, on_entries: OnEntries | None = None, at: datetime | None = None
 ) -> Ingested:
-    """Take every complete line that is there. `final`: the process has ended, so the last line is whole too.
+    """Store every complete line that is new. `final`: the process has ended, so the last line is complete too.
 
-    `on_entries` is called with the readable lines of each batch after it was stored.
+    `on_entries` is called with the log entries of each batch after they were stored. `at` (UTC; now when None) dates
+    lines that have no time stamp.
     """
     done = Ingested()
     session = Session.objects.get(pk=session_id)
@@ -83,7 +83,7 @@ def ingest(
         prepared = _prepared(session, batch)
         try:
             _write(session, done.state, batch, end, prepared)
-        except Moved:
+        except OffsetMoved:
             session = Session.objects.get(pk=session_id)
             done.state = load_state(session)
             continue
@@ -114,13 +114,13 @@ def _read(session: Session, state: State, *, final: bool, now: datetime) -> tupl
 
 
 def _prepared(session: Session, batch: Batch) -> list[store.Prepared | None]:
-    """Each memory compared with what is known, by a model too: before the transaction, which holds up all others."""
+    """Compare each memory with what is known. This may call a model, so it runs before the transaction."""
     prepared: list[store.Prepared | None] = []
     for found in batch.memories:
         try:
             prepared.append(store.prepare(found.statement, _provenance(session, found)))
         except MemoriesError:
-            prepared.append(None)  # refused again, and counted, when it is to be stored
+            prepared.append(None)  # `_memories` counts the refusal
     return prepared
 
 
@@ -128,13 +128,25 @@ def _write(session: Session, state: State, batch: Batch, end: int, prepared: Seq
     with transaction.atomic():
         mine = Session.objects.filter(pk=session.pk, ingest_offset=session.ingest_offset)
         if not mine.update(ingest_offset=end, **_columns(session, state)):
-            raise Moved
+            raise OffsetMoved
         before = dict(state.stats)
-        _events(session, state, batch)
-        _cooldowns(session, state, batch)
+        events = [
+            Event(session_id=session.pk, fingerprint=event.fingerprint, created_at=at, **asdict(event))
+            for event, at in batch.events
+        ]
+        _insert_new(Event, "events", events, session, state)
+        cooldowns = [
+            CooldownAction(
+                session_id=session.pk, fingerprint=fingerprint, created_at=at, dry_run=session.dry_run, **asdict(marker)
+            )
+            for marker, fingerprint, at in batch.cooldowns
+        ]
+        _insert_new(CooldownAction, "cooldowns", cooldowns, session, state)
         _checks(session, batch)
         _memories(session, state, batch, prepared)
-        log_entries.store(session.pk, batch.entries)
+        for entry in batch.entries:
+            entry.session_id = session.pk
+        LogEntry.objects.bulk_create(batch.entries)
         if state.stats != before:
             Session.objects.filter(pk=session.pk).update(**_columns(session, state))
     for warning in batch.warnings:
@@ -143,7 +155,7 @@ def _write(session: Session, state: State, batch: Batch, end: int, prepared: Seq
 
 def _columns(session: Session, state: State) -> dict[str, Any]:
     kept = asdict(state)
-    columns = {name: kept.pop(name) for name in COLUMNS_OF_STATE}
+    columns = {name: kept.pop(name) for name in STATE_COLUMNS}
     columns["cost_usd"] = Decimal(f"{state.cost_usd:.6f}")
     columns["ingest_state"] = kept
     columns["stats"] = state.stats
@@ -152,82 +164,31 @@ def _columns(session: Session, state: State) -> dict[str, Any]:
     return columns
 
 
-def _events(session: Session, state: State, batch: Batch) -> None:
-    found: dict[str, tuple[EventMarker, datetime]] = {}
-    for event, at in batch.events:
-        found.setdefault(event.fingerprint, (event, at))
-    known = _known(Event, session, list(found))
-    state.count("duplicate_events", len(batch.events) - len(found.keys() - known))
-    state.count("events", len(found.keys() - known))
-    Event.objects.bulk_create(
-        [
-            Event(
-                session_id=session.pk,
-                level=event.level,
-                service=event.service,
-                message=event.message,
-                created_at=at,
-                fingerprint=fingerprint,
-            )
-            for fingerprint, (event, at) in found.items()
-            if fingerprint not in known
-        ],
-        ignore_conflicts=True,
-    )
-
-
-def _cooldowns(session: Session, state: State, batch: Batch) -> None:
-    found: dict[str, tuple[CooldownMarker, datetime]] = {}
-    for marker, fingerprint, at in batch.cooldowns:
-        found.setdefault(fingerprint, (marker, at))
-    known = _known(CooldownAction, session, list(found))
-    state.count("duplicate_cooldowns", len(batch.cooldowns) - len(found.keys() - known))
-    state.count("cooldowns", len(found.keys() - known))
-    CooldownAction.objects.bulk_create(
-        [
-            CooldownAction(
-                session_id=session.pk,
-                action=marker.action,
-                service=marker.service,
-                outcome=marker.outcome,
-                message=marker.message,
-                dry_run=session.dry_run,
-                created_at=at,
-                fingerprint=fingerprint,
-            )
-            for fingerprint, (marker, at) in found.items()
-            if fingerprint not in known
-        ],
-        ignore_conflicts=True,
-    )
-
-
-def _known(model: type[Event] | type[CooldownAction], session: Session, fingerprints: list[str]) -> set[str]:
-    if not fingerprints:
-        return set()
-    rows = model._default_manager.filter(session_id=session.pk, fingerprint__in=fingerprints)
-    return set(rows.values_list("fingerprint", flat=True))
+def _insert_new(
+    model: type[Event | CooldownAction],
+    name: str,
+    rows: Sequence[Event] | Sequence[CooldownAction],
+    session: Session,
+    state: State,
+) -> None:
+    """Insert the rows whose fingerprint is new to the session; count those as `name`, the others as duplicates."""
+    new = {row.fingerprint: row for row in reversed(rows)}  # the first of several wins
+    stored = model._default_manager.filter(session=session, fingerprint__in=list(new))
+    for fingerprint in stored.values_list("fingerprint", flat=True):
+        del new[fingerprint]
+    state.count(f"duplicate_{name}", len(rows) - len(new))
+    state.count(name, len(new))
+    model._default_manager.bulk_create(reversed(new.values()), ignore_conflicts=True)
 
 
 def _checks(session: Session, batch: Batch) -> None:
-    if batch.checks:
-        latest = {check.service: (check, at) for check, at in batch.checks}
-        ServiceCheck.objects.bulk_create(
-            [
-                ServiceCheck(
-                    session_id=session.pk,
-                    service=check.service,
-                    status=check.status,
-                    healthy=check.healthy,
-                    detail=check.detail,
-                    checked_at=at,
-                )
-                for check, at in latest.values()
-            ],
-            update_conflicts=True,
-            unique_fields=["session", "service"],
-            update_fields=["status", "healthy", "detail", "checked_at"],
-        )
+    latest = {check.service: (check, at) for check, at in batch.checks}
+    ServiceCheck.objects.bulk_create(
+        [ServiceCheck(session_id=session.pk, checked_at=at, **asdict(check)) for check, at in latest.values()],
+        update_conflicts=True,
+        unique_fields=["session", "service"],
+        update_fields=["status", "healthy", "detail", "checked_at"],
+    )
 
 
 def _memories(session: Session, state: State, batch: Batch, prepared: Sequence[store.Prepared | None]) -> None:
@@ -237,12 +198,12 @@ def _memories(session: Session, state: State, batch: Batch, prepared: Sequence[s
             remembered = store.remember(found.statement, said, at=found.at, prepared=ready)
         except MemoriesError as refusal:
             state.count("memories_refused")
-            batch.warnings.append(f"a memory was refused: {refusal}")
+            batch.warnings.append(f"memory refused: {refusal}")
             continue
         state.count(f"memories_{remembered.outcome}")
         state.count("memories_contradicted", len(remembered.contradicted))
         if remembered.outcome in ("held", "discarded"):
-            batch.warnings.append(f"a memory was {remembered.outcome} by the gate: {remembered.reason}")
+            batch.warnings.append(f"memory {remembered.outcome} by the gate: {remembered.reason}")
 
 
 def _provenance(session: Session, found: FoundMemory) -> store.Provenance:

@@ -1,6 +1,6 @@
-"""What a log means for the database: lines in, rows to write and a new state out. Pure: nothing is stored here.
+"""Turn parsed lines of a log into rows to write and a new state. Pure: nothing is stored here.
 
-The state is what must be remembered between two batches; it is saved together with the offset it belongs to.
+The state is what later lines depend on; it is saved together with the offset it belongs to.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from memories.capture.markers import memory_from_key, memory_markers
 from memories.capture.statement import Statement
-from sessions_app.models import LogKind
+from sessions_app.models import LogEntry, LogKind
 from sessions_app.runner import stream
 from sessions_app.runner.markers import (
     Check,
@@ -30,7 +30,7 @@ KEPT_DENIALS = 20
 
 @dataclass(slots=True)
 class State:
-    """Accumulators of one session. `cost_usd` is the last cumulative one; turns, time and usage are sums."""
+    """Accumulators of one session. `cost_usd` is cumulative (US dollars); turns, time and usage are sums."""
 
     seq: int = 0
     tool_calls: int = 0
@@ -54,16 +54,9 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    seq: int
-    at: datetime
-    kind: LogKind
-    text: str
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
 class FoundMemory:
+    """A statement, the channel it came by (text or structured), and when it was said (UTC)."""
+
     statement: Statement
     channel: str
     at: datetime
@@ -71,9 +64,9 @@ class FoundMemory:
 
 @dataclass(slots=True)
 class Batch:
-    """Rows to write for a stretch of the log."""
+    """What to write for a part of the log. `entries` are unsaved rows without their session."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[LogEntry] = field(default_factory=list)
     events: list[tuple[EventMarker, datetime]] = field(default_factory=list)
     cooldowns: list[tuple[CooldownMarker, str, datetime]] = field(default_factory=list)
     checks: list[tuple[Check, datetime]] = field(default_factory=list)
@@ -82,12 +75,12 @@ class Batch:
 
 
 def project(line: stream.Line, offset: int, state: State, batch: Batch, *, now: datetime) -> None:
-    """Take one line into `state` and `batch`. `now` (UTC) stands in where a line has no time of its own."""
+    """Add one line to `state` and `batch`. A line without a time stamp of its own gets `now` (UTC)."""
     state.count("lines")
     if line.problem:
         state.count(line.problem)
         return
-    # A clock that runs ahead on another machine must not date what is known into the future.
+    # The clock of another machine may be ahead; nothing is dated into the future.
     at = min(line.at, now) if line.at else now
     for name, number in line.skipped.items():
         state.count(f"skipped_{name}", number)
@@ -127,7 +120,7 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
         batch.cooldowns.append((cooldown, cooldown.fingerprint(state.tool_calls), at))
     for malformed in found.malformed:
         state.count("malformed_cooldowns")
-        batch.warnings.append(f"a cooldown marker that cannot be read: {malformed}")
+        batch.warnings.append(f"malformed cooldown marker: {malformed}")
     known = memory_markers(record.text)
     state.count("quoted_markers", known.quoted)
     for marker in known.found:
@@ -135,7 +128,7 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
         batch.memories.append(FoundMemory(marker, "text", at))
     for unknown in known.unknown:
         state.count("unknown_categories")
-        batch.warnings.append(f"a memory marker of the unknown category {unknown.category!r} was not stored")
+        batch.warnings.append(f"memory marker with unknown category {unknown.category!r} was not stored")
 
 
 def _init(record: stream.Init, offset: int, at: datetime, state: State, batch: Batch) -> None:
@@ -190,7 +183,7 @@ def _structured(answer: Mapping[str, Any], at: datetime, state: State, batch: Ba
             batch.memories.append(FoundMemory(found, "structured", at))
         else:
             state.count("unknown_categories")
-            batch.warnings.append(f"a structured memory of the unknown category {found.category!r} was not stored")
+            batch.warnings.append(f"structured memory with unknown category {found.category!r} was not stored")
 
 
 def _list(answer: Mapping[str, Any], name: str, state: State) -> list[Any]:
@@ -206,4 +199,4 @@ def _entry(kind: LogKind, text: str, offset: int, at: datetime, state: State, ba
     state.seq += 1
     if len(text) > ENTRY_LIMIT:
         text = f"{text[:ENTRY_LIMIT]}\n… {len(text) - ENTRY_LIMIT:,} more characters in the raw log"
-    batch.entries.append(Entry(state.seq, at, kind, text, offset))
+    batch.entries.append(LogEntry(seq=state.seq, at=at, kind=kind, text=text, offset=offset))

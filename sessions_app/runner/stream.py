@@ -1,7 +1,7 @@
-"""One line of the CLI's stream-json → what it says. Pure: no database, no clock, no file.
+"""Parse one line of the CLI's stream-json. Pure: no database, no clock, no file.
 
-Unknown types are normal and skipped; a line that cannot be read is counted, never fatal. What the CLI writes
-was measured with version 2.1.330: key order is not fixed, several `init` and `result` lines may come.
+Unknown types are normal and are skipped; a malformed line is counted and never fatal. Measured with CLI 2.1.330:
+the order of keys is not fixed, and one process may write several `init` and `result` lines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SYNTHETIC_MODEL = "<synthetic>"
 
 @dataclass(frozen=True, slots=True)
 class Init:
-    """`system/init`: the process introduces itself. `mcp_failed` names servers that did not connect."""
+    """`system/init`: the start of a process. `mcp_failed` names the MCP servers that did not connect."""
 
     cli_session_id: str
     model: str
@@ -28,7 +28,7 @@ class Init:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text of the assistant. Only `accepted` text may carry markers; `refused` says why not."""
+    """Text of the assistant. Markers are read from `accepted` text only; `refused` says why not (empty = accepted)."""
 
     text: str
     refused: str = ""
@@ -52,7 +52,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A system line worth reading: a retry, a denied permission, a compaction, a rate limit."""
+    """A system line for the readable log: a retry, a denied permission, a compaction, a rate limit."""
 
     subtype: str
     text: str
@@ -71,7 +71,6 @@ class Result:
     usage: Mapping[str, int]
     errors: tuple[str, ...] = ()
     api_error_status: int | None = None
-    terminal_reason: str = ""
     structured: Mapping[str, Any] | None = None
     denials: tuple[str, ...] = ()
 
@@ -81,11 +80,13 @@ Record = Init | Text | ToolUse | ToolResult | Notice | Result
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one line holds. `at` is its own time stamp (UTC) when it has one; `problem` why it was skipped."""
+    """One parsed line. `at` is its own time stamp (UTC), when it has one; `problem` says why it was skipped.
+
+    `skipped` counts, by reason, the parts from which no markers are read.
+    """
 
     type: str = ""
     records: tuple[Record, ...] = ()
-    cli_session_id: str = ""
     at: datetime | None = None
     problem: str = ""
     skipped: Mapping[str, int] = field(default_factory=dict)
@@ -94,13 +95,13 @@ class Line:
 GARBAGE = "garbage"
 UNKNOWN = "unknown_type"
 
-# System subtypes that a reader of the log wants to see; the others are progress noise.
+# System subtypes for the readable log; all others report progress only.
 NOTICES = frozenset({"api_retry", "permission_denied", "compact_boundary", "informational"})
-QUIET = frozenset({"stream_event", "ui_invalidate"})
+IGNORED = frozenset({"stream_event", "ui_invalidate"})
 
 
 def parse(raw: bytes, *, include_subagents: bool = False) -> Line:
-    """Read one line (without or with its line end). Never raises."""
+    """Parse one line, with or without its line end. Never raises."""
     text = raw.decode("utf-8", "replace").strip()
     if not text:
         return Line()
@@ -119,7 +120,7 @@ def parse(raw: bytes, *, include_subagents: bool = False) -> Line:
 
 
 def storable(value: Any) -> Any:
-    """`value` without what no database stores: NUL characters and halves of surrogate pairs."""
+    """`value` without what a database cannot store: NUL characters and lone surrogates."""
     if isinstance(value, str):
         return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, list):
@@ -144,9 +145,9 @@ def _line(data: dict[str, Any], include_subagents: bool) -> Line:
         records = _system(data)
     elif kind == "rate_limit_event":
         records = _rate_limit(data.get("rate_limit_info") or {})
-    elif kind not in QUIET:
+    elif kind not in IGNORED:
         problem = UNKNOWN
-    return Line(kind, records, _text(data.get("session_id")), timestamp(data.get("timestamp")), problem, skipped)
+    return Line(kind, records, timestamp(data.get("timestamp")), problem, skipped)
 
 
 def _system(data: dict[str, Any]) -> tuple[Record, ...]:
@@ -214,7 +215,6 @@ def _result(data: dict[str, Any]) -> Result:
         usage={k: v for k, v in usage.items() if k.endswith("_tokens") and isinstance(v, int)},
         errors=tuple(_text(error) for error in data.get("errors") or ()),
         api_error_status=data.get("api_error_status") if isinstance(data.get("api_error_status"), int) else None,
-        terminal_reason=_text(data.get("terminal_reason")),
         structured=structured if isinstance(structured, dict) else None,
         denials=tuple(
             f"{denial.get('tool_name')}: {_compact(denial.get('tool_input'))}"[:200]
@@ -247,17 +247,12 @@ def _notice(data: dict[str, Any]) -> str:
 
 
 def timestamp(value: Any) -> datetime | None:
-    """An ISO 8601 time stamp (also with nanoseconds) as UTC; None when it is none."""
+    """An ISO 8601 time stamp (also with nanoseconds) as UTC; None when `value` is none."""
     if not isinstance(value, str) or len(value) < 19:
         return None
-    text = value.replace("Z", "+00:00")
-    if "." in text:  # fromisoformat takes at most six digits of a second
-        head, _, tail = text.partition(".")
-        digits = len(tail) - len(tail.lstrip("0123456789"))
-        text = f"{head}.{tail[: min(digits, 6)]}{tail[digits:]}"
     try:
-        moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        found = datetime.fromisoformat(value)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 
@@ -267,7 +262,7 @@ def _text(value: Any) -> str:
 
 
 def _compact(value: Any) -> str:
-    """A tool's input for reading: the command itself for Bash, else compact JSON."""
+    """A tool's input in one line: its main argument (a command, a path, a query), else compact JSON."""
     if isinstance(value, dict):
         for key in ("command", "file_path", "pattern", "url", "query"):
             if isinstance(value.get(key), str):
