@@ -1,7 +1,7 @@
-"""Whether a session asks for a higher tier, and what becomes of it.
+"""Escalation: read a session's request for a higher tier, and start the session that answers it.
 
-Two channels: the structured answer's `escalation`, or a handoff file. Never above the highest allowed tier;
-in a dry run it is recorded and not started.
+The request comes in the structured answer or in a handoff file. No session starts above the highest allowed tier;
+in a dry run the request is recorded only.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 
-from sessions_app.models import Session
+from sessions_app import queue
+from sessions_app.errors import SessionsError
+from sessions_app.models import Session, Trigger
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +29,7 @@ TEXT_LIMIT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Escalation:
-    """What a session asked for. `problem` says why it could not be read."""
+    """What a session asked for. `problem` says why the request could not be read."""
 
     reason: str = ""
     context: str = ""
@@ -44,15 +48,60 @@ class Escalation:
         return {**record, "problem": self.problem} if self.problem else record
 
 
-def asked_for(structured: Mapping[str, Any] | None, handoff_file: Path) -> Escalation | None:
-    """The escalation a session asked for, or None. A handoff that cannot be read is returned with its problem."""
+def escalate(session: Session, handoff_file: Path, *, at: datetime) -> dict[str, Any]:
+    """Start the escalation that `session` asked for, if any, and return the record for its row (empty: none).
+
+    Runs in the transaction that closes the session. Once a parent: closing it again returns the same child.
+    """
+    asked = requested_escalation(session.structured, handoff_file)
+    if asked is None:
+        return {}
+    record = asked.as_record()
+    if asked.problem:
+        logger.warning("session %s: %s", session.pk, asked.problem)
+        return record
+    if refused := _refusal(session):
+        return {**record, "not_started": refused}
+    agent = (session.agent.escalates_to or session.agent) if session.agent else None
+    try:
+        with transaction.atomic():
+            child = queue.request_session(
+                agent=agent,
+                tier=session.tier + 1,
+                trigger=Trigger.ESCALATION,
+                by=f"session:{session.pk}",
+                prompt_task=session.task,
+                project=session.project,
+                runner=session.runner if agent is None else None,
+                parent=session,
+                at=at,
+            )
+    except SessionsError as error:
+        logger.warning("session %s: the escalation could not be started: %s", session.pk, error)
+        return {**record, "not_started": str(error)}
+    return {**record, "child": child.pk}
+
+
+def describe(record: Mapping[str, Any]) -> str:
+    """One sentence on what became of the request; empty when there was none."""
+    if record.get("problem"):
+        return f"It asked for escalation, but {record['problem']}."
+    if record.get("not_started"):
+        return f"It asked for escalation, which was not started: {record['not_started']}."
+    if record.get("child"):
+        return f"Escalated to session {record['child']}: {record.get('reason') or 'no reason given'}"
+    return ""
+
+
+def requested_escalation(structured: Mapping[str, Any] | None, handoff_file: Path) -> Escalation | None:
+    """The escalation that a session asked for; None when it asked for none."""
     wanted = (structured or {}).get("escalation")
     if isinstance(wanted, Mapping) and wanted.get("needed") is True:
         return _read(wanted, "structured")
-    return _handoff(handoff_file)
+    return _read_handoff(handoff_file)
 
 
-def _handoff(path: Path) -> Escalation | None:
+def _read_handoff(path: Path) -> Escalation | None:
     try:
         if not path.is_file() or path.is_symlink():
             return None
@@ -65,9 +114,9 @@ def _handoff(path: Path) -> Escalation | None:
     try:
         data = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        return Escalation(channel="handoff", problem=f"the handoff file is no JSON: {error}")
+        return Escalation(channel="handoff", problem=f"the handoff file is not valid JSON: {error}")
     if not isinstance(data, dict):
-        return Escalation(channel="handoff", problem="the handoff file holds no JSON object")
+        return Escalation(channel="handoff", problem="the handoff file does not hold a JSON object")
     if data.get("needed") is False:
         return None
     return _read(data, "handoff")
@@ -76,20 +125,19 @@ def _handoff(path: Path) -> Escalation | None:
 def _read(wanted: Mapping[str, Any], channel: str) -> Escalation:
     checks = wanted.get("failed_checks")
     return Escalation(
-        reason=_cut(wanted.get("reason")),
-        context=_cut(wanted.get("context")),
-        failed_checks=tuple(_cut(check) for check in checks[:100]) if isinstance(checks, list) else (),
+        reason=_text(wanted.get("reason")),
+        context=_text(wanted.get("context")),
+        failed_checks=tuple(_text(check) for check in checks[:100]) if isinstance(checks, list) else (),
         channel=channel,
     )
 
 
-def _cut(value: Any) -> str:
+def _text(value: Any) -> str:
     text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
     return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()[:TEXT_LIMIT]
 
 
-def refusal(session: Session) -> str:
-    """Why an escalation of this session is not started; an empty string when it is."""
+def _refusal(session: Session) -> str:
     highest = settings.CLAUDEOPS_MAX_TIER
     if session.tier >= highest:
         return f"tier {session.tier} is the highest allowed (CLAUDEOPS_MAX_TIER={highest})"

@@ -1,7 +1,7 @@
-"""What a session's CLI is told of the MCP server: a file that starts it for this session and no other. Pure.
+"""Build the MCP configuration of one session: a file that makes the CLI start `manage.py mcp` for it. Pure.
 
-The server is our own `manage.py mcp`, with this Python. It gets what it needs to find the database, and no more:
-the file lies in the session's folder, for the user alone, and the agent's tools may not read it.
+The server gets the environment that it needs to reach the database and nothing else. The file is readable by its
+user only, and the agent's tools may not read it.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from typing import Any
 
 SERVER = "claudeops"
-READING = ("recall", "memory_show", "check_cooldown")
-WRITING = ("remember", "log_event")
+READ_TOOLS = ("recall", "memory_show", "check_cooldown")
+WRITE_TOOLS = ("remember", "log_event")
 
-PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "DATABASE_URL", "DATABASE_URL_FILE", "SSL_CERT_FILE")
+PASSED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "DATABASE_URL", "DATABASE_URL_FILE", "SSL_CERT_FILE")
 PASSED_PREFIXES = ("CLAUDEOPS_", "PG")
 
 
 def tool_rules(*, read_only: bool) -> list[str]:
-    """The rules that allow the server's tools."""
-    return [f"mcp__{SERVER}__{name}" for name in (READING if read_only else READING + WRITING)]
+    """The CLI's tool rules that allow the server's tools."""
+    return [f"mcp__{SERVER}__{name}" for name in (READ_TOOLS if read_only else READ_TOOLS + WRITE_TOOLS)]
 
 
 def config(
@@ -33,14 +33,14 @@ def config(
     settings_module: str,
     read_only: bool,
 ) -> dict[str, Any]:
-    """The file's content. `session` is its UUID: neither agent nor project is the model's to choose."""
+    """The file's content. `session` is a UUID; it fixes agent and project, so the model cannot choose them."""
     environment = {
-        name: value for name, value in inherited.items() if name in PASSED or name.startswith(PASSED_PREFIXES)
+        name: value for name, value in inherited.items() if name in PASSED_VARIABLES or name.startswith(PASSED_PREFIXES)
     }
     environment |= {
         "DJANGO_SETTINGS_MODULE": settings_module,
         "CLAUDEOPS_DATA_DIR": data_dir,
-        # It signs nothing, so it need not know the house's key; without one it would look for the file.
+        # The server signs nothing. With a key of its own it does not read the installation's key file.
         "SECRET_KEY": secrets.token_urlsafe(32),
         "PYTHONUNBUFFERED": "1",
     }

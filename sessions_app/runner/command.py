@@ -1,7 +1,7 @@
-"""What is started for a session: argv and environment. Pure: values in, values out, nothing is run here.
+"""Build the command line and the environment of a session's process. Pure.
 
-The flags and the variables are those measured with CLI 2.1.330; the prompt goes in on stdin, never as an
-argument (a leading `-` fails there, and variadic flags swallow it).
+Flags and variables were measured with CLI 2.1.330. The prompt goes in on stdin: as an argument a leading `-` fails,
+and flags that take several values swallow it.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 APPEND_LIMIT = 100_000
-"""Bytes up to which text goes on the command line; one argument of 140,000 bytes is refused by Linux (E2BIG)."""
+"""Most bytes of text for one argument; Linux refuses 140,000 (E2BIG)."""
 
-ALWAYS_PASSED = ("PATH", "LANG", "LC_ALL", "TZ", "CLAUDE_CODE_OAUTH_TOKEN")
+PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "CLAUDE_CODE_OAUTH_TOKEN")
 PASSED_PREFIX = "ANTHROPIC_"
 
 FIXED_ENVIRONMENT = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
     "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
-    # "@path" in a prompt would be expanded to that file's contents: alerts are untrusted text.
+    # The CLI replaces "@path" in a prompt with that file's content; alerts are untrusted text.
     "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
-    # A background command keeps the process up to ten minutes after its result.
+    # A background command keeps the process alive for up to ten minutes after its result.
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
     "CLAUDE_CODE_MAX_RETRIES": "3",
 }
@@ -31,7 +31,7 @@ FIXED_ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What is needed to start one session. Money in US dollars."""
+    """What the CLI's command line is built from. Money in US dollars."""
 
     cli_session_id: str
     model: str
@@ -46,7 +46,7 @@ class Launch:
 
 
 def claude_argv(binary: str, launch: Launch) -> list[str]:
-    """The command line of the real CLI. `append_file` must hold `append_text` when that is long."""
+    """The CLI's command line. The caller writes `append_text` to `append_file` when `needs_file` says so."""
     argv = [
         binary,
         "-p",
@@ -89,7 +89,7 @@ def needs_file(text: str) -> bool:
 
 
 def replay_argv(player: Path, stream: Path, cli_session_id: str, speed: float) -> list[str]:
-    """The command line that plays a recorded stream as if the CLI ran."""
+    """The command line that plays a recorded stream in place of the CLI; `speed` 1 is real time, 0 no pauses."""
     return [
         sys.executable,
         str(player),
@@ -105,11 +105,11 @@ def replay_argv(player: Path, stream: Path, cli_session_id: str, speed: float) -
 def environment(
     inherited: Mapping[str, str], *, home: str, tmp_dir: Path, passed: Sequence[str], extra: Mapping[str, str]
 ) -> dict[str, str]:
-    """The whole environment of the process: an allow-list, for whatever is in it the agent's tools can read."""
+    """The complete environment of the process: an allow-list, because the agent's tools can read all of it."""
     chosen = {
         name: value
         for name, value in inherited.items()
-        if name in ALWAYS_PASSED or name.startswith(PASSED_PREFIX) or name in passed
+        if name in PASSED_VARIABLES or name.startswith(PASSED_PREFIX) or name in passed
     }
     chosen.setdefault("LANG", "C.UTF-8")
     chosen.update(FIXED_ENVIRONMENT)

@@ -1,6 +1,6 @@
-"""How a worker that stops asks its tasks to let go: two flags its forked processes share.
+"""Flags by which a stopping worker tells its forked processes to hand over their sessions or to start no more.
 
-Made before the cluster forks, so every worker process sees what the parent sets. Knows no session and no queue.
+Created before the cluster forks, so every process sees what the parent sets. Knows no session and no queue.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import mmap
 class Flag:
     """One byte of shared memory.
 
-    Not a `multiprocessing.Event`: that one is read under a lock, and a worker killed by SIGKILL while it
-    holds the lock would leave every other one waiting for ever. One byte needs no lock.
+    `multiprocessing.Event` is read under a lock: a process killed by SIGKILL while it holds the lock would block
+    all others for ever. One byte needs no lock.
     """
 
     def __init__(self) -> None:
@@ -29,17 +29,17 @@ class Flag:
 
 
 DETACH = Flag()
-"""The task that follows a session lets go and returns at once; the CLI runs on, the reaper follows it again."""
+"""Tasks that follow a session return at once; the CLI goes on, and a reaper finds a new follower."""
 
 CLOSING = Flag()
-"""No further session is started here; those that run are followed to their end."""
+"""No further session is started; running ones are followed to their end."""
 
 
 def requested() -> bool:
-    """Whether whoever follows a session should let go of it now."""
+    """Whether the follower of a session must return now."""
     return DETACH.is_set()
 
 
 def closing() -> bool:
-    """Whether this worker takes up no further session."""
+    """Whether this worker must start no further session."""
     return CLOSING.is_set() or DETACH.is_set()

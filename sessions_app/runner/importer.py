@@ -1,7 +1,7 @@
-"""A log from elsewhere becomes a session: decoded into a raw log of ours, then ingested like any other.
+"""Import a log from elsewhere as a session: convert it to a raw log, then ingest that.
 
-Named by the CLI's session id (or the content where there is none), so that the same file twice changes
-nothing, and a longer log of the same session goes on where the shorter one ended.
+The CLI's session id (else a hash of the content) identifies the session: importing a file twice changes nothing, and a
+longer log of the same session continues where the shorter one ended.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from sessions_app.runner.stream import timestamp
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What became of one file. `outcome`: imported, continued, unchanged, or own (a session that ran here).
+    """Result of one file. `outcome`: imported, continued, unchanged, or own (a session that ran here).
 
-    `cut`: its last line breaks off in the middle and was left for a later import of the whole log.
+    `cut`: the last line is incomplete and was left for a later import of the whole log.
     """
 
     session_id: int
@@ -57,7 +57,10 @@ class _Decoded:
 
 
 def import_log(path: Path, *, by: str, tier: int = 1, project: Project | None = None) -> Imported:
-    """Import one log. Raises InvalidStream when it cannot be read, is no log, or contradicts what is there."""
+    """Import one log for the actor `by`.
+
+    Raises InvalidStream when it cannot be read, is not a log, or differs from the log that was imported before.
+    """
     decoded = _decode(path)
     try:
         return _store(path, decoded, by=by, tier=tier, project=project)
@@ -86,13 +89,15 @@ def _decode(path: Path) -> _Decoded:
                     target.last = max(target.last or at, at)
     except OSError as error:
         target.path.unlink(missing_ok=True)
-        raise InvalidStream(f"{path} cannot be read: {error.strerror}.", "Give the path of a log.") from error
+        raise InvalidStream(
+            f"{path} cannot be read: {error.strerror}.", "Give the path of a readable log file."
+        ) from error
     if not known:
         target.path.unlink(missing_ok=True)
         raise InvalidStream(
-            f"{path} holds no line of stream-json ({target.lines} lines were looked at).",
-            "Known are bare stream-json, RFC3339Nano<TAB>{json}, and chunked "
-            '{"type":"stdout","data":"…"} logs of the Claude Code CLI.',
+            f"{path} contains no line of stream-json ({target.lines} lines read).",
+            "Known formats of the Claude Code CLI: bare stream-json, RFC3339Nano<TAB>{json}, and chunks of "
+            '{"type":"stdout","data":"…"}.',
         )
     target.digest = digest.hexdigest()
     return target
@@ -130,11 +135,11 @@ def _store(path: Path, decoded: _Decoded, *, by: str, tier: int, project: Projec
         log = folder_of(session) / "stdout-1.jsonl"
         session.log_file = str(log.relative_to(settings.CLAUDEOPS_DATA_DIR))
         log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        shutil.copyfile(decoded.path, log)  # the log is there before the row that points to it
+        shutil.copyfile(decoded.path, log)  # before the row that names it
         try:
             with transaction.atomic():
                 session.save()
-        except IntegrityError:  # the same file is being imported next to us
+        except IntegrityError:  # another import of the same file got there first
             shutil.rmtree(log.parent, ignore_errors=True)
             return _store(path, decoded, by=by, tier=tier, project=project)
         run.finish(session.pk, exit_code=None, at=decoded.last)
@@ -146,17 +151,17 @@ def _continue(path: Path, decoded: _Decoded, existing: Session) -> Imported:
     log = log_path(existing)
     if not log.is_file():
         raise InvalidStream(
-            f"{path} is a log of session {existing.pk}, whose own raw log is gone: it cannot be continued.",
+            f"{path} is a log of session {existing.pk}, whose raw log is missing, so it cannot be continued.",
             "Nothing was changed.",
         )
     size = log.stat().st_size
     if filecmp.cmp(log, decoded.path, shallow=False):
-        if existing.status == Status.RUNNING:  # an import that was cut short
+        if existing.status == Status.RUNNING:  # an earlier import was interrupted
             run.finish(existing.pk, exit_code=None, at=decoded.last)
         return Imported(existing.pk, "unchanged", decoded.lines, decoded.cut)
     if not _begins_with(decoded.path, log, size):
         raise InvalidStream(
-            f"{path} is a log of session {existing.pk}, but not the one that was imported: they differ.",
+            f"{path} is a log of session {existing.pk}, but differs from the log that was imported before.",
             "Nothing was changed.",
         )
     with decoded.path.open("rb") as source, log.open("ab") as out:

@@ -1,7 +1,6 @@
-"""From a claimed row to a started process: sweep, injection and receipt, prompt, files, command.
+"""Launch a claimed session: decay sweep, injection and receipt, prompt, files, command line, process.
 
-Everything the process needs is written down before it is started, so that whoever comes after a crash knows
-what to look for.
+Everything about the process is stored before it starts, so that the reaper can find it after a crash.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ from sessions_app.runner import agent_mcp, process
 from sessions_app.runner.command import Launch, claude_argv, environment, needs_file, replay_argv
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
-SECRETS = ("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json")
-"""In the data folder, what no agent has to read: the user that runs it could."""
+SECRET_FILES = ("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json")
+"""Files in the data folder that the agent's user could read; a tool rule forbids it."""
 
-WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
+WRITE_TOOLS = ("Edit", "Write", "NotebookEdit")
 
 
 def folder_of(session: Session) -> Path:
-    """The session's own folder in the data folder: raw log, stderr, prompt, handoff."""
+    """The session's folder in the data folder, for raw log, stderr, prompt and handoff file."""
     return Path(settings.CLAUDEOPS_DATA_DIR) / "sessions" / f"{session.queued_at:%Y-%m}" / str(session.uuid)
 
 
 def handoff_file(session: Session) -> Path:
-    """Where the session may leave its request for a higher tier."""
+    """Where the session may write its request for escalation."""
     return folder_of(session) / "handoff.json"
 
 
@@ -51,9 +50,9 @@ def stderr_file(session: Session) -> Path:
 
 
 def launch(session: Session, *, at: datetime | None = None) -> process.Process:
-    """Start the process of a session that this worker has claimed.
+    """Start the process of a claimed session.
 
-    Raises CannotStart, SessionsError or OSError when that is not possible; the row says nothing of a pid then.
+    Raises CannotStart, SessionsError, MemoriesError or OSError; the row then has no pid.
     """
     at = at or timezone.now()
     agent = session.agent
@@ -67,7 +66,7 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
         agent,
         limits=limits.limits_text(at=at),
         handoff_file=str(handoff_file(session)),
-        escalation=_handed_over(session),
+        escalation=_escalation_context(session),
     )
     session.injected_text = render.append_text(session, injection.text)
     session.cli_session_id = str(uuid.uuid4())
@@ -103,7 +102,7 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
             extra={
                 "CLAUDEOPS_SESSION": str(session.uuid),
                 "CLAUDEOPS_HANDOFF_FILE": str(handoff_file(session)),
-                # Our few tools are all loaded at once: looking for one first would cost a turn.
+                # The server has few tools. Loading them all saves the turn of a search.
                 **({"ENABLE_TOOL_SEARCH": "false"} if settings.CLAUDEOPS_AGENT_MCP else {}),
             },
         ),
@@ -114,7 +113,7 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
 
 
 def inject(session: Session, *, at: datetime) -> Injection:
-    """Build what the session is told of what is known, and keep its receipt."""
+    """Build the memory block of a session's prompt, and store its receipt."""
     slug = session.agent.slug if session.agent else None
     task = Task(session.task, slug, session.pk)
     injection = build(budget=budget_for(session.tier), project_id=session.project_id, at=at, task=task)
@@ -123,7 +122,7 @@ def inject(session: Session, *, at: datetime) -> Injection:
 
 
 def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]:
-    """The command line of this session; writes the system prompt's file when its text is long."""
+    """The session's command line. Sets its model or stream, and writes the files that the command line names."""
     if session.runner == Runner.REPLAY:
         return replay_argv(PLAYER, stream_of(session, agent), session.cli_session_id, settings.CLAUDEOPS_REPLAY_SPEED)
     session.model = session.model or model_of(session.tier)
@@ -147,7 +146,7 @@ def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]
 
 
 def write_mcp_config(session: Session, folder: Path) -> Path:
-    """The file that tells the CLI of this session's MCP server, for the user alone."""
+    """Write the CLI's MCP configuration for this session, readable by its user only."""
     content = agent_mcp.config(
         os.environ,
         python=sys.executable,
@@ -165,30 +164,32 @@ def write_mcp_config(session: Session, folder: Path) -> Path:
 
 
 def model_of(tier: int) -> str:
-    """The configured model of a tier."""
+    """The model configured for a tier."""
     return str(getattr(settings, f"CLAUDEOPS_TIER{tier}_MODEL"))
 
 
 def tools_of(session: Session, agent: Agent | None) -> tuple[Sequence[str], Sequence[str]]:
-    """(allowed, denied) tool rules. A dry run gets looking tools only, whatever its agent has."""
+    """(allowed, denied) tool rules. A dry run gets read-only tools, whatever its agent has."""
     allowed = list((agent and agent.allowed_tools) or settings.CLAUDEOPS_ALLOWED_TOOLS)
-    # Two slashes begin an absolute path in a rule; a denied Read holds for Grep and Glob too.
-    secrets = [f"Read(/{Path(settings.CLAUDEOPS_DATA_DIR).resolve() / name})" for name in SECRETS]
+    # Two slashes begin an absolute path in a rule; a denied Read applies to Grep and Glob too.
+    secrets = [f"Read(/{Path(settings.CLAUDEOPS_DATA_DIR).resolve() / name})" for name in SECRET_FILES]
     disallowed = [*settings.CLAUDEOPS_DISALLOWED_TOOLS, *((agent and agent.disallowed_tools) or []), *secrets]
-    asks = agent_mcp.tool_rules(read_only=session.dry_run) if settings.CLAUDEOPS_AGENT_MCP else []
+    mcp_tools = agent_mcp.tool_rules(read_only=session.dry_run) if settings.CLAUDEOPS_AGENT_MCP else []
     if session.dry_run:
-        return [*settings.CLAUDEOPS_OBSERVE_TOOLS, *asks], [*disallowed, *WRITING_TOOLS]
-    allowed += asks
+        return [*settings.CLAUDEOPS_OBSERVE_TOOLS, *mcp_tools], [*disallowed, *WRITE_TOOLS]
+    allowed += mcp_tools
     if agent is not None and not agent.structured_response:
         allowed.append(f"Edit(/{handoff_file(session)})")
     return allowed, disallowed
 
 
 def stream_of(session: Session, agent: Agent | None) -> Path:
-    """Which recorded stream is played: the session's own file, or of a folder the agent's next one in turn."""
+    """The recorded stream to play: the session's file, or the next file in turn of the agent's folder."""
     source = session.replay_stream or (agent.replay_stream if agent else "")
     if not source:
-        raise InvalidSession("A replay needs a recorded stream.", "Give --stream FILE, or an agent that has one.")
+        raise InvalidSession(
+            "A replay needs a recorded stream.", "Give --stream FILE, or choose an agent that has one."
+        )
     earlier = Session.objects.filter(agent=agent, runner=Runner.REPLAY, started_at__isnull=False)
     path = next_stream(source, earlier.exclude(pk=session.pk).count())
     session.replay_stream = name_of(path)
@@ -196,13 +197,13 @@ def stream_of(session: Session, agent: Agent | None) -> Path:
 
 
 def working_directory(agent: Agent | None) -> Path:
-    """Where the process starts. The default folder is made; one that an agent names must be there."""
+    """Where the process starts. The default folder is created; an agent's folder must exist."""
     if agent and agent.working_directory:
         path = Path(agent.working_directory).expanduser()
         if not path.is_dir():
             raise InvalidSession(
-                f"The working directory of agent {agent.slug} is not there: {agent.working_directory}.",
-                "Make it, or change the agent.",
+                f"The working directory of agent {agent.slug} does not exist: {agent.working_directory}.",
+                "Create it, or change the agent.",
             )
         return path
     path = Path(settings.CLAUDEOPS_WORK_DIR)
@@ -210,7 +211,7 @@ def working_directory(agent: Agent | None) -> Path:
     return path
 
 
-def _handed_over(session: Session) -> dict[str, object] | None:
+def _escalation_context(session: Session) -> dict[str, object] | None:
     parent = session.parent
     if parent is None or not parent.escalation:
         return None

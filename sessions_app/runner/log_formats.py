@@ -1,7 +1,7 @@
-"""Logs of any known shape → lines of stream-json. Pure but for reading the given lines; memory stays flat.
+"""Convert logs of the known formats to lines of stream-json. Pure; reads line by line, so memory stays flat.
 
-Known shapes: bare stream-json; `RFC3339Nano<TAB>{json}`; chunked logs of `{"type":"stdout","data":"…"}`, whose
-chunks do not end at line ends. They may be mixed within a file.
+Formats: bare stream-json; `RFC3339Nano<TAB>{json}`; chunks `{"type":"stdout","data":"…"}`, which may end anywhere in
+a line. A file may mix them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ STREAM_TYPES = frozenset({"system", "assistant", "user", "result", "stream_event
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """One line of stream-json (with its line end) and what was read of it.
+    """One line of stream-json, with its line end.
 
-    `known`: it is of a type the CLI writes. `cut`: it is the log's last line and breaks off in the middle.
+    `known`: its type is one that the CLI writes. `cut`: it is the log's last line and incomplete.
     """
 
     data: bytes
@@ -34,9 +34,9 @@ class Decoded:
 
 
 def decode(lines: Iterable[bytes]) -> Iterator[Decoded]:
-    """Every line of a log as stream-json. A time stamp in front of a line becomes its `timestamp`.
+    """Convert every line of a log. A time stamp in front of a line becomes its `timestamp`.
 
-    What cannot be read is passed on as it is, for the ingest to count.
+    A malformed line is passed on unchanged; the ingest counts it.
     """
     rest, rest_at = b"", ""
     for raw in lines:
@@ -84,7 +84,7 @@ def _line(body: bytes, at: str, record: dict[str, Any] | None = None, *, ended: 
     data = body.strip()
     own = record.get("timestamp")
     if at and not (isinstance(own, str) and timestamp(own)):
-        # json.dumps escapes what is not ASCII, so whatever the line held it can be written again.
+        # json.dumps escapes everything that is not ASCII, lone surrogates too, so encoding cannot fail.
         data = json.dumps({**record, "timestamp": at}).encode()
     session = record.get("session_id")
     kind = record.get("type")

@@ -1,6 +1,6 @@
-"""Event and cooldown markers in an agent's text, and the structured answer. Pure.
+"""Parse event and cooldown markers in an agent's text, and the structured answer. Pure.
 
-Memory markers are read by `memories.capture.markers`; both stand on the same accepted lines.
+`memories.capture.markers` parses memory markers, from the same accepted lines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COOLDOWN_LIKE = re.compile(r"\[COOLDOWN:[^\]\n]*\].*")
 WARNINGS = frozenset({"warning", "warn", "degraded"})
 CRITICALS = frozenset({"critical", "error", "err", "fatal", "failure", "failed"})
 
-# Words agents use for a service that is well; any other word is not.
+# Status words that count as healthy; any other word does not.
 HEALTHY = frozenset({"healthy", "ok", "up", "running", "pass", "passed", "passing", "green", "good", "available"})
 
 MESSAGE_LIMIT = 2000
@@ -35,7 +35,7 @@ class EventMarker:
 
     @property
     def fingerprint(self) -> str:
-        """Names the message within its session; letter case and spacing make no difference."""
+        """Identifies the message within its session, whatever its letter case and spacing."""
         return _digest("event", self.level, self.service or "", fold(self.message).casefold())
 
 
@@ -47,10 +47,10 @@ class CooldownMarker:
     message: str
 
     def fingerprint(self, tool_calls: int) -> str:
-        """Names the report within its session.
+        """Identifies the report within its session.
 
-        `tool_calls` is how many tools the session had called when it said so: a restart needs a tool, so the
-        same words without one in between are a repetition, and with one a second restart.
+        `tool_calls` is how many tools the session had called before the report. A restart needs a tool call: the same
+        words with no call in between are a repetition, with one they are a second restart.
         """
         return _digest(
             "cooldown", self.action, self.service, self.outcome, fold(self.message).casefold(), str(tool_calls)
@@ -59,7 +59,7 @@ class CooldownMarker:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """How the agent found a service."""
+    """The health of a service, as the agent reported it."""
 
     service: str
     status: str
@@ -74,19 +74,19 @@ class Markers:
     malformed: tuple[str, ...] = ()
 
 
-NOTHING = Markers()
+NO_MARKERS = Markers()
 
 
 def level_of(word: str) -> str:
-    """An event's level from whatever word the agent used."""
+    """The level (info, warning, critical) that the agent's word stands for."""
     word = word.lower()
     return "warning" if word in WARNINGS else "critical" if word in CRITICALS else "info"
 
 
 def markers(text: str) -> Markers:
-    """Event and cooldown markers of accepted lines; the first match of each kind a line."""
+    """Event and cooldown markers in the accepted lines of `text`; the first of each kind in a line."""
     if "[EVENT:" not in text and "[COOLDOWN:" not in text:
-        return NOTHING
+        return NO_MARKERS
     events, cooldowns, malformed = [], [], []
     for _, line in accepted_lines(text).lines:
         if found := EVENT.search(line):
@@ -100,7 +100,7 @@ def markers(text: str) -> Markers:
 
 
 def structured_events(items: Iterable[Any]) -> tuple[list[EventMarker], int]:
-    """Events of the structured answer, and how many items were none."""
+    """Events of the structured answer, and how many invalid items were dropped."""
     events, dropped = [], 0
     for item in items:
         message = item.get("message") if isinstance(item, Mapping) else None
@@ -113,7 +113,7 @@ def structured_events(items: Iterable[Any]) -> tuple[list[EventMarker], int]:
 
 
 def structured_checks(items: Iterable[Any]) -> tuple[list[Check], int]:
-    """Health checks of the structured answer, and how many items were none. The last one of a service counts."""
+    """Health checks of the structured answer (the last of each service), and how many items were dropped."""
     checks: dict[str, Check] = {}
     dropped = 0
     for item in items:

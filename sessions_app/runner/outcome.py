@@ -1,7 +1,7 @@
-"""How a run ended: status and reason from the exit code, the result line and who ended it. Pure.
+"""Decide the outcome of a run, status and reason, from the exit code, the last result and who ended it. Pure.
 
-A run is good when the exit code is 0 AND a result line exists AND that says no error. (Measured: an API error
-comes as subtype `success` with is_error true; SIGINT gives exit code 0 without a result.)
+A run completed when the exit code is 0 AND there is a result AND its `is_error` is false. (Measured: an API error comes
+as subtype `success` with is_error true; SIGINT gives exit code 0 without a result.)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sessions_app.models import Status
 
 
 class EndedBy(StrEnum):
-    """Who ended the process, when it did not end by itself."""
+    """What ended the process."""
 
     ITSELF = ""
     DEADLINE = "deadline"
@@ -25,7 +25,7 @@ class EndedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LastResult:
-    """What decides from the last result line."""
+    """The fields of the last result line that decide the outcome."""
 
     subtype: str
     is_error: bool
@@ -36,7 +36,7 @@ class LastResult:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What is known about an ended process. `exit_code` is None when nobody was its parent; times in seconds."""
+    """Facts about an ended process. `exit_code` is None when its parent was gone; times are in seconds."""
 
     exit_code: int | None
     result: LastResult | None
@@ -49,20 +49,20 @@ class Ending:
     mcp_failed: Sequence[str] = ()
 
 
-LIMITS = {
-    "error_max_turns": "reached the highest number of turns",
-    "error_max_budget_usd": "reached the highest cost",
+ERROR_SUBTYPES = {
+    "error_max_turns": "reached its limit of turns",
+    "error_max_budget_usd": "reached its cost limit",
     "error_max_structured_output_retries": "gave no valid structured answer",
-    "error_during_execution": "was interrupted while it worked",
+    "error_during_execution": "was interrupted",
 }
 
 
 def outcome(ending: Ending) -> tuple[Status, str]:
-    """(status, reason). The reason is a sentence for a person; for a good run it is empty or names what to look at."""
+    """(status, reason). The reason is for people; of a completed run it holds remarks only, or is empty."""
     if ending.ended_by is EndedBy.STOP:
         return Status.STOPPED, f"Stopped by {ending.stopped_by or 'an operator'}."
     if ending.ended_by is EndedBy.DEADLINE:
-        return Status.TIMED_OUT, f"Ended after its time limit of {ending.timeout:g} seconds."
+        return Status.TIMED_OUT, f"Ended at its time limit of {ending.timeout:g} seconds."
     result = ending.result
     if result is not None and result.is_error:
         return Status.FAILED, _error(result)
@@ -72,16 +72,16 @@ def outcome(ending: Ending) -> tuple[Status, str]:
     if ending.exit_code is None:
         if result is not None:
             return Status.COMPLETED, _remarks(ending)
-        return Status.LOST, "The log ends without a result: the process ended while nobody followed it."
+        return Status.LOST, "The log ends without a result: the process ended while no worker followed it."
     if ending.exit_code == 0 and result is not None:
         return Status.COMPLETED, _remarks(ending)
     return Status.FAILED, _exit(ending.exit_code, ending)
 
 
 def _error(result: LastResult) -> str:
-    if result.subtype in LIMITS:
+    if result.subtype in ERROR_SUBTYPES:
         detail = "; ".join(result.errors)
-        return f"The session {LIMITS[result.subtype]}" + (f": {detail}." if detail else ".")
+        return f"The session {ERROR_SUBTYPES[result.subtype]}" + (f": {detail}." if detail else ".")
     text = (result.text or "; ".join(result.errors) or result.subtype).strip()
     status = f" (HTTP {result.api_error_status})" if result.api_error_status else ""
     return f"The API or the CLI reported an error{status}: {_cut(text)}"
@@ -92,10 +92,10 @@ def _exit(code: int, ending: Ending) -> str:
     if number:
         name = signal.Signals(number).name if number in signal.valid_signals() else f"signal {number}"
         hint = " (out of memory?)" if name == "SIGKILL" else ""
-        after = " after its result" if ending.result is not None else " before it gave a result"
-        return f"The process was ended by {name}{hint} from outside claudeops{after}."
+        after = "after its result" if ending.result is not None else "before its result"
+        return f"The process was ended by {name}{hint} from outside claudeops, {after}."
     if code == 0:
-        return "The process exited with code 0 but gave no result: it was interrupted (SIGINT)."
+        return "The process exited with code 0 and without a result: it was interrupted (SIGINT)."
     after = "after its result" if ending.result is not None else "without a result"
     detail = f": {_cut(ending.stderr)}" if ending.stderr.strip() else "."
     return f"The process exited with code {code} {after}{detail}"
@@ -108,7 +108,7 @@ def _remarks(ending: Ending) -> str:
         noun = "tool call was" if len(ending.denials) == 1 else "tool calls were"
         remarks.append(f"{len(ending.denials)} {noun} denied: {shown}.")
     if ending.mcp_failed:
-        remarks.append(f"MCP servers that did not connect: {', '.join(ending.mcp_failed)}.")
+        remarks.append(f"MCP servers not connected: {', '.join(ending.mcp_failed)}.")
     return " ".join(remarks)
 
 

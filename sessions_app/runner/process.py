@@ -1,7 +1,7 @@
-"""The process of a session: started in a process session of its own, found again by others, ended for sure.
+"""Start, find and end the process of a session.
 
-Knows nothing of the database. The process writes to files and outlives the worker that started it, so
-whoever follows it later may not be its parent.
+The process writes to files, in a process session of its own, and outlives its worker: a later follower may not be its
+parent. Knows nothing of the database.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 START_TOLERANCE = 0.1
-"""Seconds by which two readings of one process's start time may differ."""
+"""Most seconds between two readings of one process's start time."""
 
 
 class CannotStart(Exception):
@@ -27,10 +27,10 @@ class CannotStart(Exception):
 
 @dataclass(slots=True)
 class Process:
-    """A started process, its parent's handle included when this is its parent.
+    """A started process. `child` is set when this process is its parent.
 
-    `started_at` is the kernel's start time (seconds since the epoch): together with the pid it names the
-    process for good, also after the pid was given to another.
+    `started_at` is the kernel's start time (seconds since the epoch). Pid and start time identify the process even
+    after the pid is used again.
     """
 
     pid: int
@@ -38,14 +38,14 @@ class Process:
     child: subprocess.Popen[bytes] | None = None
 
     def poll(self) -> tuple[bool, int | None]:
-        """(alive, exit code). The code is only known to the parent; a signal's is negative."""
+        """(alive, exit code). Only the parent knows the code; that of a signal is negative."""
         if self.child is not None:
             code = self.child.poll()
             return code is None, code
         return find(self.pid, self.started_at) is not None, None
 
     def wait(self, seconds: float) -> tuple[bool, int | None]:
-        """Wait up to `seconds` for the end; then as `poll`."""
+        """Wait up to `seconds` for the end, then return what `poll` returns."""
         if self.child is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.child.wait(seconds)
@@ -60,7 +60,7 @@ class Process:
 def start(
     argv: Sequence[str], *, stdin: Path, stdout: Path, stderr: Path, cwd: Path, env: Mapping[str, str]
 ) -> Process:
-    """Start `argv` in its own process session, its output appended to files. Raises CannotStart."""
+    """Start `argv` in a process session of its own, with its output appended to files. Raises CannotStart."""
     try:
         with stdin.open("rb") as source, stdout.open("ab") as out, stderr.open("ab") as err:
             child = subprocess.Popen(
@@ -79,7 +79,7 @@ def start(
 
 
 def find(pid: int, started_at: float) -> psutil.Process | None:
-    """The living process of this pid and start time; None when it ended (a zombie has ended)."""
+    """The process with this pid and start time; None when it has ended (a zombie has)."""
     try:
         process = psutil.Process(pid)
         if abs(process.create_time() - started_at) > START_TOLERANCE:
@@ -90,7 +90,7 @@ def find(pid: int, started_at: float) -> psutil.Process | None:
 
 
 def find_by_session_id(cli_session_id: str) -> Process | None:
-    """A living process started with this session id: one whose worker died before it wrote the pid down."""
+    """A process started with this session id, for a worker that died before it stored the pid; None without one."""
     for process in psutil.process_iter(["pid", "cmdline", "create_time", "status"]):
         arguments = process.info["cmdline"] or []
         if cli_session_id in arguments and process.info["status"] != psutil.STATUS_ZOMBIE:
@@ -99,19 +99,19 @@ def find_by_session_id(cli_session_id: str) -> Process | None:
 
 
 def terminate(process: Process, grace: float) -> int | None:
-    """End the process and everything it started; its exit code where that is known.
+    """End the process and all that it started; return its exit code if known.
 
-    SIGTERM first: the CLI then ends its own tree (its Bash children live in process sessions of their own,
-    which a signal to the group does not reach). After `grace` seconds SIGKILL, to what is left of both.
+    SIGTERM first: the CLI then ends its own children (its Bash children have process sessions of their own, which a
+    signal to the group does not reach). After `grace` seconds, SIGKILL for the group and the descendants.
     """
-    family = _descendants(process)
+    descendants = _descendants(process)
     _signal_group(process, signal.SIGTERM)
     alive, code = process.wait(grace)
     if alive:
-        family |= _descendants(process)
+        descendants |= _descendants(process)
         _signal_group(process, signal.SIGKILL)
         alive, code = process.wait(5)
-    for pid, started_at in family:
+    for pid, started_at in descendants:
         if find(pid, started_at) is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -122,16 +122,16 @@ def _descendants(process: Process) -> set[tuple[int, float]]:
     found = find(process.pid, process.started_at)
     if found is None:
         return set()
-    family = set()
+    descendants = set()
     with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
         for child in found.children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
-                family.add((child.pid, child.create_time()))
-    return family
+                descendants.add((child.pid, child.create_time()))
+    return descendants
 
 
 def _signal_group(process: Process, number: signal.Signals) -> None:
-    # The pid may have been given to another by now: signal only what is still the same process.
+    # The pid may belong to another process by now.
     if process.child is None and find(process.pid, process.started_at) is None:
         return
     if process.child is not None and process.child.poll() is not None:

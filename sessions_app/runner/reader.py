@@ -1,4 +1,4 @@
-"""Complete lines of a growing file, from an offset on. Knows nothing of what the lines mean."""
+"""Read the complete lines of a growing file from an offset. Knows nothing of their content."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 MAX_LINE = 64 * 1024 * 1024
-"""Bytes of the longest line that is read whole; a longer one is passed over, so that memory stays flat."""
+"""Bytes. A longer line is skipped, so that memory stays flat."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawLine:
-    """`data` is None for a line over MAX_LINE. Offsets are bytes; `end` is where the next line begins."""
+    """`data` is None for a line longer than MAX_LINE. Offsets are bytes; the next line begins at `end`."""
 
     start: int
     end: int
@@ -21,9 +21,9 @@ class RawLine:
 
 
 def complete_lines(path: Path, offset: int, *, final: bool = False) -> Iterator[RawLine]:
-    """Lines of `path` from `offset`. The last one without a line end only when `final` (nobody writes any more).
+    """Lines of `path` from `offset` on; none when the file does not exist.
 
-    A file that is not there has no lines.
+    A last line without a line end is returned only when `final`: no process writes the file any more.
     """
     try:
         file = path.open("rb")
@@ -40,7 +40,7 @@ def complete_lines(path: Path, offset: int, *, final: bool = False) -> Iterator[
                 offset += len(data)
                 continue
             if len(data) == MAX_LINE:
-                size, ended = _pass_over(file)
+                size, ended = _skip_line(file)
                 if not ended and not final:
                     return
                 yield RawLine(offset, offset + len(data) + size, None)
@@ -51,8 +51,8 @@ def complete_lines(path: Path, offset: int, *, final: bool = False) -> Iterator[
             return
 
 
-def _pass_over(file: BinaryIO) -> tuple[int, bool]:
-    """Read on to the line's end: (bytes passed, whether the end came)."""
+def _skip_line(file: BinaryIO) -> tuple[int, bool]:
+    """Read up to the line's end: (bytes read, whether the end was found)."""
     size = 0
     while chunk := file.readline(MAX_LINE):
         size += len(chunk)

@@ -1,7 +1,6 @@
-"""Which restarts and redeployments a shell command would carry out. Pure, and deliberately plain.
+"""Find the restarts and redeployments in a shell command, for the PreToolUse hook. Pure.
 
-For the PreToolUse hook: it looks at the usual commands of a homelab or a platform team. What it does not know it
-does not judge; the tool rules of an agent are what keeps unknown commands out.
+Knows the usual commands of a homelab or a platform team. It ignores all others; an agent's tool rules keep those out.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import re
 import shlex
 
 _SEPARATORS = {";", "&&", "||", "|", "&"}
-_SKIPPED = {"sudo", "env", "command", "nohup", "time"}
+_PREFIXES = {"sudo", "env", "command", "nohup", "time"}
 _NAME = re.compile(r"^[a-zA-Z0-9][a-zA-Z0-9_.@-]*$")
 
 RESTARTS = (
@@ -34,7 +33,7 @@ REDEPLOYMENTS = (
 
 
 def remediations_in(command: str) -> list[tuple[str, str]]:
-    """(action, service) for every service the command line would restart or redeploy, in order, each once."""
+    """(action, service) of every service that the command would restart or redeploy, in order, each once."""
     found: list[tuple[str, str]] = []
     for words in _commands(command):
         for action, patterns in (("restart", RESTARTS), ("redeployment", REDEPLOYMENTS)):
@@ -55,7 +54,7 @@ def _commands(command: str) -> list[list[str]]:
     for word in words:
         if word in _SEPARATORS:
             commands.append([])
-        elif not (not commands[-1] and (word in _SKIPPED or "=" in word)):
+        elif not (not commands[-1] and (word in _PREFIXES or "=" in word)):
             commands[-1].append(word)
     return [_without_options(words) for words in commands if words]
 

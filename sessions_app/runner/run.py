@@ -1,6 +1,6 @@
-"""The story of a session: claim, launch, follow, close.
+"""Run a session: claim it, launch its process, follow it, close it.
 
-Every way out (success, error, time limit, stop, lost) ends in `close`, which says why. What is stored comes
+Every end (success, error, deadline, stop, lost) goes through `close`, which records the reason. What is stored comes
 from the raw log alone, so a worker may die at any line of this file.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -32,25 +33,25 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 StopWanted = Callable[[], str]
 
-POLL = 0.2
-"""Seconds between two looks at a running process and its log."""
-LOOK = 1.0
-"""Seconds between two looks at the row: was a stop asked for, is it still ours?"""
-BEAT = 10.0
-"""Seconds between two heartbeats; the reaper takes over after `reaper.STALE`."""
-LINGER = 60.0
-"""Seconds a process may go on silently after its result before it is ended."""
-STDERR_TAIL = 4000
-"""Bytes of stderr kept on the row."""
+POLL_SECONDS = 0.2
+"""Between two reads of a running process and its log."""
+ROW_CHECK_SECONDS = 1.0
+"""Between two reads of the session's row: was a stop requested, is it still running?"""
+HEARTBEAT_SECONDS = 10.0
+"""Between two heartbeats; the reaper takes a session over after `reaper.STALE` without one."""
+LINGER_SECONDS = 60.0
+"""A process that is silent for this long after its result is ended."""
+STDERR_TAIL_BYTES = 4000
+"""How much of stderr is kept on the row."""
 
 
 def run_session(
     session_id: int, *, on_entries: OnEntries | None = None, stop_wanted: StopWanted | None = None
 ) -> Status | None:
-    """Carry out a queued session, from claim to close. None when it is not ours to run (or was let go).
+    """Run a queued session, from claim to close. None when it could not be claimed, or was handed over.
 
-    `on_entries` gets the readable lines as they are stored; `stop_wanted` is asked now and then and answers
-    with the name of who wants the session stopped, or an empty string.
+    `on_entries` gets the log entries as they are stored. `stop_wanted` is called at every poll and returns the name
+    of the person who wants the session stopped, or an empty string.
     """
     session = queue.claim(session_id, host=settings.CLAUDEOPS_HOST)
     if session is None:
@@ -70,37 +71,39 @@ def follow(
     on_entries: OnEntries | None = None,
     stop_wanted: StopWanted | None = None,
 ) -> Status | None:
-    """Follow a process and its log to the end, and close the session. None when it was let go or closed elsewhere."""
+    """Follow a process and its log to the end, then close the session.
+
+    None when the session was handed over, or closed by another worker.
+    """
     session = Session.objects.select_related("agent").get(pk=session_id)
     timeout = timeout_of(session)
     deadline = (session.started_at or timezone.now()) + timedelta(seconds=timeout)
-    watch = _Watch(session_id)
+    monitor = _Monitor(session_id)
     ended_by, stopped_by = EndedBy.ITSELF, ""
-    while True:
-        alive, code = process.wait(POLL)
-        done = _patiently(lambda: ingest(session_id, on_entries=on_entries))
+    while ended_by is EndedBy.ITSELF:
+        alive, code = process.wait(POLL_SECONDS)
+        done = retry_when_database_is_down(lambda: ingest(session_id, on_entries=on_entries))
         if not alive:
             break
         if handover.requested():
             Session.objects.filter(pk=session_id, status=Status.RUNNING).update(heartbeat_at=None)
-            logger.info("session %s: let go, its process %s goes on", session_id, process.pid)
+            logger.info("session %s: handed over; process %s goes on", session_id, process.pid)
             return None
-        look = _patiently(watch.look)
-        if look is not None and not look.ours:
-            logger.warning("session %s was closed elsewhere: its process is ended", session_id)
+        row = retry_when_database_is_down(monitor.check_row)
+        if row is not None and not row.running:
+            logger.warning("session %s was closed by another worker; ending its process", session_id)
             terminate(process, settings.CLAUDEOPS_STOP_GRACE)
             return None
-        if look is not None and look.stop:
-            ended_by, stopped_by = EndedBy.STOP, look.stopped_by
+        if row is not None and row.stop_requested:
+            ended_by, stopped_by = EndedBy.STOP, row.stopped_by
         elif stop_wanted and (stopped_by := stop_wanted()):
             ended_by = EndedBy.STOP
         elif timezone.now() >= deadline:
             ended_by = EndedBy.DEADLINE
-        elif watch.lingers(done):
+        elif monitor.lingers(done):
             ended_by = EndedBy.LINGER
         if ended_by is not EndedBy.ITSELF:
             code = terminate(process, settings.CLAUDEOPS_STOP_GRACE)
-            break
     return finish(session_id, exit_code=code, ended_by=ended_by, stopped_by=stopped_by, on_entries=on_entries)
 
 
@@ -113,7 +116,7 @@ def finish(
     on_entries: OnEntries | None = None,
     at: datetime | None = None,
 ) -> Status | None:
-    """The process has ended: take its log to the end, and close the session by what that says."""
+    """Ingest the rest of an ended process's log, and close the session with the outcome."""
     ingest(session_id, final=True, on_entries=on_entries)
     session = Session.objects.select_related("agent").get(pk=session_id)
     state = load_state(session)
@@ -126,7 +129,7 @@ def finish(
             ended_by=ended_by,
             stopped_by=stopped_by,
             timeout=timeout_of(session),
-            linger=LINGER,
+            linger=LINGER_SECONDS,
             stderr=stderr,
             denials=state.denials,
             mcp_failed=state.mcp_failed,
@@ -145,22 +148,23 @@ def close(
     error: str = "",
     at: datetime | None = None,
 ) -> Status | None:
-    """End a running session: the one place where that happens. Starts the escalation it asked for, once.
+    """Close a running session, and start the escalation it asked for. No other code ends a running session.
 
-    None when it is not running any more (somebody else closed it).
+    None when it is not running any more. `at` is UTC, now when None.
     """
     at = at or timezone.now()
     with transaction.atomic():
         session = Session.objects.select_related("agent__escalates_to", "project").get(pk=session_id)
         if session.status != Status.RUNNING:
             return None
-        record = _escalate(session, status, at)
+        record = {}
+        if status not in (Status.STOPPED, Status.LOST) and session.trigger != Trigger.IMPORT:
+            record = escalation.escalate(session, handoff_file(session), at=at)
         if record.get("child") and status == Status.COMPLETED:
             status = Status.ESCALATED
-        remark = _escalation_remark(record)
         changed = Session.objects.filter(pk=session_id, status=Status.RUNNING).update(
             status=status,
-            status_reason=" ".join(filter(None, [reason, remark])),
+            status_reason=" ".join(filter(None, [reason, escalation.describe(record)])),
             summary=_summary(session),
             escalation=record,
             exit_code=exit_code,
@@ -179,64 +183,20 @@ def close(
 
 
 def timeout_of(session: Session) -> int:
-    """Seconds the session may run: its agent's, never more than the setting (the queue's own limit hangs on it)."""
+    """Seconds a session may run: its agent's, at most CLAUDEOPS_SESSION_TIMEOUT (the queue's time limit follows it)."""
     own = session.agent.timeout_seconds if session.agent else None
     return min(own or settings.CLAUDEOPS_SESSION_TIMEOUT, settings.CLAUDEOPS_SESSION_TIMEOUT)
 
 
 def stderr_tail(session: Session) -> str:
-    """The last of what the process wrote to stderr."""
+    """The last 4,000 bytes that the process wrote to stderr."""
     try:
         with stderr_file(session).open("rb") as file:
             file.seek(0, 2)
-            file.seek(max(0, file.tell() - STDERR_TAIL))
+            file.seek(max(0, file.tell() - STDERR_TAIL_BYTES))
             return file.read().decode("utf-8", "replace").replace("\x00", "\ufffd").strip()
     except OSError:
         return ""
-
-
-def _escalate(session: Session, status: Status, at: datetime) -> dict[str, object]:
-    if status in (Status.STOPPED, Status.LOST) or session.trigger == Trigger.IMPORT:
-        return {}
-    asked = escalation.asked_for(session.structured, handoff_file(session))
-    if asked is None:
-        return {}
-    record = asked.as_record()
-    if asked.problem:
-        logger.warning("session %s: %s", session.pk, asked.problem)
-        return record
-    refused = escalation.refusal(session)
-    if refused:
-        return {**record, "not_started": refused}
-    agent = session.agent
-    next_agent = (agent.escalates_to or agent) if agent else None
-    try:
-        with transaction.atomic():
-            child = queue.request_session(
-                agent=next_agent,
-                tier=session.tier + 1,
-                trigger=Trigger.ESCALATION,
-                by=f"session:{session.pk}",
-                prompt_task=session.task,
-                project=session.project,
-                runner=session.runner if next_agent is None else None,
-                parent=session,
-                at=at,
-            )
-    except SessionsError as error:
-        logger.warning("session %s: its escalation could not be started: %s", session.pk, error)
-        return {**record, "not_started": str(error)}
-    return {**record, "child": child.pk}
-
-
-def _escalation_remark(record: dict[str, object]) -> str:
-    if record.get("problem"):
-        return f"It asked for escalation, but {record['problem']}."
-    if record.get("not_started"):
-        return f"It asked for escalation, which was not started: {record['not_started']}."
-    if record.get("child"):
-        return f"Escalated to session {record['child']}: {record.get('reason') or 'no reason given'}"
-    return ""
 
 
 def _summary(session: Session) -> str:
@@ -248,50 +208,54 @@ def _summary(session: Session) -> str:
     return text[:2000]
 
 
-class _Look:
-    """What a look at the row told."""
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The session's row, as far as its follower needs it."""
 
-    def __init__(self, row: Mapping[str, object] | None) -> None:
-        self.ours = row is not None and row["status"] == Status.RUNNING
-        self.stop = row is not None and row["stop_requested_at"] is not None
-        self.stopped_by = str(row["stop_requested_by"]) if row else ""
+    running: bool
+    stop_requested: bool
+    stopped_by: str
 
 
-class _Watch:
-    """The follower's clock: when to look at the row, when to beat, and since when nothing was said after a result."""
+class _Monitor:
+    """Reads the row and writes the heartbeat at their intervals; measures the silence after a result."""
 
     def __init__(self, session_id: int) -> None:
         self.session_id = session_id
-        self.next_look = self.next_beat = 0.0
-        self.quiet_since: float | None = None
+        self.next_check = self.next_heartbeat = 0.0
+        self.silent_since: float | None = None
 
-    def look(self) -> _Look | None:
+    def check_row(self) -> _Row | None:
+        """The row, with a heartbeat written when one is due; None between two checks."""
         now = time.monotonic()
-        if now < self.next_look:
+        if now < self.next_check:
             return None
-        self.next_look = now + LOOK
+        self.next_check = now + ROW_CHECK_SECONDS
         rows = Session.objects.filter(pk=self.session_id)
-        if now >= self.next_beat:
+        if now >= self.next_heartbeat:
             rows.filter(status=Status.RUNNING).update(heartbeat_at=timezone.now())
-            self.next_beat = now + BEAT
-        return _Look(rows.values("status", "stop_requested_at", "stop_requested_by").first())
+            self.next_heartbeat = now + HEARTBEAT_SECONDS
+        row = rows.values_list("status", "stop_requested_at", "stop_requested_by").first()
+        status, stop_requested_at, stopped_by = row or ("", None, "")
+        return _Row(status == Status.RUNNING, stop_requested_at is not None, stopped_by)
 
     def lingers(self, done: Ingested | None) -> bool:
+        """Whether the process has been silent for too long after a result. `done` is what the last ingest stored."""
         if done is None or done.lines or not done.state.results:
-            self.quiet_since = None
+            self.silent_since = None
             return False
-        self.quiet_since = self.quiet_since or time.monotonic()
-        return time.monotonic() - self.quiet_since >= LINGER
+        self.silent_since = self.silent_since or time.monotonic()
+        return time.monotonic() - self.silent_since >= LINGER_SECONDS
 
 
-def _patiently(step: Callable[[], T]) -> T | None:
-    """Run `step`; a database that does not answer for a while does not end a session. None then."""
+def retry_when_database_is_down(step: Callable[[], T]) -> T | None:
+    """Call `step`; None when the database does not answer. The caller's loop calls again, so the session goes on."""
     try:
         return step()
     except (OperationalError, InterfaceError) as error:
         if connection.in_atomic_block:
             raise
-        logger.warning("the database did not answer (%s); trying again", error)
+        logger.warning("The database did not answer (%s); trying again.", error)
         connection.close()
         time.sleep(1)
         return None

@@ -1,4 +1,4 @@
-"""The structured answer an agent is asked for, as JSON schema (given to the CLI inline). Pure data."""
+"""JSON schema of the structured answer that agents give; the CLI takes it inline. Pure data."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_the_highest_number_of_turns(room):
 
     assert (session.status, session.exit_code) == (Status.FAILED, 1)
     assert session.status_reason == (
-        "The session reached the highest number of turns: Reached maximum number of turns (2)."
+        "The session reached its limit of turns: Reached maximum number of turns (2)."
     )
     assert Event.objects.count() == 1  # said twice, counts once
 
@@ -127,7 +127,7 @@ def test_the_highest_cost(room):
     session = room.run("spend it", max_budget_usd=Decimal("0.5"))
 
     assert (session.status, session.exit_code) == (Status.FAILED, 1)
-    assert "reached the highest cost" in session.status_reason
+    assert "reached its cost limit" in session.status_reason
     assert session.cost_usd > Decimal("0.5")
 
 
@@ -154,9 +154,9 @@ def test_an_answer_cut_off_again_and_again_counts_its_markers_once(room):
 @pytest.mark.parametrize(
     ("number", "code", "words"),
     [
-        (signal.SIGTERM, 143, "ended by SIGTERM from outside claudeops before it gave a result"),
-        (signal.SIGHUP, 129, "ended by SIGHUP from outside claudeops before it gave a result"),
-        (signal.SIGKILL, -9, "ended by SIGKILL (out of memory?) from outside claudeops before it gave a result"),
+        (signal.SIGTERM, 143, "ended by SIGTERM from outside claudeops, before its result"),
+        (signal.SIGHUP, 129, "ended by SIGHUP from outside claudeops, before its result"),
+        (signal.SIGKILL, -9, "ended by SIGKILL (out of memory?) from outside claudeops, before its result"),
         (signal.SIGINT, 0, "interrupted"),
     ],
     ids=["SIGTERM", "SIGHUP", "SIGKILL", "SIGINT"],
@@ -179,7 +179,7 @@ def test_the_deadline_ends_the_session_and_all_it_started(room):
     session = room.run("sleep long", timeout_seconds=5, allowed_tools=["Bash(sleep *)"])
 
     assert (session.status, session.exit_code) == (Status.TIMED_OUT, 143)
-    assert session.status_reason == "Ended after its time limit of 5 seconds."
+    assert session.status_reason == "Ended at its time limit of 5 seconds."
     assert Event.objects.get(session=session).message == "going to sleep"
     assert find_by_session_id(session.cli_session_id) is None
     assert [p for p in psutil.process_iter(["cmdline"]) if "987.654" in (p.info["cmdline"] or [])] == []
@@ -244,7 +244,7 @@ def test_an_mcp_server_that_does_not_start_is_no_failure_but_is_named(room, sett
     session = room.run("ask the tools")
 
     assert session.status == Status.COMPLETED
-    assert session.status_reason == "MCP servers that did not connect: broken (failed)."
+    assert session.status_reason == "MCP servers not connected: broken (failed)."
 
 
 def wrapper(folder: Path, claude: str, flags: str, *, last: bool = False) -> str:

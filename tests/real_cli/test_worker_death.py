@@ -131,7 +131,7 @@ def test_a_session_killed_together_with_its_worker_keeps_what_was_said(room, ses
     assert reaped.closed == [session.pk]
     assert (session.status, session.status_reason) == (
         Status.LOST,
-        "The log ends without a result: the process ended while nobody followed it.",
+        "The log ends without a result: the process ended while no worker followed it.",
     )
     assert sorted(Event.objects.values_list("message", flat=True)) == ["before", "between"]
     assert CooldownAction.objects.count() == 1

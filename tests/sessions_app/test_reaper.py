@@ -98,7 +98,7 @@ def test_a_session_that_died_in_the_middle_is_lost_and_keeps_what_it_said(stream
     reaper.reap(at=later(session))
     session.refresh_from_db()
     assert session.status == Status.LOST
-    assert session.status_reason == "The log ends without a result: the process ended while nobody followed it."
+    assert session.status_reason == "The log ends without a result: the process ended while no worker followed it."
     assert 3 <= Event.objects.count() < LINES
     assert session.ingest_offset == log_path(session).stat().st_size
 

@@ -123,7 +123,7 @@ def test_import_tells_of_each_file(tmp_path):
     assert code == 1
     assert "imported as session" in out
     assert "already imported as session" in out
-    assert "notes.txt holds no line of stream-json" in err
+    assert "notes.txt contains no line of stream-json" in err
     assert Session.objects.count() == 1
 
 

@@ -28,10 +28,10 @@ def test_an_api_error_calls_itself_success_and_is_none():
 @pytest.mark.parametrize(
     ("subtype", "words"),
     [
-        ("error_max_turns", "reached the highest number of turns: Reached maximum number of turns (1)."),
-        ("error_max_budget_usd", "reached the highest cost"),
+        ("error_max_turns", "reached its limit of turns: Reached maximum number of turns (1)."),
+        ("error_max_budget_usd", "reached its cost limit"),
         ("error_max_structured_output_retries", "gave no valid structured answer"),
-        ("error_during_execution", "was interrupted while it worked"),
+        ("error_during_execution", "was interrupted"),
     ],
 )
 def test_a_limit_that_was_reached_is_named(subtype, words):
@@ -49,13 +49,13 @@ def test_a_signal_from_outside_is_named(code, name):
     status, reason = status_and_reason(exit_code=code)
     assert status == Status.FAILED
     assert f"ended by {name}" in reason
-    assert "from outside claudeops before it gave a result" in reason
+    assert "from outside claudeops, before its result" in reason
 
 
 def test_sigint_gives_exit_code_0_without_a_result_and_is_no_success():
     status, reason = status_and_reason(exit_code=0)
     assert status == Status.FAILED
-    assert "gave no result" in reason
+    assert "without a result" in reason
 
 
 def test_a_bad_flag_shows_what_stderr_said():
@@ -69,13 +69,13 @@ def test_a_bad_flag_shows_what_stderr_said():
 def test_denied_tools_and_failed_servers_are_a_good_run_worth_a_look():
     status, reason = status_and_reason(result=GOOD, denials=["Bash: rm -rf x"], mcp_failed=["ops (failed)"])
     assert status == Status.COMPLETED
-    assert reason == "1 tool call was denied: Bash: rm -rf x. MCP servers that did not connect: ops (failed)."
+    assert reason == "1 tool call was denied: Bash: rm -rf x. MCP servers not connected: ops (failed)."
 
 
 def test_the_deadline_and_the_operators_stop_win_over_what_the_process_said():
     assert status_and_reason(exit_code=143, ended_by=EndedBy.DEADLINE, timeout=3600) == (
         Status.TIMED_OUT,
-        "Ended after its time limit of 3600 seconds.",
+        "Ended at its time limit of 3600 seconds.",
     )
     assert status_and_reason(exit_code=143, ended_by=EndedBy.STOP, stopped_by="anna", result=GOOD) == (
         Status.STOPPED,

@@ -130,7 +130,7 @@ def test_an_agents_broken_prompt_closes_the_session_with_the_reason(stream):
 def test_a_missing_working_directory_closes_the_session_with_the_reason(stream):
     path = stream(init(), result())
     agent = AgentFactory(runner=Runner.REPLAY, replay_stream=path, working_directory="/no/such/folder")
-    assert "is not there: /no/such/folder" in ran(path, agent).status_reason
+    assert "does not exist: /no/such/folder" in ran(path, agent).status_reason
 
 
 def test_an_agents_own_prompt_wraps_the_tiers(stream):
@@ -156,7 +156,7 @@ def test_the_deadline_ends_a_session_and_keeps_what_it_said(stream, settings):
     settings.CLAUDEOPS_SESSION_TIMEOUT = 2
     session = ran(slow(stream))
     assert session.status == Status.TIMED_OUT
-    assert session.status_reason == "Ended after its time limit of 2 seconds."
+    assert session.status_reason == "Ended at its time limit of 2 seconds."
     assert 0 < Event.objects.count() < 200
 
 
@@ -194,7 +194,7 @@ def test_a_worker_that_has_to_go_lets_go_and_the_process_lives_on(stream, settin
 
 def test_a_process_that_stays_silent_after_its_result_is_ended(stream, settings, monkeypatch):
     settings.CLAUDEOPS_REPLAY_SPEED = 1.0
-    monkeypatch.setattr(run, "LINGER", 0.5)
+    monkeypatch.setattr(run, "LINGER_SECONDS", 0.5)
     path = stream(
         init(timestamp="2026-05-01T12:00:00Z"), result(timestamp="2026-05-01T12:00:00Z"), text("x", seconds=15)
     )
@@ -269,7 +269,7 @@ def test_a_handoff_file_that_cannot_be_read_is_named_and_starts_nothing(stream):
     handoff_file(session).write_text("not json")
     assert run_session(session.pk) == Status.COMPLETED
     session.refresh_from_db()
-    assert "It asked for escalation, but the handoff file is no JSON" in session.status_reason
+    assert "It asked for escalation, but the handoff file is not valid JSON" in session.status_reason
     assert not session.children.exists()
 
 
