@@ -1,4 +1,4 @@
-"""The app of what agents do: sessions, their runner, their schedule."""
+"""The app of sessions: runs of agents, their queue and schedules."""
 
 from django.apps import AppConfig
 

@@ -1,8 +1,8 @@
-"""What can be refused here. A surface turns these into a message, a 4xx or an exit code."""
+"""Refusals of this app. A surface turns them into a message, a status 4xx or an exit code."""
 
 
 class SessionsError(Exception):
-    """Base of what the runner refuses; `code` is stable, the text is for a person, `fix` says what to do."""
+    """Base of the refusals. `code` is stable, the text is for people, `fix` says what to do."""
 
     code = "sessions_error"
     is_refusal = True
@@ -13,7 +13,7 @@ class SessionsError(Exception):
 
 
 class InvalidSession(SessionsError):
-    """A session cannot be asked for like this."""
+    """A request for a session, a stop or a cooldown is not valid."""
 
     code = "invalid_session"
 
@@ -31,12 +31,12 @@ class AgentNotFound(SessionsError):
 
 
 class InvalidStream(SessionsError):
-    """A file is no log that is known here."""
+    """A file is not a log of a known format, or cannot be imported."""
 
     code = "invalid_stream"
 
 
 class StreamNotFound(SessionsError):
-    """A replay agent has no recorded stream to play."""
+    """There is no recorded stream to play."""
 
     code = "stream_not_found"

@@ -97,7 +97,7 @@ def services(names: list[str], *, entries: int = ENTRIES, at: datetime | None = 
     """
     at = at or timezone.now()
     decisions: dict[str, list[Decision]] = defaultdict(list)
-    for decision in limits.standing(names, at=at):
+    for decision in limits.decisions_for(names, at=at):
         decisions[decision.service].append(decision)
     lines: dict[str, list[Entry]] = defaultdict(list)
     for row in _newest(names, entries, at):

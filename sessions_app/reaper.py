@@ -1,8 +1,7 @@
-"""Running sessions that nobody follows: their worker died, was stopped, or its host is gone.
+"""Reap running sessions without a follower: their worker died, was stopped, or its host is gone.
 
-A process that lives is followed again; a dead one has its log taken to the end and is closed by what the log
-says; one that was never started goes back into the queue. A session of another host is only touched when that
-host has not been heard of for a while.
+A living process gets a new follower; the log of a dead one is ingested to its end and decides the outcome; a session
+that never started is queued again. Sessions of another host are closed only when that host is gone.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from sessions_app.runner.process import Process, find, find_by_session_id, termi
 logger = logging.getLogger(__name__)
 
 STALE = timedelta(seconds=60)
-"""Without a heartbeat for this long, nobody follows a session (a follower beats every ten seconds)."""
+"""A session without a heartbeat for this long has no follower (which writes one every ten seconds)."""
 HOST_GONE = timedelta(minutes=5)
-"""Without any worker's heartbeat for this long, a host is gone."""
-LEFTOVERS = timedelta(days=2)
-"""How far back sessions closed as lost are looked at for processes that live on; the longest session is a day."""
+"""A host without a heartbeat of any worker for this long is gone."""
+LOST_SEARCHED = timedelta(days=2)
+"""How far back lost sessions are searched for living processes; a session lasts a day at most."""
 MOST_ATTEMPTS = 12
-"""How often a session is taken up before it is given up: a log that kills its reader must not do so for ever."""
+"""A session that was claimed so often is closed as failed: its log may kill every reader."""
 
 
 @dataclass(slots=True)
 class Reaped:
-    """Session ids by what was done with them."""
+    """Session ids by what was done with them. `ended`: processes of lost sessions that were ended."""
 
     followed: list[int] = field(default_factory=list)
     closed: list[int] = field(default_factory=list)
@@ -48,38 +47,38 @@ class Reaped:
 
 
 def unfollowed(at: datetime) -> Q:
-    """Running sessions without a fresh heartbeat."""
+    """Running sessions without a recent heartbeat: they have no follower."""
     return Q(status=Status.RUNNING) & (Q(heartbeat_at=None) | Q(heartbeat_at__lt=at - STALE))
 
 
 def reap(*, at: datetime | None = None, follow: Callable[[int], object] | None = None) -> Reaped:
-    """Look after every running session that nobody follows.
+    """Reap every running session without a follower at `at` (UTC; now when None).
 
-    `follow` is called with the id of a session whose process lives; by default it queues the following, for
-    it may take an hour.
+    `follow` is called with the id of a session whose process lives. By default it enqueues a task, since following may
+    take an hour.
     """
     at = at or timezone.now()
     follow = follow or queue.enqueue_follow
     done = Reaped()
     for session in Session.objects.filter(unfollowed(at)).select_related("agent").order_by("pk"):
         if session.host and session.host != settings.CLAUDEOPS_HOST:
-            _foreign(session, at, done)
+            _reap_foreign(session, at, done)
             continue
         try:
-            _own(session, at, follow, done)
+            _reap_own(session, at, follow, done)
         except Exception:
-            # One session's fault must not keep the others waiting; it is counted and tried again.
+            # The fault of one session must not stop the others. The next call tries again.
             logger.exception("session %s could not be reaped", session.pk)
             done.failed.append(session.pk)
-    _end_leftovers(at, done)
+    _end_processes_of_lost_sessions(at, done)
     return done
 
 
 def take_over(session_id: int, *, at: datetime | None = None, on_entries: OnEntries | None = None) -> Status | None:
-    """Follow a session whose process lives and that nobody follows. None when somebody does, or it ended."""
+    """Follow a session that lost its follower, to its end. None when it has another follower, or has ended."""
     at = at or timezone.now()
     session = Session.objects.get(pk=session_id)
-    if not _claim(session, at):
+    if not claim(session, at):
         return None
     process = process_of(session)
     if process is None:
@@ -88,72 +87,72 @@ def take_over(session_id: int, *, at: datetime | None = None, on_entries: OnEntr
 
 
 def process_of(session: Session) -> Process | None:
-    """The session's living process on this host, or None."""
+    """The session's process on this host; None when it has ended."""
     if session.pid and session.pid_started_at is not None:
         alive = find(session.pid, session.pid_started_at)
         return Process(session.pid, session.pid_started_at) if alive else None
-    # The worker may have died between the start and writing the pid down.
+    # The worker may have died after the start, before it stored the pid.
     return find_by_session_id(session.cli_session_id) if session.cli_session_id else None
 
 
-def _own(session: Session, at: datetime, follow: Callable[[int], object], done: Reaped) -> None:
+def _reap_own(session: Session, at: datetime, follow: Callable[[int], object], done: Reaped) -> None:
     if session.attempts >= MOST_ATTEMPTS:
         _give_up(session, done)
         return
     process = process_of(session)
     if process is not None:
-        _living(session, process, at, follow, done)
+        _reap_living(session, process, at, follow, done)
         return
-    if not _claim(session, at):
+    if not claim(session, at):
         return
     if not _was_started(session):
         if _requeue(session, at):
             done.requeued.append(session.pk)
         return
-    # The row says what the last follower knew: a stop or a deadline it may not have lived to write down.
+    # The last follower may have died after it ended the process for a stop.
     ended_by = EndedBy.STOP if session.stop_requested_at else EndedBy.ITSELF
     if run.finish(session.pk, exit_code=None, ended_by=ended_by, stopped_by=session.stop_requested_by):
         done.closed.append(session.pk)
 
 
-def _living(session: Session, process: Process, at: datetime, follow: Callable[[int], object], done: Reaped) -> None:
+def _reap_living(
+    session: Session, process: Process, at: datetime, follow: Callable[[int], object], done: Reaped
+) -> None:
     deadline = (session.started_at or at) + timedelta(seconds=run.timeout_of(session))
     if not session.stop_requested_at and at < deadline:
         follow(session.pk)
         done.followed.append(session.pk)
         return
-    # Every worker may be busy for an hour: a stop and a deadline do not wait for one.
-    if _claim(session, at):
+    # All workers may be busy for an hour; a stop and a deadline cannot wait for one.
+    if claim(session, at):
         ended_by = EndedBy.STOP if session.stop_requested_at else EndedBy.DEADLINE
         code = terminate(process, settings.CLAUDEOPS_STOP_GRACE)
         run.finish(session.pk, exit_code=code, ended_by=ended_by, stopped_by=session.stop_requested_by)
         done.closed.append(session.pk)
 
 
-def _end_leftovers(at: datetime, done: Reaped) -> None:
-    """End processes of this host whose session another host closed as lost while no worker was here.
+def _end_processes_of_lost_sessions(at: datetime, done: Reaped) -> None:
+    """End processes whose session another host closed as lost while this host had no worker.
 
-    Nobody follows them any more, and no deadline would end them.
+    They have no follower, and so no deadline.
     """
     lost = Session.objects.filter(
-        status=Status.LOST, host=settings.CLAUDEOPS_HOST, ended_at__gte=at - LEFTOVERS, pid__isnull=False
+        status=Status.LOST, host=settings.CLAUDEOPS_HOST, ended_at__gte=at - LOST_SEARCHED, pid__isnull=False
     )
     for session in lost.select_related("agent"):
         process = process_of(session)
         if process is not None:
-            logger.warning(
-                "session %s was closed as lost, but its process %s lives: ending it", session.pk, process.pid
-            )
+            logger.warning("session %s was closed as lost; ending its process %s", session.pk, process.pid)
             terminate(process, settings.CLAUDEOPS_STOP_GRACE)
             done.ended.append(session.pk)
 
 
-def _foreign(session: Session, at: datetime, done: Reaped) -> None:
+def _reap_foreign(session: Session, at: datetime, done: Reaped) -> None:
     beats = WorkerHeartbeat.objects.filter(host=session.host, beat_at__gte=at - HOST_GONE)
     last_sign = max(filter(None, [session.heartbeat_at, session.started_at]), default=at)
     if beats.exists() or last_sign > at - HOST_GONE:
         return
-    reason = f"Its host {session.host} has not been heard of since {last_sign:%Y-%m-%d %H:%M} UTC."
+    reason = f"Its host {session.host} has sent no heartbeat since {last_sign:%Y-%m-%d %H:%M} UTC."
     if run.close(session.pk, Status.LOST, reason, at=at):
         done.lost.append(session.pk)
 
@@ -163,21 +162,21 @@ def _give_up(session: Session, done: Reaped) -> None:
     if process is not None:
         terminate(process, settings.CLAUDEOPS_STOP_GRACE)
     reason = (
-        f"Given up after {session.attempts} attempts to follow it; its log was taken up to byte "
+        f"Given up after {session.attempts} attempts to follow it; its log was ingested up to byte "
         f"{session.ingest_offset}. The raw log is kept: {session.log_file or 'none was written'}."
     )
     if run.close(session.pk, Status.FAILED, reason, error=run.stderr_tail(session)):
         done.failed.append(session.pk)
 
 
-def _claim(session: Session, at: datetime) -> bool:
-    """Take the session over: true for exactly one of those who try."""
+def claim(session: Session, at: datetime) -> bool:
+    """Claim the session: true for exactly one caller."""
     rows = Session.objects.filter(pk=session.pk, status=Status.RUNNING, heartbeat_at=session.heartbeat_at)
     return bool(rows.filter(unfollowed(at)).update(heartbeat_at=at, attempts=F("attempts") + 1))
 
 
 def _was_started(session: Session) -> bool:
-    """Whether a process ever ran for this session: it left a pid, or wrote something."""
+    """Whether a process ran for this session: there is a pid, or output."""
     if session.pid:
         return True
     return bool(session.log_file) and (_size(session) > 0 or bool(run.stderr_tail(session)))
@@ -194,6 +193,6 @@ def _requeue(session: Session, at: datetime) -> bool:
     rows = Session.objects.filter(pk=session.pk, status=Status.RUNNING, pid=None, heartbeat_at=at)
     changed = rows.update(status=Status.QUEUED, started_at=None, heartbeat_at=None, dispatched_at=None, host="")
     if changed:
-        logger.warning("session %s: its worker died before it was started; queued again", session.pk)
+        logger.warning("session %s: its worker died before the start; queued again", session.pk)
         queue.dispatch()
     return bool(changed)

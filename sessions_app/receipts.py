@@ -1,6 +1,6 @@
-"""What sessions were told: the receipt and its rows written together, and read from the side of a memory.
+"""Store injection receipts, and find the sessions that received, created, confirmed or contradicted a memory.
 
-Knows no page and nothing of how a session runs.
+Knows no page, nor how a session runs.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ from sessions_app.models import Injected, InjectionReceipt, Session
 SIZE = 50
 CAP = 10_000
 FEW = 10
-"""Sessions that a memory's own page shows of each kind."""
+"""Sessions of each kind on a memory's own page."""
 
-SAID = {Change.CREATED: "said it first", Change.REINFORCED: "confirmed it", Change.CONTRADICTED: "contradicted it"}
-LISTED = ("id", "agent__slug", "tier", "status", "queued_at", "started_at")
+CHANGE_WORDS = {
+    Change.CREATED: "created it",
+    Change.REINFORCED: "confirmed it",
+    Change.CONTRADICTED: "contradicted it",
+}
+LISTED_FIELDS = ("id", "agent__slug", "tier", "status", "queued_at", "started_at")
 
 
 def keep(session: Session, injection: Injection, *, at: datetime) -> InjectionReceipt:
-    """Write what `session` is told; what an earlier attempt of it was told gives way."""
+    """Store the receipt of an injection; it replaces that of an earlier attempt of the session."""
     with transaction.atomic():
         receipt, _ = InjectionReceipt.objects.update_or_create(
             session=session,
@@ -46,8 +50,11 @@ def keep(session: Session, injection: Injection, *, at: datetime) -> InjectionRe
 
 
 @dataclass(frozen=True, slots=True)
-class Saw:
-    """Sessions that were told a memory, the latest first; `older` is the place of the next page, None on the last."""
+class Received:
+    """Sessions that received a memory, latest first.
+
+    `count` is for people ("10,000+"), `one` whether it is exactly one; `older` is the cursor of the next page.
+    """
 
     rows: list[Session]
     count: str
@@ -56,8 +63,8 @@ class Saw:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A session that said, confirmed or contradicted a memory, and when."""
+class Contribution:
+    """A session that created, confirmed or contradicted a memory, and when (UTC). `words` is for people."""
 
     session_id: int
     kind: str
@@ -65,15 +72,15 @@ class Said:
     at: datetime
 
 
-def told(memory_id: int, *, before: int | None = None, most: int = SIZE) -> Saw:
-    """Sessions whose receipt includes the memory, those before session `before`; found by an index alone."""
+def told(memory_id: int, *, before: int | None = None, most: int = SIZE) -> Received:
+    """Sessions whose receipt includes the memory, latest first; only those before session `before`, when given."""
     rows = Injected.objects.filter(memory_id=memory_id)
     some = rows if before is None else rows.filter(session__lt=before)
     ids = list(some.order_by("-session").values_list("session", flat=True)[: most + 1])
     shown = ids[:most]
-    found = {row.pk: row for row in Session.objects.filter(pk__in=shown).select_related("agent").only(*LISTED)}
+    found = {row.pk: row for row in Session.objects.filter(pk__in=shown).select_related("agent").only(*LISTED_FIELDS)}
     count = rows[: CAP + 1].count()
-    return Saw(
+    return Received(
         rows=[found[pk] for pk in shown if pk in found],
         count=f"{CAP:,}+" if count > CAP else f"{count:,}",
         one=count == 1,
@@ -81,8 +88,10 @@ def told(memory_id: int, *, before: int | None = None, most: int = SIZE) -> Saw:
     )
 
 
-def said(memory_id: int, *, most: int = SIZE) -> tuple[list[Said], bool]:
-    """Sessions that made, confirmed or contradicted the memory, the latest first, and whether there are more."""
-    rows = MemoryChange.objects.filter(memory=memory_id, session__isnull=False, kind__in=SAID).order_by("-at", "-pk")
+def said(memory_id: int, *, most: int = SIZE) -> tuple[list[Contribution], bool]:
+    """(sessions that created, confirmed or contradicted the memory, latest first; whether there are more)."""
+    rows = MemoryChange.objects.filter(memory=memory_id, session__isnull=False, kind__in=CHANGE_WORDS).order_by(
+        "-at", "-pk"
+    )
     found = list(rows.values_list("session", "kind", "at")[: most + 1])
-    return [Said(pk, kind, SAID[Change(kind)], at) for pk, kind, at in found[:most]], len(found) > most
+    return [Contribution(pk, kind, CHANGE_WORDS[Change(kind)], at) for pk, kind, at in found[:most]], len(found) > most

@@ -1,4 +1,4 @@
-"""When an agent runs next. Pure: times in, times out, all UTC."""
+"""Compute when an agent's schedule fires next. Pure; all times are UTC."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cronsim import CronSim, CronSimError
 
 
 def cron_error(expression: str) -> str:
-    """What is wrong with a cron expression, in words; an empty string when nothing is."""
+    """What is wrong with a cron expression, for people; empty when it is valid."""
     if not expression.strip():
         return "Give a cron expression of five fields, like */15 * * * *."
     if len(expression.split()) != 5:
@@ -18,7 +18,7 @@ def cron_error(expression: str) -> str:
     except CronSimError as error:
         return f"{expression!r} is not a cron expression ({error})."
     except StopIteration:
-        return f"{expression!r} never comes (a date that does not exist)."
+        return f"{expression!r} never fires: there is no such date."
     return ""
 
 
@@ -28,7 +28,7 @@ def next_cron(expression: str, after: datetime) -> datetime:
 
 
 def next_interval(previous: datetime | None, seconds: int, after: datetime) -> datetime:
-    """The next firing of a fixed interval, on the grid of `previous`; missed firings are not caught up."""
+    """The next firing after `after`, a whole number of intervals after `previous`; missed firings are left out."""
     if previous is None or previous > after:
         return after + timedelta(seconds=seconds)
     missed = int((after - previous).total_seconds() // seconds)

@@ -1,5 +1,7 @@
-"""What this app does by itself, as data: claudeops/scheduling.py reads it. `minutes` between runs; `offset`
-minutes after the full hour or midnight UTC, so that not everything happens at once."""
+"""The schedules of this app, as data for claudeops/scheduling.py.
+
+`minutes` between runs; `offset` in minutes after the full hour or midnight UTC, so that not all run at once.
+"""
 
 SCHEDULES = [
     {"name": "tick", "func": "sessions_app.tasks.tick", "minutes": 1},

@@ -1,5 +1,7 @@
-"""What the queue's workers call for the sessions. Thin: each does domain verbs and returns an id or nothing
-(django-q2 pickles results). Delivered at least once; every one of them claims what it does."""
+"""The tasks of django-q2 for sessions. Delivered at least once: each one claims its work before it does it.
+
+They call domain code and return an id or nothing, because django-q2 pickles results.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ FORGET_TASKS_AFTER = timedelta(days=30)
 
 
 def run_session(session_id: int) -> int | None:
-    """A wake-up: carry out the first session in line, which need not be the one this was sent for."""
+    """Run the first session in the queue, which need not be the one for which the task was sent."""
     for candidate in queue.in_line(session_id):
         if handover.closing():
             break
@@ -32,34 +34,34 @@ def run_session(session_id: int) -> int | None:
 
 
 def follow_session(session_id: int) -> int | None:
-    """Follow a session of this host whose follower is gone."""
+    """Follow a session of this host that lost its follower."""
     if handover.closing():
-        return None  # the reaper asks again
+        return None  # the reaper sends the task again
     return session_id if reaper.take_over(session_id) is not None else None
 
 
 def tick() -> None:
-    """Fire the schedules that are due, and go over the queue."""
+    """Fire the schedules that are due, and dispatch the queue."""
     queue.tick()
     queue.dispatch()
 
 
 def reap() -> None:
-    """Look after sessions nobody follows: here, and on every other host that has workers."""
+    """Reap sessions without a follower, on this host and on every other host with workers."""
     queue.reap_elsewhere(settings.CLAUDEOPS_HOST)
     reap_here()
 
 
 def reap_here() -> None:
-    """Look after the sessions of this host, and those of hosts that are gone."""
+    """Reap the sessions of this host, and those of hosts that are gone."""
     reaped = reaper.reap()
     if reaped.closed or reaped.requeued or reaped.lost or reaped.failed or reaped.ended:
         logger.info("reaped: %s", reaped)
 
 
 def prune() -> None:
-    """Forget what is old: log entries, heartbeats, tasks nobody took."""
+    """Delete old log entries, heartbeats, failed tasks and tasks for hosts that are gone."""
     at = timezone.now()
     pruned = pruning.prune(at=at)
     untaken, failures = tasks.forget(at - FORGET_TASKS_AFTER)
-    logger.info("pruned: %s, %s tasks nobody took, %s failed tasks", pruned, untaken, failures)
+    logger.info("pruned: %s, %s untaken tasks, %s failed tasks", pruned, untaken, failures)

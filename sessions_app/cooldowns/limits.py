@@ -1,7 +1,7 @@
-"""How often a service may be restarted or redeployed. The database is the one authority.
+"""Decide whether a service may be restarted or redeployed now, and clear its cooldown.
 
-What counts is derived when it is asked: the actions within the window, after the moment at which two healthy
-checks in a row reset the counting or a person cleared it. Dry runs never count. A failed attempt counts: it was one.
+The count is derived at each call: actions within the window that came after the last two healthy checks in a row and
+after the last clearance. Failed attempts count, dry runs do not.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from sessions_app.errors import InvalidSession
 from sessions_app.models import CooldownAction, CooldownClearance, Remediation
 
 CHECKS_READ = 200
-"""Health checks of a service looked back at for a reset; older ones lie before any window that is in use."""
+"""The newest health checks of a service that are searched for a reset."""
 
 LONGEST_REASON, LONGEST_NAME = 500, 150
 
-# The database finds the two in a row: a service is checked every few minutes, and one time of it is wanted.
-RESETS = """
+# By service the time of its last check that was healthy and followed by a healthy one. In SQL, because the ORM cannot
+# group by the result of a window: its other forms took four times as long on PostgreSQL (50 services, 14,400 checks).
+RESETS_SQL = """
 SELECT service, MAX(checked_at) FROM (
     SELECT service, checked_at, healthy, LAG(healthy) OVER backwards AS later, ROW_NUMBER() OVER backwards AS place
     FROM service_checks WHERE service IN ({services}) AND checked_at > %s AND checked_at <= %s
@@ -45,14 +46,15 @@ class Limit:
 
     @property
     def hours(self) -> str:
+        """The window in hours, for people: "4" or "0.5"."""
         return f"{self.window.total_seconds() / 3600:g}"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether an action is allowed now, and why. `until` (UTC) is when it will be, when time decides.
+    """Whether an action is allowed now, and why. `until` (UTC) is when a refused one is allowed again.
 
-    Actions after `since` (UTC) count.
+    Actions after `since` (UTC) count; `used` is their number.
     """
 
     action: str
@@ -67,38 +69,36 @@ class Decision:
 
 
 def limit_of(action: str) -> Limit:
-    """The configured limit of an action. Raises InvalidSession for an unknown one."""
+    """The configured limit of an action. Raises InvalidSession for an unknown action."""
     if action == Remediation.RESTART:
         return Limit(settings.CLAUDEOPS_RESTART_LIMIT, timedelta(hours=settings.CLAUDEOPS_RESTART_WINDOW_HOURS))
     if action == Remediation.REDEPLOYMENT:
         return Limit(
             settings.CLAUDEOPS_REDEPLOYMENT_LIMIT, timedelta(hours=settings.CLAUDEOPS_REDEPLOYMENT_WINDOW_HOURS)
         )
-    raise InvalidSession(
-        f"{action!r} is no action with a cooldown.", "Allowed are: " + ", ".join(Remediation.values) + "."
-    )
+    raise InvalidSession(f"There is no action {action!r}.", "Known actions: " + ", ".join(Remediation.values) + ".")
 
 
 def check(action: str, service: str, *, at: datetime | None = None) -> Decision:
-    """May `service` be restarted or redeployed at `at` (UTC, now by default)?
+    """Decide whether `action` is allowed for `service` at `at` (UTC; now when None).
 
-    Raises InvalidSession for an unknown action or a service without a name.
+    Raises InvalidSession for an unknown action or an empty service.
     """
     limit_of(action)
-    decisions = standing([_named(service)], at=at)
+    decisions = decisions_for([_service_name(service)], at=at)
     return next(decision for decision in decisions if decision.action == action)
 
 
-def standing(services: Collection[str], *, at: datetime | None = None) -> list[Decision]:
-    """What is allowed of each action for each of `services` (names as they are stored); three queries for all."""
+def decisions_for(services: Collection[str], *, at: datetime | None = None) -> list[Decision]:
+    """The decision on each action for each of `services` (normalised names), in three queries."""
     at = at or timezone.now()
-    since = _since(at)
+    since = _longest_window_start(at)
     times: dict[tuple[str, str], list[datetime]] = defaultdict(list)
     actions = CooldownAction.objects.filter(
         service__in=services, dry_run=False, created_at__gt=since, created_at__lte=at
     )
-    for service, action, moment in actions.order_by("-created_at").values_list("service", "action", "created_at"):
-        times[service, action].append(moment)
+    for service, action, done_at in actions.order_by("-created_at").values_list("service", "action", "created_at"):
+        times[service, action].append(done_at)
     resets = _resets_of(services, since, at)
     cleared = _cleared_at(services, since, at)
     return [
@@ -111,108 +111,106 @@ def standing(services: Collection[str], *, at: datetime | None = None) -> list[D
 def _decide(
     action: str, name: str, times: list[datetime], reset: datetime | None, cleared: datetime | None, at: datetime
 ) -> Decision:
-    """`times` of the actions, newest first, and what ended their counting: the rule itself. Pure but for the limits."""
+    """The rule. `times` of the actions are newest first; `reset` and `cleared` ended an earlier count."""
     limit = limit_of(action)
-    since = max(moment for moment in (at - limit.window, reset, cleared) if moment is not None)
-    counting = [moment for moment in times if moment > since]
+    since = max(time for time in (at - limit.window, reset, cleared) if time is not None)
+    counting = [time for time in times if time > since]
     used, hours = len(counting), limit.window.total_seconds() / 3600
-    counted = f"{used} of {limit.most} {action}s of {name} in the last {hours:g} hours"
+    counted = f"{used} of {limit.most} {action}s of {name} in the last {limit.hours} hours"
     if since == cleared:
-        counted += f" (not counting what lies before {since:%Y-%m-%d %H:%M} UTC, when a person cleared it)"
+        counted += f" (not counting those before {since:%Y-%m-%d %H:%M} UTC, when a person cleared it)"
     elif since == reset:
-        counted += f" (not counting what lies before the healthy checks since {since:%Y-%m-%d %H:%M} UTC)"
+        counted += f" (not counting those before the healthy checks since {since:%Y-%m-%d %H:%M} UTC)"
     if limit.most == 0:
         reason = f"Refused: {action}s are switched off (limit 0)."
         return Decision(action, name, False, reason, used, 0, hours, since=since)
     if used < limit.most:
         return Decision(action, name, True, f"Allowed: {counted}.", used, limit.most, hours, since=since)
-    # The window opens when the oldest of the newest `most` actions leaves it.
+    # The action is allowed again when the oldest of the last `most` actions leaves the window.
     until = counting[limit.most - 1] + limit.window
     reason = (
         f"Refused: {counted}. Allowed again at {until:%Y-%m-%d %H:%M} UTC, or after two healthy checks in a row. "
-        "Do not work around this; report it and hand over to a person."
+        "Do not work around this limit; report it and hand over to a person."
     )
     return Decision(action, name, False, reason, used, limit.most, hours, until, since)
 
 
 def in_force(*, at: datetime | None = None) -> list[Decision]:
-    """For every service with an action in a window: what is left of its limits, refused ones first."""
+    """Decisions for every service whose limits are partly used, refused ones first."""
     at = at or timezone.now()
-    services = list(_acted(at).order_by("service").values_list("service", flat=True).distinct())
-    found = [decision for decision in standing(services, at=at) if decision.used]
+    services = list(_actions(at).order_by("service").values_list("service", flat=True).distinct())
+    found = [decision for decision in decisions_for(services, at=at) if decision.used]
     return sorted(found, key=lambda d: (d.allowed, d.service, d.action))
 
 
 def refused(*, at: datetime | None = None) -> list[Decision]:
-    """What may not be done now because of what was done before: the cooldowns that are in force."""
+    """The cooldowns in force: decisions that refuse an action because of earlier ones."""
     at = at or timezone.now()
-    # Only what was done as often as its limit can be refused: nothing else is looked at any closer.
+    # Only actions that were taken as often as their limit can be refused; no others are read.
     enough = Q()
     for action in Remediation.values:
         enough |= Q(action=action, times__gte=max(1, limit_of(action).most))
-    often = _acted(at).order_by().values("service", "action").annotate(times=Count("id")).filter(enough)
+    often = _actions(at).order_by().values("service", "action").annotate(times=Count("id")).filter(enough)
     services = sorted(set(often.values_list("service", flat=True)))
-    found = [decision for decision in standing(services, at=at) if decision.used and not decision.allowed]
+    found = [decision for decision in decisions_for(services, at=at) if decision.used and not decision.allowed]
     return sorted(found, key=lambda d: (d.service, d.action))
 
 
-def _acted(at: datetime) -> QuerySet[CooldownAction]:
-    """What was done within the longest window; dry runs do not count."""
-    return CooldownAction.objects.filter(dry_run=False, created_at__gt=_since(at), created_at__lte=at)
+def _actions(at: datetime) -> QuerySet[CooldownAction]:
+    """Actions within the longest window, without dry runs."""
+    return CooldownAction.objects.filter(dry_run=False, created_at__gt=_longest_window_start(at), created_at__lte=at)
 
 
-def _since(at: datetime) -> datetime:
-    """When the longest window began."""
+def _longest_window_start(at: datetime) -> datetime:
     return at - max(limit_of(action).window for action in Remediation.values)
 
 
 def clear(
     service: str, action: str | None = None, *, by: str, reason: str, at: datetime | None = None
 ) -> CooldownClearance:
-    """From `at` (UTC, now by default) on, what was done to `service` before counts no more: one action, or both.
+    """Clear the cooldown of `service`: actions before `at` (UTC; now when None) no longer count. One action, or both.
 
-    Raises InvalidSession for an unknown action, a missing service, person or reason, and when nothing counts.
+    Raises InvalidSession for an unknown action, an empty service, person or reason, and when no action counts.
     """
     if action:
         limit_of(action)
-    name, who, why = _named(service), fold(by), fold(reason)
+    name, who, why = _service_name(service), fold(by), fold(reason)
     if not who or len(who) > LONGEST_NAME:
-        raise InvalidSession("Who clears it must be named.", f"In at most {LONGEST_NAME} characters.")
+        raise InvalidSession(
+            "The person who clears a cooldown must be named.", f"Give at most {LONGEST_NAME} characters."
+        )
     if not why or len(why) > LONGEST_REASON:
         raise InvalidSession(
             "A cooldown is cleared with a reason.",
-            f"Say in at most {LONGEST_REASON} characters why it may be done again.",
+            f"Say in at most {LONGEST_REASON} characters why the action is allowed again.",
         )
     at = at or timezone.now()
     with transaction.atomic():
-        if not any(decision.used and action in (None, "", decision.action) for decision in standing([name], at=at)):
+        if not any(
+            decision.used and action in (None, "", decision.action) for decision in decisions_for([name], at=at)
+        ):
             raise InvalidSession(
                 f"No {action or 'action'} of {name} counts now, so there is nothing to clear.",
-                "See which ones do in the list of cooldowns.",
+                "`manage.py cooldown list` shows the services whose limits are in use.",
             )
         return CooldownClearance.objects.create(service=name, action=action or "", cleared_at=at, by=who, reason=why)
 
 
 def limits_text(*, at: datetime | None = None) -> str:
-    """The limits and what is used of them, for a prompt."""
+    """The limits and their use, for a prompt."""
     lines = []
     for action in Remediation.values:
         limit = limit_of(action)
-        hours = limit.window.total_seconds() / 3600
-        lines.append(f"- {action}: at most {limit.most} per service within {hours:g} hours")
-    running = in_force(at=at)
-    if running:
-        lines += ["", "In force now:"]
-        lines += [f"- {decision.reason}" for decision in running]
-    else:
-        lines += ["", "No service has used any of them now."]
+        lines.append(f"- {action}: at most {limit.most} per service within {limit.hours} hours")
+    used = [f"- {decision.reason}" for decision in in_force(at=at)]
+    lines += ["", "In use now:", *used] if used else ["", "No service has used any of them now."]
     return "\n".join(lines)
 
 
-def _named(service: str) -> str:
+def _service_name(service: str) -> str:
     name = normalise_service(service)
     if not name:
-        raise InvalidSession("A cooldown is about one service; none was named.", "Give its name, like jellyfin.")
+        raise InvalidSession("A cooldown needs a service; none was named.", "Give its name, like jellyfin.")
     return name
 
 
@@ -220,20 +218,21 @@ def _cleared_at(services: Collection[str], since: datetime, at: datetime) -> dic
     """The latest clearance by service and action."""
     rows = CooldownClearance.objects.filter(service__in=services, cleared_at__gt=since, cleared_at__lte=at)
     found: dict[tuple[str, str], datetime] = {}
-    for service, action, moment in rows.order_by("cleared_at").values_list("service", "action", "cleared_at"):
-        found |= {(service, one): moment for one in ([action] if action else Remediation.values)}
+    for service, action, cleared_at in rows.order_by("cleared_at").values_list("service", "action", "cleared_at"):
+        found |= {(service, one): cleared_at for one in ([action] if action else Remediation.values)}
     return found
 
 
 def _resets_of(services: Collection[str], since: datetime, at: datetime) -> dict[str, datetime]:
-    """By service the first of the last two healthy checks in a row.
+    """By service the time of the first of its last two healthy checks in a row.
 
-    Actions before it have been followed by both of them: they no longer count. An action between the two
-    has been followed by one only, and still does.
+    Actions before it were followed by both checks and no longer count. An action between the two still counts.
     """
     if not services:
         return {}
-    adapted = (connection.ops.adapt_datetimefield_value(moment) for moment in (since, at))
+    adapted = (connection.ops.adapt_datetimefield_value(time) for time in (since, at))
     with connection.cursor() as cursor:
-        cursor.execute(RESETS.format(services=", ".join(["%s"] * len(services))), [*services, *adapted, CHECKS_READ])
-        return {service: moment_of(moment) for service, moment in cursor.fetchall()}
+        cursor.execute(
+            RESETS_SQL.format(services=", ".join(["%s"] * len(services))), [*services, *adapted, CHECKS_READ]
+        )
+        return {service: moment_of(checked_at) for service, checked_at in cursor.fetchall()}

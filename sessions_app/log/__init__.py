@@ -1,1 +1,4 @@
-"""The readable log of sessions: its entries for pages, and their pruning. The raw log is the runner's."""
+"""The readable log of sessions: read a page of it (`entries`), delete it when it is old (`pruning`).
+
+The runner writes it (`runner.ingest`). Must not know requests, nor how a session runs.
+"""

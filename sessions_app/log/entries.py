@@ -1,7 +1,7 @@
-"""A session's readable log as pages show it: lines with their markers, a page at a time, from either end. Reads only.
+"""Read a session's log for its page: lines with their markers, one page at a time, from either end.
 
-The cursor is a line's `seq`: it is given out in order, in the transaction that stores the line. What comes after 120
-is therefore the same before and after a lost connection, a second reader, or a new server.
+The cursor is a line's `seq`. Numbers are given in order, in the transaction that stores the line, so "after 120" means
+the same after a lost connection or a restart.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from sessions_app.runner.markers import COOLDOWN, COOLDOWN_LIKE, EVENT
 
 PAGE = 300
 LONG_LINE = 600
-"""Characters from which a log line is folded."""
+"""Characters; longer lines are folded."""
 HEAD = 160
-"""Characters of the line that stands for a folded text."""
+"""Characters of a folded line's summary."""
 HIGHEST = 2**31 - 1
-"""The highest number a line can have."""
+"""The highest possible `seq`."""
 
 LABELS = {kind.value: str(kind.label) for kind in LogKind}
 ERROR = "Error: "
@@ -38,21 +38,21 @@ UNREAD = (LOOKS_LIKE, COOLDOWN_LIKE)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch of a text. `kind` is memory, event, cooldown, unread (looks like a marker and is none), or empty."""
+    """A part of a text. `kind` is memory, event, cooldown, unread (a malformed marker), or empty (plain text)."""
 
     kind: str
     text: str
 
 
 class Line:
-    """A log entry as it is shown."""
+    """A log entry as pages show it."""
 
     def __init__(self, entry: LogEntry) -> None:
         self.entry = entry
 
     @cached_property
     def head(self) -> str:
-        """What stands for a long text that is folded; nothing for a short one."""
+        """The summary of a long text, which is folded; empty for a short text."""
         text = self.entry.text
         if len(text) <= LONG_LINE and text.count("\n") < 12:
             return ""
@@ -60,7 +60,7 @@ class Line:
 
     @cached_property
     def fold(self) -> str:
-        """As `head`; what a tool answered is folded unless it is one short line."""
+        """As `head`, but every tool result is folded unless it is one short line."""
         if self.entry.kind != LogKind.TOOL_RESULT:
             return self.head
         text = self.entry.text.strip()
@@ -92,7 +92,7 @@ class Line:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """The text, with the markers in it apart. Only an agent's own text holds any."""
+        """The text cut at its markers. Only an agent's own text has any."""
         return parts(self.entry.text) if self.entry.kind == LogKind.TEXT else [Part("", self.entry.text)]
 
 
@@ -102,9 +102,9 @@ def _first_line(text: str) -> str:
 
 
 def parts(text: str) -> list[Part]:
-    """`text` cut where a marker's bracket begins and ends; put together again, it is what it was.
+    """`text` cut at the brackets of its markers; the parts joined are the text.
 
-    Marked is what the readers of markers take: not what is quoted or stands in a code block.
+    Only markers that are stored are cut out: not those in quotes or code blocks.
     """
     if not any(opening in text for opening in OPENINGS):
         return [Part("", text)]
@@ -125,7 +125,7 @@ def parts(text: str) -> list[Part]:
 
 
 def _lines(text: str) -> Iterable[tuple[int, str]]:
-    """Where each line begins, and the line without its break."""
+    """(offset, line without its line break) of each line."""
     start = 0
     for found in LINE_BREAK.finditer(text):
         yield start, text[start : found.start()]
@@ -134,7 +134,7 @@ def _lines(text: str) -> Iterable[tuple[int, str]]:
 
 
 def _marker(line: str) -> tuple[str, int]:
-    """The first marker of a line: its kind, and where it begins."""
+    """(kind, offset) of the first marker in a line; ("", 0) without one."""
     for kind, pattern in MARKERS:
         if match := pattern.search(line):
             return kind, match.start()
@@ -146,10 +146,7 @@ def _marker(line: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Lines in order, those above `floor` and below `before`: the last ones, or the first ones, of what is there.
-
-    `more_before` and `more_after` say on which side of them lines were left out.
-    """
+    """A page of lines with a number above `floor`, in order. `more_before` and `more_after`: there are others."""
 
     lines: list[Line]
     floor: int
@@ -158,17 +155,17 @@ class Log:
 
     @property
     def first(self) -> int:
-        """The number of the first line; where there is none, that of a line after `floor`."""
+        """The number of the first line; without lines, the number after `floor`."""
         return self.lines[0].entry.seq if self.lines else self.floor + 1
 
     @property
     def last(self) -> int:
-        """The number of the last line: the cursor to go on from."""
+        """The number of the last line: the cursor of the next page."""
         return self.lines[-1].entry.seq if self.lines else self.floor
 
     @property
     def left_out(self) -> int:
-        """How many lines are left out between `floor` and the first one."""
+        """How many lines lie between `floor` and the first line."""
         return self.first - self.floor - 1 if self.more_before else 0
 
 

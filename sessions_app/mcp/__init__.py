@@ -1,1 +1,6 @@
-"""What a model may ask claudeops for while it works: five tools over MCP, within a scope it cannot choose."""
+"""The MCP server: five tools by which a model asks claudeops, within a scope that it cannot choose.
+
+Entry points: `server.build` (stdio, by `manage.py mcp`) and `http.answer` (by the web). `scope` decides what a server
+may see, `tools` holds the tools as plain functions. Must not know requests of Django; only what serves MCP imports
+`server` and `http`, because the `mcp` package takes a second to import.
+"""

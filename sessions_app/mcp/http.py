@@ -1,7 +1,7 @@
-"""One message of streamable HTTP, answered: bytes in, status and bytes out. No session is kept between two.
+"""Answer one MCP message over streamable HTTP: bytes in, status and bytes out. Stateless.
 
-The protocol lets a server answer each POST with JSON and offer no stream; then any WSGI process can answer, and
-neither a second server nor its port has to be run. Knows no request of Django's.
+The protocol allows a server to answer each POST with JSON and no stream, so any WSGI process can do it, without a
+second server. Knows no request of Django's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from starlette.types import Message, Scope
 from memories.access.permissions import Access
 from sessions_app.mcp.server import build
 
-# Which hosts are answered is ALLOWED_HOSTS' matter, and a page elsewhere has no token to send.
+# Django checks the host (ALLOWED_HOSTS), and another site's page has no token to send.
 SECURITY = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
@@ -45,8 +45,8 @@ async def answer(access: Access, headers: Iterable[tuple[str, str]], body: bytes
     async def receive() -> Message:
         if unread:
             return {"type": "http.request", "body": unread.pop(), "more_body": False}
-        await anyio.sleep_forever()  # the caller stays until it is answered
-        raise AssertionError("woken from for ever")
+        await anyio.sleep_forever()  # the caller does not disconnect before the answer
+        raise AssertionError("unreachable")
 
     async def send(message: Message) -> None:
         sent.append(message)

@@ -1,4 +1,7 @@
-"""Who asks over MCP: an agent's session, or an agent or project that the server was started for. Knows no protocol."""
+"""Decide what an MCP server may see and do: for a session, an agent, a project, or global memories only.
+
+Knows no protocol.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from uuid import UUID
 from memories.access.permissions import Access
 from memories.errors import ProjectNotFound
 from memories.models import Project, Scope
-from sessions_app.errors import AgentNotFound, InvalidSession, SessionNotFound
+from sessions_app.errors import InvalidSession, SessionNotFound
 from sessions_app.models import Agent, Session
 
 READS = frozenset({Scope.READ.value})
@@ -15,25 +18,22 @@ WRITES = READS | {Scope.WRITE.value}
 
 
 def access_for(*, session: str = "", agent: str = "", project: str = "", read_only: bool = False) -> Access:
-    """What a server started with these options may see and do; nothing given is what is global, for no agent.
+    """The access of a server started with these options; without any, global memories of no agent.
 
-    `session` is a number or UUID; it brings its own agent and project. Raises SessionNotFound, AgentNotFound,
-    ProjectNotFound, and InvalidSession when an agent or project is named beside a session.
+    `session` is a number or UUID and determines agent and project. Raises SessionNotFound, AgentNotFound,
+    ProjectNotFound, and InvalidSession when an agent or project is given with a session.
     """
     scopes = READS if read_only else WRITES
     if session:
         if agent or project:
-            raise InvalidSession("A session brings its own agent and project.", "Leave --agent and --project out.")
+            raise InvalidSession("A session determines agent and project.", "Leave out --agent and --project.")
         return _of_session(session, scopes)
-    profile = Agent.objects.filter(slug=agent).select_related("project").first() if agent else None
-    if agent and profile is None:
-        known = ", ".join(Agent.objects.order_by("slug").values_list("slug", flat=True)[:20]) or "none yet"
-        raise AgentNotFound(f"There is no agent {agent!r}.", f"Known agents: {known}.")
+    profile = Agent.objects.select_related("project").named(agent) if agent else None
     within = profile.project if profile else None
     if project:
         within = Project.objects.filter(slug=project).first()
         if within is None:
-            raise ProjectNotFound(f"There is no project {project!r}.", "Name one that is there, by its slug.")
+            raise ProjectNotFound(f"There is no project {project!r}.", "Give the slug of an existing project.")
     return Access(
         actor=f"agent:{agent}" if agent else "mcp",
         scopes=scopes,
@@ -54,7 +54,7 @@ def _of_session(given: str, scopes: frozenset[str]) -> Access:
             pass
     row = Session.objects.select_related("agent").filter(**key).first()
     if row is None:
-        raise SessionNotFound(f"There is no session {given}.", "manage.py session list shows what there is.")
+        raise SessionNotFound(f"There is no session {given}.", "`manage.py session list` shows the latest.")
     slug = row.agent.slug if row.agent else None
     return Access(
         actor=f"agent:{slug}" if slug else f"session:{row.pk}",

@@ -1,7 +1,6 @@
-"""What the five tools do, as plain functions of an Access: recall, remember, memory_show, log_event, check_cooldown.
+"""The five MCP tools as plain functions of an Access: recall, memory_show, remember, log_event, check_cooldown.
 
-Knows no protocol. What is stored goes through the gate and the matching as a session's markers do, and counts
-once within a session.
+Statements go through the gate and the matching like markers, and count once a session. Knows no protocol.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ HISTORY = 20
 
 
 def recall(access: Access, query: str, service: str | None, category: str | None, limit: int) -> dict[str, Any]:
-    """The memories that answer, best first; few fields each, since they are read by a model."""
+    """Memories that answer the query, best first, with few fields: a model reads them."""
     found = ask(access, Question(query, service=service, category=category, limit=limit), CHANNEL)
     hits = [
         {
@@ -61,8 +60,8 @@ def memory_show(access: Access, memory_id: int) -> dict[str, Any]:
 
 
 def remember(access: Access, observation: str, category: str, service: str | None) -> dict[str, Any]:
-    """Stored as what a session found out, in its project: allowed, held for a person, or discarded by the gate."""
-    said = store.Provenance(
+    """Store a statement for the session and its project; the outcome says what the gate and the matching decided."""
+    provenance = store.Provenance(
         source=Source.RUN,
         actor=access.actor,
         session_id=access.session_id,
@@ -70,18 +69,18 @@ def remember(access: Access, observation: str, category: str, service: str | Non
         project_id=access.project_id,
         channel=CHANNEL,
     )
-    made = store.remember(store.Statement(category, observation, service), said)
+    made = store.remember(store.Statement(category, observation, service), provenance)
     return {"outcome": made.outcome, "memory_id": made.memory_id, "reason": made.reason}
 
 
 def log_event(access: Access, level: str, message: str, service: str | None) -> dict[str, Any]:
-    """Within a session the same message counts once, whether it came here or by a marker."""
+    """Store an event. Within a session the same message counts once, by this tool or by a marker."""
     text = fold(message)[:LONGEST_MESSAGE]
     if not text:
-        raise InvalidSession("message is empty.", "Say what happened, in one sentence.")
+        raise InvalidSession("The message is empty.", "Say in one sentence what happened.")
     event = EventMarker(level, fields.checked_service(service), text)
     values = {"level": event.level, "service": event.service, "message": event.message, "created_at": timezone.now()}
-    if access.session_id is None:  # nothing says that it is the same occasion
+    if access.session_id is None:  # without a session every message is an occasion of its own
         return {"event_id": Event.objects.create(fingerprint=event.fingerprint, **values).pk, "logged": True}
     row, logged = Event.objects.get_or_create(
         session_id=access.session_id, fingerprint=event.fingerprint, defaults=values

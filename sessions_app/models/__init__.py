@@ -1,4 +1,4 @@
-"""What agents do, stored. QuerySets here read; the runner, the queue and the domain modules write."""
+"""Models of agents and their sessions. Querysets here only read; the runner, the queue and domain modules write."""
 
 from sessions_app.models.agent import Agent, Runner, ScheduleKind
 from sessions_app.models.cooldown import CooldownAction, CooldownClearance, Outcome, Remediation, ServiceCheck

@@ -1,4 +1,4 @@
-"""An agent: the profile its sessions run with."""
+"""Agents: the profiles that sessions run with."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from sessions_app.errors import AgentNotFound
+
 
 class Runner(models.TextChoices):
-    """What carries out a session."""
+    """The program that runs a session."""
 
     CLAUDE = "claude", "Claude Code CLI"
     REPLAY = "replay", "recorded streams"
@@ -24,15 +26,23 @@ class ScheduleKind(models.TextChoices):
 
 class AgentQuerySet(models.QuerySet["Agent"]):
     def scheduled(self) -> AgentQuerySet:
-        """Enabled agents that run by themselves."""
+        """Enabled agents with a schedule."""
         return self.filter(enabled=True).exclude(schedule_kind=ScheduleKind.NONE)
+
+    def named(self, slug: str) -> Agent:
+        """The agent with this slug. Raises AgentNotFound, which names the known ones."""
+        found = self.filter(slug=slug).first()
+        if found is None:
+            known = ", ".join(Agent.objects.values_list("slug", flat=True)[:20]) or "none yet (add one in the admin)"
+            raise AgentNotFound(f"There is no agent {slug!r}.", f"Known agents: {known}.")
+        return found
 
 
 class Agent(models.Model):
-    """A profile. Empty fields take the settings' value for the agent's tier.
+    """A profile. Empty fields use the setting for the agent's tier.
 
-    `next_run_at` is when the schedule fires next (UTC); it is claimed by conditional UPDATE, so one firing
-    is one run whatever the number of hosts.
+    `next_run_at` is when the schedule fires next (UTC). A conditional UPDATE claims it, so one firing is one session
+    on any number of hosts.
     """
 
     slug = models.SlugField(max_length=64, unique=True)

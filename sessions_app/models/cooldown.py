@@ -1,4 +1,4 @@
-"""Remediations that were carried out, and what ends their counting: health checks, and a person who clears it."""
+"""Remediations that sessions reported, and what resets their count: health checks, and clearances by a person."""
 
 from django.db import models
 from django.db.models import Q
@@ -16,7 +16,7 @@ class Outcome(models.TextChoices):
 
 
 class CooldownAction(models.Model):
-    """One restart or redeployment that a session reported. Dry runs are kept, and do not count."""
+    """One restart or redeployment that a session reported. Dry runs are stored and do not count."""
 
     session = models.ForeignKey(
         "sessions_app.Session", null=True, blank=True, on_delete=models.SET_NULL, related_name="cooldown_actions"
@@ -43,7 +43,7 @@ class CooldownAction(models.Model):
                 name="cooldown_actions_window",
             ),
             models.Index(fields=["-created_at"], name="cooldown_actions_created"),
-            # The newest of each service, dry runs too: the page of cooldowns.
+            # The newest action of each service, dry runs included: the cooldowns page.
             models.Index(fields=["service", "-created_at", "-id"], name="cooldown_actions_newest"),
         ]
 
@@ -52,7 +52,7 @@ class CooldownAction(models.Model):
 
 
 class ServiceCheck(models.Model):
-    """How a session found a service (from its structured answer). Two healthy ones in a row reset the limits."""
+    """The health of a service in a session's structured answer. Two healthy checks in a row reset the count."""
 
     session = models.ForeignKey("sessions_app.Session", on_delete=models.CASCADE, related_name="service_checks")
     service = models.CharField(max_length=64)
@@ -72,9 +72,9 @@ class ServiceCheck(models.Model):
 
 
 class CooldownClearance(models.Model):
-    """A person's word that what was done to a service before `cleared_at` counts no more. Append-only.
+    """A person's clearance: actions on a service before `cleared_at` no longer count. Append-only.
 
-    `action` is empty for both.
+    An empty `action` means both.
     """
 
     service = models.CharField(max_length=64)

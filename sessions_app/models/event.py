@@ -1,4 +1,4 @@
-"""A message an agent emitted about the world."""
+"""Events: messages that agents report to the operator."""
 
 from django.db import models
 from django.utils import timezone
@@ -11,7 +11,7 @@ class Level(models.TextChoices):
 
 
 class Event(models.Model):
-    """`fingerprint` names the message within its session: the same one counts once, by whatever channel."""
+    """`fingerprint` identifies the message within its session, so that it counts once, by whatever channel."""
 
     session = models.ForeignKey(
         "sessions_app.Session", null=True, blank=True, on_delete=models.CASCADE, related_name="events"
@@ -30,7 +30,7 @@ class Event(models.Model):
             models.Index(fields=["-created_at", "-id"], name="events_created"),
             models.Index(fields=["level", "-created_at"], name="events_level"),
             models.Index(fields=["service", "-created_at"], name="events_service"),
-            # Both filters at once: a service may have a million events of which ten are critical.
+            # Both filters together: of a million events of a service, ten may be critical.
             models.Index(fields=["service", "level", "-created_at"], name="events_service_level"),
         ]
 

@@ -1,11 +1,11 @@
-"""Which workers are alive, on which host, on which queue."""
+"""Heartbeats of workers, by host and queue."""
 
 from django.db import models
 from django.utils import timezone
 
 
 class WorkerHeartbeat(models.Model):
-    """One worker command; `beat_at` is written every few seconds while it lives."""
+    """One worker process; it writes `beat_at` every few seconds."""
 
     host = models.CharField(max_length=255)
     cluster = models.CharField(max_length=64)

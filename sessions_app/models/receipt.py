@@ -1,14 +1,14 @@
-"""The record of what went into a session's prompt, what was left out and why."""
+"""Injection receipts: which memories a session's prompt held, which were left out, and why."""
 
 from django.db import models
 from django.utils import timezone
 
 
 class InjectionReceipt(models.Model):
-    """One injection. Holds copies, not references: it stays true when the memories change.
+    """The receipt of one injection. It copies the memories, so that it stays true when they change.
 
-    `included` and `left_out` are lists of {id, uuid, service, category, confidence, observation, reason};
-    `left_out` names the first ones only, `counts` counts them all by reason. `sha256` is of the text in UTF-8.
+    `included` and `left_out` are lists of {id, uuid, service, category, confidence, observation, reason}; `left_out`
+    holds the first ones only, `counts` all by reason. `sha256` is that of the text in UTF-8.
     """
 
     session = models.OneToOneField("sessions_app.Session", on_delete=models.CASCADE, related_name="receipt")
@@ -30,9 +30,9 @@ class InjectionReceipt(models.Model):
 
 
 class Injected(models.Model):
-    """That a session was told a memory: what its receipt includes, as a row that an index finds by the memory.
+    """A memory that a session received: one row an item of the receipt, for the look-up by memory.
 
-    `memory_id` is a number and no link: it stays when the memory is deleted. Written with the receipt.
+    `memory_id` is not a foreign key: the row outlives the memory. Written together with the receipt.
     """
 
     session = models.ForeignKey("sessions_app.Session", on_delete=models.CASCADE, related_name="injected")

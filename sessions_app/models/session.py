@@ -1,4 +1,4 @@
-"""One run of an agent, and the readable lines of its log."""
+"""Sessions: runs of agents, and the entries of their logs."""
 
 from __future__ import annotations
 
@@ -47,26 +47,26 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.exclude(status__in=OPEN_STATUSES)
 
     def paid_since(self, start: datetime) -> SessionQuerySet:
-        """Those that ended at `start` or later, but for imported logs: this house did not spend what those cost."""
+        """Sessions that ended at `start` or later, without imported logs, whose cost was paid elsewhere."""
         return self.filter(ended_at__gte=start).exclude(trigger=Trigger.IMPORT)
 
     def paid_on(self, day: datetime) -> SessionQuerySet:
-        """Those that ended in the 24 hours from `day` on, and those that run now; imported logs do not count."""
+        """Sessions that ended in the 24 hours from `day` on, and those that run now, without imported logs."""
         ended = Q(ended_at__gte=day, ended_at__lt=day + timedelta(days=1))
         return self.filter(ended | Q(status=Status.RUNNING)).exclude(trigger=Trigger.IMPORT)
 
     def cost_and_turns(self) -> tuple[Decimal, int]:
-        """What they took together: US dollars, and turns of the model."""
+        """The sums of cost (US dollars) and of turns."""
         found = self.order_by().aggregate(cost=Sum("cost_usd"), turns=Sum("num_turns"))
         return found["cost"] or Decimal(0), found["turns"] or 0
 
 
 class Session(models.Model):
-    """One run. The raw log is the truth; this row and what hangs on it are its projection.
+    """One run of an agent. The raw log is the source of truth; the results on this row are derived from it.
 
-    `log_file` is relative to the data folder. `ingest_offset` is how many bytes of it have been taken,
-    `ingest_state` the accumulators that go with that offset. `host`, `pid` and `pid_started_at` (seconds
-    since the epoch) name the process; `heartbeat_at` is written by whoever follows it.
+    `log_file` is relative to the data folder. `ingest_offset` is how many of its bytes are ingested, `ingest_state` the
+    accumulators at that offset. `host`, `pid` and `pid_started_at` (seconds since the epoch) identify the process; its
+    follower writes `heartbeat_at`.
     """
 
     uuid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
@@ -128,11 +128,11 @@ class Session(models.Model):
         ordering = ["-queued_at", "-id"]
         permissions = [("run_session", "Can ask for sessions"), ("stop_session", "Can stop sessions")]
         constraints = [
-            # At most one running session an agent, whatever the number of workers and hosts.
+            # An agent has at most one running session, on any number of workers and hosts.
             models.UniqueConstraint(
                 fields=["agent"], condition=Q(status="running"), name="sessions_one_running_an_agent"
             ),
-            # An escalation is started once, however often its parent is closed.
+            # A parent has at most one escalation, however often it is closed.
             models.UniqueConstraint(
                 fields=["parent"], condition=Q(trigger="escalation"), name="sessions_one_escalation_a_parent"
             ),
@@ -144,10 +144,10 @@ class Session(models.Model):
             models.Index(fields=["tier", "-queued_at", "-id"], name="sessions_tier"),
             models.Index(fields=["trigger", "-queued_at", "-id"], name="sessions_trigger"),
             models.Index(fields=["project", "-queued_at", "-id"], name="sessions_project"),
-            # What ended when, with what it cost: the sums of a day and a week are read from the index alone.
+            # Covers the sums of cost and turns of a day and a week.
             models.Index(fields=["-ended_at", "trigger", "cost_usd", "num_turns"], name="sessions_ended"),
             models.Index(fields=["-started_at", "-id"], name="sessions_started"),
-            # Most sessions have no parent: an index that holds those too tells a planner that it is of no use.
+            # Partial: most sessions have no parent, and with those the planner ignores the index.
             models.Index(fields=["parent"], condition=Q(parent__isnull=False), name="sessions_parent"),
             models.Index(fields=["cli_session_id"], name="sessions_cli_session"),
         ]
@@ -161,7 +161,7 @@ class Session(models.Model):
 
     @property
     def tool_calls(self) -> int:
-        """How many tools it has called so far. (Turns and cost are known when its result is there.)"""
+        """Tool calls so far. (Turns and cost are known only with the result.)"""
         number = self.stats.get("tool_calls", 0)
         return number if isinstance(number, int) else 0
 
@@ -175,9 +175,9 @@ class LogKind(models.TextChoices):
 
 
 class LogEntry(models.Model):
-    """One readable line of a session's log, cut at 4 KB; `offset` is where it begins in the raw log (bytes)."""
+    """One line of a session's readable log, cut at 4 KB; `offset` is its position in the raw log (bytes)."""
 
-    session = models.ForeignKey(  # found by the constraint on session and seq
+    session = models.ForeignKey(  # the constraint on session and seq is its index
         "sessions_app.Session", on_delete=models.CASCADE, related_name="log_entries", db_index=False
     )
     seq = models.PositiveIntegerField()

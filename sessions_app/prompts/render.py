@@ -1,7 +1,7 @@
-"""What a session is told: the prompt (stdin) and what is appended to the system prompt.
+"""Render a session's prompt, and the text appended to its system prompt.
 
-Prompts are Django templates rendered with autoescape off: they are text for a model, not HTML. Whatever comes
-from outside (a task, an alert, an escalation's context) goes in as a value, never as template source.
+Prompts are Django templates without autoescape: they are text for a model, not HTML. Text from outside (a task, an
+alert, an escalation's context) is a value of the template, never its source.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def _engine() -> Engine:
 def render_prompt(
     session: Session, agent: Agent | None, *, limits: str, handoff_file: str, escalation: Mapping[str, Any] | None
 ) -> str:
-    """The whole prompt of a session.
+    """The complete prompt of a session.
 
-    `limits` is the cooldowns' text, `escalation` what the parent handed over. Raises InvalidSession when the
-    agent's own template cannot be rendered.
+    `limits` is the text on cooldowns, `escalation` the parent's record. Raises InvalidSession when the agent's own
+    template cannot be rendered.
     """
     values = {
         "tier": session.tier,
@@ -55,10 +55,11 @@ def render_prompt(
             base = _render(template, {**values, "base": base})
         except (TemplateSyntaxError, TemplateDoesNotExist) as error:
             raise InvalidSession(
-                f"The prompt of agent {agent.slug} cannot be rendered: {error}.", "Mend it in the admin, under Agents."
+                f"The prompt of agent {agent.slug} cannot be rendered: {error}.",
+                "Correct it in the admin, under Agents.",
             ) from error
     prompt = base.strip() + "\n"
-    # The CLI runs a prompt that begins with a slash command.
+    # The CLI would run a prompt that begins with a slash as a command.
     return f"Task: {prompt}" if prompt.startswith("/") else prompt
 
 
@@ -77,7 +78,7 @@ def _escalation(handed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def environment_line(session: Session) -> str:
-    """One line of facts about the run. Nothing in it changes between two runs of the same kind: prompts stay cached."""
+    """One line of facts about the run; the same for all runs of a kind, so that the API can cache the prompt."""
     facts = {
         "CLAUDEOPS_TIER": session.tier,
         "CLAUDEOPS_MAX_TIER": settings.CLAUDEOPS_MAX_TIER,
@@ -90,5 +91,5 @@ def environment_line(session: Session) -> str:
 
 
 def append_text(session: Session, memory_block: str) -> str:
-    """What goes to --append-system-prompt: the environment, then the memory block when there is one."""
+    """The value of --append-system-prompt: the environment line, then the memory block, if any."""
     return "\n\n".join(filter(None, [environment_line(session), memory_block]))

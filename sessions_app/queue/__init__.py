@@ -1,12 +1,9 @@
-"""The queue of sessions. The rows are the queue; django-q2's tasks are only wake-ups that may come twice or never.
+"""The queue of sessions: request, admission, dispatch, claim, and agents' schedules. This package is its entry point.
 
-    wake-up   a task that makes a worker take the first session in line
-    hold      why a queued session may not start yet, in words, on its row
-    dispatch  going over the queue: write the holds, send wake-ups for the rest
-    claim     queued → running, by one conditional UPDATE
-    firing    an agent's schedule coming due
-
-Only `wakeups` imports django_q. Knows nothing of how a session runs.
+The rows are the queue. A django-q2 task is only a wake-up for a worker; it may come twice or never.
+`admission` decides who goes first and who has to wait, `dispatch` writes hold reasons and sends wake-ups, `claims`
+takes a queued session to running by one conditional UPDATE, `due` fires agents' schedules, `tasks` alone imports
+django_q. Must not know how a session runs.
 """
 
 from sessions_app.queue.admission import hold_reason_for

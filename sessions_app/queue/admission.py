@@ -1,6 +1,6 @@
-"""Who goes first, and why a queued session may not start yet, in plain words.
+"""Decide the order of queued sessions, and why one has to wait (its hold reason, for people).
 
-The same rules hold the queue back and guard the claim. Reads only; writes nothing, knows no wake-ups.
+Dispatch and claim use the same rules. Reads only.
 """
 
 from __future__ import annotations
@@ -16,35 +16,33 @@ from django.utils import timezone
 
 from sessions_app.models import Session, Status, Trigger
 
-FIRST_CLASS, SECOND_CLASS = 0, 1
-
 
 def in_order(queryset: QuerySet[Session]) -> QuerySet[Session]:
-    """Queued sessions as they go: what somebody or something asked for, then what a schedule did; oldest first."""
+    """Queued sessions, oldest first; those that a schedule requested come after all others."""
     rank = Case(
-        When(trigger=Trigger.SCHEDULED, then=Value(SECOND_CLASS)),
-        default=Value(FIRST_CLASS),
+        When(trigger=Trigger.SCHEDULED, then=Value(1)),
+        default=Value(0),
         output_field=IntegerField(),
     )
     return queryset.filter(status=Status.QUEUED).alias(rank=rank).order_by("rank", "queued_at", "id")
 
 
 def day_of(at: datetime) -> datetime:
-    """When the UTC day of `at` began."""
+    """The start of the UTC day of `at`."""
     return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def spent_on(at: datetime) -> Decimal:
-    """Dollars of the UTC day of `at`: sessions that ended in it and those that run now.
-
-    Imported logs do not count: what they cost was not spent by this house.
-    """
+    """Dollars spent on the UTC day of `at`, by sessions that ended in it or run now; imported logs do not count."""
     return Session.objects.paid_on(day_of(at)).cost_and_turns()[0]
 
 
 class Rules:
-    """The rules at one moment (`at`, UTC). What is running and what was spent (US dollars of the day, unless it is
-    told) is read once, when first asked for."""
+    """The admission rules at one time (`at`, UTC).
+
+    Running sessions (of `agents` only, when given) and the dollars of the day (unless `spent` is given) are read once,
+    at first use.
+    """
 
     def __init__(self, at: datetime, *, agents: Iterable[int] | None = None, spent: Decimal | None = None) -> None:
         self.at = at
@@ -53,7 +51,7 @@ class Rules:
 
     @cached_property
     def busy(self) -> dict[int, int]:
-        """The running session of each agent that has one; of `agents` only, when given."""
+        """The running session of each agent that has one."""
         running = Session.objects.running().exclude(agent=None)
         if self._agents is not None:
             running = running.filter(agent__in=self._agents)
@@ -61,6 +59,7 @@ class Rules:
 
     @cached_property
     def budget_reason(self) -> str:
+        """Why scheduled sessions have to wait for the daily budget; empty when they need not."""
         budget = settings.CLAUDEOPS_DAILY_BUDGET_USD
         if not budget:
             return ""
@@ -69,12 +68,12 @@ class Rules:
             return ""
         opens = day_of(self.at) + timedelta(days=1)
         return (
-            f"The day's budget is spent: ${spent:.2f} of ${budget:.2f} since 00:00 UTC "
+            f"The daily budget is spent: ${spent:.2f} of ${budget:.2f} since 00:00 UTC "
             f"(CLAUDEOPS_DAILY_BUDGET_USD). Scheduled sessions wait until {opens:%Y-%m-%d %H:%M} UTC."
         )
 
     def reason(self, session: Session) -> str:
-        """Why `session` may not start at this moment; an empty string when it may. Reads `session.agent`."""
+        """Why `session` has to wait; empty when it may start. Reads `session.agent`."""
         agent = session.agent
         if agent is not None and agent.pk in self.busy:
             return (
@@ -88,6 +87,6 @@ class Rules:
 
 
 def hold_reason_for(session: Session, at: datetime | None = None) -> str:
-    """Why this queued session may not start at `at` (UTC; now when None), in words; empty when it may."""
+    """Why this queued session has to wait at `at` (UTC; now when None); empty when it may start."""
     agents = () if session.agent_id is None else (session.agent_id,)
     return Rules(at or timezone.now(), agents=agents).reason(session)

@@ -1,6 +1,6 @@
-"""Taking a session up: queued → running, once, whoever else tries at the same time.
+"""Claim a session: take it from queued to running exactly once, however many workers try.
 
-Knows nothing of what happens to a session after it was claimed.
+Knows nothing of what happens to it afterwards.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from django.utils import timezone
 from sessions_app.models import Session, Status
 from sessions_app.queue.admission import hold_reason_for
 
-LOST_THE_RACE = "Another session of the same agent was started at this moment; an agent runs one session at a time."
+AGENT_BUSY = "Another session of the same agent started at the same time; an agent runs one session at a time."
 
 
 def claim(session_id: int, *, host: str, at: datetime | None = None) -> Session | None:
-    """Take up a queued session for `host` (`at` in UTC; now when None) and return its row, fresh.
+    """Claim a queued session for `host` at `at` (UTC; now when None) and return its new row.
 
-    None when it is not queued any more, or may not start: then its `hold_reason` says why, and the next
-    dispatch looks at it again. A session without an agent is bound by no other session.
+    None when it is no longer queued, or has to wait: then `hold_reason` says why, and the next dispatch checks it
+    again. Sessions without an agent do not wait for each other.
     """
     at = at or timezone.now()
     with transaction.atomic():
@@ -32,13 +32,13 @@ def claim(session_id: int, *, host: str, at: datetime | None = None) -> Session 
         if not reason and _take(session, host, at):
             return Session.objects.select_related("agent", "project", "parent").get(pk=session_id)
         Session.objects.filter(pk=session_id, status=Status.QUEUED).update(
-            hold_reason=reason or LOST_THE_RACE, dispatched_at=None
+            hold_reason=reason or AGENT_BUSY, dispatched_at=None
         )
         return None
 
 
 def _take(session: Session, host: str, at: datetime) -> bool:
-    """The conditional UPDATE. The unique constraint has the last word where two transactions cannot see each other."""
+    """The conditional UPDATE. Where two transactions cannot see each other, the unique constraint decides."""
     free = Session.objects.filter(pk=session.pk, status=Status.QUEUED)
     if session.agent_id is not None:
         free = free.filter(~Exists(Session.objects.running().filter(agent=OuterRef("agent"))))

@@ -1,6 +1,6 @@
-"""Going over the queue: holds are written on the rows, wake-ups are sent for those that may start.
+"""Dispatch the queue: write the hold reasons of sessions that have to wait, send wake-ups for the others.
 
-Knows nothing of django-q2 beyond `wakeups`, nothing of how a session runs.
+Uses django-q2 through `queue.tasks` only. Knows nothing of how a session runs.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from sessions_app.queue import tasks
 from sessions_app.queue.admission import Rules, in_order
 
 RESEND_AFTER = timedelta(minutes=15)
-"""A wake-up can be lost with the worker that took it; after this long another one is sent."""
+"""A wake-up is lost when the worker that took it dies; after this time it is sent again."""
 
-AT_MOST = 20
-"""Wake-ups a call sends: the workers come back for more, and a crowded queue stays a short transaction."""
+MOST_SENT = 20
+"""Wake-ups of one call, so that the transaction stays short. The next call sends more."""
 
 BATCH = 500
 LOCK_KEY = 0x636C_6469_7370  # any fixed number; this one spells "cldisp"
 
-HOST_HEARD = timedelta(minutes=1)
-"""A host one of whose workers beat within this time answers what is addressed to it."""
+HOST_ALIVE = timedelta(minutes=1)
+"""A host is alive when one of its workers wrote a heartbeat within this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """What one dispatch did: wake-ups sent, sessions held by reason, and those left for the next call."""
+    """What one dispatch did: wake-ups sent, sessions held by reason, and sessions left for the next call."""
 
     sent: int = 0
     held: dict[str, int] = field(default_factory=dict)
@@ -42,19 +42,21 @@ class Dispatched:
 
 
 def dispatch(*, at: datetime | None = None) -> Dispatched:
-    """Go over the queued sessions in order at `at` (UTC; now when None): hold them or send their wake-ups.
+    """Hold the queued sessions or send their wake-ups, in order, at `at` (UTC; now when None).
 
-    Called every minute, after each request and after each session that ended. Two at once send one wake-up:
-    `dispatched_at` is claimed by conditional UPDATE, in one transaction with the wake-up.
+    Called every minute, after each request and after each end of a session. Two calls at once send one wake-up:
+    a conditional UPDATE of `dispatched_at` claims it, in one transaction with the wake-up.
     """
-    with _one_after_another():
+    with _one_at_a_time():
         return _dispatch(at or timezone.now())
 
 
 @contextmanager
-def _one_after_another() -> Iterator[None]:
-    """On PostgreSQL two dispatchers would lock rows in different orders, and end in a deadlock. On SQLite there is
-    one writer anyway, and reading the queue need not keep the others waiting."""
+def _one_at_a_time() -> Iterator[None]:
+    """On PostgreSQL two calls at once would lock rows in different orders and deadlock.
+
+    SQLite has one writer at a time; without a transaction around the call, others can write while the queue is read.
+    """
     if connection.vendor != "postgresql":
         yield
         return
@@ -83,8 +85,8 @@ def _dispatch(at: datetime) -> Dispatched:
     for reason, ids in holds.items():
         _hold(ids, reason)
     due = _due(ready, at)
-    sent = sum(_send(session, at) for session in due[:AT_MOST])
-    return Dispatched(sent=sent, held=dict(held), later=len(due[AT_MOST:]))
+    sent = sum(_send(session, at) for session in due[:MOST_SENT])
+    return Dispatched(sent=sent, held=dict(held), later=len(due[MOST_SENT:]))
 
 
 def _queue() -> Iterator[Session]:
@@ -95,7 +97,7 @@ def _queue() -> Iterator[Session]:
 
 
 def _behind(session: Session, first_of: dict[int, int]) -> str:
-    """One session of an agent at a time is woken: the others would only find it busy."""
+    """Only the first session of an agent is woken; the others would find the agent busy."""
     if session.agent is None or session.agent_id not in first_of:
         return ""
     return f"Session {first_of[session.agent.pk]} of agent {session.agent.slug} goes first."
@@ -109,7 +111,7 @@ def _hold(ids: list[int], reason: str) -> None:
 
 
 def _due(ready: list[Session], at: datetime) -> list[Session]:
-    """Those never sent, and those sent so long ago that their wake-up must be lost."""
+    """Sessions without a wake-up, and those whose wake-up was sent long ago and is lost."""
     stale = at - RESEND_AFTER
     still_waiting: set[int] | None = None
     due = []
@@ -136,10 +138,9 @@ def _send(session: Session, at: datetime) -> bool:
 
 
 def in_line(session_id: int, *, at: datetime | None = None) -> list[int]:
-    """What a worker woken for `session_id` should try to claim, in order.
+    """The sessions that a worker woken for `session_id` should try to claim, in order: the first in the queue, then it.
 
-    The first in line goes first: an alert that came after twenty scheduled wake-ups were sent takes the
-    first of them, and its own wake-up serves one of those. Empty when nothing is left to do.
+    An alert that came after twenty scheduled wake-ups takes the first of those, and its own wake-up serves one of them.
     """
     rules = Rules(at or timezone.now())
     best = next((session.pk for session in _queue() if not rules.reason(session)), None)
@@ -149,12 +150,12 @@ def in_line(session_id: int, *, at: datetime | None = None) -> list[int]:
 
 
 def give_back(session_id: int) -> None:
-    """Undo a dispatch whose wake-up a stopping worker will not follow: the next dispatch sends another."""
+    """Return a wake-up that a stopping worker will not use; the next dispatch sends another one."""
     Session.objects.filter(pk=session_id, status=Status.QUEUED).update(dispatched_at=None)
 
 
 def enqueue_follow(session_id: int, *, at: datetime | None = None) -> bool:
-    """Ask the host of a running session to follow it again; False when that is on its way already, or it ended."""
+    """Ask the host of a running session to follow it again; False when that was asked already, or it has ended."""
     at = at or timezone.now()
     with transaction.atomic():
         host = Session.objects.running().filter(pk=session_id).values_list("host", flat=True).first()
@@ -165,10 +166,10 @@ def enqueue_follow(session_id: int, *, at: datetime | None = None) -> bool:
 
 
 def reap_elsewhere(host: str, *, at: datetime | None = None) -> int:
-    """Ask every other living host to look after its own sessions; returns how many were asked."""
+    """Ask every other living host to reap its own sessions; returns how many hosts were asked."""
     at = at or timezone.now()
-    living = WorkerHeartbeat.objects.filter(beat_at__gte=at - HOST_HEARD).exclude(host=host)
-    # By name, so that the cluster of the short tasks comes first where a host has both.
+    living = WorkerHeartbeat.objects.filter(beat_at__gte=at - HOST_ALIVE).exclude(host=host)
+    # In order of name, so that a host with both clusters is asked on the one for short tasks.
     clusters: dict[str, str] = {}
     for other, cluster in living.order_by("host", "cluster").values_list("host", "cluster").distinct():
         clusters.setdefault(other, cluster)

@@ -1,4 +1,4 @@
-"""Agents' schedules coming due: one firing is one run, whatever the number of hosts.
+"""Fire agents' schedules when they are due: one firing is one session, however many hosts check.
 
 Knows nothing of how a session runs.
 """
@@ -24,13 +24,13 @@ BY = "schedule"
 
 
 def tick(*, at: datetime | None = None) -> int:
-    """Fire every agent whose time has come at `at` (UTC; now when None); returns how many fired.
+    """Fire every agent that is due at `at` (UTC; now when None); returns how many fired.
 
-    A firing that was missed is made up for once, not once for every time it was missed. An agent whose
-    scheduled session still waits gets no second one: `coalesced` on the waiting row counts the firing.
+    Several missed firings are made up for by one. An agent whose scheduled session still waits gets no second one:
+    `coalesced` on the waiting row counts the firing.
     """
     at = at or timezone.now()
-    _put_in_step(at)
+    _repair_next_runs(at)
     due = Agent.objects.scheduled().filter(next_run_at__lte=at).order_by("next_run_at", "id")
     return sum(_fire(agent, at) for agent in due)
 
@@ -56,8 +56,8 @@ def _request(agent: Agent, at: datetime) -> None:
         with transaction.atomic():
             request_session(agent=agent, trigger=Trigger.SCHEDULED, by=BY, at=at)
     except InvalidSession as refusal:
-        # The schedule cannot be asked to try something else: what it wanted is kept, as a session that failed.
-        logger.warning("The schedule of agent %s asked for a session that is refused: %s", agent.slug, refusal)
+        # Nobody sees a refusal here, so it is kept as a failed session.
+        logger.warning("The scheduled session of agent %s was refused: %s", agent.slug, refusal)
         Session.objects.create(
             agent=agent,
             project=agent.project,
@@ -67,17 +67,17 @@ def _request(agent: Agent, at: datetime) -> None:
             trigger=Trigger.SCHEDULED,
             requested_by=BY,
             status=Status.FAILED,
-            status_reason=f"It was not started: {refusal} {refusal.fix}".strip(),
+            status_reason=f"Not started: {refusal} {refusal.fix}".strip(),
             queued_at=at,
             ended_at=at,
         )
 
 
 def reschedule(agent: Agent, *, at: datetime | None = None) -> datetime | None:
-    """Set when `agent` fires next, from its schedule as it is now, and return it (UTC; None = never by itself).
+    """Set the next run of `agent` from its schedule, and return it (UTC; None = never).
 
-    Call it when a field of the schedule changed, after saving. An interval counts from the last run, or from
-    `at` when there was none; a time that has passed meanwhile is due at once.
+    Call it after saving a changed schedule. An interval counts from the last run, or from `at` without one; a time in
+    the past is due at once.
     """
     at = at or timezone.now()
     agent.next_run_at = _first(agent, at)
@@ -85,14 +85,14 @@ def reschedule(agent: Agent, *, at: datetime | None = None) -> datetime | None:
     return agent.next_run_at
 
 
-def _put_in_step(at: datetime) -> None:
-    """Mend agents whose `next_run_at` does not go with their schedule: made by a script, or switched off."""
+def _repair_next_runs(at: datetime) -> None:
+    """Set `next_run_at` of agents that a script created, and unset it of those that are disabled."""
     scheduled = ~Q(schedule_kind=ScheduleKind.NONE) & Q(enabled=True)
     for agent in Agent.objects.filter(scheduled, next_run_at=None):
         if agent.schedule_kind != ScheduleKind.CRON or not cron_error(agent.cron):
             reschedule(agent, at=at)
         else:
-            logger.warning("Agent %s never runs by itself: %s", agent.slug, cron_error(agent.cron))
+            logger.warning("The schedule of agent %s never fires: %s", agent.slug, cron_error(agent.cron))
     Agent.objects.filter(~scheduled, next_run_at__isnull=False).update(next_run_at=None)
 
 

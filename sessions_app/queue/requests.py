@@ -1,6 +1,6 @@
-"""Asking for a session, and asking for its end.
+"""Request a session, or its end.
 
-Knows nothing of django-q2 (dispatch wakes the workers) and nothing of how a session runs.
+Knows nothing of django-q2 (dispatch wakes the workers) nor of how a session runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sessions_app.errors import InvalidSession, SessionNotFound
 from sessions_app.models import Agent, Runner, Session, Status, Trigger
 from sessions_app.queue.dispatch import dispatch
 
-REQUESTED = frozenset(Trigger.values) - {Trigger.IMPORT}
+REQUESTABLE = frozenset(Trigger.values) - {Trigger.IMPORT}
 
 
 def request_session(
@@ -35,12 +35,12 @@ def request_session(
     at: datetime | None = None,
     wake: bool = True,
 ) -> Session:
-    """Insert a queued session and wake a worker for it, in one transaction; the row says if it has to wait.
+    """Insert a queued session and wake a worker for it, in one transaction; the row says whether it has to wait.
 
-    What is not given comes from the agent, then from the settings; an agent's own model belongs to its own
-    tier, another tier takes that tier's model. A house in dry-run makes no other sessions. `wake=False` is
-    for who claims the session at once, in the foreground. An escalation is asked for once a parent: the
-    second time the first child is returned. Times are UTC. Raises InvalidSession.
+    Missing values come from the agent, then from the settings. An agent's model applies to its own tier; another tier
+    uses that tier's model. CLAUDEOPS_DRY_RUN makes every session a dry run. `wake=False` is for a caller that claims
+    the session itself. A parent has one escalation: a second request returns the first child. `at` is UTC, now when
+    None. Raises InvalidSession.
     """
     at = at or timezone.now()
     tier = (agent.tier if agent else 1) if tier is None else tier
@@ -72,27 +72,31 @@ def request_session(
 
 def _validate(*, tier: int, trigger: str, runner: str, stream: str, parent: Session | None) -> None:
     if tier not in (1, 2, 3):
-        raise InvalidSession(f"Tier {tier!r} does not exist.", "Tiers are 1 (observe), 2 (investigate), 3 (remediate).")
+        raise InvalidSession(f"There is no tier {tier!r}.", "Tiers are 1 (observe), 2 (investigate), 3 (remediate).")
     highest = settings.CLAUDEOPS_MAX_TIER
     if tier > highest:
         raise InvalidSession(
             f"Tier {tier} is above the highest allowed tier, {highest}.",
             f"Ask for tier {highest} or lower, or raise CLAUDEOPS_MAX_TIER.",
         )
-    if trigger not in REQUESTED:
-        raise InvalidSession(f"{trigger!r} starts no session.", "Allowed are " + ", ".join(sorted(REQUESTED)) + ".")
+    if trigger not in REQUESTABLE:
+        raise InvalidSession(
+            f"{trigger!r} is not a trigger that starts a session.",
+            "Allowed are " + ", ".join(sorted(REQUESTABLE)) + ".",
+        )
     if runner not in Runner.values:
         raise InvalidSession(f"There is no runner {runner!r}.", "Allowed are " + ", ".join(Runner.values) + ".")
     if runner == Runner.REPLAY and not stream:
         raise InvalidSession(
-            "A replay needs a recorded stream.", "Name a file with --stream, or give the agent one in its profile."
+            "A replay needs a recorded stream.", "Give a file with --stream, or set one in the agent's profile."
         )
     if runner != Runner.REPLAY and stream:
         raise InvalidSession(
-            f"The runner {runner} does not play the stream {stream}.", "Ask for the runner replay, or leave it out."
+            f"The runner {runner} does not play recorded streams, such as {stream}.",
+            "Choose the runner replay, or leave the runner out.",
         )
     if trigger == Trigger.ESCALATION and parent is None:
-        raise InvalidSession("An escalation needs the session it comes from.", "Give its parent.")
+        raise InvalidSession("An escalation needs a parent session.", "Give the session that asked for it.")
 
 
 def _existing_escalation(row: Session) -> Session | None:
@@ -114,7 +118,7 @@ def _insert(row: Session) -> Session:
 
 
 def request_again(session: Session, *, by: str, at: datetime | None = None) -> Session:
-    """Ask for another session like this one, by hand. Raises InvalidSession."""
+    """Request another session like this one, by hand. Raises InvalidSession."""
     return request_session(
         agent=session.agent,
         trigger=Trigger.MANUAL,
@@ -131,10 +135,10 @@ def request_again(session: Session, *, by: str, at: datetime | None = None) -> S
 
 
 def request_stop(session_id: int, *, by: str, at: datetime | None = None) -> str:
-    """End a session: a queued one at once, a running one by whoever follows it. Returns what was done, in words.
+    """End a queued session at once, or tell the follower of a running one to stop it. Returns a sentence for people.
 
-    `at` is UTC (now when None). Asking twice is no error; the first one who asked stays on the row. Raises
-    SessionNotFound, and InvalidSession when it has ended.
+    `at` is UTC, now when None. A second request is no error; the row keeps the first. Raises SessionNotFound, and
+    InvalidSession when the session has ended.
     """
     at = at or timezone.now()
     by = by[:150]
@@ -149,14 +153,14 @@ def request_stop(session_id: int, *, by: str, at: datetime | None = None) -> str
             ended_at=at,
         ):
             dispatch(at=at)
-            return f"Session {session_id} was waiting and is stopped."
+            return f"Session {session_id} was queued and is now stopped."
         if rows.filter(status=Status.RUNNING, stop_requested_at=None).update(
             stop_requested_at=at, stop_requested_by=by
         ):
-            return f"Session {session_id} is told to stop; it ends within seconds."
+            return f"Session {session_id} is stopping; it ends within seconds."
         session = rows.first()
     if session is None:
-        raise SessionNotFound(f"There is no session {session_id}.", "See `manage.py session list`.")
+        raise SessionNotFound(f"There is no session {session_id}.", "`manage.py session list` shows the latest.")
     if session.status == Status.RUNNING:
-        return f"Session {session_id} was told to stop already, by {session.stop_requested_by}."
-    raise InvalidSession(f"Session {session_id} has ended already ({session.get_status_display()}).")
+        return f"Session {session_id} is stopping already, requested by {session.stop_requested_by}."
+    raise InvalidSession(f"Session {session_id} has already ended ({session.get_status_display()}).")

@@ -1,6 +1,6 @@
-"""Wake-ups on django-q2: the only domain module that imports it.
+"""Send and count wake-ups: tasks of django-q2, which no other domain module imports.
 
-Enqueueing joins the caller's transaction (the ORM broker works on the same database) and rolls back with it.
+The broker uses the same database, so that a task is enqueued in the caller's transaction and rolled back with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SESSIONS = "sessions"
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """What waits in one of django-q2's queues: how many tasks, and since when the first (UTC)."""
+    """The number of tasks that wait in one queue, and since when the first one does (UTC)."""
 
     queue: str
     waiting: int
@@ -32,29 +32,29 @@ class Depth:
 
 
 def address(cluster: str, host: str) -> str:
-    """The queue that only the workers of `host` read."""
+    """The name of the queue that only the workers of `host` read."""
     return f"{cluster}@{host}"[:100]
 
 
 def send_run(session_id: int) -> None:
-    """Wake some worker of the sessions' cluster, on any host."""
+    """Wake a worker of the sessions' cluster, on any host."""
     async_task(RUN, session_id, cluster=SESSIONS, task_name=f"run session {session_id}")
 
 
 def send_follow(session_id: int, host: str) -> None:
-    """Have the host that started a session follow it again: the process is there, and so is its log."""
+    """Make the host of a session follow it again: only that host has its process and its log."""
     async_task(FOLLOW, session_id, cluster=address(SESSIONS, host), task_name=f"follow session {session_id}")
 
 
 def send_reap(host: str, cluster: str = DEFAULT) -> None:
-    """Have the workers of `cluster` on `host` look after its sessions: only there can their processes be seen."""
+    """Make the workers of `cluster` on `host` reap its sessions: only that host sees their processes."""
     async_task(REAP, cluster=address(cluster, host), task_name=f"reap on {host}"[:100])
 
 
 def waiting(function: str, at: datetime) -> set[int]:
-    """The ids of the sessions for which a wake-up of `function` waits to be taken by a worker.
+    """The ids of the sessions for which a task of `function` waits.
 
-    One that a worker has taken already is not among them: it may be running, or have died with its worker.
+    Tasks that a worker has taken are left out: they run, or died with their worker.
     """
     found = set()
     for row in OrmQ.objects.filter(key__startswith=SESSIONS, lock__lte=at):
@@ -66,13 +66,13 @@ def waiting(function: str, at: datetime) -> set[int]:
 
 
 def depths(at: datetime) -> list[Depth]:
-    """How much waits in each queue to be taken, by queue."""
+    """The depth of each queue in which tasks wait, by name."""
     rows = OrmQ.objects.filter(lock__lte=at).values("key").annotate(n=Count("id"), since=Min("lock")).order_by("key")
     return [Depth(row["key"], row["n"], row["since"]) for row in rows]
 
 
 def failures(since: datetime) -> dict[str, int]:
-    """How many tasks failed at `since` (UTC) or later, by queue; what was addressed to a host counts for its queue."""
+    """How many tasks failed at `since` (UTC) or later, by queue; those addressed to a host count for its queue."""
     found: dict[str, int] = defaultdict(int)
     rows = Failure.objects.filter(stopped__gte=since).order_by().values_list("cluster").annotate(n=Count("pk"))
     for cluster, count in rows:
@@ -81,14 +81,15 @@ def failures(since: datetime) -> dict[str, int]:
 
 
 def queue_of(address_or_queue: str) -> str:
-    """The queue that an address belongs to."""
+    """The queue without the host of an address."""
     return address_or_queue.partition("@")[0]
 
 
 def forget(before: datetime) -> tuple[int, int]:
-    """Delete tasks nobody took (addressed to hosts that are gone) and failures, older than `before`; how many each.
+    """Delete failures and tasks addressed to hosts, from before `before` (UTC); returns (tasks, failures).
 
-    The results of tasks that went well are limited by django-q2 itself; those of failed ones are not.
+    Tasks addressed to a host stay untaken when the host is gone.
+    django-q2 itself limits the results of successful tasks, but not those of failed ones.
     """
     untaken, _ = OrmQ.objects.filter(key__contains="@", lock__lt=before).delete()
     failures, _ = Failure.objects.filter(stopped__lt=before).delete()

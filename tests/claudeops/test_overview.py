@@ -144,7 +144,7 @@ def test_what_holds_the_next_run_back_is_said(signed_in, settings):
     free = AgentFactory(slug="free", **every)
     SessionFactory(ended_at=timezone.now(), cost_usd=Decimal("1.50"))
     html = front(signed_in)
-    assert "The day&#x27;s budget is spent" in html[html.index(f'id="next-{free.pk}"') :]
+    assert "The daily budget is spent" in html[html.index(f'id="next-{free.pk}"') :]
 
 
 def test_the_last_seven_days_are_summed_without_imported_logs(signed_in):

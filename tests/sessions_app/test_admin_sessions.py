@@ -262,7 +262,7 @@ def test_stop_ends_a_queued_session_and_tells_a_running_one(signed_in):
 
 def test_stopping_what_has_ended_is_refused_in_words(signed_in):
     session = SessionFactory(status=Status.COMPLETED)
-    assert "has ended already" in said(signed_in.post(f"{LIST}{session.pk}/stop"))
+    assert "has already ended" in said(signed_in.post(f"{LIST}{session.pk}/stop"))
 
 
 def test_the_lists_actions_do_the_same_for_several(signed_in):

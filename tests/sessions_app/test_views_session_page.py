@@ -296,7 +296,7 @@ def test_an_operator_stops_a_running_session(operators):
     other = SessionFactory(status=Status.RUNNING)
     response = operators.post(url(session, "/stop"))
     assert (response.status_code, response["Location"]) == (302, url(session))
-    assert said(response) == f"Session {session.pk} is told to stop; it ends within seconds."
+    assert said(response) == f"Session {session.pk} is stopping; it ends within seconds."
     session.refresh_from_db()
     other.refresh_from_db()
     assert session.stop_requested_by == "one-operator"
@@ -316,7 +316,7 @@ def test_an_operator_stops_a_queued_session_at_once(operators):
 def test_stopping_what_has_ended_is_said_and_changes_nothing(operators):
     session = SessionFactory()
     response = operators.post(url(session, "/stop"))
-    assert said(response) == f"Session {session.pk} has ended already (completed)."
+    assert said(response) == f"Session {session.pk} has already ended (completed)."
     session.refresh_from_db()
     assert session.status == Status.COMPLETED
 

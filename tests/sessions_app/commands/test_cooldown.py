@@ -56,7 +56,7 @@ def test_the_document_holds_the_same(exhausted):
 def test_a_wrong_action_is_an_error_that_names_what_is_allowed():
     code, _, err = run("check", "reboot", "jellyfin")
     assert code == 1
-    assert "'reboot' is no action" in err
+    assert "There is no action 'reboot'" in err
     assert "restart, redeployment" in err
 
 

@@ -84,7 +84,7 @@ def test_stdout_holds_the_protocol_alone():
         (["--session", "999"], "There is no session 999"),
         (["--agent", "nobody"], "There is no agent 'nobody'"),
         (["--project", "nowhere"], "There is no project 'nowhere'"),
-        (["--session", "1", "--agent", "watcher"], "brings its own agent and project"),
+        (["--session", "1", "--agent", "watcher"], "determines agent and project"),
     ],
 )
 def test_a_scope_that_is_not_there_is_said_and_nothing_is_served(options, said):

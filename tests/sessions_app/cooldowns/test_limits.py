@@ -115,7 +115,7 @@ def test_the_limits_are_settings(settings):
 
 
 def test_an_unknown_action_and_a_missing_service_are_named():
-    with pytest.raises(InvalidSession, match="'reboot' is no action with a cooldown"):
+    with pytest.raises(InvalidSession, match="There is no action 'reboot'"):
         check("reboot", "nas", at=NOW)
     with pytest.raises(InvalidSession, match="none was named"):
         check("restart", " ", at=NOW)
@@ -156,7 +156,7 @@ def test_what_lies_before_a_clearance_counts_no_more_and_says_so():
     assert (decision.allowed, decision.used, decision.since) == (True, 0, NOW)
     assert decision.reason == (
         "Allowed: 0 of 2 restarts of jellyfin in the last 4 hours "
-        "(not counting what lies before 2026-06-01 12:00 UTC, when a person cleared it)."
+        "(not counting those before 2026-06-01 12:00 UTC, when a person cleared it)."
     )
     assert in_force(at=NOW) == []
     assert "jellyfin" not in limits_text(at=NOW)
@@ -208,9 +208,9 @@ def test_before_a_clearance_was_made_it_has_no_effect():
     [
         ({"reason": " \n"}, "with a reason"),
         ({"reason": "x" * 501}, "with a reason"),
-        ({"by": " "}, "Who clears it"),
+        ({"by": " "}, "who clears a cooldown must be named"),
         ({"service": " "}, "none was named"),
-        ({"action": "reboot"}, "'reboot' is no action"),
+        ({"action": "reboot"}, "There is no action 'reboot'"),
         ({"service": "caddy"}, "No action of caddy counts now"),
         ({"action": "redeployment"}, "No redeployment of jellyfin counts now"),
     ],

@@ -143,7 +143,7 @@ def test_an_event_counts_once_whether_it_came_by_a_tool_or_by_a_marker(access, s
     assert tools.log_event(access, "critical", "Disk is full", "nas")["logged"] is True
     assert tools.log_event(access, "critical", "Disk is full", "nas")["logged"] is False
     assert Event.objects.filter(session=session).count() == 2
-    with pytest.raises(InvalidSession, match="message is empty"):
+    with pytest.raises(InvalidSession, match="The message is empty"):
         tools.log_event(access, "info", " \n ", None)
 
 

@@ -12,7 +12,7 @@ from django_q.models import OrmQ
 
 from sessions_app import queue
 from sessions_app.models import Session, Status
-from sessions_app.queue.dispatch import AT_MOST, RESEND_AFTER
+from sessions_app.queue.dispatch import MOST_SENT, RESEND_AFTER
 from tests.factories import AgentFactory, SessionFactory
 from tests.sessions_app.queue.support import AT, snapshot, wakeups, woken
 
@@ -65,10 +65,10 @@ def test_a_wakeup_that_still_waits_to_be_taken_is_not_doubled():
 
 
 def test_a_call_sends_no_more_than_its_limit_and_says_what_is_left():
-    for _ in range(AT_MOST + 5):
+    for _ in range(MOST_SENT + 5):
         queued()
     done = queue.dispatch(at=AT)
-    assert (done.sent, done.later) == (AT_MOST, 5)
+    assert (done.sent, done.later) == (MOST_SENT, 5)
     assert queue.dispatch(at=AT + timedelta(seconds=5)).sent == 5
 
 
@@ -143,7 +143,7 @@ class TestTheDaysBudget:
         before = snapshot(Session.objects.ended())
         done = queue.dispatch(at=AT)
         reason = (
-            "The day's budget is spent: $10.00 of $10.00 since 00:00 UTC (CLAUDEOPS_DAILY_BUDGET_USD). "
+            "The daily budget is spent: $10.00 of $10.00 since 00:00 UTC (CLAUDEOPS_DAILY_BUDGET_USD). "
             "Scheduled sessions wait until 2026-03-11 00:00 UTC."
         )
         assert (done.sent, done.held) == (1, {reason: 1})

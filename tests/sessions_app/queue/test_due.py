@@ -104,7 +104,7 @@ class TestTick:
         assert queue.tick(at=AT) == 1
         broken.refresh_from_db()
         assert broken.next_run_at is None
-        assert "Agent broken never runs by itself: '0 0 31 2 *'" in caplog.text
+        assert "The schedule of agent broken never fires: '0 0 31 2 *'" in caplog.text
 
     def test_a_session_that_is_refused_is_kept_as_failed_with_the_reason(self, settings):
         settings.CLAUDEOPS_MAX_TIER = 1

@@ -97,15 +97,15 @@ def test_a_house_in_dry_run_makes_no_other_session(settings):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"tier": 0}, "Tier 0 does not exist"),
-        ({"tier": 4}, "Tier 4 does not exist"),
+        ({"tier": 0}, "There is no tier 0"),
+        ({"tier": 4}, "There is no tier 4"),
         ({"tier": 3}, "Tier 3 is above the highest allowed tier, 2"),
-        ({"trigger": "import"}, "'import' starts no session"),
-        ({"trigger": "whim"}, "'whim' starts no session"),
+        ({"trigger": "import"}, "'import' is not a trigger"),
+        ({"trigger": "whim"}, "'whim' is not a trigger"),
         ({"runner": "gemini"}, "no runner 'gemini'"),
         ({"runner": "replay"}, "A replay needs a recorded stream"),
-        ({"stream": "a.jsonl"}, "does not play the stream a.jsonl"),
-        ({"trigger": "escalation"}, "needs the session it comes from"),
+        ({"stream": "a.jsonl"}, "does not play recorded streams"),
+        ({"trigger": "escalation"}, "needs a parent session"),
     ],
 )
 def test_what_cannot_be_carried_out_is_refused_and_leaves_nothing(given, says, settings):

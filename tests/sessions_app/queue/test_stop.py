@@ -19,7 +19,7 @@ def test_a_queued_session_is_stopped_at_once_and_says_by_whom():
     session, other = SessionFactory(status=Status.QUEUED, hold_reason="It waits."), SessionFactory(status=Status.QUEUED)
     before = Session.objects.filter(pk=other.pk).values("status", "status_reason", "ended_at").get()
     words = queue.request_stop(session.pk, by="operator", at=AT)
-    assert words == f"Session {session.pk} was waiting and is stopped."
+    assert words == f"Session {session.pk} was queued and is now stopped."
     session.refresh_from_db()
     assert (session.status, session.status_reason, session.ended_at, session.hold_reason) == (
         Status.STOPPED,
@@ -41,7 +41,7 @@ def test_who_waited_behind_a_stopped_session_is_woken():
 def test_a_running_session_is_told_to_stop_and_goes_on_until_its_follower_acts():
     session, other = SessionFactory(status=Status.RUNNING), SessionFactory(status=Status.RUNNING)
     before = snapshot([other])
-    assert "is told to stop" in queue.request_stop(session.pk, by="operator", at=AT)
+    assert "is stopping" in queue.request_stop(session.pk, by="operator", at=AT)
     session.refresh_from_db()
     assert (session.status, session.stop_requested_at, session.stop_requested_by, session.ended_at) == (
         Status.RUNNING,
@@ -56,7 +56,7 @@ def test_who_asked_first_stays_on_the_row():
     session = SessionFactory(status=Status.RUNNING)
     queue.request_stop(session.pk, by="operator", at=AT)
     words = queue.request_stop(session.pk, by="stranger", at=AT + timedelta(minutes=1))
-    assert words == f"Session {session.pk} was told to stop already, by operator."
+    assert words == f"Session {session.pk} is stopping already, requested by operator."
     session.refresh_from_db()
     assert (session.stop_requested_at, session.stop_requested_by) == (AT, "operator")
 
@@ -65,7 +65,7 @@ def test_who_asked_first_stays_on_the_row():
 def test_an_ended_session_is_refused_and_stays_as_it_is(status):
     session = SessionFactory(status=status)
     before = snapshot([session])
-    with pytest.raises(InvalidSession, match="has ended already"):
+    with pytest.raises(InvalidSession, match="has already ended"):
         queue.request_stop(session.pk, by="operator", at=AT)
     assert snapshot([session]) == before
 
