@@ -6,6 +6,7 @@ mend it (or into the document), exit code 1; wrong usage exits with 2. Knows no 
 
 from __future__ import annotations
 
+import getpass
 import json
 import sys
 from argparse import ArgumentParser
@@ -176,6 +177,14 @@ _BASE_OPTIONS = (
 
 class _SubParser(ArgumentParser):
     """argparse's own: usage errors exit with 2 and print the verb's usage."""
+
+
+def current_user() -> str:
+    """The name of the user who runs the command, for the record of what it does."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container without a user of this number
+        return "command line"
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.utils import timezone
 
-from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user
 from memories.api.serializers import as_data, change_data
 from memories.bulk import BULK_ACTIONS
 from memories.errors import MemoryNotFound
@@ -306,9 +305,4 @@ def _look(pk: int) -> list[NextAction]:
 
 
 def _who(given: str) -> str:
-    if given:
-        return given
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container without a user of this number
-        return "command line"
+    return given or current_user()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 from argparse import ArgumentParser
 from typing import Any
 
 from django.utils import timezone
 
-from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
 from claudeops.lib.humanize import ago
 from memories.access.tokens import add_token, revoke_token
 from memories.models import ApiToken, Project, Scope
@@ -51,7 +50,7 @@ class Command(VerbCommand):
             if within is None:
                 known = ", ".join(Project.objects.values_list("slug", flat=True)[:20]) or "none yet"
                 raise Refusal("project_not_found", f"There is no project {project!r}.", f"Known projects: {known}.")
-        token, secret = add_token(name, scope or [Scope.READ], by=by or _who(), project=within)
+        token, secret = add_token(name, scope or [Scope.READ], by=by or current_user(), project=within)
         text = f"Token {token.name} ({', '.join(token.scopes)}). Its secret, shown this once:\n{secret}"
         return Result(_data(token) | {"secret": secret}, text, [NextAction("manage.py token list", "see all tokens")])
 
@@ -72,7 +71,7 @@ class Command(VerbCommand):
         return Result([_data(token) for token in tokens], text)
 
     def revoke(self, name: str, by: str) -> Result:
-        token = revoke_token(name, by=by or _who())
+        token = revoke_token(name, by=by or current_user())
         return Result(_data(token), f"Token {token.name} opens nothing any more.")
 
 
@@ -80,10 +79,3 @@ def _data(token: ApiToken) -> dict[str, Any]:
     names = ("name", "prefix", "scopes", "created_by", "created_at", "last_used_at", "revoked_at", "revoked_by")
     data = {name: getattr(token, name) for name in names}
     return data | {"project": token.project.slug if token.project else None}
-
-
-def _who() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container without a user of this number
-        return "command line"

@@ -1,13 +1,11 @@
-"""`manage.py cooldown`: may a service be restarted or redeployed now, what is in force, and clearing it.
+"""`manage.py cooldown`: check, list and clear the limits on restarts and redeployments.
 
-`check` answers with its exit code (0 allowed, 1 refused), so a script or a PreToolUse hook can ask. With
-`--hook` it speaks the hook's language: the command is read from the hook's JSON on stdin, a refusal exits
-with 2 and its reason on stderr.
+`check` exits with 0 (allowed) or 1 (refused), for scripts. With `--hook` it follows the protocol of a PreToolUse hook:
+it reads the command from the hook's JSON on stdin, and refuses with exit code 2 and the reason on stderr.
 """
 
 from __future__ import annotations
 
-import getpass
 import json
 import sys
 from argparse import ArgumentParser
@@ -16,7 +14,7 @@ from typing import Any
 
 from django.db import DatabaseError
 
-from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
 from sessions_app.cooldowns import limits
 from sessions_app.errors import SessionsError
 from sessions_app.models import Remediation
@@ -31,31 +29,33 @@ def _check_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--hook",
         action="store_true",
-        help="answer as a PreToolUse hook: a refusal exits with 2 and its reason on stderr; "
-        "without action and service, they are read from the Bash command in the hook's JSON on stdin",
+        help="answer as a PreToolUse hook: refuse with exit code 2 and the reason on stderr; without action and "
+        "service, check the Bash command in the hook's JSON on stdin",
     )
 
 
 def _clear_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("service", help="the service, like jellyfin")
-    parser.add_argument("action", nargs="?", help=" or ".join(Remediation.values) + " (both by default)")
-    parser.add_argument("--reason", required=True, help="why it may be done again")
-    parser.add_argument("--by", default="", help="whose decision it is (yours by default)")
+    parser.add_argument("action", nargs="?", help=" or ".join(Remediation.values) + " (default: both)")
+    parser.add_argument("--reason", required=True, help="why the action is allowed again")
+    parser.add_argument("--by", default="", help="who decided it (default: the current user)")
 
 
 class Command(VerbCommand):
-    help = "Cooldowns: how often a service may be restarted or redeployed."
+    help = "Cooldowns: limits on restarts and redeployments of a service."
     noun = "cooldown"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.verbs = {
             "check": Verb(
-                "Whether an action is allowed now: exit code 0 or 1, with the reason.", self.decide, _check_arguments
+                "Check whether an action is allowed now: exit code 0 (yes) or 1 (no), with the reason.",
+                self.decide,
+                _check_arguments,
             ),
-            "list": Verb("What is used of the limits, by service.", self.in_force),
+            "list": Verb("List the services whose limits are in use.", self.in_force),
             "clear": Verb(
-                "Lets a service be restarted or redeployed again: what was done before counts no more.",
+                "Clear a cooldown: earlier restarts or redeployments of the service no longer count.",
                 self.clear,
                 _clear_arguments,
             ),
@@ -68,13 +68,13 @@ class Command(VerbCommand):
             raise Refusal(
                 "usage",
                 "An action and a service are needed.",
-                "Like: manage.py cooldown check restart jellyfin",
+                "Example: manage.py cooldown check restart jellyfin",
             )
         decision = limits.check(action, service)
         return Result(
             asdict(decision),
             decision.reason,
-            [NextAction("manage.py cooldown list", "see all limits in use")],
+            [NextAction("manage.py cooldown list", "list the limits in use")],
             exit_code=0 if decision.allowed else 1,
         )
 
@@ -83,7 +83,7 @@ class Command(VerbCommand):
             wanted = [(action, service)] if action and service else _from_hook()
             decisions = [limits.check(*one) for one in wanted]
         except (Refusal, SessionsError, DatabaseError) as error:
-            # Any other exit code than 2 would let the tool run: what cannot be judged is not done.
+            # Any exit code but 2 would let the tool run.
             self.stderr.write(f"The cooldown could not be checked, so the command is refused: {error}")
             return Result({"allowed": False, "error": str(error)}, exit_code=HOOK_REFUSED)
         refused = [decision for decision in decisions if not decision.allowed]
@@ -108,13 +108,13 @@ class Command(VerbCommand):
         text = (
             table(["service", "action", "used", "within", "allowed", "allowed again"], rows)
             if rows
-            else "No service has used any of its limits."
+            else "No limit is in use."
         )
         return Result([asdict(decision) for decision in decisions], text)
 
     def clear(self, service: str, action: str | None, reason: str, by: str) -> Result:
-        row = limits.clear(service, action, by=by or _who(), reason=reason)
-        now = [one for one in limits.standing([row.service]) if row.action in ("", one.action)]
+        row = limits.clear(service, action, by=by or current_user(), reason=reason)
+        now = [one for one in limits.decisions_for([row.service]) if row.action in ("", one.action)]
         data = {
             "service": row.service,
             "action": row.action or None,
@@ -124,14 +124,7 @@ class Command(VerbCommand):
             "now": [asdict(one) for one in now],
         }
         text = "\n".join(["Cleared.", *(one.reason for one in now)])
-        return Result(data, text, [NextAction("manage.py cooldown list", "see all limits in use")])
-
-
-def _who() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container without a user of this number
-        return "command line"
+        return Result(data, text, [NextAction("manage.py cooldown list", "list the limits in use")])
 
 
 def _until(decision: limits.Decision) -> str:
@@ -143,7 +136,7 @@ def _from_hook() -> list[tuple[str, str]]:
         event = json.load(sys.stdin)
     except ValueError as error:
         raise Refusal(
-            "hook_input", f"stdin holds no JSON of a hook: {error}.", "Call it from a PreToolUse hook."
+            "hook_input", f"stdin is not the JSON of a hook: {error}.", "Call this from a PreToolUse hook."
         ) from error
     tool_input = event.get("tool_input") if isinstance(event, dict) else None
     command = tool_input.get("command") if isinstance(tool_input, dict) else None

@@ -1,6 +1,6 @@
-"""`manage.py mcp`: the MCP server on stdin and stdout, for the scope it is started with.
+"""`manage.py mcp`: run the MCP server on stdin and stdout, for the scope given by its options.
 
-Stdout belongs to the protocol; what else there is to say goes to stderr.
+Stdout carries the protocol only; errors go to stderr.
 """
 
 from __future__ import annotations
@@ -15,18 +15,26 @@ from sessions_app.errors import SessionsError
 
 
 class Command(BaseCommand):
-    help = "Serve the memories to a model over MCP (stdio): recall, remember, memory_show, log_event, check_cooldown."
-    requires_system_checks: list[str] = []  # it starts beside every session, and a warning would delay it
+    help = "Run the MCP server on stdin and stdout: recall, memory_show, check_cooldown, remember, log_event."
+    requires_system_checks: list[str] = []  # it starts with every session, and checks would delay it
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--session", default="", metavar="ID", help="for a session: its project, its agent")
-        parser.add_argument("--project", default="", help="a project's slug: it and what is global (default: global)")
-        parser.add_argument("--agent", default="", help="an agent's slug: its own memories too, in its project")
-        parser.add_argument("--read-only", action="store_true", help="without remember and log_event")
+        parser.add_argument(
+            "--session", default="", metavar="ID", help="a session's number or UUID: its project and its agent"
+        )
+        parser.add_argument(
+            "--project", default="", help="a project's slug: that project plus global memories (default: global only)"
+        )
+        parser.add_argument(
+            "--agent",
+            default="",
+            help="an agent's slug: its own memories too, and its project unless --project is given",
+        )
+        parser.add_argument("--read-only", action="store_true", help="leave out remember and log_event")
 
     def handle(self, *args: Any, **options: Any) -> None:
         from sessions_app.mcp.scope import access_for
-        from sessions_app.mcp.server import build  # takes a second: only here
+        from sessions_app.mcp.server import build  # imports the mcp package, which takes a second
 
         try:
             access = access_for(

@@ -1,8 +1,7 @@
-"""`manage.py session`: run one and watch it, import logs, look at what ran, stop, reap."""
+"""`manage.py session`: run a session, import logs, list and show sessions, stop one, reap."""
 
 from __future__ import annotations
 
-import getpass
 import signal
 import sys
 import time
@@ -14,14 +13,13 @@ from typing import Any
 
 from django.core.management.base import OutputWrapper
 
-from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
 from memories.models import Project
 from sessions_app import queue, reaper
-from sessions_app.errors import AgentNotFound, SessionNotFound, SessionsError
+from sessions_app.errors import SessionNotFound, SessionsError
 from sessions_app.models import Agent, LogEntry, Runner, Session, Status, Trigger
 from sessions_app.reading import as_data, as_row, as_text, came_of, closing_text, entry_text, short
 from sessions_app.runner.importer import import_log
-from sessions_app.runner.projection import Entry
 from sessions_app.runner.run import run_session
 
 GOOD = (Status.COMPLETED, Status.ESCALATED)
@@ -29,21 +27,25 @@ MOST_LISTED = 1000
 
 
 def _run_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--agent", help="the agent's slug; without one the session has the tier's own profile")
+    parser.add_argument("--agent", help="an agent's slug; without one, the session runs with the settings of its tier")
     parser.add_argument("--tier", type=int, choices=(1, 2, 3), help="default: the agent's, or 1")
-    parser.add_argument("--project", help="a project's slug")
-    parser.add_argument("--prompt", default="", help="what to do, put under '## The task'; - reads it from stdin")
-    parser.add_argument("--alert", default="", help="the text of an alert, put under '## The alert'; - reads stdin")
+    parser.add_argument("--project", help="a project's slug (default: the agent's)")
+    parser.add_argument("--prompt", default="", help="the task; - reads it from stdin")
+    parser.add_argument("--alert", default="", help="the text of an alert; - reads it from stdin")
     parser.add_argument("--model", help="default: the agent's, or the tier's")
     parser.add_argument("--runner", choices=Runner.values, help="default: the agent's, or claude")
-    parser.add_argument("--stream", default="", help="a recorded stream to play (means --runner replay)")
-    parser.add_argument("--dry-run", action="store_true", help="look only, change nothing, start no escalation")
-    parser.add_argument("--queue", action="store_true", help="leave it to the workers instead of running it here")
+    parser.add_argument("--stream", default="", help="a recorded stream to play; implies --runner replay")
+    parser.add_argument("--dry-run", action="store_true", help="read-only tools, and no escalation")
+    parser.add_argument(
+        "--queue", action="store_true", help="leave the session to the workers instead of running it here"
+    )
 
 
 def _import_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="logs of the CLI, of any known shape")
-    parser.add_argument("--tier", type=int, choices=(1, 2, 3), default=1, help="the tier they ran at (default 1)")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="logs of the Claude Code CLI, in any known format")
+    parser.add_argument(
+        "--tier", type=int, choices=(1, 2, 3), default=1, help="the tier at which they ran (default: 1)"
+    )
     parser.add_argument("--project", help="a project's slug")
 
 
@@ -51,7 +53,9 @@ def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--status", choices=Status.values)
     parser.add_argument("--agent", help="an agent's slug")
     parser.add_argument("--trigger", choices=Trigger.values)
-    parser.add_argument("--limit", type=int, default=20, help=f"how many, newest first (1 to {MOST_LISTED})")
+    parser.add_argument(
+        "--limit", type=int, default=20, help=f"how many, newest first (1 to {MOST_LISTED}, default: 20)"
+    )
 
 
 def _id(parser: ArgumentParser) -> None:
@@ -60,8 +64,8 @@ def _id(parser: ArgumentParser) -> None:
 
 def _show_arguments(parser: ArgumentParser) -> None:
     _id(parser)
-    parser.add_argument("--log", action="store_true", help="the readable log too")
-    parser.add_argument("--prompt", action="store_true", help="the prompt and what was injected too")
+    parser.add_argument("--log", action="store_true", help="show the log too")
+    parser.add_argument("--prompt", action="store_true", help="show the prompt and the injected text too")
 
 
 class Command(VerbCommand):
@@ -71,14 +75,14 @@ class Command(VerbCommand):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.verbs = {
-            "run": Verb("Run a session here and show its log as it grows.", self.run_here, _run_arguments),
+            "run": Verb("Run a session here and print its log as it grows.", self.run_here, _run_arguments),
             "import": Verb(
-                "Import logs from elsewhere; the same one twice changes nothing.", self.import_, _import_arguments
+                "Import logs from elsewhere; importing a log twice changes nothing.", self.import_, _import_arguments
             ),
-            "list": Verb("The latest sessions.", self.list, _list_arguments),
-            "show": Verb("One session.", self.show, _show_arguments),
-            "stop": Verb("End a queued or running session.", self.stop, _id),
-            "reap": Verb("Look after running sessions that nobody follows (workers do it every minute).", self.reap),
+            "list": Verb("List the latest sessions.", self.list, _list_arguments),
+            "show": Verb("Show one session.", self.show, _show_arguments),
+            "stop": Verb("Stop a queued or running session.", self.stop, _id),
+            "reap": Verb("Reap running sessions that lost their worker (the workers do this every minute).", self.reap),
         }
         self.as_json = False
 
@@ -89,13 +93,13 @@ class Command(VerbCommand):
     def run_here(self, *, agent: str | None, project: str | None, prompt: str, alert: str, **options: Any) -> Result:
         if prompt and alert:
             raise Refusal("usage", "--prompt and --alert exclude each other.", "Give one of them.")
-        task = _text(prompt or alert)
+        task = _text_or_stdin(prompt or alert)
         runner = options["runner"]
         stream = str(Path(options["stream"]).expanduser().resolve()) if options["stream"] else ""
         session = queue.request_session(
-            agent=_agent(agent),
+            agent=Agent.objects.named(agent) if agent is not None else None,
             trigger=Trigger.ALERT if alert else Trigger.MANUAL,
-            by=_who(),
+            by=current_user(),
             tier=options["tier"],
             prompt_task=task,
             project=_project(project),
@@ -106,45 +110,50 @@ class Command(VerbCommand):
             wake=options["queue"],
         )
         if options["queue"]:
-            waits = f" It waits: {session.hold_reason}" if session.hold_reason else ""
+            waits = f" It has to wait: {session.hold_reason}" if session.hold_reason else ""
             text = f"Session {session.pk} is queued.{waits}"
-            return Result(
-                as_row(session), text, [NextAction(f"manage.py session show {session.pk}", "see how it went")]
-            )
+            return Result(as_row(session), text, [NextAction(f"manage.py session show {session.pk}", "see its result")])
         out = self.stderr if self.as_json else self.stdout
         with _Interrupt() as interrupt:
             self._until_ended(session.pk, out, interrupt)
         session.refresh_from_db()
         good = session.status in GOOD
-        actions = [NextAction(f"manage.py session show {session.pk}", "see what it found and what it was told")]
+        actions = [
+            NextAction(f"manage.py session show {session.pk}", "see what it found and which memories it received")
+        ]
         return Result(as_data(session), closing_text(session), actions, exit_code=0 if good else 1)
 
     def _until_ended(self, session_id: int, out: OutputWrapper, interrupt: _Interrupt) -> None:
-        """Run the session here; while another holds its place, wait and say why."""
-        show = _Printer(out)
-        told = ""
+        """Run the session here; while it has to wait, print the reason once and try again every second."""
+
+        def print_entries(entries: Sequence[LogEntry]) -> None:
+            for entry in entries:
+                out.write(entry_text(entry.kind, entry.text))
+            out.flush()
+
+        printed_reason = ""
         while True:
-            if run_session(session_id, on_entries=show.entries, stop_wanted=interrupt.who):
+            if run_session(session_id, on_entries=print_entries, stop_wanted=interrupt.stop_wanted):
                 return
             session = Session.objects.get(pk=session_id)
             if session.status not in (Status.QUEUED, Status.RUNNING):
                 return
             if interrupt.asked:
                 if session.status == Status.QUEUED:
-                    queue.request_stop(session_id, by=_who())
+                    queue.request_stop(session_id, by=current_user())
                     return
                 raise Refusal(
                     "interrupted",
-                    f"Session {session_id} goes on elsewhere.",
-                    f"manage.py session stop {session_id} ends it.",
+                    f"Another worker runs session {session_id}.",
+                    f"`manage.py session stop {session_id}` stops it.",
                 )
-            if session.status == Status.QUEUED and session.hold_reason and session.hold_reason != told:
-                told = session.hold_reason
-                out.write(f"Session {session_id} waits: {told}")
+            if session.status == Status.QUEUED and session.hold_reason and session.hold_reason != printed_reason:
+                printed_reason = session.hold_reason
+                out.write(f"Session {session_id} has to wait: {printed_reason}")
             time.sleep(1)
 
     def import_(self, *, files: Sequence[str], tier: int, project: str | None) -> Result:
-        chosen, by = _project(project), _who()
+        chosen, by = _project(project), current_user()
         done, failed = [], []
         for name in files:
             try:
@@ -165,10 +174,8 @@ class Command(VerbCommand):
                 }
             )
         lines = [_import_line(item) for item in done]
-        if failed:
-            # What could be imported was; the exit code and the document say what could not.
-            for item in failed:
-                self.stderr.write(f"Error: {item['error']} {item['fix']}")
+        for item in failed:
+            self.stderr.write(f"Error: {item['error']} {item['fix']}")
         return Result({"imported": done, "failed": failed}, "\n".join(lines), exit_code=1 if failed else 0)
 
     def list(self, *, status: str | None, agent: str | None, trigger: str | None, limit: int) -> Result:
@@ -180,11 +187,11 @@ class Command(VerbCommand):
         if trigger:
             rows = rows.filter(trigger=trigger)
         if agent:
-            rows = rows.filter(agent=_agent(agent))
+            rows = rows.filter(agent=Agent.objects.named(agent))
         sessions = list(rows[:limit])
         text = (
             table(
-                ["id", "queued (UTC)", "agent", "tier", "trigger", "status", "cost", "turns", "what came of it"],
+                ["id", "queued (UTC)", "agent", "tier", "trigger", "status", "cost", "turns", "result"],
                 [
                     [
                         s.pk,
@@ -201,7 +208,7 @@ class Command(VerbCommand):
                 ],
             )
             if sessions
-            else "No session yet. Run one: manage.py session run --prompt 'Check the services.'"
+            else "There is no session yet. Run one: manage.py session run --prompt 'Check the services.'"
         )
         return Result([as_row(session) for session in sessions], text)
 
@@ -225,18 +232,20 @@ class Command(VerbCommand):
 
     def stop(self, *, session_id: int) -> Result:
         _session(session_id)
-        words = queue.request_stop(session_id, by=_who())
+        words = queue.request_stop(session_id, by=current_user())
         return Result({"session": session_id, "done": words}, words)
 
     def reap(self) -> Result:
         done = reaper.reap()
         data = {name: getattr(done, name) for name in ("followed", "closed", "requeued", "lost", "failed", "ended")}
-        told = [f"{name}: {', '.join(map(str, ids))}" for name, ids in data.items() if ids]
-        return Result(data, "\n".join(told) or "Every running session is followed.", exit_code=1 if done.failed else 0)
+        lines = [f"{name}: {', '.join(map(str, ids))}" for name, ids in data.items() if ids]
+        return Result(
+            data, "\n".join(lines) or "Every running session has a worker.", exit_code=1 if done.failed else 0
+        )
 
 
 class _Interrupt:
-    """Ctrl-C (or SIGTERM) asks the session to stop, instead of leaving it behind."""
+    """Turns Ctrl-C and SIGTERM into a stop of the session."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -246,7 +255,7 @@ class _Interrupt:
         for number in (signal.SIGINT, signal.SIGTERM):
             try:
                 self.before[number] = signal.signal(number, self._ask)
-            except ValueError:  # not in the main thread: whoever runs us there keeps its own handlers
+            except ValueError:  # not in the main thread
                 break
         return self
 
@@ -257,30 +266,8 @@ class _Interrupt:
     def _ask(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
 
-    def who(self) -> str:
-        return _who() if self.asked else ""
-
-
-class _Printer:
-    """Readable log lines on a terminal."""
-
-    def __init__(self, out: OutputWrapper) -> None:
-        self.out = out
-
-    def entries(self, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            self.out.write(entry_text(entry.kind, entry.text))
-        self.out.flush()
-
-
-def _agent(slug: str | None) -> Agent | None:
-    if slug is None:
-        return None
-    found = Agent.objects.filter(slug=slug).first()
-    if found is None:
-        known = ", ".join(Agent.objects.values_list("slug", flat=True)[:20]) or "none yet (add one in the admin)"
-        raise AgentNotFound(f"There is no agent {slug!r}.", f"Known agents: {known}.")
-    return found
+    def stop_wanted(self) -> str:
+        return current_user() if self.asked else ""
 
 
 def _project(slug: str | None) -> Project | None:
@@ -296,19 +283,12 @@ def _project(slug: str | None) -> Project | None:
 def _session(pk: int) -> Session:
     found = Session.objects.select_related("agent", "parent").filter(pk=pk).first()
     if found is None:
-        raise SessionNotFound(f"There is no session {pk}.", "manage.py session list shows the latest.")
+        raise SessionNotFound(f"There is no session {pk}.", "`manage.py session list` shows the latest.")
     return found
 
 
-def _text(given: str) -> str:
+def _text_or_stdin(given: str) -> str:
     return sys.stdin.read() if given == "-" else given
-
-
-def _who() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container without a user of this number
-        return "command line"
 
 
 def _import_line(item: dict[str, Any]) -> str:
@@ -318,5 +298,5 @@ def _import_line(item: dict[str, Any]) -> str:
         "unchanged": f"already imported as session {item['session']}; nothing changed",
         "own": f"is session {item['session']}, which ran here; nothing changed",
     }[item["outcome"]]
-    cut = "; its last line breaks off and was left out" if item["last_line_cut_off"] else ""
+    cut = "; its incomplete last line was left out" if item["last_line_cut_off"] else ""
     return f"{item['file']}: {words}{cut}"

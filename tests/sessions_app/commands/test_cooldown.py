@@ -94,7 +94,7 @@ def test_the_list_shows_what_is_used(exhausted):
 
 
 def test_the_list_says_when_nothing_is_used():
-    assert run("list")[1].strip() == "No service has used any of its limits."
+    assert run("list")[1].strip() == "No limit is in use."
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_clearing_lets_it_be_done_again_and_keeps_who_and_why(exhausted):
     row = CooldownClearance.objects.get()
     assert (row.service, row.action, row.by, row.reason) == ("jellyfin", "restart", "anna", "The disk is replaced.")
     assert run("check", "restart", "jellyfin")[0] == 0
-    assert run("list")[1].strip() == "No service has used any of its limits."
+    assert run("list")[1].strip() == "No limit is in use."
 
 
 def test_clearing_both_as_a_document(exhausted):

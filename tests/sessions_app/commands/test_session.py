@@ -207,7 +207,7 @@ def test_stop_of_an_ended_session_is_refused():
 
 
 def test_reap_says_when_all_is_well():
-    assert run("reap")[1].strip() == "Every running session is followed."
+    assert run("reap")[1].strip() == "Every running session has a worker."
 
 
 def test_ctrl_c_stops_the_session_it_runs(tmp_path):
@@ -231,5 +231,5 @@ def test_run_waits_for_the_agents_running_session_and_says_so(tmp_path, stream):
     Session.objects.filter(pk=running.pk).update(status=Status.COMPLETED)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert "waits: " in out
+    assert "has to wait: " in out
     assert "completed." in out

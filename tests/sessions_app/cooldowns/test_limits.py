@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sessions_app.cooldowns.limits import check, clear, in_force, limits_text, standing
+from sessions_app.cooldowns.limits import check, clear, decisions_for, in_force, limits_text
 from sessions_app.errors import InvalidSession
 from sessions_app.models import CooldownClearance, ServiceCheck
 from tests.factories import CooldownActionFactory, SessionFactory
@@ -230,6 +230,6 @@ def test_what_stands_is_read_with_the_same_queries_for_any_number_of_services(dj
         restarted(1, service=name)
     for some in (names[:2], names):
         with django_assert_num_queries(3):
-            standing(some, at=NOW)
+            decisions_for(some, at=NOW)
     with django_assert_num_queries(4):
         assert len(in_force(at=NOW)) == 20
