@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from sessions_app.errors import AgentNotFound
+from sessions_app.schedule import cron_error
 
 
 class Runner(models.TextChoices):
@@ -119,8 +120,6 @@ class Agent(models.Model):
         return self.slug
 
     def clean(self) -> None:
-        from sessions_app.schedule import cron_error
-
         if self.schedule_kind == ScheduleKind.CRON:
             problem = cron_error(self.cron)
             if problem:
