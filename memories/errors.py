@@ -43,7 +43,7 @@ class MemoryNotFound(MemoriesError):
 
 
 class InvalidSet(MemoriesError):
-    """A file of a bench (memories, queries, pairs) cannot be read as one."""
+    """A file of an evaluation set (memories, queries, pairs) cannot be read or written."""
 
     code = "invalid_set"
 
