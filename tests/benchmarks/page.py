@@ -29,8 +29,8 @@ def page(files: Sequence[Data]) -> str:
         *_matching([data for kind, data in found if kind == "matching"]),
         "## Latency",
         "Milliseconds; each series in a process of its own. A recall includes the query's embedding and its log\n"
-        "entry; no query is repeated. CPU is the processor time of that process alone. Under load, another process rebuilds\n"
-        "the index, sweeps and ingests a session. The sentences are generated.",
+        "entry; no query is repeated. CPU is the processor time of that process alone. Under load, another process\n"
+        "rebuilds the index, sweeps and ingests a session. The sentences are generated.",
         *(part for one in files if "latency" in one for part in _latency(one["latency"])),
     ]
     return "\n\n".join(parts) + "\n"
