@@ -22,12 +22,7 @@ from .vocabulary import LABEL_NOUNS, entries
 _AT = words("in on at to into onto under inside within over")
 _BY = words("by through via with from using over")
 
-RELATIONS = """
-at = live store keep save write put place move migrate sit persist archive record mount locate stay reside
-from = come issue obtain fetch pull download originate stem
-handle = handle manage serve provide terminate resolve proxy administer route
-go = go route send
-"""
+RELATIONS = entries("relations")
 """Verbs that ask the same of their subject, after the name of the question. Each thing has one answer."""
 
 SINGLE = words(
@@ -53,7 +48,7 @@ _SHAPE = re.compile(r"\d+")
 
 def _by_stem() -> Mapping[str, str]:
     found: dict[str, str] = {}
-    for entry in entries(RELATIONS):
+    for entry in RELATIONS:
         name, verbs = entry.split(" = ")
         for verb in verbs.split():
             found.setdefault(meaning(verb).name, name)

@@ -23,7 +23,7 @@ from memories import store
 from memories.errors import MemoriesError
 from memories.models import Source
 from sessions_app.models import CooldownAction, Event, ServiceCheck, Session, Trigger
-from sessions_app.runner import entries, stream
+from sessions_app.runner import log_entries, stream
 from sessions_app.runner.markers import CooldownMarker, EventMarker
 from sessions_app.runner.projection import Batch, Entry, FoundMemory, State, project
 from sessions_app.runner.reader import complete_lines
@@ -118,7 +118,7 @@ def _prepared(session: Session, batch: Batch) -> list[store.Prepared | None]:
     prepared: list[store.Prepared | None] = []
     for found in batch.memories:
         try:
-            prepared.append(store.prepare(_candidate(found), _provenance(session, found)))
+            prepared.append(store.prepare(found.statement, _provenance(session, found)))
         except MemoriesError:
             prepared.append(None)  # refused again, and counted, when it is to be stored
     return prepared
@@ -134,7 +134,7 @@ def _write(session: Session, state: State, batch: Batch, end: int, prepared: Seq
         _cooldowns(session, state, batch)
         _checks(session, batch)
         _memories(session, state, batch, prepared)
-        entries.store(session.pk, batch.entries)
+        log_entries.store(session.pk, batch.entries)
         if state.stats != before:
             Session.objects.filter(pk=session.pk).update(**_columns(session, state))
     for warning in batch.warnings:
@@ -234,7 +234,7 @@ def _memories(session: Session, state: State, batch: Batch, prepared: Sequence[s
     for found, ready in zip(batch.memories, prepared, strict=True):
         try:
             said = _provenance(session, found)
-            remembered = store.remember(_candidate(found), said, at=found.at, prepared=ready)
+            remembered = store.remember(found.statement, said, at=found.at, prepared=ready)
         except MemoriesError as refusal:
             state.count("memories_refused")
             batch.warnings.append(f"a memory was refused: {refusal}")
@@ -243,11 +243,6 @@ def _memories(session: Session, state: State, batch: Batch, prepared: Sequence[s
         state.count("memories_contradicted", len(remembered.contradicted))
         if remembered.outcome in ("held", "discarded"):
             batch.warnings.append(f"a memory was {remembered.outcome} by the gate: {remembered.reason}")
-
-
-def _candidate(found: FoundMemory) -> store.Candidate:
-    marker = found.marker
-    return store.Candidate(category=marker.category, observation=marker.observation, service=marker.service)
 
 
 def _provenance(session: Session, found: FoundMemory) -> store.Provenance:

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from sessions_app import queue
-from sessions_app.log import PAGE
+from sessions_app.log.entries import PAGE
 from sessions_app.models import InjectionReceipt, LogEntry, Runner, Session, Status, Trigger
 from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, SessionFactory
 from tests.processes import call, wait_for
@@ -211,7 +211,9 @@ def test_the_pages_fit_any_screen(operators_window, width, dark):
         budget=2000,
         tokens=412,
         included=[entry | {"observation": "Takes 60 s to start after a restart"}] * 3,
-        left_out=[entry | {"observation": "Left out", "reason": "the budget is full with surer ones"}],
+        left_out=[
+            entry | {"observation": "Left out", "reason": "the budget is full with memories of higher confidence"}
+        ],
         counts={"eligible": 4, "included": 3, "over_budget": 1},
     )
     EventFactory(session=session, level="critical", message="Down " + "x" * 200)

@@ -11,8 +11,8 @@ from typing import Any
 
 from django.conf import settings
 
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
 from memories import embedding
-from memories.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
 from memories.embedding import Embedder, SemanticOff
 from memories.evaluation import judgements, matching, recall, sets
 from memories.evaluation.machine import describe

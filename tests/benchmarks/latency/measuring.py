@@ -21,8 +21,8 @@ import numpy as np
 from django.conf import settings
 from django.db import connection
 
+from claudeops.lib.cli import table
 from memories import embedding
-from memories.cli import table
 from memories.embedding import Embedder, SemanticOff, Vectors
 from memories.evaluation.machine import describe, load
 from memories.evaluation.scratch import scratch_database

@@ -151,7 +151,7 @@ def load(pipe: Connection, observations: Sequence[dict[str, Any]]) -> None:
 
 
 def _remember(given: dict[str, Any]) -> str:
-    from memories.store import Candidate, Provenance, remember
+    from memories.store import Provenance, Statement, remember
 
-    candidate = Candidate(given["category"], given["observation"], given["service"])
-    return remember(candidate, Provenance("run", "agent:bench", tier=1, project_id=given["project"])).outcome
+    statement = Statement(given["category"], given["observation"], given["service"])
+    return remember(statement, Provenance("run", "agent:bench", tier=1, project_id=given["project"])).outcome

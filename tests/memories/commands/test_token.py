@@ -8,7 +8,7 @@ import json
 import pytest
 from django.core.management import call_command
 
-from memories.access import access_of
+from memories.access.tokens import access_of
 from memories.models import ApiToken
 from tests.factories import ProjectFactory
 
@@ -51,7 +51,7 @@ def test_revoke_ends_it_and_the_list_says_by_whom():
     _, out, _ = run("add", "n8n")
     secret = out.split()[-1]
     code, out, _ = run("revoke", "n8n", "--by", "me")
-    assert (code, out) == (0, "Token n8n opens nothing any more.\n")
+    assert (code, out) == (0, "Token n8n is revoked.\n")
     assert access_of(secret) is None
     assert "by me" in run("list")[1]
 

@@ -1,0 +1,187 @@
+"""Base classes of management commands: one noun, verbs under it, `--json` on each.
+
+With `--json` stdout holds one JSON document and nothing else. A refusal goes to stderr with its fix (or into the
+document), exit code 1; wrong usage exits with 2.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from django.core.checks import Tags, registry
+from django.core.management.base import BaseCommand, CommandParser
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+OF_PAGES = frozenset({Tags.urls, Tags.admin, Tags.templates})
+"""Checks that import every page, which takes a second. The web server and `manage.py check` run them."""
+
+
+class Refusal(Exception):
+    """A command refuses. `code` is stable, `message` says why, `fix` what to do."""
+
+    def __init__(self, code: str, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.code, self.message, self.fix = code, message, fix
+
+
+@dataclass(frozen=True, slots=True)
+class NextAction:
+    """A command that is useful after this one."""
+
+    command: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a verb: `data` for `--json`, `text` for a person; `exit_code` where it is part of the answer."""
+
+    data: Any
+    text: str = ""
+    next_actions: Sequence[NextAction] = ()
+    exit_code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One verb of a command. `run` gets the parsed options as keyword arguments."""
+
+    help: str
+    run: Callable[..., Result]
+    arguments: Callable[[ArgumentParser], None] = field(default=lambda parser: None)
+
+
+def error_of(error: Exception) -> tuple[str, str, str] | None:
+    """(code, message, fix) of an error that the user can correct; None for a bug."""
+    if isinstance(error, Refusal):
+        return error.code, error.message, error.fix
+    if isinstance(error, DatabaseError) and (missing := _not_applied()):
+        said = str(error).partition("\n")[0]  # PostgreSQL appends the statement
+        return "not_migrated", f"The database lacks {missing}: {said}.", "Run: manage.py migrate"
+    code = getattr(error, "code", None)
+    if isinstance(code, str) and getattr(type(error), "is_refusal", False):
+        return code, str(error), getattr(error, "fix", "")
+    return None
+
+
+def _not_applied() -> str:
+    """The number of missing migrations in words; "" when there are none or the database cannot be read."""
+    try:
+        executor = MigrationExecutor(connection)
+        count = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    except DatabaseError:
+        return ""
+    return f"{count} migration{'' if count == 1 else 's'}" if count else ""
+
+
+class VerbCommand(BaseCommand):
+    """A command with verbs. A subclass sets `noun` and `verbs`."""
+
+    noun = ""
+    verbs: Mapping[str, Verb] = {}
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        parser = super().create_parser(prog_name, subcommand, **kwargs)
+        parser.description = self.help or None
+        return parser
+
+    def get_check_kwargs(self, options: dict[str, Any]) -> Any:
+        return {"tags": sorted(registry.registry.tags_available() - OF_PAGES)}
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        under = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_SubParser)
+        for name, verb in self.verbs.items():
+            child = under.add_parser(name, help=verb.help, description=verb.help)
+            child.add_argument("--json", action="store_true", help="print one JSON document")
+            verb.arguments(child)
+
+    def handle(self, *args: Any, **options: Any) -> str | None:
+        name = options["verb"]
+        self.answer(f"{self.noun} {name}", self.verbs[name].run, options)
+        return None
+
+    def answer(self, command: str, run: Callable[..., Result], options: Mapping[str, Any]) -> None:
+        """Call `run` with its options and print the result."""
+        as_json = options.get("json", False)
+        known = {"verb", "json", *_BASE_OPTIONS}
+        chosen = {key: value for key, value in options.items() if key not in known}
+        try:
+            result = run(**chosen)
+        except Exception as error:
+            found = error_of(error)
+            if found is None:
+                raise
+            self.refuse(command, found, as_json)
+        if as_json:
+            document = {
+                "ok": True,
+                "command": command,
+                "result": result.data,
+                "next_actions": [
+                    {"command": action.command, "description": action.description} for action in result.next_actions
+                ],
+            }
+            self.stdout.write(json.dumps(document, cls=DjangoJSONEncoder, ensure_ascii=False, indent=2))
+        elif result.text:
+            self.stdout.write(result.text)
+        if result.exit_code:
+            sys.exit(result.exit_code)
+
+    def refuse(self, command: str, found: tuple[str, str, str], as_json: bool) -> NoReturn:
+        code, message, fix = found
+        if as_json:
+            document = {"ok": False, "command": command, "error": {"code": code, "message": message}, "fix": fix}
+            self.stdout.write(json.dumps(document, ensure_ascii=False, indent=2))
+        else:
+            self.stderr.write(self.style.ERROR(f"Error: {message}"))
+            if fix:
+                self.stderr.write(fix)
+        sys.exit(1)
+
+
+class SoleCommand(VerbCommand):
+    """A command without verbs (`doctor`). A subclass sets `noun` and `run`."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+    def run(self, *args: Any, **options: Any) -> Result:
+        raise NotImplementedError
+
+    def handle(self, *args: Any, **options: Any) -> str | None:
+        self.answer(self.noun, self.run, options)
+        return None
+
+
+_BASE_OPTIONS = (
+    "version",
+    "verbosity",
+    "settings",
+    "pythonpath",
+    "traceback",
+    "no_color",
+    "force_color",
+    "skip_checks",
+    "stdout",  # these two by call_command
+    "stderr",
+)
+
+
+class _SubParser(ArgumentParser):
+    """Plain argparse: a usage error exits with 2 and prints the verb's usage."""
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Format rows under headers in aligned columns, for a terminal."""
+    cells = [[str(header) for header in headers], *[["" if v is None else str(v) for v in row] for row in rows]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)

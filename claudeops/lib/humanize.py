@@ -1,0 +1,61 @@
+"""Format ages, durations and amounts of money for people. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+
+# (least age in seconds, seconds of the unit, unit). A month is 30 days, a year 365.
+UNITS = (
+    (2 * 365 * DAY, 365 * DAY, "year"),
+    (60 * DAY, 30 * DAY, "month"),
+    (2 * DAY, DAY, "day"),
+    (2 * HOUR, HOUR, "hour"),
+    (MINUTE, MINUTE, "minute"),
+    (0, 1, "second"),
+)
+JUST_NOW = 5
+
+
+def ago(at: datetime, now: datetime) -> str:
+    """`at` as seen from `now` (both aware): "3 days ago", "in 5 minutes", "just now" within five seconds."""
+    seconds = (now - at).total_seconds()
+    size = abs(seconds)
+    if size < JUST_NOW:
+        return "just now"
+    unit_seconds, unit = next((length, name) for start, length, name in UNITS if size >= start)
+    count = int(size // unit_seconds)
+    words = f"{count} {unit}" + ("" if count == 1 else "s")
+    return f"{words} ago" if seconds > 0 else f"in {words}"
+
+
+def exact(at: datetime) -> str:
+    """An aware time in full, in UTC: "2026-11-21 23:08:00 UTC"."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def span(seconds: float) -> str:
+    """A duration in at most two units: "0.4 s", "45 s", "12 min 5 s", "3 h 20 min", "2 d 4 h"."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for size, name, smaller_size, smaller in (
+        (DAY, "d", HOUR, "h"),
+        (HOUR, "h", MINUTE, "min"),
+        (MINUTE, "min", 1, "s"),
+    ):
+        if whole >= size:
+            rest = whole % size // smaller_size
+            return f"{whole // size} {name}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"
+
+
+def dollars(amount: Decimal | float) -> str:
+    """An amount of US dollars with two decimals; below one dollar up to four where they are not zero."""
+    value = Decimal(str(amount))
+    if abs(value) >= 1:
+        return f"${value:,.2f}"
+    units, decimals = f"{value:.4f}".split(".")
+    return f"${units}.{decimals[:2]}{decimals[2:].rstrip('0')}"

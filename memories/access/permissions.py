@@ -1,0 +1,114 @@
+"""What a caller of the API or MCP may see and change: its scopes, project and agent. Knows no request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from memories.errors import AccessDenied, MemoryNotFound, ProjectNotFound
+from memories.models import Memory, Project, Scope
+from memories.models.memory import MemoryQuerySet
+from memories.recall.scope import isolated
+from memories.recall.values import ANY_AGENT, ANY_PROJECT, Filters
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A caller and what it may do; `actor` is its name in the history.
+
+    `project` and `agent` limit what is visible, as in a recall's `Filters`: an id means that project and the global
+    memories, None the global ones only, ANY_PROJECT everything. `token_id` is set for a token, `session_id` and `tier`
+    for an agent's session.
+    """
+
+    actor: str
+    scopes: frozenset[str]
+    project: int | Literal["any"] | None = ANY_PROJECT
+    agent: str | None = ANY_AGENT
+    token_id: int | None = None
+    last_used_at: datetime | None = None
+    session_id: int | None = None
+    tier: int = 0
+
+    @property
+    def confined(self) -> bool:
+        """Whether it is limited to a project."""
+        return self.project != ANY_PROJECT
+
+    @property
+    def project_id(self) -> int | None:
+        """The project of the memories it adds; None = global."""
+        return self.project if isinstance(self.project, int) else None
+
+    def may(self, scope: str) -> bool:
+        return scope in self.scopes or Scope.ADMIN in self.scopes
+
+    def require(self, scope: str) -> None:
+        """Raises AccessDenied without the scope."""
+        if not self.may(scope):
+            held = ", ".join(sorted(self.scopes)) or "none"
+            raise AccessDenied(
+                f"This needs the scope {scope}; {self.actor} has {held}.",
+                f"Make a token with it: manage.py token add NAME --scope {scope}",
+            )
+
+
+def visible_memories(access: Access) -> MemoryQuerySet:
+    """The visible memories: with a project its own and the global ones, else all; of agents' memories, its own."""
+    return isolated(Filters(project=access.project, agent=access.agent))
+
+
+def changeable_memories(access: Access) -> MemoryQuerySet:
+    """The memories it may change: with a project only that project's, never the global ones."""
+    rows = visible_memories(access)
+    return rows.filter(project=access.project_id) if access.confined else rows
+
+
+def memory_of(access: Access, given: str | int) -> Memory:
+    """The memory with a number or UUID. Raises MemoryNotFound, also for a memory it may not see."""
+    rows = visible_memories(access).select_related("project")
+    found = rows.filter(**key).first() if (key := _key(str(given))) else None
+    if found is None:
+        raise MemoryNotFound(f"There is no memory {given}.", "List what there is: GET /api/memories")
+    return found
+
+
+def changeable_memory(access: Access, given: str | int) -> Memory:
+    """The same, to change it. Raises AccessDenied for a global memory that it may only read."""
+    found = memory_of(access, given)
+    if access.confined and found.project_id != access.project_id:
+        raise AccessDenied(
+            f"Memory {found.pk} is global; a token with a project only reads it.", "Ask with a token without a project."
+        )
+    return found
+
+
+def project_of(access: Access, slug: str | None) -> Project | None:
+    """The project that a caller names; a caller with a project may name only its own.
+
+    Raises AccessDenied for any other, whether it exists or not; ProjectNotFound.
+    """
+    if access.confined:
+        own = Project.objects.filter(pk=access.project_id or 0).first()
+        if slug and (own is None or slug != own.slug):
+            raise AccessDenied(
+                f"{access.actor} may use only its own project.", "Leave out the project, or name its own."
+            )
+        return own
+    if not slug:
+        return None
+    found = Project.objects.filter(slug=slug).first()
+    if found is None:
+        raise ProjectNotFound(f"There is no project {slug!r}.", "Use the slug of an existing project.")
+    return found
+
+
+def _key(given: str) -> dict[str, int | UUID]:
+    if given.isdecimal():
+        return {"pk": int(given)} if len(given) < 19 else {}
+    try:
+        return {"uuid": UUID(given)}
+    except ValueError:
+        return {}

@@ -1,0 +1,236 @@
+"""Export and import memories as JSON Lines, one memory a line, identified by its UUID.
+
+A file may come from another installation: sessions and users are left out, projects are matched by slug. An import
+is all or nothing, and the same file twice changes nothing. Takes and gives lines; knows no file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.utils.dateparse import parse_datetime
+
+from memories.capture import fields
+from memories.capture.gate import judge
+from memories.errors import InvalidMemory
+from memories.lifecycle.lock import writing
+from memories.lifecycle.record import Why, moment, plain
+from memories.models import Inactive, Memory, Project, Source, Verdict
+from memories.store import insert_all
+from memories.taxonomy import TAXONOMY_VERSION
+
+FORMAT = 1
+MOST_PROBLEMS = 20
+BATCH = 500
+READ = ("observation", "category", "service", "taxonomy", "agent", "confidence", "tier", "source", "tags")
+STATE = ("active", "inactive_reason", "verdict", "verdict_reason", "persistent", "merged_count", "taxonomy_version")
+TIMES = ("created_at", "updated_at", "expires_at", "approved_at", "decayed_until")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What became of the lines of a file, each counted once. `projects` are the slugs of projects that were created."""
+
+    created: int = 0
+    held: int = 0
+    known: int = 0
+    same_text: int = 0
+    discarded: int = 0
+    projects: tuple[str, ...] = ()
+
+
+def export_lines(queryset: QuerySet[Memory]) -> Iterator[str]:
+    """One JSON object a memory, oldest first, as a stream. The same memories give the same lines."""
+    rows = queryset.select_related("project", "superseded_by").order_by("pk")
+    for memory in rows.iterator(chunk_size=BATCH):
+        entry: dict[str, Any] = {"format": FORMAT, "uuid": str(memory.uuid)}
+        entry |= {name: getattr(memory, name) for name in READ}
+        entry["project"] = memory.project.slug if memory.project else None
+        entry |= {name: getattr(memory, name) for name in STATE}
+        entry |= {name: plain(getattr(memory, name)) for name in TIMES}
+        entry["superseded_by"] = str(memory.superseded_by.uuid) if memory.superseded_by else None
+        yield json.dumps(entry, ensure_ascii=False)
+
+
+def import_lines(lines: Iterable[str], *, by: str, at: datetime | None = None, reason: str = "") -> Imported:
+    """Store the memories of `lines` that are not known yet.
+
+    A memory is known by the UUID of a stored one, or by the text of an active one in the same scope. What no person
+    wrote or approved passes the gate. Raises InvalidMemory, which names the lines that cannot be stored; then
+    nothing is stored.
+    """
+    why = Why(by, moment(at), reason or "Imported.", {"channel": "import"})
+    parsed = _parse(lines, why.at)
+    with writing():
+        found = _Found(parsed)
+        fresh = [(memory, slug, into) for memory, slug, into in parsed if found.is_new(memory, slug)]
+        for memory, slug, _ in fresh:
+            memory.project_id = found.project_id(slug)
+        insert_all([memory for memory, _, _ in fresh], why)
+        _link(fresh)
+    return Imported(
+        created=sum(memory.verdict == Verdict.ALLOW for memory, _, _ in fresh),
+        held=sum(memory.verdict == Verdict.HOLD for memory, _, _ in fresh),
+        known=found.known,
+        same_text=found.same_text,
+        discarded=found.discarded,
+        projects=tuple(found.made),
+    )
+
+
+Line = tuple[Memory, str | None, UUID | None]  # the memory, its project's slug, the UUID it was merged into
+
+
+class _Found:
+    """The memories and projects that exist, looked up once for all lines."""
+
+    def __init__(self, parsed: list[Line]) -> None:
+        self.known = self.same_text = self.discarded = 0
+        self.made: list[str] = []
+        self.projects = dict(Project.objects.values_list("slug", "pk"))
+        self.uuids: set[UUID] = set()
+        wanted = [memory.uuid for memory, _, _ in parsed]
+        for start in range(0, len(wanted), BATCH):
+            some = Memory.objects.filter(uuid__in=wanted[start : start + BATCH])
+            self.uuids.update(some.values_list("uuid", flat=True))
+        columns = ("taxonomy", "project__slug", "agent", "service", "category", "observation")
+        self.texts = {
+            hash((*scope, text.lower())) for *scope, text in Memory.objects.active().values_list(*columns).iterator()
+        }
+
+    def is_new(self, memory: Memory, slug: str | None) -> bool:
+        """Whether to store it; else counts the reason. Lines of one file can repeat each other."""
+        scope = (memory.taxonomy, slug, memory.agent, memory.service, memory.category)
+        text = hash((*scope, memory.observation.lower()))
+        if memory.uuid in self.uuids:
+            self.known += 1
+        elif memory.active and text in self.texts:
+            self.same_text += 1
+        elif memory.verdict == "discard":
+            self.discarded += 1
+        else:
+            self.uuids.add(memory.uuid)
+            if memory.active:
+                self.texts.add(text)
+            return True
+        return False
+
+    def project_id(self, slug: str | None) -> int | None:
+        if slug is None:
+            return None
+        if slug not in self.projects:
+            self.projects[slug] = Project.objects.create(slug=slug).pk
+            self.made.append(slug)
+        return self.projects[slug]
+
+
+def _link(fresh: list[Line]) -> None:
+    """Link merged memories to their targets, where these exist here."""
+    links = {memory.uuid: into for memory, _, into in fresh if into}
+    ids = dict(Memory.objects.filter(uuid__in=set(links.values())).values_list("uuid", "pk"))
+    for uuid, into in links.items():
+        if into in ids:
+            Memory.objects.filter(uuid=uuid).update(superseded_by=ids[into])
+
+
+def _parse(lines: Iterable[str], at: datetime) -> list[Line]:
+    parsed: list[Line] = []
+    problems: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            parsed.append(_memory(line, at))
+        except (InvalidMemory, ValueError, TypeError, KeyError) as error:
+            what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+            problems.append(f"line {number}: {what}")
+    if problems:
+        shown = "\n".join(problems[:MOST_PROBLEMS])
+        more = f"\nand {len(problems) - MOST_PROBLEMS:,} more" if len(problems) > MOST_PROBLEMS else ""
+        raise InvalidMemory(f"Nothing was imported.\n{shown}{more}", "Correct or remove these lines, and import again.")
+    return parsed
+
+
+def _memory(line: str, at: datetime) -> Line:
+    """A line as an unsaved memory."""
+    entry = json.loads(line)
+    if not isinstance(entry, dict):
+        raise ValueError("it is not a JSON object.")
+    if entry.get("format", FORMAT) != FORMAT:
+        raise ValueError(f"format is {entry['format']!r}; this version reads {FORMAT}.")
+    taxonomy = fields.checked_taxonomy(entry.get("taxonomy", "ops"))
+    created = _time(entry, "created_at") or at
+    memory = Memory(
+        taxonomy=taxonomy.slug,
+        taxonomy_version=_whole(entry, "taxonomy_version", TAXONOMY_VERSION),
+        category=fields.checked_category(entry["category"], taxonomy),
+        service=fields.checked_service(entry.get("service")),
+        agent=_name(entry, "agent"),
+        observation=fields.checked_observation(str(entry["observation"])),
+        confidence=fields.checked_confidence(entry.get("confidence", 0.7)),
+        active=_truth(entry, "active", True),
+        inactive_reason=_one_of(entry, "inactive_reason", ("", *Inactive.values), ""),
+        tier=_whole(entry, "tier", 0),
+        source=_one_of(entry, "source", Source.values, Source.IMPORT),
+        verdict=_one_of(entry, "verdict", Verdict.values, Verdict.ALLOW),
+        verdict_reason=str(entry.get("verdict_reason") or "")[:500],
+        tags=fields.checked_tags(entry.get("tags") or []),
+        persistent=_truth(entry, "persistent", False),
+        merged_count=_whole(entry, "merged_count", 0, most=2**31 - 1),
+        created_at=created,
+        updated_at=_time(entry, "updated_at") or created,
+        expires_at=_time(entry, "expires_at"),
+        approved_at=_time(entry, "approved_at"),
+        decayed_until=_time(entry, "decayed_until"),
+    )
+    if entry.get("uuid"):
+        memory.uuid = UUID(str(entry["uuid"]))
+    if memory.source != Source.HUMAN and memory.approved_at is None and memory.verdict == Verdict.ALLOW:
+        judgement = judge(str(entry["observation"]), memory.observation)
+        memory.verdict, memory.verdict_reason = judgement.verdict, judgement.reason[:500]
+    into = UUID(str(entry["superseded_by"])) if entry.get("superseded_by") else None
+    return memory, _name(entry, "project"), into
+
+
+def _time(entry: dict[str, Any], name: str) -> datetime | None:
+    value = entry.get(name)
+    if value is None:
+        return None
+    found = parse_datetime(value) if isinstance(value, str) else None
+    if found is None or found.tzinfo is None:
+        raise ValueError(f"{name} is {value!r}; allowed is a time like 2026-01-31T08:00:00+00:00.")
+    return moment(found)
+
+
+def _whole(entry: dict[str, Any], name: str, default: int, most: int = 32_767) -> int:
+    value = entry.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise ValueError(f"{name} is {value!r}; allowed is a whole number from 0 to {most}.")
+    return value
+
+
+def _truth(entry: dict[str, Any], name: str, default: bool) -> bool:
+    value = entry.get(name, default)
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}; allowed is true or false.")
+    return value
+
+
+def _one_of(entry: dict[str, Any], name: str, allowed: Iterable[str], default: str) -> str:
+    value = entry.get(name, default)
+    if value not in allowed:
+        raise ValueError(f"{name} is {value!r}; allowed are {', '.join(filter(None, allowed))}.")
+    return str(value)
+
+
+def _name(entry: dict[str, Any], name: str) -> str | None:
+    value = entry.get(name)
+    if value is None or (isinstance(value, str) and fields.SERVICE.fullmatch(value)):
+        return value
+    raise ValueError(f"{name} is {value!r}; allowed is one word of letters, digits, hyphens and underscores.")

@@ -1,0 +1,131 @@
+"""The confidence of a memory over time: its history from the change rows, and the forecast under decay.
+
+Reads the change rows backwards from the memory's present state. Reads only; `chart` computes coordinates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from memories.lifecycle.age import age_of
+from memories.lifecycle.forecast import End, Forecast, Point, forecast, steps_taken
+from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
+from memories.taxonomy import TAXONOMIES
+
+MOST = 150
+"""The latest changes that are drawn; a memory confirmed every hour exceeds this in a week."""
+
+TIMES_OWN = (Change.DECAYED, Change.EXPIRED)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A change of the memory: when, its confidence then, and its kind."""
+
+    at: datetime
+    confidence: float
+    kind: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceHistory:
+    """`past` holds the confidence from each time on, up to `now`; `cut`: earlier changes are left out."""
+
+    past: tuple[Point, ...]
+    marks: tuple[Mark, ...]
+    ahead: Forecast
+    now: datetime
+    expires_at: datetime | None
+    cut: bool
+    words: str
+
+
+def confidence_history_of(memory: Memory, *, at: datetime) -> ConfidenceHistory:
+    """The confidence history of `memory` as of `at` (aware UTC). One query."""
+    rows = MemoryChange.objects.filter(memory=memory).order_by("-pk").only("kind", "at", "before", "after")
+    changes = list(rows[: MOST + 1])
+    cut = len(changes) > MOST
+    points, marks = _past(memory, changes[:MOST], cut)
+    ahead = forecast(age_of(memory), at)
+    return ConfidenceHistory(
+        past=_forwards(points, at),
+        marks=tuple(Mark(min(one.at, at), one.confidence, one.kind, one.label) for one in marks),
+        ahead=ahead,
+        now=at,
+        expires_at=memory.expires_at if memory.active else None,
+        cut=cut,
+        words=in_words(memory, ahead, at),
+    )
+
+
+def _past(memory: Memory, latest_first: list[MemoryChange], cut: bool) -> tuple[list[Point], list[Mark]]:
+    """Points and marks, the earliest first."""
+    decay = TAXONOMIES[memory.taxonomy].decay
+    state: dict[str, Any] = {name: getattr(memory, name) for name in ("confidence", "updated_at", "decayed_until")}
+    points: list[Point] = []
+    marks: list[Mark] = []
+    began = None if cut else memory.created_at
+    for change in latest_first:
+        after = float(state["confidence"])
+        if change.kind not in TIMES_OWN:
+            marks.append(Mark(change.at, after, change.kind, change.get_kind_display()))
+        began = change.at if change.kind == Change.CREATED or cut else began
+        if change.kind == Change.CREATED:
+            break
+        until = state["decayed_until"]
+        state |= _read(change.before)
+        if change.kind == Change.DECAYED and decay is not None and until is not None:
+            taken = steps_taken(state["confidence"], state["updated_at"], state["decayed_until"], until, decay)
+            points += [Point(point.at, point.confidence) for point in reversed(taken)]
+        elif state["confidence"] != after:
+            points.append(Point(change.at, after))
+    points.append(Point(began or memory.created_at, float(state["confidence"])))
+    return points[::-1], marks[::-1]
+
+
+def _read(before: Any) -> dict[str, Any]:
+    """The columns of a change row that the chart uses."""
+    found: dict[str, Any] = {}
+    for name, value in before.items() if isinstance(before, dict) else ():
+        if name == "confidence" and isinstance(value, int | float):
+            found[name] = float(value)
+        elif name == "updated_at" and isinstance(value, str):
+            found[name] = datetime.fromisoformat(value)
+        elif name == "decayed_until" and (value is None or isinstance(value, str)):
+            found[name] = datetime.fromisoformat(value) if value else None
+    return found
+
+
+def _forwards(points: list[Point], at: datetime) -> tuple[Point, ...]:
+    """Times made to grow: a change from an old log counts from when it was read, not from before."""
+    found: list[Point] = []
+    latest = points[0].at
+    for point in points:
+        latest = min(max(latest, point.at), at)
+        found.append(Point(latest, point.confidence))
+    return tuple(found)
+
+
+def in_words(memory: Memory, ahead: Forecast, at: datetime) -> str:
+    """The forecast in one sentence."""
+    shown = f"{memory.confidence:.2f}"
+    if not memory.active:
+        why = Inactive(memory.inactive_reason).label if memory.inactive_reason in Inactive.values else ""
+        return f"Inactive at {shown}{f': {why}' if why else ''}. It does not decay further."
+    if ahead.inactive_at is None:
+        if memory.verdict == Verdict.HOLD:
+            return f"Stays at {shown}: held memories do not decay."
+        if memory.persistent:
+            return f"Stays at {shown}: it is persistent and never decays."
+        return f"Stays at {shown}: {memory.taxonomy} memories of this category do not decay."
+    day = f"{ahead.inactive_at.astimezone(UTC):%Y-%m-%d}"
+    if ahead.inactive_at <= at:
+        return f"Overdue: the next sweep makes it inactive, as of {day}."
+    if ahead.end == End.DECAYED:
+        return f"Falls below {ahead.limit:g} on {day} unless confirmed."
+    if ahead.end == End.CATEGORY:
+        return f"Expires on {day} unless confirmed: the lifetime of a {memory.category}."
+    return f"Expires on {day}, confirmed or not."
