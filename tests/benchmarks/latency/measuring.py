@@ -8,7 +8,6 @@ import math
 import multiprocessing
 import sys
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,11 +51,11 @@ def measure(sizes: Sequence[int], runs: int, seconds: float) -> dict[str, Any]:
     with scratch_database() as folder:
         filler = Filler(embedder, cache, seconds)
         filler.begin()
-        for size in sorted(sizes):
+        for place, size in enumerate(sorted(sizes)):
             begun = time.monotonic()
             filler.fill(size)
             filled = time.monotonic()
-            figures = _Size(size, runs, embedder, folder).figures()
+            figures = _Size(place, size, runs, embedder, folder).figures()
             found.append(
                 {
                     "memories": size,
@@ -81,8 +80,9 @@ def _embedder() -> tuple[Embedder | None, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """One filled size to be measured."""
+    """One filled size to be measured; `place` is its index, from which the seeds of its queries follow."""
 
+    place: int
     size: int
     runs: int
     embedder: Embedder | None
@@ -173,7 +173,7 @@ class _Size:
 
     def _seed(self, name: str) -> int:
         """A seed of its own for each size and series, the same on every run."""
-        return zlib.crc32(f"{self.size} {name}".encode())
+        return int.from_bytes(f"{self.place} {name}".encode(), "big") % 1_000_003
 
     def _recall_of_vectors(self) -> float | None:
         """The share of the ten nearest vectors that the product's search finds, of an exact scan's."""

@@ -59,7 +59,6 @@ def answer(pipe: Connection, queries: Sequence[tuple[str, int | None]], observat
             unrecorded.append(sum(found.trace.steps.values()))
             for name, seconds in found.trace.steps.items():
                 steps.setdefault(name, []).append(seconds)
-    memory = psutil.Process().memory_info().rss
     outcomes: Counter[str] = Counter()
     for number, one in enumerate(observations):
         warm = number >= min(WARM_UP, len(observations) - 1)
@@ -72,7 +71,7 @@ def answer(pipe: Connection, queries: Sequence[tuple[str, int | None]], observat
             "answered": hits / max(1, len(unrecorded)),
             "remember": remembering,
             "outcomes": dict(outcomes),
-            "memory": max(memory, psutil.Process().memory_info().rss),
+            "memory": psutil.Process().memory_info().rss,
         }
     )
 
