@@ -1,7 +1,7 @@
-"""Who has what in a slot that holds one thing at a time: where it lives, what it comes from, which mode it runs in.
+"""Find single-valued slots in a clause: subject, relation, value and rest.
 
 "The database is SQLite" and "The database is MariaDB" cannot both hold, "Needs Redis" and "Needs Postgres" can.
-Reads one clause as subject, relation, value and rest; judges nothing.
+Judges nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from .function_words import ARTICLES, BE, FUNCTION_WORDS, LEADS, NEGATIONS, PREPOSITIONS, REASONS, words
-from .meaning import EMPTY, meaning, stem
 from .phrases import phrased
+from .synonyms import EMPTY, meaning, stem
 from .tokens import A_COMMA, A_NAME, A_NUMBER, A_STOP, A_WORD, Token
 from .vocabulary import LABEL_NOUNS, entries
 

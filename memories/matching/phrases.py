@@ -1,6 +1,6 @@
-"""Phrases put as single words: "no longer" → not, "prior to" → before, "turned off" → disable.
+"""Replace phrases by single words: "no longer" → not, "prior to" → before, "turned off" → disable.
 
-Works on stems, so that one form of a phrase is enough. Knows tokens and the table of phrases, nothing else.
+Matches stems, so one form of a phrase is enough.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from .meaning import stem
+from .synonyms import stem
 from .tokens import A_NUMBER, A_WORD, Token, fold, tokens
 from .units import NUMBER_WORDS
 from .vocabulary import PHRASES

@@ -1,7 +1,6 @@
-"""The words of operations, as data: phrases, synonyms, opposites, and words that say little.
+"""Vocabulary of operations as data: phrases, synonyms, opposites, and light words.
 
-Nothing here decides anything; add a word where an operator would miss it. Every word is looked up as it is
-written first, then by its stem, so one form of a regular word is enough.
+A word is looked up as written, then by its stem, so one form of a regular word is enough. Nothing here decides.
 """
 
 from __future__ import annotations
@@ -21,15 +20,13 @@ def entries(name: str) -> list[str]:
 
 
 PHRASES = entries("phrases")
-"""What several words mean, then the words (# where a number must follow); a line that is set in goes on with the one
-before. Matched on stems, the longest phrase first."""
+""""word = phrase | phrase" a line (# where a number must follow). Matched on stems, the longest phrase first."""
 
 SAME = entries("synonyms")
-"""One meaning a line, its name first."""
+"""A group of synonyms a line, its name first."""
 
 OPPOSITE = entries("opposites")
-"""One question a line, those that answer yes | those that answer no; with ! only in this very form. A line that is
-set in goes on with the one before."""
+"""Affirming words | denying words, an opposition a line; with ! only in this exact form."""
 
 EMPTY = words("use take make happen enough occur perform do set go become let come")
 """Verbs that say only that something is so; either text may have its own."""

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memories.matching import Kind, relation
-from memories.matching.leanings import AXES, KINDS, kinds_of, leaning
-from memories.matching.meaning import stem
-from memories.matching.third_look import likelihood
-from memories.matching.weighing import NAMES
-from memories.matching.weights import WEIGHTS
+from memories.matching.axes import AXES, KINDS, kinds_of, leaning
+from memories.matching.features import NAMES
+from memories.matching.linear_model import likelihood
+from memories.matching.model_weights import WEIGHTS
+from memories.matching.synonyms import stem
 from tests.memories.near_facts import near_facts
 from tests.memories.pairs import pairs
 

@@ -1,7 +1,4 @@
-"""What a single word stands for: the name of its group of synonyms, on which side of it, how much it says.
-
-Works on the tables of `vocabulary`; knows no text.
-"""
+"""The meaning of a single word: its synonym group, its side of an opposition, its weight. Uses `vocabulary`."""
 
 from __future__ import annotations
 

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memories.matching import Kind, relation
-from memories.matching.clause import Stance
-from memories.matching.meaning import EMPTY, FULL, LIGHT, meaning
+from memories.matching.clause_types import Stance
+from memories.matching.clauses import read
 from memories.matching.normalise import normal_form
 from memories.matching.opposites import opposites
 from memories.matching.order import order, rearranged
 from memories.matching.overlap import overlap
 from memories.matching.phrases import phrased
-from memories.matching.reading import read
+from memories.matching.synonyms import EMPTY, FULL, LIGHT, meaning
 from memories.matching.tokens import _SPELLED, _SPELLINGS, Sort, fold, tokens
 from memories.matching.vocabulary import OPPOSITE, SAME
 

@@ -1,7 +1,7 @@
-"""Words that imply what they do not say, as data: axes of opposite leanings, and things of one kind.
+"""Axes of opposite leanings, kinds of things and near-synonyms, from data files.
 
-"Is public" and "requires a login" share no word and no antonym, yet lean to the two ends of one axis. Evidence for
-`weighing` alone, which adds it up; nothing here decides anything.
+"Is public" and "requires a login" share no word and no antonym, but lean to opposite ends of one axis. Only `features`
+uses them; nothing here decides.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
-from .meaning import meaning, stem
+from .synonyms import meaning, stem
 from .vocabulary import entries
 
 AXES = entries("axes")
