@@ -115,9 +115,7 @@ def test_the_highest_number_of_turns(room):
     session = room.run("go on and on", max_turns=2)
 
     assert (session.status, session.exit_code) == (Status.FAILED, 1)
-    assert session.status_reason == (
-        "The session reached its limit of turns: Reached maximum number of turns (2)."
-    )
+    assert session.status_reason == ("The session reached its limit of turns: Reached maximum number of turns (2).")
     assert Event.objects.count() == 1  # said twice, counts once
 
 
