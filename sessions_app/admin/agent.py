@@ -81,7 +81,7 @@ class AgentAdmin(LeanAdmin):
             return f"every {span(agent.interval_seconds or settings.CLAUDEOPS_INTERVAL)}"
         if agent.schedule_kind == ScheduleKind.CRON:
             return format_html("<code>{}</code> UTC", agent.cron)
-        return "only when asked"
+        return "on request only"
 
     @admin.display(description="next run")
     def next_run(self, agent: Agent) -> SafeString:

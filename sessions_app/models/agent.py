@@ -20,8 +20,8 @@ class Runner(models.TextChoices):
 
 
 class ScheduleKind(models.TextChoices):
-    NONE = "none", "only when asked"
-    INTERVAL = "interval", "every so often"
+    NONE = "none", "on request only"
+    INTERVAL = "interval", "at an interval"
     CRON = "cron", "cron expression (UTC)"
 
 
@@ -76,7 +76,7 @@ class Agent(models.Model):
     last_run_at = models.DateTimeField(null=True, blank=True, editable=False)
     allowed_tools = models.JSONField(default=list, blank=True, help_text="A list of tool rules; empty = settings.")
     disallowed_tools = models.JSONField(
-        default=list, blank=True, help_text="A list of tool rules, denied on top of the settings'."
+        default=list, blank=True, help_text="A list of tool rules, denied in addition to those of the settings."
     )
     max_turns = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
     max_budget_usd = models.DecimalField(
@@ -93,13 +93,13 @@ class Agent(models.Model):
         blank=True,
         on_delete=models.SET_NULL,
         related_name="escalated_from",
-        help_text="Whose profile an escalation runs with; empty = this agent's, one tier higher.",
+        help_text="The agent that runs an escalation; empty = this agent, one tier higher.",
     )
     replay_stream = models.CharField(
         max_length=500,
         blank=True,
         default="",
-        help_text="For recorded streams: a file, or a folder whose files are played in turn.",
+        help_text="For the runner of recorded streams: a file, or a folder whose files are played in turn.",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
