@@ -15,7 +15,7 @@ from memories.candidates import Prepared, meanwhile, nearest_unsure
 from memories.candidates import prepare as compare
 from memories.capture.candidate import Candidate, Provenance, Remembered, candidate_key
 from memories.capture.gate import judge
-from memories.embedding import vectors
+from memories.embedding import storage
 from memories.errors import InvalidMemory
 from memories.incoming import Ready, checked, said_already, twin
 from memories.lifecycle import disagree, rules, verbs
@@ -163,7 +163,7 @@ def _match(ready: Ready, provenance: Provenance, at: datetime, prepared: Prepare
         )
         index.put(memory)
         if prepared.model is not None and prepared.vector is not None:
-            vectors.store(memory, prepared.model, prepared.vector)
+            storage.store(memory, prepared.model, prepared.vector)
         outcome = "created"
 
     if settings.CLAUDEOPS_MATCHING == STRUCTURAL:

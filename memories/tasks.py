@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from memories.embedding.backfill import backfill
 from memories.embedding.install import install_if_missing
-from memories.embedding.sweep import sweep as sweep_embeddings
 from memories.lifecycle.sweep import sweep as sweep_memories
 from memories.recall import index, pgvector_index, record
 
@@ -14,9 +14,9 @@ def sweep() -> None:
 
 
 def embed() -> None:
-    """Bring the model when it is missing, make the vectors that are, and keep PostgreSQL's index of them."""
+    """Install the model if it is missing, make missing vectors, and maintain PostgreSQL's index of them."""
     install_if_missing()
-    sweep_embeddings()
+    backfill()
     pgvector_index.keep()
 
 

@@ -130,7 +130,7 @@ def test_a_vector_of_huge_numbers_is_brought_to_length_one(server):
         (401, "refuses the key (HTTP 401)"),
         (403, "refuses the key (HTTP 403)"),
         (404, "knows neither this address nor this model (HTTP 404): "),
-        (302, "sends elsewhere (HTTP 302), which is not followed"),
+        (302, "redirects (HTTP 302), which is not followed"),
         (429, "answers with HTTP 429: "),
         (500, "answers with HTTP 500: "),
     ],

@@ -1,7 +1,7 @@
-"""Making the vectors that are missing: in batches, each embedded outside a transaction and stored in a short one.
+"""Make the vectors that are missing, in batches: each is embedded outside a transaction and stored in a short one.
 
-Whoever dies in between leaves its memories in line for the next sweep. One sweep at a time works, and two would do
-no harm. A new model is built here while the old one answers, then takes its place.
+A process that dies in between leaves its memories in the queue for the next run. One process works at a time; two
+would do no harm. A new model's vectors are built while the old model answers; then the new one takes its place.
 """
 
 from __future__ import annotations
@@ -10,32 +10,33 @@ import logging
 import time
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from claudeops.lib.locks import single_flight
 from memories.embedding import state
-from memories.embedding.alone import alone
 from memories.embedding.base import Embedder, SemanticOff, TextRefused, Vectors, content_hash, embedded_text
-from memories.embedding.vectors import Made, store_all
+from memories.embedding.storage import Made, store_all
 from memories.models import Embedding, EmbeddingModel, Memory, ModelState, PendingEmbedding
 
 logger = logging.getLogger(__name__)
 
 BATCH = 64
-"""Texts embedded together, and rows in one transaction: about a second's work, a few milliseconds' lock."""
+"""Texts embedded together and rows in one transaction: about a second of work, a lock of a few milliseconds."""
 FILL = 5_000
-"""Memories put in line for a new model, or vectors of a retired one deleted, in one transaction."""
-REFUSED_AGAIN = timedelta(hours=1)
-"""After what a text that the model refused is tried again."""
+"""Memories queued for a new model, or vectors of a retired one deleted, in one transaction."""
+RETRY_REFUSED_AFTER = timedelta(hours=1)
+"""How long a text that the model refused rests before the next attempt."""
 LOCK_KEY = 0x636C_656D_62  # "clemb"
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
-    """What a sweep did. `reason` is why it could do no more; `busy` that another one was at work."""
+class Backfilled:
+    """What a run did. `reason`: why it could do no more. `busy`: another process was at work."""
 
     embedded: int = 0
     unchanged: int = 0
@@ -44,8 +45,8 @@ class Swept:
     busy: bool = False
     reason: str = ""
 
-    def plus(self, other: Swept) -> Swept:
-        return Swept(
+    def plus(self, other: Backfilled) -> Backfilled:
+        return Backfilled(
             self.embedded + other.embedded,
             self.unchanged + other.unchanged,
             self.refused + other.refused,
@@ -55,35 +56,37 @@ class Swept:
         )
 
 
-def sweep(seconds: float = 45.0) -> Swept:
-    """Make the vectors that are missing, for at most about `seconds`. Never raises for what an embedder does."""
+def backfill(seconds: float = 45.0) -> Backfilled:
+    """Make missing vectors for about `seconds` at most. An embedder's failure is returned, never raised."""
     if settings.CLAUDEOPS_EMBEDDINGS == "off":
-        return Swept(reason="it is switched off")
+        return Backfilled(reason="it is switched off")
     end = time.monotonic() + seconds
-    with alone(LOCK_KEY, "embeddings.lock") as only:
+    with single_flight(LOCK_KEY, Path(settings.CLAUDEOPS_DATA_DIR) / "embeddings.lock") as only:
         if not only:
-            return Swept(busy=True)
-        done = Swept()
+            return Backfilled(busy=True)
+        done = Backfilled()
         active = state.active_model()
         if active is not None:
             done = done.plus(_serve(active, end))
             active.refresh_from_db()
             if state.is_wanted(active) and not active.error and not _others(active):
-                return done  # the usual case: no model is loaded, nobody is asked
+                return done  # the usual case: no model is loaded, no endpoint is called
         try:
             embedder = state.wanted()
-            building = _begun(embedder)
+            building = _successor(embedder)
         except SemanticOff as off:
-            _note(EmbeddingModel.objects.filter(state=ModelState.BUILDING), off.reason)
-            return done.plus(Swept(reason=off.reason))
+            _set_error(EmbeddingModel.objects.filter(state=ModelState.BUILDING), off.reason)
+            return done.plus(Backfilled(reason=off.reason))
         if building is not None:
             done = done.plus(_build(building, embedder, end))
         return done.plus(_clear(end))
 
 
-def check_all(*, force: bool = False) -> int:
-    """Put every memory in line for the models that are kept; those whose text is unchanged leave it again unless
-    `force` makes every vector anew. Returns how many memories there are in line then."""
+def enqueue_all(*, force: bool = False) -> int:
+    """Queue every memory for the models in use, and return the length of the queue.
+
+    A memory whose vector is current leaves the queue again; with `force` every vector is made anew.
+    """
     for model in EmbeddingModel.objects.exclude(state=ModelState.RETIRED):
         EmbeddingModel.objects.filter(pk=model.pk).update(filled_to=0)
         if force:
@@ -92,23 +95,23 @@ def check_all(*, force: bool = False) -> int:
     return PendingEmbedding.objects.exclude(model__state=ModelState.RETIRED).count()
 
 
-def _serve(model: EmbeddingModel, end: float) -> Swept:
+def _serve(model: EmbeddingModel, end: float) -> Backfilled:
     """Keep the model that answers up to date."""
     _fill(model, end)
-    if not _anything(model):
+    if not _has_work(model):
         if model.error:
-            _note(EmbeddingModel.objects.filter(pk=model.pk), "")
-        return Swept()
+            _set_error(EmbeddingModel.objects.filter(pk=model.pk), "")
+        return Backfilled()
     try:
         return _work(model, state.embedder_of(model), end)
     except SemanticOff as off:
-        state.reset()  # what was found out of an endpoint (its dimensions) may not be so any more
-        _note(EmbeddingModel.objects.filter(pk=model.pk), off.reason)
-        return Swept(reason=off.reason)
+        state.reset()  # the endpoint's dimensions may have changed
+        _set_error(EmbeddingModel.objects.filter(pk=model.pk), off.reason)
+        return Backfilled(reason=off.reason)
 
 
 def _others(active: EmbeddingModel) -> bool:
-    """Whether other models are to be looked after: begun, or given up with vectors left."""
+    """Whether another model needs work: it is being built, or it was retired and has rows left."""
     others = EmbeddingModel.objects.exclude(pk=active.pk)
     left = Q(Exists(Embedding.objects.filter(model=OuterRef("pk")))) | Q(
         Exists(PendingEmbedding.objects.filter(model=OuterRef("pk")))
@@ -116,8 +119,8 @@ def _others(active: EmbeddingModel) -> bool:
     return others.filter(Q(state=ModelState.BUILDING) | left).exists()
 
 
-def _begun(embedder: Embedder) -> EmbeddingModel | None:
-    """The row of the model that is to take over; None when it answers already. Others that were begun are given up."""
+def _successor(embedder: Embedder) -> EmbeddingModel | None:
+    """The model that is to take over; None when it answers already. Any other unfinished model is retired."""
     name, dimensions = embedder.name, embedder.dimensions
     with transaction.atomic():
         others = EmbeddingModel.objects.filter(state=ModelState.BUILDING).exclude(name=name)
@@ -131,21 +134,21 @@ def _begun(embedder: Embedder) -> EmbeddingModel | None:
     return None if model.state == ModelState.ACTIVE else model
 
 
-def _build(model: EmbeddingModel, embedder: Embedder, end: float) -> Swept:
+def _build(model: EmbeddingModel, embedder: Embedder, end: float) -> Backfilled:
     _fill(model, end)
     try:
         done = _work(model, embedder, end)
     except SemanticOff as off:
-        _note(EmbeddingModel.objects.filter(pk=model.pk), off.reason)
-        return Swept(reason=off.reason)
+        _set_error(EmbeddingModel.objects.filter(pk=model.pk), off.reason)
+        return Backfilled(reason=off.reason)
     model.refresh_from_db()
-    if model.filled_to is None and not _anything(model) and not _put_missing_in_line(model):
+    if model.filled_to is None and not _has_work(model) and not _queue_forgotten(model):
         _switch(model)
     return done
 
 
 def _switch(model: EmbeddingModel) -> None:
-    """From here on `model` answers."""
+    """Let `model` answer from now on."""
     with transaction.atomic():
         EmbeddingModel.objects.filter(state=ModelState.ACTIVE).update(state=ModelState.RETIRED, error="")
         EmbeddingModel.objects.filter(pk=model.pk).update(
@@ -154,24 +157,24 @@ def _switch(model: EmbeddingModel) -> None:
     logger.info("vectors of %s answer from now on", model.name)
 
 
-def _work(model: EmbeddingModel, embedder: Embedder, end: float) -> Swept:
-    """Go along the line once. Raises SemanticOff when the embedder cannot be asked."""
-    again = timezone.now() - REFUSED_AGAIN
+def _work(model: EmbeddingModel, embedder: Embedder, end: float) -> Backfilled:
+    """Go through the queue once. Raises SemanticOff when the embedder does not work."""
+    again = timezone.now() - RETRY_REFUSED_AFTER
     PendingEmbedding.objects.filter(model=model, failed_at__lt=again).update(failed_at=None)
-    done, last = Swept(), 0
+    done, last = Backfilled(), 0
     while time.monotonic() < end:
-        line = PendingEmbedding.objects.filter(model=model, failed_at=None, memory_id__gt=last).order_by("memory_id")
-        forced = dict(line.values_list("memory_id", "forced")[:BATCH])
+        queue = PendingEmbedding.objects.filter(model=model, failed_at=None, memory_id__gt=last).order_by("memory_id")
+        forced = dict(queue.values_list("memory_id", "forced")[:BATCH])
         if not forced:
             break
         last = max(forced)
         done = done.plus(_batch(model, embedder, forced))
     if model.error:
-        _note(EmbeddingModel.objects.filter(pk=model.pk), "")
+        _set_error(EmbeddingModel.objects.filter(pk=model.pk), "")
     return done
 
 
-def _batch(model: EmbeddingModel, embedder: Embedder, forced: dict[int, bool]) -> Swept:
+def _batch(model: EmbeddingModel, embedder: Embedder, forced: dict[int, bool]) -> Backfilled:
     rows = Memory.objects.filter(pk__in=forced).values_list("pk", "observation", "service", named=True)
     texts = {row.pk: embedded_text(row) for row in rows}
     hashes = {pk: content_hash(text) for pk, text in texts.items()}
@@ -188,12 +191,15 @@ def _batch(model: EmbeddingModel, embedder: Embedder, forced: dict[int, bool]) -
             PendingEmbedding.objects.filter(model=model, memory=pk).update(
                 failed_at=timezone.now(), error=refused[text][:500]
             )
-    return Swept(stored, len(unchanged), sum(texts[pk] in refused for pk in texts))
+    return Backfilled(stored, len(unchanged), sum(texts[pk] in refused for pk in texts))
 
 
 def _embed(embedder: Embedder, texts: list[str]) -> tuple[dict[str, Vectors], dict[str, str]]:
-    """Vectors by text, and why a text was refused. One that the model does not take must not hold up the others;
-    when it takes none of several, it is the model's fault."""
+    """Vectors by text, and the reason by refused text.
+
+    A refused text does not hold up the others. When the model refuses each of several, the model is at fault: raises
+    SemanticOff.
+    """
     if not texts:
         return {}, {}
     try:
@@ -212,13 +218,13 @@ def _embed(embedder: Embedder, texts: list[str]) -> tuple[dict[str, Vectors], di
     return vectors, refused
 
 
-def _anything(model: EmbeddingModel) -> bool:
-    again = timezone.now() - REFUSED_AGAIN
+def _has_work(model: EmbeddingModel) -> bool:
+    again = timezone.now() - RETRY_REFUSED_AFTER
     return model.pending.filter(Q(failed_at=None) | Q(failed_at__lt=again)).exists()
 
 
 def _fill(model: EmbeddingModel, end: float | None, *, forced: bool = False) -> None:
-    """Put every memory in line for a model that was begun. (New ones put themselves there.)"""
+    """Queue every memory for a model that is being built. A trigger queues the new ones."""
     while model.filled_to is not None and (end is None or time.monotonic() < end):
         with transaction.atomic():
             ids = list(Memory.objects.filter(pk__gt=model.filled_to).order_by("pk").values_list("pk", flat=True)[:FILL])
@@ -229,10 +235,10 @@ def _fill(model: EmbeddingModel, end: float | None, *, forced: bool = False) -> 
             model.save(update_fields=["filled_to"])
 
 
-def _put_missing_in_line(model: EmbeddingModel) -> bool:
-    """Whether some memory has neither a vector nor a place in line: one that was written while the model was begun.
+def _queue_forgotten(model: EmbeddingModel) -> bool:
+    """Queue each memory that has neither a vector nor a place in the queue; return whether there was one.
 
-    One look at all rows, once before a model takes over.
+    Such a memory was written while the model's row was being created. One scan, before a model takes over.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -245,8 +251,8 @@ def _put_missing_in_line(model: EmbeddingModel) -> bool:
         return bool(cursor.rowcount > 0)
 
 
-def _clear(end: float) -> Swept:
-    """Delete what retired models left, in transactions of a bounded size."""
+def _clear(end: float) -> Backfilled:
+    """Delete the rows of retired models, in transactions of a bounded size."""
     removed = 0
     for model in EmbeddingModel.objects.filter(state=ModelState.RETIRED):
         for rows in (model.pending, model.embeddings):
@@ -256,8 +262,8 @@ def _clear(end: float) -> Swept:
                     break
                 count, _ = rows.filter(pk__in=ids).delete()
                 removed += count if rows is model.embeddings else 0
-    return Swept(removed=removed)
+    return Backfilled(removed=removed)
 
 
-def _note(models: QuerySet[EmbeddingModel], error: str) -> None:
+def _set_error(models: QuerySet[EmbeddingModel], error: str) -> None:
     models.update(error=error[:500])
