@@ -7,6 +7,7 @@ authorities, or those of SSL_CERT_FILE and SSL_CERT_DIR.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -35,6 +36,11 @@ def post_json(
     import httpx2  # takes 0.1 s and 16 MB, and most processes make no request
 
     sent = {"Content-Type": "application/json", "Accept": "application/json", **headers}
+    sockets: list[Any] = []
+
+    async def trace(event: str, info: dict[str, Any]) -> None:
+        if event == "connection.connect_tcp.complete":
+            sockets.append(info["return_value"].get_extra_info("socket"))
 
     async def post() -> tuple[int, bytes]:
         body = bytearray()
@@ -42,7 +48,9 @@ def post_json(
         async with (
             asyncio.timeout(seconds),
             httpx2.AsyncClient(timeout=None, verify=url.lower().startswith("https:")) as client,
-            client.stream("POST", url, content=json.dumps(document), headers=sent) as response,
+            client.stream(
+                "POST", url, content=json.dumps(document), headers=sent, extensions={"trace": trace}
+            ) as response,
         ):
             async for chunk in response.aiter_bytes():
                 body += chunk
@@ -59,6 +67,9 @@ def post_json(
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
         raise RequestFailed(why_failed(error)) from error
     finally:
+        for connected in sockets:  # the client leaves a connection open when its handshake is cancelled
+            with contextlib.suppress(OSError):
+                connected.shutdown(socket.SHUT_RDWR)
         loop.close()
 
 
