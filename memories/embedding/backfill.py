@@ -14,7 +14,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from claudeops.lib.locks import single_flight
@@ -34,7 +34,7 @@ RETRY_REFUSED_AFTER = timedelta(hours=1)
 LOCK_KEY = 0x636C_656D_62  # "clemb"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Backfilled:
     """What a run did. `reason`: why it could do no more. `busy`: another process was at work."""
 
@@ -45,16 +45,6 @@ class Backfilled:
     busy: bool = False
     reason: str = ""
 
-    def plus(self, other: Backfilled) -> Backfilled:
-        return Backfilled(
-            self.embedded + other.embedded,
-            self.unchanged + other.unchanged,
-            self.refused + other.refused,
-            self.removed + other.removed,
-            self.busy or other.busy,
-            self.reason or other.reason,
-        )
-
 
 def backfill(seconds: float = 45.0) -> Backfilled:
     """Make missing vectors for about `seconds` at most. An embedder's failure is returned, never raised."""
@@ -62,24 +52,25 @@ def backfill(seconds: float = 45.0) -> Backfilled:
         return Backfilled(reason="it is switched off")
     end = time.monotonic() + seconds
     with single_flight(LOCK_KEY, Path(settings.CLAUDEOPS_DATA_DIR) / "embeddings.lock") as only:
+        done = Backfilled(busy=not only)
         if not only:
-            return Backfilled(busy=True)
-        done = Backfilled()
+            return done
         active = state.active_model()
         if active is not None:
-            done = done.plus(_serve(active, end))
+            _serve(active, end, done)
             active.refresh_from_db()
             if state.is_wanted(active) and not active.error and not _others(active):
                 return done  # the usual case: no model is loaded, no endpoint is called
         try:
             embedder = state.wanted()
             building = _successor(embedder)
+            if building is not None:
+                _build(building, embedder, end, done)
         except SemanticOff as off:
-            _set_error(EmbeddingModel.objects.filter(state=ModelState.BUILDING), off.reason)
-            return done.plus(Backfilled(reason=off.reason))
-        if building is not None:
-            done = done.plus(_build(building, embedder, end))
-        return done.plus(_clear(end))
+            EmbeddingModel.objects.filter(state=ModelState.BUILDING).update(error=off.reason[:500])
+            done.reason = done.reason or off.reason
+        _clear(end, done)
+        return done
 
 
 def enqueue_all(*, force: bool = False) -> int:
@@ -95,19 +86,18 @@ def enqueue_all(*, force: bool = False) -> int:
     return PendingEmbedding.objects.exclude(model__state=ModelState.RETIRED).count()
 
 
-def _serve(model: EmbeddingModel, end: float) -> Backfilled:
+def _serve(model: EmbeddingModel, end: float, done: Backfilled) -> None:
     """Keep the model that answers up to date."""
     _fill(model, end)
-    if not _has_work(model):
-        if model.error:
-            _set_error(EmbeddingModel.objects.filter(pk=model.pk), "")
-        return Backfilled()
+    error = ""
     try:
-        return _work(model, state.embedder_of(model), end)
+        if _has_work(model):
+            _work(model, state.embedder_of(model), end, done)
     except SemanticOff as off:
         state.reset()  # the endpoint's dimensions may have changed
-        _set_error(EmbeddingModel.objects.filter(pk=model.pk), off.reason)
-        return Backfilled(reason=off.reason)
+        error = done.reason = off.reason
+    if error or model.error:
+        EmbeddingModel.objects.filter(pk=model.pk).update(error=error[:500])
 
 
 def _others(active: EmbeddingModel) -> bool:
@@ -134,64 +124,50 @@ def _successor(embedder: Embedder) -> EmbeddingModel | None:
     return None if model.state == ModelState.ACTIVE else model
 
 
-def _build(model: EmbeddingModel, embedder: Embedder, end: float) -> Backfilled:
+def _build(model: EmbeddingModel, embedder: Embedder, end: float, done: Backfilled) -> None:
+    """Make the vectors of a new model, and let it answer when all are there."""
     _fill(model, end)
-    try:
-        done = _work(model, embedder, end)
-    except SemanticOff as off:
-        _set_error(EmbeddingModel.objects.filter(pk=model.pk), off.reason)
-        return Backfilled(reason=off.reason)
+    _work(model, embedder, end, done)
+    EmbeddingModel.objects.filter(pk=model.pk).exclude(error="").update(error="")
     model.refresh_from_db()
     if model.filled_to is None and not _has_work(model) and not _queue_forgotten(model):
-        _switch(model)
-    return done
+        with transaction.atomic():
+            EmbeddingModel.objects.filter(state=ModelState.ACTIVE).update(state=ModelState.RETIRED, error="")
+            EmbeddingModel.objects.filter(pk=model.pk).update(state=ModelState.ACTIVE, activated_at=timezone.now())
+        logger.info("vectors of %s answer from now on", model.name)
 
 
-def _switch(model: EmbeddingModel) -> None:
-    """Let `model` answer from now on."""
-    with transaction.atomic():
-        EmbeddingModel.objects.filter(state=ModelState.ACTIVE).update(state=ModelState.RETIRED, error="")
-        EmbeddingModel.objects.filter(pk=model.pk).update(
-            state=ModelState.ACTIVE, activated_at=timezone.now(), error=""
-        )
-    logger.info("vectors of %s answer from now on", model.name)
-
-
-def _work(model: EmbeddingModel, embedder: Embedder, end: float) -> Backfilled:
+def _work(model: EmbeddingModel, embedder: Embedder, end: float, done: Backfilled) -> None:
     """Go through the queue once. Raises SemanticOff when the embedder does not work."""
     again = timezone.now() - RETRY_REFUSED_AFTER
     PendingEmbedding.objects.filter(model=model, failed_at__lt=again).update(failed_at=None)
-    done, last = Backfilled(), 0
+    last = 0
     while time.monotonic() < end:
         queue = PendingEmbedding.objects.filter(model=model, failed_at=None, memory_id__gt=last).order_by("memory_id")
         forced = dict(queue.values_list("memory_id", "forced")[:BATCH])
         if not forced:
             break
         last = max(forced)
-        done = done.plus(_batch(model, embedder, forced))
-    if model.error:
-        _set_error(EmbeddingModel.objects.filter(pk=model.pk), "")
-    return done
+        _batch(model, embedder, forced, done)
 
 
-def _batch(model: EmbeddingModel, embedder: Embedder, forced: dict[int, bool]) -> Backfilled:
+def _batch(model: EmbeddingModel, embedder: Embedder, forced: dict[int, bool], done: Backfilled) -> None:
+    """Embed and store the memories whose ids are the keys of `forced`; a value says whether to do it in any case."""
     rows = Memory.objects.filter(pk__in=forced).values_list("pk", "observation", "service", named=True)
     texts = {row.pk: embedded_text(row) for row in rows}
     hashes = {pk: content_hash(text) for pk, text in texts.items()}
     there = dict(Embedding.objects.filter(model=model, memory__in=forced).values_list("memory_id", "content_hash"))
-    unchanged = [pk for pk in texts if there.get(pk) == hashes[pk] and not forced[pk]]
-    unique = list(dict.fromkeys(texts[pk] for pk in texts if pk not in set(unchanged)))
-    vectors, refused = _embed(embedder, unique)
-    made = {
-        pk: Made(vectors[text], hashes[pk]) for pk, text in texts.items() if text in vectors and pk not in unchanged
-    }
-    stored = store_all(model, made, unchanged)
-    for pk, text in texts.items():
+    outdated = {pk: text for pk, text in texts.items() if forced[pk] or there.get(pk) != hashes[pk]}
+    vectors, refused = _embed(embedder, list(dict.fromkeys(outdated.values())))
+    made = {pk: Made(vectors[text], hashes[pk]) for pk, text in outdated.items() if text in vectors}
+    done.embedded += store_all(model, made, texts.keys() - outdated.keys())
+    done.unchanged += len(texts) - len(outdated)
+    for pk, text in outdated.items():
         if text in refused:
+            done.refused += 1
             PendingEmbedding.objects.filter(model=model, memory=pk).update(
                 failed_at=timezone.now(), error=refused[text][:500]
             )
-    return Backfilled(stored, len(unchanged), sum(texts[pk] in refused for pk in texts))
 
 
 def _embed(embedder: Embedder, texts: list[str]) -> tuple[dict[str, Vectors], dict[str, str]]:
@@ -251,9 +227,8 @@ def _queue_forgotten(model: EmbeddingModel) -> bool:
         return bool(cursor.rowcount > 0)
 
 
-def _clear(end: float) -> Backfilled:
+def _clear(end: float, done: Backfilled) -> None:
     """Delete the rows of retired models, in transactions of a bounded size."""
-    removed = 0
     for model in EmbeddingModel.objects.filter(state=ModelState.RETIRED):
         for rows in (model.pending, model.embeddings):
             while time.monotonic() < end:
@@ -261,9 +236,4 @@ def _clear(end: float) -> Backfilled:
                 if not ids:
                     break
                 count, _ = rows.filter(pk__in=ids).delete()
-                removed += count if rows is model.embeddings else 0
-    return Backfilled(removed=removed)
-
-
-def _set_error(models: QuerySet[EmbeddingModel], error: str) -> None:
-    models.update(error=error[:500])
+                done.removed += count if rows is model.embeddings else 0

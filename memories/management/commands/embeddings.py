@@ -91,11 +91,11 @@ class Command(VerbCommand):
         except SemanticOff as off:
             raise Refusal(off.code, str(off), off.fix) from off
         total = max(backfill.enqueue_all(force=force), 1)
-        done, bar = backfill.Backfilled(), Bar(self.stderr, "memories")
+        done, bar = {"embedded": 0, "unchanged": 0, "refused": 0}, Bar(self.stderr, "memories")
         try:
             while True:
                 now = backfill.backfill(seconds=2)
-                done = done.plus(now)
+                done = {name: count + getattr(now, name) for name, count in done.items()}
                 left = PendingEmbedding.objects.filter(failed_at=None).exclude(model__state=ModelState.RETIRED).count()
                 building = EmbeddingModel.objects.filter(state=ModelState.BUILDING).exists()
                 total = max(total, left)
@@ -106,12 +106,12 @@ class Command(VerbCommand):
                     time.sleep(0.5)
         finally:
             bar.close()
-        data = {"embedded": done.embedded, "unchanged": done.unchanged, "refused": done.refused, "waiting": left}
+        data = {**done, "waiting": left}
         if now.reason:
             raise Refusal("semantic_search_off", f"It stopped: {now.reason}", "Workers continue once that is fixed.")
-        text = f"{done.embedded:,} vectors were made, {done.unchanged:,} were up to date."
-        if done.refused:
-            text += f" {done.refused:,} texts were refused: `manage.py embeddings status` says why."
+        text = f"{done['embedded']:,} vectors were made, {done['unchanged']:,} were up to date."
+        if done["refused"]:
+            text += f" {done['refused']:,} texts were refused: `manage.py embeddings status` says why."
         return Result(data, text, [NextAction("manage.py embeddings status", "Show the progress of the vectors.")])
 
 

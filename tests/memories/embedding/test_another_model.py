@@ -1,4 +1,4 @@
-"""Another model is built while the old one answers, then takes its place."""
+"""Another model's vectors are built while the old one answers; then it takes its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vectors that are missing are made: in batches, outside transactions, whoever dies in between."""
+"""Missing vectors are made in batches, outside transactions, even when a worker dies in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An endpoint elsewhere: what it is asked, and which of its answers are not believed."""
+"""An embeddings endpoint: its requests, and the answers that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to a memory, whoever does it, happens to its vector: held by triggers of the database."""
+"""Database triggers keep vectors in step with their memories, whoever writes those."""
 
 from __future__ import annotations
 

