@@ -106,8 +106,8 @@ class LocalEmbedder:
             at_once = max(1, MOST_TOKENS // length)
             for start in range(0, len(places), at_once):
                 batch = places[start : start + at_once]
-                ids = np.array([tokens[place] for place in batch], dtype=np.int64)
-                vectors[batch] = self._session.run([POOLED], {IDS: ids})[0]
+                rows = np.array([tokens[place] for place in batch], dtype=np.int64)
+                vectors[batch] = self._session.run([POOLED], {IDS: rows})[0]
         return normalised(vectors)
 
 
