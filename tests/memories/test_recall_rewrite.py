@@ -302,7 +302,7 @@ def test_an_answer_that_adds_no_word_is_none(model, known):
 def test_it_speaks_anthropics_way_to_a_messages_address(model):
     model.answer = lambda body: {"content": [{"type": "text", "text": json.dumps({"query": OTHER})}]}
     assert ChatRewriter(f"{model.url}/messages", "haiku", "secret", 60).rewrite(QUESTION).text == OTHER
-    assert model.headers[0]["X-Api-Key"] == "secret"
+    assert model.headers[0]["x-api-key"] == "secret"
 
 
 def test_the_page_the_records_and_the_command_say_what_was_searched_beside(model, known, client, operator, capsys):

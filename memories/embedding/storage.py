@@ -1,7 +1,6 @@
-"""Writing vectors: who waits for one, and putting those in that were made.
+"""Store vectors and take their memories out of the queue. It must not know an embedder.
 
-Runs inside a transaction of the caller's that is short: the texts were embedded before it began, so each is compared
-again by its hash. Knows no embedder.
+Texts are embedded before the transaction that stores their vectors, so each text is compared again by its hash.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ class Made:
 
 
 def store(memory: Memory, model: EmbeddingModel, vector: Vectors) -> None:
-    """Keep the vector of a memory that the caller has just created, in the same transaction.
-
-    Past the ORM: a new memory has no vector that would have to go, and each one that is said pays for this.
-    """
+    """Store the vector of a memory that the caller has just created, in the same transaction."""
     _checked(model, vector)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -39,14 +35,14 @@ def store(memory: Memory, model: EmbeddingModel, vector: Vectors) -> None:
 
 
 def hash_of(memory: HasText) -> str:
-    """The hash of what would be embedded of a memory now."""
+    """The hash of the text that would be embedded for a memory now."""
     return content_hash(embedded_text(memory))
 
 
 def store_all(model: EmbeddingModel, made: Mapping[int, Made], unchanged: Iterable[int] = ()) -> int:
-    """Keep vectors by memory id, and let the memories in `unchanged` (theirs is there) out of the line.
+    """Store vectors by memory id, and take the memories in `unchanged` (theirs is stored) out of the queue.
 
-    A memory that was changed or deleted meanwhile, or is being changed right now, stays in line. Returns how many
+    A memory that was changed or deleted meanwhile, or is being changed right now, stays in the queue. Returns how many
     vectors were stored.
     """
     for one in made.values():
@@ -54,7 +50,7 @@ def store_all(model: EmbeddingModel, made: Mapping[int, Made], unchanged: Iterab
     with transaction.atomic():
         rows = Memory.objects.filter(pk__in=made).only("pk", "observation", "service").order_by("pk")
         if connection.vendor == "postgresql":
-            # Nobody is waited for, so nobody can wait for us in turn; and no text changes until this is committed.
+            # Without waiting for a lock there is no deadlock, and no text changes until this is committed.
             rows = rows.select_for_update(skip_locked=True, of=("self",), no_key=True)
         same = {row.pk: made[row.pk] for row in rows if hash_of(row) == made[row.pk].content_hash}
         _replace(model, same)
@@ -76,4 +72,4 @@ def _replace(model: EmbeddingModel, made: Mapping[int, Made]) -> None:
 
 def _checked(model: EmbeddingModel, vector: Vectors) -> None:
     if vector.shape != (model.dimensions,):
-        raise ValueError(f"a vector of {vector.shape} cannot be kept for {model.name}, which has {model.dimensions}")
+        raise ValueError(f"a vector of {vector.shape} cannot be stored for {model.name}, which has {model.dimensions}")
