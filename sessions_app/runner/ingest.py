@@ -13,10 +13,11 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Manager
 from django.utils import timezone
 
 from memories import store
@@ -33,6 +34,7 @@ BATCH_BYTES = 1024 * 1024
 BATCH_LINES = 1000
 
 OnEntries = Callable[[Sequence[LogEntry]], None]
+Row = TypeVar("Row", Event, CooldownAction)
 
 STATE_COLUMNS = ("cost_usd", "num_turns", "duration_ms", "usage", "response", "structured")
 """Fields of the state with a column of their own; the others are stored in `ingest_state`."""
@@ -134,14 +136,14 @@ def _write(session: Session, state: State, batch: Batch, end: int, prepared: Seq
             Event(session_id=session.pk, fingerprint=event.fingerprint, created_at=at, **asdict(event))
             for event, at in batch.events
         ]
-        _insert_new(Event, "events", events, session, state)
+        _insert_new(Event.objects, "events", events, session, state)
         cooldowns = [
             CooldownAction(
                 session_id=session.pk, fingerprint=fingerprint, created_at=at, dry_run=session.dry_run, **asdict(marker)
             )
             for marker, fingerprint, at in batch.cooldowns
         ]
-        _insert_new(CooldownAction, "cooldowns", cooldowns, session, state)
+        _insert_new(CooldownAction.objects, "cooldowns", cooldowns, session, state)
         _checks(session, batch)
         _memories(session, state, batch, prepared)
         for entry in batch.entries:
@@ -164,21 +166,17 @@ def _columns(session: Session, state: State) -> dict[str, Any]:
     return columns
 
 
-def _insert_new(
-    model: type[Event | CooldownAction],
-    name: str,
-    rows: Sequence[Event] | Sequence[CooldownAction],
-    session: Session,
-    state: State,
-) -> None:
+def _insert_new(manager: Manager[Row], name: str, rows: Sequence[Row], session: Session, state: State) -> None:
     """Insert the rows whose fingerprint is new to the session; count those as `name`, the others as duplicates."""
-    new = {row.fingerprint: row for row in reversed(rows)}  # the first of several wins
-    stored = model._default_manager.filter(session=session, fingerprint__in=list(new))
+    new: dict[str, Row] = {}
+    for row in rows:
+        new.setdefault(row.fingerprint, row)
+    stored = manager.filter(session=session, fingerprint__in=list(new))
     for fingerprint in stored.values_list("fingerprint", flat=True):
         del new[fingerprint]
     state.count(f"duplicate_{name}", len(rows) - len(new))
     state.count(name, len(new))
-    model._default_manager.bulk_create(reversed(new.values()), ignore_conflicts=True)
+    manager.bulk_create(new.values(), ignore_conflicts=True)
 
 
 def _checks(session: Session, batch: Batch) -> None:
