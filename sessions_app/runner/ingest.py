@@ -23,9 +23,9 @@ from django.utils import timezone
 from memories import store
 from memories.errors import MemoriesError
 from memories.models import Source
-from sessions_app.models import CooldownAction, Event, LogEntry, ServiceCheck, Session, Trigger
-from sessions_app.runner import stream
-from sessions_app.runner.projection import Batch, FoundMemory, State, project
+from sessions_app.models import CooldownAction, Event, ServiceCheck, Session, Trigger
+from sessions_app.runner import log_entries, stream
+from sessions_app.runner.projection import Batch, Entry, FoundMemory, State, project
 from sessions_app.runner.reader import complete_lines
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 BATCH_BYTES = 1024 * 1024
 BATCH_LINES = 1000
 
-OnEntries = Callable[[Sequence[LogEntry]], None]
+OnEntries = Callable[[Sequence[Entry]], None]
 Row = TypeVar("Row", Event, CooldownAction)
 
 STATE_COLUMNS = ("cost_usd", "num_turns", "duration_ms", "usage", "response", "structured")
@@ -146,9 +146,7 @@ def _write(session: Session, state: State, batch: Batch, end: int, prepared: Seq
         _insert_new(CooldownAction.objects, "cooldowns", cooldowns, session, state)
         _checks(session, batch)
         _memories(session, state, batch, prepared)
-        for entry in batch.entries:
-            entry.session_id = session.pk
-        LogEntry.objects.bulk_create(batch.entries)
+        log_entries.store(session.pk, batch.entries)
         if state.stats != before:
             Session.objects.filter(pk=session.pk).update(**_columns(session, state))
     for warning in batch.warnings:

@@ -12,7 +12,7 @@ from typing import Any
 
 from memories.capture.markers import memory_from_key, memory_markers
 from memories.capture.statement import Statement
-from sessions_app.models import LogEntry, LogKind
+from sessions_app.models import LogKind
 from sessions_app.runner import stream
 from sessions_app.runner.markers import (
     Check,
@@ -54,6 +54,17 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """A log entry before it is stored. `at` is UTC; `offset` is its position in the raw log (bytes)."""
+
+    seq: int
+    at: datetime
+    kind: LogKind
+    text: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class FoundMemory:
     """A statement, the channel it came by (text or structured), and when it was said (UTC)."""
 
@@ -64,9 +75,9 @@ class FoundMemory:
 
 @dataclass(slots=True)
 class Batch:
-    """What to write for a part of the log. `entries` are unsaved rows without their session."""
+    """What to write for a part of the log."""
 
-    entries: list[LogEntry] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     events: list[tuple[EventMarker, datetime]] = field(default_factory=list)
     cooldowns: list[tuple[CooldownMarker, str, datetime]] = field(default_factory=list)
     checks: list[tuple[Check, datetime]] = field(default_factory=list)
@@ -199,4 +210,4 @@ def _entry(kind: LogKind, text: str, offset: int, at: datetime, state: State, ba
     state.seq += 1
     if len(text) > ENTRY_LIMIT:
         text = f"{text[:ENTRY_LIMIT]}\n… {len(text) - ENTRY_LIMIT:,} more characters in the raw log"
-    batch.entries.append(LogEntry(seq=state.seq, at=at, kind=kind, text=text, offset=offset))
+    batch.entries.append(Entry(state.seq, at, kind, text, offset))

@@ -20,6 +20,7 @@ from sessions_app.errors import SessionNotFound, SessionsError
 from sessions_app.models import Agent, LogEntry, Runner, Session, Status, Trigger
 from sessions_app.reading import as_data, as_row, as_text, came_of, closing_text, entry_text, short
 from sessions_app.runner.importer import import_log
+from sessions_app.runner.projection import Entry
 from sessions_app.runner.run import run_session
 
 GOOD = (Status.COMPLETED, Status.ESCALATED)
@@ -126,7 +127,7 @@ class Command(VerbCommand):
     def _until_ended(self, session_id: int, out: OutputWrapper, interrupt: _Interrupt) -> None:
         """Run the session here; while it has to wait, print the reason once and try again every second."""
 
-        def print_entries(entries: Sequence[LogEntry]) -> None:
+        def print_entries(entries: Sequence[Entry]) -> None:
             for entry in entries:
                 out.write(entry_text(entry.kind, entry.text))
             out.flush()

