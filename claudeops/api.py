@@ -20,7 +20,7 @@ from claudeops import __version__
 from memories.api import ROUTERS
 from memories.apikit import Refused, note_when_sent
 from memories.errors import MemoriesError
-from sessions_app.api import router as sessions_router
+from sessions_app.api.routes import router as sessions_router
 from sessions_app.errors import SessionsError
 
 log = logging.getLogger(__name__)

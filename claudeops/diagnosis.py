@@ -23,7 +23,8 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count, Min
 from django.utils import timezone
 
-from claudeops import __version__, condition, scheduling
+from claudeops import __version__, scheduling
+from claudeops.overview import health
 from memories.embedding import state
 from memories.recall import pgvector
 from sessions_app.checks import cli_messages, clusters
@@ -165,21 +166,21 @@ def _database() -> tuple[Finding, bool]:
 
 def _workers(at: datetime) -> Iterator[Finding]:
     beats = list(WorkerHeartbeat.objects.order_by("cluster", "host", "pid"))
-    living = [beat for beat in beats if condition.is_alive(beat, at)]
+    living = [beat for beat in beats if health.is_alive(beat, at)]
     for cluster, _ in clusters():
         serving = [beat for beat in living if beat.cluster == cluster]
         if serving:
             names = ", ".join(f"{beat.host} (pid {beat.pid}, {_ago(beat.beat_at, at)})" for beat in serving)
             yield Finding(OK, f"worker {cluster}", names)
         else:
-            yield Finding(WARNING, f"worker {cluster}", "nobody serves this queue", condition.START)
+            yield Finding(WARNING, f"worker {cluster}", "nobody serves this queue", health.START)
     for beat in beats:
         if beat not in living:
             yield Finding(
                 WARNING,
                 f"worker {beat.cluster}",
                 f"{beat.host} (pid {beat.pid}) has been silent for {_ago(beat.beat_at, at)}",
-                condition.GONE,
+                health.GONE,
             )
 
 
@@ -192,9 +193,9 @@ def _queue(at: datetime) -> Iterator[Finding]:
     for row in held[:5]:
         yield Finding(OK, "queue", f"{row['n']} held: {row['hold_reason']}")
     for depth in wakeups.depths(at):
-        late = condition.is_late(depth, at)
+        late = health.is_late(depth, at)
         text = f"{depth.waiting} tasks wait in the queue {depth.queue}, the first for {_ago(depth.since, at)}"
-        hint = condition.STUCK if late else ""
+        hint = health.STUCK if late else ""
         yield Finding(WARNING if late else OK, "tasks", text, hint)
 
 
@@ -205,7 +206,7 @@ def _sessions(at: datetime) -> Iterator[Finding]:
             WARNING,
             "sessions",
             f"nobody follows {alone} of the running sessions",
-            condition.REAP,
+            health.REAP,
         )
     budget = settings.CLAUDEOPS_DAILY_BUDGET_USD
     if budget:
@@ -236,7 +237,7 @@ def _schedules(at: datetime) -> Iterator[Finding]:
         yield Finding(WARNING, "schedules", f"not as the code declares them: {names}", hint)
     if late := scheduling.late(at):
         text = f"overdue for more than five minutes: {', '.join(late)}"
-        yield Finding(WARNING, "schedules", text, condition.OVERDUE)
+        yield Finding(WARNING, "schedules", text, health.OVERDUE)
     if not off and not late:
         yield Finding(OK, "schedules", f"all {len(scheduling.declared())} are in step")
 

@@ -104,7 +104,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "claudeops.middleware.StaffOnlyMiddleware",
-    "claudeops.method.MethodMiddleware",  # after the CSRF check and after who may come in
+    "claudeops.lib.form_method.MethodMiddleware",  # after the CSRF check and after who may come in
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]

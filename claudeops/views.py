@@ -17,8 +17,8 @@ from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from claudeops import condition, feed, pulse
-from claudeops import overview as overview_of
+from claudeops.overview import changes, feed, health
+from claudeops.overview import figures as overview_of
 
 PIECES = ("figures", "running", "queued", "failed", "next", "health")
 """The parts of the front page that change, each with a fragment and an element of its own. The feed is another: its
@@ -54,7 +54,7 @@ class _Shown:
 
 
 def _shown(request: HttpRequest, mark: str, at: datetime) -> _Shown:
-    context = {"overview": overview_of.read(at=at), "condition": condition.read(at)}
+    context = {"overview": overview_of.read(at=at), "condition": health.read(at)}
     pieces = {name: render_to_string(f"overview/_{name}.html", context, request) for name in PIECES}
     places = feed.newest()
     marks = (f"{zlib.crc32(text.encode()):08x}" for text in pieces.values())
@@ -67,7 +67,7 @@ def _shown(request: HttpRequest, mark: str, at: datetime) -> _Shown:
 def overview(request: HttpRequest) -> HttpResponse:
     """`/`: the whole page."""
     now = timezone.now()
-    return render(request, "overview/overview.html", _shown(request, pulse.mark(now), now).context())
+    return render(request, "overview/overview.html", _shown(request, changes.mark(now), now).context())
 
 
 @require_safe
@@ -79,7 +79,7 @@ def overview_fragment(request: HttpRequest) -> HttpResponse:
     Without an answer to swap in, nothing on the page moves: no flicker, and a selection or the focus stays.
     """
     now = timezone.now()
-    mark = pulse.mark(now)
+    mark = changes.mark(now)
     known = request.GET.get("seen", "")[:LONGEST_SEEN].split(BETWEEN)
     if known[0] == mark:
         return HttpResponse(status=204)

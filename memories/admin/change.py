@@ -10,8 +10,8 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from claudeops.lib.admin_lists import ReadOnlyAdmin
 from memories.admin.filters import KindFilter, WhenFilter
-from memories.adminkit import ReadOnlyAdmin
 from memories.models import MemoryChange
 from memories.templatetags.claudeops import NONE, ago, badge, value_text
 from memories.timeline import columns_of, entry_of, moved_of

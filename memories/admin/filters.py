@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import CharField, F, QuerySet
 from django.db.models.functions import Cast
 
-from memories.adminkit import age_filter, choice_filter, distinct_values
+from claudeops.lib.admin_lists import age_filter, choice_filter, distinct_values
 from memories.models import Change, Inactive, Memory, Project, Source, Verdict
 from memories.taxonomy import TAXONOMIES
 

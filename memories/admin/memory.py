@@ -19,11 +19,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
+from claudeops.lib.admin_lists import LeanAdmin, ServiceFilter, counted
 from memories import store
 from memories.admin import filters
 from memories.admin.bulk import BulkMixin, actor, words
 from memories.admin.forms import MemoryForm
-from memories.adminkit import LeanAdmin, ServiceFilter, counted
 from memories.bulk import BULK_ACTIONS
 from memories.errors import MemoriesError
 from memories.lifecycle import verbs

@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from memories.adminkit import LeanAdmin
+from claudeops.lib.admin_lists import LeanAdmin
 from memories.models import Project
 from memories.templatetags.claudeops import ago
 

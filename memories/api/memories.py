@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Router, Status
 
-from memories import listing, reading, store
+from memories import reading, store
 from memories.access import (
     changeable_memories,
     changeable_memory,
@@ -20,9 +20,10 @@ from memories.api import shapes
 from memories.apikit import Refused, access_in, check_names, narrowed, needs
 from memories.bulk import BULK_ACTIONS
 from memories.errors import AccessDenied, MemoryNotFound
-from memories.filters import MemoryFilterSet
 from memories.lifecycle import verbs
 from memories.models import Memory, MemoryChange, Scope, Source
+from memories.queries import list as listing
+from memories.queries.filters import MemoryFilterSet
 
 HISTORY = 100
 PLACE = {

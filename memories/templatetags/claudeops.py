@@ -18,8 +18,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
-from memories import inbox, wording
 from memories import markdown as markdown_of
+from memories import wording
+from memories.queries import inbox
 
 register = template.Library()
 

@@ -1,6 +1,6 @@
 """The admin's date hierarchy, from the first and last day alone: no row's date is truncated, no row is counted.
 
-Knows the change list it is given (`memories.adminkit.LeanChangeList`) and no model.
+Knows the change list it is given (`claudeops.lib.admin_lists.LeanChangeList`) and no model.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
-from memories.adminkit import LeanAdmin
+from claudeops.lib.admin_lists import LeanAdmin
 from memories.templatetags.claudeops import NONE, ago, badge, due
 from memories.wording import span
 from sessions_app import queue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memories.adminkit import age_filter, choice_filter
+from claudeops.lib.admin_lists import age_filter, choice_filter
 from sessions_app.models import Agent, Level, LogKind, Outcome, Remediation, Status, Trigger
 
 MOST_AGENTS = 100

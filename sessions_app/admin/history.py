@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from memories.adminkit import ReadOnlyAdmin, ServiceFilter
+from claudeops.lib.admin_lists import ReadOnlyAdmin, ServiceFilter
 from memories.taxonomy import GENERAL
 from memories.templatetags.claudeops import ago, badge, exact, meter
 from sessions_app.admin import filters

@@ -19,7 +19,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
-from memories.adminkit import LeanAdmin, counted
+from claudeops.lib.admin_lists import LeanAdmin, counted
 from memories.templatetags.claudeops import NONE, ago, badge, dollars, milliseconds, since
 from sessions_app import queue
 from sessions_app.admin import filters
@@ -27,7 +27,7 @@ from sessions_app.admin.links import cut, session_link, session_url
 from sessions_app.errors import SessionsError
 from sessions_app.log import following
 from sessions_app.models import Event, LogEntry, ServiceCheck, Session, Status
-from sessions_app.page import page_of
+from sessions_app.web.session_page import page_of
 
 LOG_LINES = 200
 MOST_AT_ONCE = 50

@@ -9,8 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django_q.models import OrmQ, Schedule, Task
 
-from claudeops import condition
-from claudeops.condition import Trouble
+from claudeops.overview import health
+from claudeops.overview.health import Trouble
 from sessions_app.models import Status, WorkerHeartbeat
 from sessions_app.queue import wakeups
 from tests.factories import SessionFactory
@@ -25,8 +25,8 @@ def worker(cluster: str = "default", host: str = "nuc-1", age: float = 3) -> Wor
     return WorkerHeartbeat.objects.create(host=host, cluster=cluster, pid=7, beat_at=AT - timedelta(seconds=age))
 
 
-def queue(name: str) -> condition.Queue:
-    return next(queue for queue in condition.read(AT).queues if queue.name == name)
+def queue(name: str) -> health.Queue:
+    return next(queue for queue in health.read(AT).queues if queue.name == name)
 
 
 def failure(cluster: str | None, age: timedelta, **fields) -> None:
@@ -38,7 +38,7 @@ def failure(cluster: str | None, age: timedelta, **fields) -> None:
 
 def test_a_house_where_all_is_well():
     worker(), worker("sessions")
-    found = condition.read(AT)
+    found = health.read(AT)
     assert found.well
     assert [queue.name for queue in found.queues] == ["default", "sessions"]
     assert [[one.host for one in queue.workers] for queue in found.queues] == [["nuc-1"], ["nuc-1"]]
@@ -56,7 +56,7 @@ def test_a_heartbeat_is_told_in_steps_so_that_one_that_comes_in_time_changes_not
 def test_a_queue_nobody_serves_says_what_to_start():
     worker()
     assert queue("default").troubles == []
-    assert queue("sessions").troubles == [Trouble("Nobody serves this queue.", condition.START)]
+    assert queue("sessions").troubles == [Trouble("Nobody serves this queue.", health.START)]
 
 
 def test_a_worker_that_fell_silent_is_named():
@@ -81,7 +81,7 @@ def test_tasks_that_wait_for_too_long_say_what_to_restart():
     worker()
     wakeups.send_reap("nuc-1")
     OrmQ.objects.update(lock=AT - 6 * MINUTE)
-    assert queue("default").troubles == [Trouble("Its tasks wait for too long.", condition.STUCK)]
+    assert queue("default").troubles == [Trouble("Its tasks wait for too long.", health.STUCK)]
 
 
 def test_failures_of_a_day_are_counted_by_queue():
@@ -97,9 +97,9 @@ def test_failures_of_a_day_are_counted_by_queue():
 def test_sessions_nobody_follows_and_schedules_nobody_looks_at_are_said():
     SessionFactory.create_batch(2, status=Status.RUNNING, heartbeat_at=AT - 3 * MINUTE)
     Schedule.objects.create(name="claudeops:tick", func="x", schedule_type=Schedule.MINUTES, next_run=AT - 6 * MINUTE)
-    assert condition.read(AT).troubles == [
-        Trouble("Nobody follows 2 running sessions.", condition.REAP),
-        Trouble("Overdue for more than five minutes: tick.", condition.OVERDUE),
+    assert health.read(AT).troubles == [
+        Trouble("Nobody follows 2 running sessions.", health.REAP),
+        Trouble("Overdue for more than five minutes: tick.", health.OVERDUE),
     ]
 
 
@@ -110,7 +110,7 @@ def test_it_asks_the_same_number_of_times_however_much_there_is():
             wakeups.send_reap(f"host-{n}")
             failure("default", MINUTE)
         with CaptureQueriesContext(connection) as captured:
-            condition.read(AT)
+            health.read(AT)
         return len(captured)
 
     assert queries(2) == queries(6) == 5

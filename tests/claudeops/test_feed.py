@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from claudeops import feed
+from claudeops.overview import feed
 from memories.lifecycle import curate, verbs
 from memories.models import MemoryChange
 from memories.store import Candidate, Provenance, remember

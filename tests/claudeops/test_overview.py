@@ -12,9 +12,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from claudeops import overview
-from memories import listing
+from claudeops.overview import figures
 from memories.models import EmbeddingModel, MemoryChange, ModelState
+from memories.queries import list as listing
 from sessions_app.models import LogEntry, Session, Status, Trigger, WorkerHeartbeat
 from tests.claudeops.front import figure, front, piece
 from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
@@ -211,7 +211,7 @@ def test_every_figure_is_held_to_its_list_and_every_link_leads_somewhere(signed_
 
 
 def test_a_count_beyond_what_is_counted_is_the_same_in_the_list(signed_in, monkeypatch):
-    for module in (overview, listing):
+    for module in (figures, listing):
         monkeypatch.setattr(module, "CAP", 2)
     MemoryFactory.create_batch(4)
     html = front(signed_in)

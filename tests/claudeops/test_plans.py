@@ -13,14 +13,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from claudeops import feed, overview
-from memories import listing
-from memories.filters import MemoryFilterSet
+from claudeops.overview import feed, figures
 from memories.models import Memory
+from memories.queries import list as listing
+from memories.queries.filters import MemoryFilterSet
 from sessions_app import history
-from sessions_app.filters import EventFilterSet, SessionFilterSet
 from sessions_app.models import Event, Session
-from sessions_app.views.paging import slice_of
+from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
+from sessions_app.web.paging import slice_of
 from tests.factories import AgentFactory, CooldownActionFactory
 
 pytestmark = pytest.mark.django_db
@@ -140,7 +140,7 @@ def test_the_cooldowns_of_all_services_are_found_from_service_to_service():
 
 def test_the_front_page_counts_and_lists_through_indexes():
     moment = connection.ops.adapt_datetimefield_value(timezone.now())
-    for sql in (overview.FIGURES, overview.LISTS, feed.NEWEST):
+    for sql in (figures.FIGURES, figures.LISTS, feed.NEWEST):
         explain = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
         with connection.cursor() as cursor:
             cursor.execute(f"{explain} {sql}", [moment] * sql.count("%s"))
@@ -154,7 +154,7 @@ def test_what_waits_of_a_schedule_is_found_among_what_waits():
     """SQLite would rather look through everything that schedules ever started."""
     agent = AgentFactory(schedule_kind="interval", next_run_at=timezone.now())
     with CaptureQueriesContext(connection) as asked:
-        overview.read()
+        figures.read()
     (sql,) = (query["sql"] for query in asked if f"+agent_id IN ({agent.pk})" in query["sql"])
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:

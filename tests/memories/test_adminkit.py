@@ -9,8 +9,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memories import adminkit
-from memories.adminkit import CappedPaginator, distinct_values
+from claudeops.lib import admin_lists
+from claudeops.lib.admin_lists import CappedPaginator, distinct_values
 from memories.models import Memory
 from memories.templatetags.claudeops_admin import lean_dates
 from tests.factories import MemoryFactory
@@ -18,7 +18,7 @@ from tests.factories import MemoryFactory
 
 @pytest.mark.django_db
 def test_a_count_stops_at_the_cap_and_says_that_there_are_more(monkeypatch):
-    monkeypatch.setattr(adminkit, "CAP", 5)
+    monkeypatch.setattr(admin_lists, "CAP", 5)
     MemoryFactory.create_batch(7)
     paginator = CappedPaginator(Memory.objects.order_by("id"), 2)
     assert (paginator.count, paginator.shown, paginator.num_pages, paginator.capped) == (5, "5+", 3, True)

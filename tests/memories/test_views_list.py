@@ -11,10 +11,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memories import listing
 from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore
 from memories.models import Change, Memory, Verdict
+from memories.queries import list as listing
 from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import HTMX, signed_in
 

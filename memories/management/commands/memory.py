@@ -19,7 +19,6 @@ from django.utils import timezone
 from memories.bulk import BULK_ACTIONS
 from memories.cli import NextAction, Refusal, Result, Verb, VerbCommand
 from memories.errors import MemoryNotFound
-from memories.filters import HELD, MemoryFilterSet
 from memories.injection import ops
 from memories.lifecycle import verbs
 from memories.lifecycle.sweep import is_due, sweep
@@ -27,6 +26,7 @@ from memories.management import arguments
 from memories.management.describe import as_table, as_text
 from memories.management.recalling import recall
 from memories.models import Memory, MemoryChange, Project, Source, Verdict
+from memories.queries.filters import HELD, MemoryFilterSet
 from memories.reading import as_data, change_data
 from memories.store import Candidate, Provenance, remember
 from memories.transfer import export_lines, import_lines

@@ -10,10 +10,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from memories.models import Memory
-from sessions_app import preview as preview_of
 from sessions_app import receipts
-from sessions_app.forms import PlaceForm, PreviewForm
 from sessions_app.models import Session
+from sessions_app.web import preview as preview_of
+from sessions_app.web.forms import PlaceForm, PreviewForm
 
 MAY_SEE = ("memories.view_memory", "sessions_app.view_session")
 

@@ -14,11 +14,12 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from sessions_app import log, page, queue, tokens
+from sessions_app import log, queue
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session
-from sessions_app.views.log import raw_log
-from sessions_app.views.sessions import in_words, say_asked
+from sessions_app.web import changes, session_page
+from sessions_app.web.log import raw_log
+from sessions_app.web.sessions import in_words, say_asked
 
 PIECES = ("head", "facts", "told", "results", "answer")
 """The parts of the page that change while a session is open, each with a fragment and an element of its own."""
@@ -35,7 +36,7 @@ def _session(pk: int) -> Session:
 
 def _state(pk: int) -> str:
     """Read first: what changes while the rest is read is then sent the next time."""
-    state = tokens.state(pk) if pk <= HIGHEST else None
+    state = changes.state(pk) if pk <= HIGHEST else None
     if state is None:
         raise Http404
     return state
@@ -45,10 +46,10 @@ def _context(session: Session, state: str) -> dict[str, Any]:
     return {
         "session": session,
         "state": state,
-        "chain": page.chain_of(session),
-        "receipt": page.receipt_of(session),
-        **page.results_of(session),
-        **page.counted(session),
+        "chain": session_page.chain_of(session),
+        "receipt": session_page.receipt_of(session),
+        **session_page.results_of(session),
+        **session_page.counted(session),
         "raw": raw_log(session) is not None,
     }
 

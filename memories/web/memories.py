@@ -14,15 +14,17 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from memories import listing, store, tokens
-from memories.adminkit import distinct_values
+from claudeops.lib.admin_lists import distinct_values
+from memories import store
 from memories.bulk import BULK_ACTIONS
 from memories.errors import MemoriesError
-from memories.filters import MemoryFilterSet
-from memories.forms import AddForm, PlaceForm
 from memories.models import Memory, Source
+from memories.queries import list as listing
+from memories.queries.filters import MemoryFilterSet
 from memories.taxonomy import GENERAL
-from memories.views.answers import actor, moved
+from memories.web import changes
+from memories.web.answers import actor, moved
+from memories.web.forms import AddForm, PlaceForm
 
 SHOWN_FILTERS = ("text", "service", "category", "status", "confidence_min", "confidence_max", "taxonomy", "source")
 """The other filters are folded away until one of them is used."""
@@ -89,7 +91,7 @@ def context_of(request: HttpRequest, found: Found, shown: list[Memory], seen: in
     count = found.count
     filtered = query_of(request, "sort")
     place = {name: request.GET[name] for name in ("after", "before") if request.GET.get(name)}
-    polling = {**place, "seen": seen, "rows": tokens.token(shown)}
+    polling = {**place, "seen": seen, "rows": changes.token(shown)}
     return {
         "page": found.page,
         "count": f"{listing.CAP:,}+" if count > listing.CAP else f"{count:,}",
@@ -166,7 +168,7 @@ def rows(request: HttpRequest) -> HttpResponse:
     found = found_by(request)
     if not found.filters.is_valid():
         return HttpResponse("The filter cannot be read.", status=400, content_type="text/plain")
-    known = tokens.read(request.GET.get("rows", "")[: tokens.LONGEST])
+    known = changes.read(request.GET.get("rows", "")[: changes.LONGEST])
     if not known or not found.page.rows:  # from an empty list, or to one: there is no place to keep
         context = context_of(request, found, found.page.rows, latest)
         response = render(request, "memories/_list.html", context)
@@ -177,5 +179,5 @@ def rows(request: HttpRequest) -> HttpResponse:
     pushed_off = list(listing.ordered(found.rows.filter(pk__in=elsewhere), found.sort)) if elsewhere else []
     context = context_of(request, found, [*found.page.rows, *pushed_off], latest)
     touched = listing.touched_since(int(seen), known) if seen.isdecimal() and len(seen) < 19 else set()
-    news = tokens.news(known, found.page.rows, pushed_off, touched)
+    news = changes.news(known, found.page.rows, pushed_off, touched)
     return render(request, "memories/_rows.html", {**context, "news": news})

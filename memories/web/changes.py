@@ -11,8 +11,8 @@ import zlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from memories.listing import COLUMNS
 from memories.models import Memory
+from memories.queries.list import COLUMNS
 
 BETWEEN, WITHIN = "-", "."
 LONGEST = 6000

@@ -19,9 +19,9 @@ from memories import asked as asked_before
 from memories import marking
 from memories.asking import ask, by_person
 from memories.errors import MemoriesError
-from memories.forms import AskedForm, MarkForm, RecallForm
 from memories.recall import Hit, Recall
-from memories.views.answers import actor, by_htmx, fragment, in_words, moved
+from memories.web.answers import actor, by_htmx, fragment, in_words, moved
+from memories.web.forms import AskedForm, MarkForm, RecallForm
 
 MARKS = "memories.change_memory"
 """Who curates memories also says what a recall should have brought."""

@@ -15,12 +15,13 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from memories.capture.text import normalise_service
 from sessions_app import cooldowns as rule
-from sessions_app import history, tokens
+from sessions_app import history
 from sessions_app.errors import SessionsError
-from sessions_app.forms import IN_FORCE, LONGEST_SEEN, ClearForm, ServiceForm
 from sessions_app.models import Remediation
-from sessions_app.views.paging import query_of
-from sessions_app.views.sessions import in_words
+from sessions_app.web import changes
+from sessions_app.web.forms import IN_FORCE, LONGEST_SEEN, ClearForm, ServiceForm
+from sessions_app.web.paging import query_of
+from sessions_app.web.sessions import in_words
 
 
 def _asked(request: HttpRequest) -> str | None:
@@ -41,7 +42,7 @@ def _addresses() -> dict[str, str]:
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:
-    written, asked, skip = tokens.cooldowns_written(), _asked(request), _skip(request)
+    written, asked, skip = changes.cooldowns_written(), _asked(request), _skip(request)
     refused = None if asked or request.GET.get("state") != IN_FORCE else rule.refused()
     if refused is not None:
         names = list(dict.fromkeys(decision.service for decision in refused))[skip:]
@@ -59,7 +60,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "further": skip + history.SERVICES if len(names) > history.SERVICES else None,
         "limits": [(action, rule.limit_of(action)) for action in Remediation.values],
         "query": query_of(request),
-        "seen": tokens.cooldowns_token(written, until),
+        "seen": changes.cooldowns_token(written, until),
     }
 
 
@@ -78,7 +79,7 @@ def cooldowns(request: HttpRequest) -> HttpResponse:
 @permission_required("sessions_app.view_cooldownaction", raise_exception=True)
 def rows(request: HttpRequest) -> HttpResponse:
     """What the page asks for every few seconds: 204 while it is as it was, else all of it."""
-    if tokens.cooldowns_unchanged(request.GET.get("seen", "")[:LONGEST_SEEN], timezone.now()):
+    if changes.cooldowns_unchanged(request.GET.get("seen", "")[:LONGEST_SEEN], timezone.now()):
         return HttpResponse(status=204)
     return render(request, "sessions/_cooldowns.html", _context(request))
 

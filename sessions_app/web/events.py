@@ -10,11 +10,11 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from sessions_app import tokens
-from sessions_app.filters import EventFilterSet
-from sessions_app.forms import LONGEST_SEEN, PlaceForm
 from sessions_app.models import Event
-from sessions_app.views.paging import Page, counted, page_of, query_of
+from sessions_app.queries.filters import EventFilterSet
+from sessions_app.web import changes
+from sessions_app.web.forms import LONGEST_SEEN, PlaceForm
+from sessions_app.web.paging import Page, counted, page_of, query_of
 
 
 def _found(request: HttpRequest) -> tuple[EventFilterSet, Page[Event]]:
@@ -30,14 +30,14 @@ def _found(request: HttpRequest) -> tuple[EventFilterSet, Page[Event]]:
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:
-    newest = tokens.newest_event()  # first: what comes while the rest is read is then sent the next time
+    newest = changes.newest_event()  # first: what comes while the rest is read is then sent the next time
     filters, page = _found(request)
     return {
         "filters": filters,
         "page": page,
         "polls": page.on_top and filters.is_valid(),
         "query": query_of(request),
-        "seen": tokens.event_token(newest, page.rows),
+        "seen": changes.event_token(newest, page.rows),
         **counted(filters.qs if filters.is_valid() else Event.objects.none(), page),
     }
 
@@ -58,14 +58,14 @@ def events(request: HttpRequest) -> HttpResponse:
 def rows(request: HttpRequest) -> HttpResponse:
     """What the first page asks for every few seconds: 204 while no event was written, else the new rows."""
     seen = request.GET.get("seen", "")[:LONGEST_SEEN]
-    if seen.partition(tokens.WITHIN)[0] == str(tokens.newest_event()):
+    if seen.partition(changes.WITHIN)[0] == str(changes.newest_event()):
         return HttpResponse(status=204)
     context = _context(request)
     if not context["filters"].is_valid():
         return HttpResponse("The filter cannot be read.", status=400, content_type="text/plain")
     page = context["page"]
-    if tokens.WITHIN not in seen or not page.rows:  # from or to an empty list: there is no place to keep
+    if changes.WITHIN not in seen or not page.rows:  # from or to an empty list: there is no place to keep
         response = render(request, "sessions/_events.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#events", "outerHTML"
         return response
-    return render(request, "sessions/_events_news.html", {**context, "news": tokens.event_news(seen, page.rows)})
+    return render(request, "sessions/_events_news.html", {**context, "news": changes.event_news(seen, page.rows)})

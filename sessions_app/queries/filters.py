@@ -13,10 +13,10 @@ from django import forms
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from memories.adminkit import distinct_values
+from claudeops.lib.admin_lists import distinct_values
 from memories.capture.text import normalise_service
-from memories.filters import IdFilter
 from memories.models import Project
+from memories.queries.filters import IdFilter
 from memories.taxonomy import GENERAL
 from sessions_app.models import Agent, Event, Level, Session, Status, Trigger
 from sessions_app.models.session import SessionQuerySet

@@ -22,11 +22,11 @@ from django.utils import timezone
 
 from claudeops.scheduling import LATE
 from memories import embedding
-from memories.filters import ACTIVE, HELD, INACTIVE
 from memories.models import Memory
+from memories.queries.filters import ACTIVE, HELD, INACTIVE
 from sessions_app import cooldowns
-from sessions_app.filters import AGES, GROUPS, WEEK, WENT_WRONG
 from sessions_app.models import Agent, Event, Level, LogEntry, ScheduleKind, Session, Status, Trigger
+from sessions_app.queries.filters import AGES, GROUPS, WEEK, WENT_WRONG
 from sessions_app.queue.holds import Rules, day_of
 from sessions_app.schedule import cron_error
 

@@ -14,14 +14,15 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from sessions_app import queue, tokens
+from sessions_app import queue
 from sessions_app.errors import SessionsError
-from sessions_app.filters import SessionFilterSet
-from sessions_app.forms import LONGEST_SEEN, PlaceForm, RunForm
 from sessions_app.models import Session, Trigger
-from sessions_app.views.paging import SIZE, Page, Slice, counted, query_of, slice_of
+from sessions_app.queries.filters import SessionFilterSet
+from sessions_app.web import changes
+from sessions_app.web.forms import LONGEST_SEEN, PlaceForm, RunForm
+from sessions_app.web.paging import SIZE, Page, Slice, counted, query_of, slice_of
 
-COLUMNS = (*tokens.SHOWN, "queued_at", "stats", "agent", "agent__slug", "stop_requested_at")
+COLUMNS = (*changes.SHOWN, "queued_at", "stats", "agent", "agent__slug", "stop_requested_at")
 
 
 def in_words(error: SessionsError) -> str:
@@ -44,7 +45,7 @@ def _found(request: HttpRequest) -> tuple[SessionFilterSet, Slice[Session]]:
 
 
 def _context(request: HttpRequest, filters: SessionFilterSet, page: Page[Session], state: str | None) -> dict[str, Any]:
-    shown = tokens.token(map(tokens.row_of, page.rows))
+    shown = changes.token(map(changes.row_of, page.rows))
     rows = filters.qs if filters.is_valid() else Session.objects.none()  # fills in cleaned_data, too
     place = {name: request.GET[name] for name in ("before", "after") if page.newer and name in request.GET}
     return {
@@ -55,12 +56,12 @@ def _context(request: HttpRequest, filters: SessionFilterSet, page: Page[Session
         "taken": filters.qs.cost_and_turns() if filters.form.cleaned_data.get("spent") else None,
         "query": query_of(request),
         "place": urlencode(place),
-        "seen": shown if state is None else tokens.with_state(state, shown),
+        "seen": shown if state is None else changes.with_state(state, shown),
     }
 
 
 def _list(request: HttpRequest, form: RunForm, *, status: int = 200) -> HttpResponse:
-    state = None if request.GET else tokens.newest_state(SIZE)
+    state = None if request.GET else changes.newest_state(SIZE)
     filters, part = _found(request)
     context = {**_context(request, filters, part.read(), state), "form": form}
     return render(request, "sessions/list.html", context, status=status)
@@ -101,7 +102,7 @@ def say_asked(request: HttpRequest, made: Session) -> None:
 
 def _shows(seen: str, part: Slice[Session]) -> bool:
     """Whether a page with the token `seen` shows these rows as they are."""
-    return tokens.token(part.values(*tokens.SHOWN)) == seen
+    return changes.token(part.values(*changes.SHOWN)) == seen
 
 
 @require_safe
@@ -111,7 +112,7 @@ def rows(request: HttpRequest) -> HttpResponse:
     """What the list asks for every few seconds: 204 when the browser (`seen`) has it all, else what changed."""
     seen = request.GET.get("seen", "")[:LONGEST_SEEN]
     plain = set(request.GET) == {"seen"}  # the address narrows nothing: no form has to be built to know its rows
-    known, state = tokens.state_of(seen), tokens.newest_state(SIZE) if plain else None
+    known, state = changes.state_of(seen), changes.newest_state(SIZE) if plain else None
     if plain and (known == state if known else _shows(seen, slice_of(Session.objects.all(), "queued_at"))):
         return HttpResponse(status=204)
     filters, part = _found(request)
@@ -125,4 +126,4 @@ def rows(request: HttpRequest) -> HttpResponse:
         response = render(request, "sessions/_list.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#sessions", "outerHTML"
         return response
-    return render(request, "sessions/_rows.html", {**context, "news": tokens.news(seen, page.rows)})
+    return render(request, "sessions/_rows.html", {**context, "news": changes.news(seen, page.rows)})

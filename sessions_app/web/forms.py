@@ -12,9 +12,9 @@ from django.conf import settings
 
 from memories.models import Project
 from sessions_app.cooldowns import LONGEST_REASON
-from sessions_app.filters import TIERS
 from sessions_app.log import HIGHEST
 from sessions_app.models import Agent, Remediation
+from sessions_app.queries.filters import TIERS
 
 IN_FORCE = "in_force"
 LONGEST_TASK = 20_000

@@ -12,8 +12,8 @@ from django.views.decorators.http import require_POST
 from memories.errors import Conflict, MemoriesError
 from memories.lifecycle import verbs
 from memories.models import Memory, MemoryChange
-from memories.views.answers import actor, by_htmx, fragment, in_words, moved, toast
-from memories.views.memory import CHANGES, gone
+from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
+from memories.web.memory import CHANGES, gone
 
 REJECTED = "Rejected in review."
 

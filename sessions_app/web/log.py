@@ -14,8 +14,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from sessions_app import log
-from sessions_app.forms import LogPlaceForm
 from sessions_app.models import Session
+from sessions_app.web.forms import LogPlaceForm
 
 HIGHEST = 2**63 - 1
 

@@ -17,10 +17,11 @@ from pydantic import Field
 from memories.access import Access, project_of
 from memories.apikit import Given, Refused, access_in, check_names, narrowed, needs, page_of
 from memories.models import Project, Scope
-from sessions_app import cooldowns, queue, reading
+from sessions_app import cooldowns, queue
+from sessions_app.api import serializers
 from sessions_app.errors import AgentNotFound, SessionNotFound
-from sessions_app.filters import EventFilterSet, SessionFilterSet
 from sessions_app.models import Agent, Event, Session, Trigger
+from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
 
 AFTER = {"after": "`next` of the page before."}
 
@@ -131,7 +132,7 @@ def sessions(request: HttpRequest) -> dict[str, Any]:
         filters.filters["agent"].queryset = _agents(access)
         filters.filters["project"].queryset = Project.objects.filter(pk=access.project_id or 0)
     rows, further = page_of(narrowed(filters).select_related("agent"), "queued_at", request.GET.get("after", ""))
-    return {"sessions": [reading.as_row(row) for row in rows], "next": further}
+    return {"sessions": [serializers.as_row(row) for row in rows], "next": further}
 
 
 @router.post("/sessions", **needs(Scope.RUN, {202: SessionOut}), tags=["sessions"], summary="Run a session")
@@ -151,13 +152,13 @@ def run(request: HttpRequest, given: SessionIn) -> Status:
         project=project_of(access, given.project),
         dry_run=given.dry_run,
     )
-    return Status(202, reading.as_row(session))
+    return Status(202, serializers.as_row(session))
 
 
 @router.get("/sessions/{int:session_id}", **needs(Scope.READ, WholeSession), tags=["sessions"], summary="One session")
 def session(request: HttpRequest, session_id: int) -> dict[str, Any]:
     row = _session(access_in(request), session_id)
-    return reading.as_data(row)
+    return serializers.as_data(row)
 
 
 @router.post(

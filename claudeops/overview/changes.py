@@ -16,8 +16,8 @@ from django.db import connection
 from django.utils import timezone
 from django_q.models import OrmQ, Task
 
-from claudeops import condition, feed
-from claudeops.overview import CAP, SHOWN
+from claudeops.overview import feed, health
+from claudeops.overview.figures import CAP, SHOWN
 from memories.models import MemoryChange
 from sessions_app.models import (
     Agent,
@@ -57,7 +57,7 @@ FOLLOWING = (
     f"AND next_run_at IS NOT NULL ORDER BY next_run_at, id LIMIT {SHOWN}"
 )
 WORKERS = "SELECT id, CASE {steps} ELSE 0 END FROM {workers} ORDER BY id".format(
-    steps=" ".join(f"WHEN beat_at >= %s THEN {step}" for step in condition.STEPS),
+    steps=" ".join(f"WHEN beat_at >= %s THEN {step}" for step in health.STEPS),
     workers=WorkerHeartbeat._meta.db_table,
 )
 WAITING = f"SELECT key, COUNT(*), MIN(lock) FROM {OrmQ._meta.db_table} WHERE lock <= %s GROUP BY key ORDER BY key"
@@ -73,9 +73,9 @@ def mark(at: datetime | None = None) -> str:
     looked_at = [
         at.replace(second=0, microsecond=0).isoformat(),
         *(_rows(sql) for sql in (NUMBERS, RUNNING, QUEUED, FOLLOWING, feed.NEWEST)),
-        _rows(WORKERS, *(at - timedelta(seconds=step) for step in condition.STEPS)),
+        _rows(WORKERS, *(at - timedelta(seconds=step) for step in health.STEPS)),
         _rows(WAITING, at),
-        _rows(FAILURES, at - condition.LATELY),
+        _rows(FAILURES, at - health.LATELY),
     ]
     return f"{zlib.crc32(repr(looked_at).encode()):08x}"
 

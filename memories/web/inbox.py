@@ -13,12 +13,12 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from memories import inbox as questions
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
-from memories.forms import AnswerForm, InboxForm
 from memories.lifecycle import disagree
 from memories.models import Answer, DisagreementKind
-from memories.views.answers import actor, in_words, moved
+from memories.queries import inbox as questions
+from memories.web.answers import actor, in_words, moved
+from memories.web.forms import AnswerForm, InboxForm
 
 CHANGES = "memories.change_memory"
 

@@ -1,0 +1,1 @@
+"""Code that belongs to no domain: imports only the standard library, Django and installed packages."""
