@@ -1,26 +1,25 @@
-"""What happened, newest first: events, what became of memories, sessions that began and ended, in one order.
+"""The feed: events, changes of memories, sessions that started and ended, in one order, newest first.
 
-What time alone takes (decay, expiry) is no news. Reads only, from one index for each source; knows no request.
+Decay and expiry are left out. Reads only, from one index for each source; knows no request.
 
-    key     names an entry: a letter for its source and the row's number, like e12
-    place   where in the order an entry stands: its time, its source and its number; no two have the same
+    key     names an entry: a letter for its source and the id of the row, like e12
+    place   where an entry stands in the order: its time, its source and its id; no two are the same
 """
-# ruff: noqa: S608 - names of our own tables, put together once.
 
 from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from django.db import connection
 from django.db.models import Model, QuerySet
 
-from memories.models import MemoryChange, moment_of
+from claudeops.lib.change_token import Changes, changes_of
+from memories.models import MemoryChange
 from sessions_app.models import Event, Session
 
 SIZE = 30
@@ -30,8 +29,8 @@ KEY = re.compile(r"([esmd])([1-9][0-9]{0,17})\Z")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Rows of one kind. Of what happened at the same moment the higher `rank` is the newer: a session's end comes
-    after what it said, and that after its begin."""
+    """Rows of one kind. Of rows with the same time, the one with the higher `rank` is newer: a session ends after its
+    events, and those come after its start."""
 
     letter: str
     rank: int
@@ -70,7 +69,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the feed: where it stands, and the row it tells of (a Session, Event or MemoryChange)."""
+    """One line of the feed: its place and its row (a Session, Event or MemoryChange)."""
 
     place: Place
     row: Any
@@ -90,14 +89,14 @@ class Entry:
 
     @property
     def observation(self) -> str:
-        """What the memory said after the change; of a deleted one what it said before."""
+        """The text of the memory after the change; of a deleted memory, the text before."""
         change: MemoryChange = self.row
         known = change.memory.observation if change.memory else ""
         return str(change.after.get("observation") or known or change.before.get("observation") or "")
 
 
 def read_place(text: str) -> Place:
-    """Raises ValueError for what is no place."""
+    """Raises ValueError when `text` is not a place."""
     time, between, key = text.rpartition(BETWEEN)
     found = KEY.match(key)
     if not between or not found:
@@ -109,26 +108,8 @@ def read_place(text: str) -> Place:
     return Place(at, SOURCES[letter].rank, int(pk), letter)
 
 
-# The newest entries of each source. The condition of the memories' changes is the one of their index, word for word.
-SAID = "AND NOT (kind = 'decayed') AND NOT (kind = 'expired')"
-NEWEST = " UNION ALL ".join(
-    f"SELECT * FROM (SELECT '{source.letter}', id, {source.at} FROM {source.model._meta.db_table} "
-    f"WHERE {source.at} IS NOT NULL {SAID if source is CHANGE else ''} "
-    f"ORDER BY {source.at} DESC, id DESC LIMIT {SIZE}) {source.letter}"
-    for source in SOURCES.values()
-)
-
-
-def newest() -> list[Place]:
-    """The newest SIZE places, in one statement: what the front page asks for every few seconds."""
-    with connection.cursor() as cursor:
-        cursor.execute(NEWEST)
-        found = [Place(moment_of(at), SOURCES[letter].rank, pk, letter) for letter, pk, at in cursor.fetchall()]
-    return sorted(found, reverse=True)[:SIZE]
-
-
 def places(*, before: Place | None = None, most: int = SIZE) -> list[Place]:
-    """The newest `most` places, or those just older than `before`: one look into an index for each source."""
+    """The newest `most` places, or those just older than `before`: one query a source."""
     found = [_newest(source, before, most) for source in SOURCES.values()]
     return list(islice(heapq.merge(*found, reverse=True), most))
 
@@ -144,7 +125,7 @@ def _newest(source: Source, before: Place | None, most: int) -> list[Place]:
 
 
 def entries(wanted: Iterable[Place]) -> list[Entry]:
-    """The entries at these places, in their order; one query a source. What was deleted meanwhile is left out."""
+    """The entries at these places, in their order; one query a source. Rows deleted meanwhile are left out."""
     wanted = list(wanted)
     rows: dict[str, Any] = {}
     for source in SOURCES.values():
@@ -164,34 +145,6 @@ def _rows(source: Source, ids: Sequence[int]) -> Iterable[Any]:
     return sessions.only("status", "status_reason", "summary", "tier", "trigger", "dry_run", "agent__slug")
 
 
-def token(shown: Iterable[Place]) -> str:
-    """What a browser shows, in order."""
-    return ".".join(place.key for place in shown)
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """What a feed lacks: entries to be put in, in order, each with the key it stands behind (None: the first); keys
-    to go."""
-
-    new: list[tuple[Entry, str | None]]
-    gone: list[str]
-
-
-def news(seen: str, now: Sequence[Place]) -> News:
-    """The difference between what a browser shows (its token) and the places there are now.
-
-    Told by the entries themselves, not by a time: of several writers at the same moment the one that is late is
-    found all the same, and what has the same time as the last one is neither lost nor shown twice.
-    """
-    known = {key for key in seen.split(".") if KEY.match(key)}
-    fresh = {entry.key: entry for entry in entries(place for place in now if place.key not in known)}
-    new: list[tuple[Entry, str | None]] = []
-    behind: str | None = None
-    for place in now:
-        if place.key in fresh:
-            new.append((fresh[place.key], behind))
-        if place.key in fresh or place.key in known:
-            behind = place.key
-    there = {place.key for place in now}
-    return News(new, [key for key in seen.split(".") if key in known and key not in there])
+def changes(known: Mapping[str, str], entries: Sequence[Entry]) -> Changes[Entry]:
+    """The difference between the entries a browser shows (the rows of its change token) and `entries`."""
+    return changes_of(known, entries, lambda entry: entry.key)

@@ -1,6 +1,6 @@
-"""How the workers and their queues are: who serves each, what waits and since when, what failed, and what to do.
+"""Health of workers and queues, with the recommended action.
 
-For the front page, every few seconds, and for `doctor`. Reads only; knows no request and not how it is shown.
+For the overview and for `doctor`. Reads only; knows no request and not how it is shown.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from django.utils import timezone
 from claudeops import scheduling
 from sessions_app.checks import clusters
 from sessions_app.models import Session, WorkerHeartbeat
-from sessions_app.queue import wakeups
-from sessions_app.queue.wakeups import Depth
+from sessions_app.queue import tasks
+from sessions_app.queue.tasks import Depth
 from sessions_app.reaper import unfollowed
 
 ALIVE = timedelta(seconds=60)
-"""A worker writes its heartbeat every 15 seconds; one that has not for so long is silent."""
+"""A worker writes its heartbeat every 15 seconds; after this long without one it counts as silent."""
 STEPS = (20, 40, 60)
-"""Seconds within which a living worker was heard of: a worker that is well stays in the first step."""
+"""The age of a heartbeat is shown in these steps (seconds); a healthy worker stays in the first."""
 LATELY = timedelta(days=1)
 MOST = 1000
-"""Sessions nobody follows are counted no further."""
+"""Orphaned sessions are counted up to here."""
 
 START = "Start `manage.py runworker` (or `up`)."
-GONE = "It was killed, or its host is gone. Its sessions are looked after by the others."
-STUCK = "Its workers are stuck or missing: restart `manage.py runworker`."
-REAP = "The reaper takes them up within a minute or two; `manage.py session reap` does it now."
-OVERDUE = "No worker serves the queue default: start `manage.py runworker`."
-FAILED = "See why among the failed tasks; `manage.py doctor` says what else is wrong."
+GONE = "It was killed, or its host is down. Other workers take over its sessions."
+STUCK = "Its workers are stuck or missing. Restart `manage.py runworker`."
+REAP = "The reaper closes or resumes them within two minutes; `manage.py session reap` does it now."
+OVERDUE = "No worker serves the queue default. Start `manage.py runworker`."
+FAILED = "See the failed tasks; `manage.py doctor` reports other problems."
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that is wrong, and what to do about it. What stands between backquotes is typed as it is."""
+    """A problem and the recommended action. Text between backquotes is a command."""
 
     text: str
     advice: str
@@ -45,9 +45,9 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One worker command. `within` is how many seconds ago it was heard of, at most, in steps; None when silent.
+    """One worker process. Its last heartbeat is at most `within` seconds old (a step of STEPS); None when it is silent.
 
-    `beat_at` (UTC) is told of a silent one only: that of a living one moves on by itself.
+    `beat_at` (UTC) is set for a silent worker only: that of a living one would change every time.
     """
 
     pk: int
@@ -59,7 +59,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """One queue: its living workers, the tasks that wait, since when the first does (UTC), what failed in a day."""
+    """One queue: its workers, how many tasks wait and since when the oldest does (UTC), failures of the last day."""
 
     name: str
     workers: tuple[Worker, ...]
@@ -73,42 +73,43 @@ class Queue:
     def troubles(self) -> list[Trouble]:
         found = []
         if not self.workers:
-            found.append(Trouble("Nobody serves this queue.", START))
+            found.append(Trouble("No worker serves this queue.", START))
         elif self.late:
-            found.append(Trouble("Its tasks wait for too long.", STUCK))
+            found.append(Trouble("Its tasks have waited too long.", STUCK))
         for worker in self.silent:
-            found.append(Trouble(f"{worker.host} (pid {worker.pid}) has fallen silent.", GONE))
+            found.append(Trouble(f"{worker.host} (pid {worker.pid}) has stopped sending heartbeats.", GONE))
         if self.failures:
-            tasks = "One task has" if self.failures == 1 else f"{self.failures:,} tasks have"
-            found.append(Trouble(f"{tasks} failed in the last 24 hours.", FAILED))
+            said = "One task has" if self.failures == 1 else f"{self.failures:,} tasks have"
+            found.append(Trouble(f"{said} failed in the last 24 hours.", FAILED))
         return found
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """The queues, in the order of the settings, and what else is wrong. That it can be read says: the database answers.
+class Health:
+    """The queues, in the order of the settings, and what else is wrong.
 
-    `database` is the name of its engine.
+    `database` is the name of the engine, `orphaned` how many running sessions no worker follows, `overdue` the names of
+    late schedules.
     """
 
     database: str
     queues: tuple[Queue, ...]
-    alone: int
+    orphaned: int
     overdue: tuple[str, ...]
 
     @property
     def troubles(self) -> list[Trouble]:
-        """What is wrong beyond a single queue."""
+        """Problems beyond a single queue."""
         found = []
-        if self.alone:
-            sessions = "one running session" if self.alone == 1 else f"{self.alone} running sessions"
-            found.append(Trouble(f"Nobody follows {sessions}.", REAP))
+        if self.orphaned:
+            sessions = "one running session" if self.orphaned == 1 else f"{self.orphaned} running sessions"
+            found.append(Trouble(f"No worker follows {sessions}.", REAP))
         if self.overdue:
             found.append(Trouble(f"Overdue for more than five minutes: {', '.join(self.overdue)}.", OVERDUE))
         return found
 
     @property
-    def well(self) -> bool:
+    def ok(self) -> bool:
         return not self.troubles and not any(queue.troubles for queue in self.queues)
 
 
@@ -117,26 +118,26 @@ def is_alive(beat: WorkerHeartbeat, at: datetime) -> bool:
 
 
 def is_late(depth: Depth, at: datetime) -> bool:
-    """Whether tasks wait longer than they should. Wake-ups of sessions may: a session takes its time."""
-    return depth.since < at - scheduling.LATE and depth.queue != wakeups.SESSIONS
+    """Whether tasks wait longer than they should. Tasks that start sessions may wait: a session takes its time."""
+    return depth.since < at - scheduling.LATE and depth.queue != tasks.SESSIONS
 
 
-def read(at: datetime | None = None) -> Condition:
-    """How everything is at `at` (UTC; now when None): five queries, whatever the number of workers and tasks."""
+def read(at: datetime | None = None) -> Health:
+    """The health at `at` (UTC; now when None), in five queries."""
     at = at or timezone.now()
     workers: dict[str, list[Worker]] = defaultdict(list)
     for beat in WorkerHeartbeat.objects.order_by("host", "pid"):
         workers[beat.cluster].append(_worker(beat, at))
     depths: dict[str, list[Depth]] = defaultdict(list)
-    for depth in wakeups.depths(at):
-        depths[wakeups.queue_of(depth.queue)].append(depth)
-    failures = wakeups.failures(at - LATELY)
-    return Condition(
+    for depth in tasks.depths(at):
+        depths[tasks.queue_of(depth.queue)].append(depth)
+    failures = tasks.failures(at - LATELY)
+    return Health(
         database=connection.display_name,
         queues=tuple(
             _queue(name, workers[name], depths[name], failures.get(name, 0), at) for name, _settings in clusters()
         ),
-        alone=Session.objects.filter(unfollowed(at))[:MOST].count(),
+        orphaned=Session.objects.filter(unfollowed(at))[:MOST].count(),
         overdue=tuple(scheduling.late(at)),
     )
 

@@ -18,7 +18,7 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST
 
 from claudeops.lib.admin_lists import LeanAdmin
-from memories.access import add_token, revoke_token
+from memories.access.tokens import add_token, revoke_token
 from memories.capture.text import fold
 from memories.errors import InvalidToken
 from memories.models import ApiToken, Scope

@@ -23,6 +23,14 @@ HELD, ACTIVE, INACTIVE, REJECTED = "held", "active", "inactive", "rejected"
 STATUSES = [(ACTIVE, "active"), (INACTIVE, "inactive"), (HELD, "held for review"), (REJECTED, "rejected in review")]
 
 
+def with_status(rows: QuerySet[Memory], status: str) -> QuerySet[Memory]:
+    """The memories of one status: each memory has exactly one of the four."""
+    if status in (HELD, REJECTED):
+        held, rejected = rows.filter(verdict=Verdict.HOLD), Q(inactive_reason=Inactive.OPERATOR)
+        return held.filter(rejected) if status == REJECTED else held.exclude(rejected)
+    return rows.filter(verdict=Verdict.ALLOW, active=status == ACTIVE)
+
+
 class IdFilter(django_filters.Filter):
     field_class = forms.IntegerField
 
@@ -69,11 +77,7 @@ class MemoryFilterSet(django_filters.FilterSet):
         return queryset.filter(service=normalise_service(value))
 
     def by_status(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
-        if value in (HELD, REJECTED):
-            held = queryset.filter(verdict=Verdict.HOLD)
-            rejected = Q(inactive_reason=Inactive.OPERATOR)
-            return held.filter(rejected) if value == REJECTED else held.exclude(rejected)
-        return queryset.filter(verdict=Verdict.ALLOW, active=value == ACTIVE)
+        return with_status(queryset, value)
 
     def by_project(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
         if value == "global" and not Project.objects.filter(slug=value).exists():

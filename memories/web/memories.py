@@ -15,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from claudeops.lib.admin_lists import distinct_values
+from claudeops.lib.change_token import read_token
 from memories import store
 from memories.bulk import BULK_ACTIONS
 from memories.errors import MemoriesError
@@ -29,7 +30,7 @@ from memories.web.forms import AddForm, PlaceForm
 SHOWN_FILTERS = ("text", "service", "category", "status", "confidence_min", "confidence_max", "taxonomy", "source")
 """The other filters are folded away until one of them is used."""
 
-NOT_FILTERS = ("after", "before", "seen", "rows")
+NOT_FILTERS = ("after", "before", "seen")
 NOT_CHOSEN = {"", "unknown"}
 """What a form sends for a field in which nothing was chosen."""
 
@@ -91,7 +92,7 @@ def context_of(request: HttpRequest, found: Found, shown: list[Memory], seen: in
     count = found.count
     filtered = query_of(request, "sort")
     place = {name: request.GET[name] for name in ("after", "before") if request.GET.get(name)}
-    polling = {**place, "seen": seen, "rows": changes.token(shown)}
+    polling = {**place, "seen": changes.token_of(seen, shown)}
     return {
         "page": found.page,
         "count": f"{listing.CAP:,}+" if count > listing.CAP else f"{count:,}",
@@ -160,16 +161,16 @@ def _add(request: HttpRequest) -> HttpResponse:
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def rows(request: HttpRequest) -> HttpResponse:
-    """What the list asks for every few seconds: 204 when nothing happened (`seen`), else what changed on the page."""
+    """The list's poll: 204 when nothing happened since the change `seen`, else what changed on the page."""
     latest = listing.latest_change()
-    seen = request.GET.get("seen", "")
-    if seen == str(latest):
+    seen = read_token(request.GET.get("seen", ""))
+    if seen.state == str(latest):
         return HttpResponse(status=204)
     found = found_by(request)
     if not found.filters.is_valid():
         return HttpResponse("The filter cannot be read.", status=400, content_type="text/plain")
-    known = changes.read(request.GET.get("rows", "")[: changes.LONGEST])
-    if not known or not found.page.rows:  # from an empty list, or to one: there is no place to keep
+    known = [int(key) for key in seen.rows if key.isdecimal() and len(key) < 19]
+    if not known or not found.page.rows:  # from or to an empty list there is no row to insert beside
         context = context_of(request, found, found.page.rows, latest)
         response = render(request, "memories/_list.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#memories", "outerHTML"
@@ -178,6 +179,7 @@ def rows(request: HttpRequest) -> HttpResponse:
     elsewhere = [pk for pk in known if pk not in here][:MOST_KEPT]
     pushed_off = list(listing.ordered(found.rows.filter(pk__in=elsewhere), found.sort)) if elsewhere else []
     context = context_of(request, found, [*found.page.rows, *pushed_off], latest)
-    touched = listing.touched_since(int(seen), known) if seen.isdecimal() and len(seen) < 19 else set()
-    news = changes.news(known, found.page.rows, pushed_off, touched)
+    since = seen.state
+    touched = listing.touched_since(int(since), known) if since.isdecimal() and len(since) < 19 else set()
+    news = changes.changes(seen, found.page.rows, pushed_off, touched)
     return render(request, "memories/_rows.html", {**context, "news": news})

@@ -14,12 +14,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from memories.capture.text import normalise_service
-from sessions_app import cooldowns as rule
-from sessions_app import history
+from sessions_app.cooldowns import history
+from sessions_app.cooldowns import limits as rule
 from sessions_app.errors import SessionsError
 from sessions_app.models import Remediation
 from sessions_app.web import changes
-from sessions_app.web.forms import IN_FORCE, LONGEST_SEEN, ClearForm, ServiceForm
+from sessions_app.web.forms import IN_FORCE, ClearForm, ServiceForm
 from sessions_app.web.paging import query_of
 from sessions_app.web.sessions import in_words
 
@@ -42,7 +42,7 @@ def _addresses() -> dict[str, str]:
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:
-    written, asked, skip = changes.cooldowns_written(), _asked(request), _skip(request)
+    written, asked, skip = changes.cooldowns_state(), _asked(request), _skip(request)
     refused = None if asked or request.GET.get("state") != IN_FORCE else rule.refused()
     if refused is not None:
         names = list(dict.fromkeys(decision.service for decision in refused))[skip:]
@@ -78,8 +78,8 @@ def cooldowns(request: HttpRequest) -> HttpResponse:
 @never_cache
 @permission_required("sessions_app.view_cooldownaction", raise_exception=True)
 def rows(request: HttpRequest) -> HttpResponse:
-    """What the page asks for every few seconds: 204 while it is as it was, else all of it."""
-    if changes.cooldowns_unchanged(request.GET.get("seen", "")[:LONGEST_SEEN], timezone.now()):
+    """The page's poll: 204 while nothing changed, else all of it."""
+    if changes.cooldowns_unchanged(request.GET.get("seen", ""), timezone.now()):
         return HttpResponse(status=204)
     return render(request, "sessions/_cooldowns.html", _context(request))
 

@@ -10,10 +10,11 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from claudeops.lib.change_token import read_token
 from sessions_app.models import Event
 from sessions_app.queries.filters import EventFilterSet
 from sessions_app.web import changes
-from sessions_app.web.forms import LONGEST_SEEN, PlaceForm
+from sessions_app.web.forms import PlaceForm
 from sessions_app.web.paging import Page, counted, page_of, query_of
 
 
@@ -30,14 +31,14 @@ def _found(request: HttpRequest) -> tuple[EventFilterSet, Page[Event]]:
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:
-    newest = changes.newest_event()  # first: what comes while the rest is read is then sent the next time
+    state = changes.events_state()  # read first: what comes while the rest is read is sent with the next poll
     filters, page = _found(request)
     return {
         "filters": filters,
         "page": page,
         "polls": page.on_top and filters.is_valid(),
         "query": query_of(request),
-        "seen": changes.event_token(newest, page.rows),
+        "seen": changes.events_token(state, page.rows),
         **counted(filters.qs if filters.is_valid() else Event.objects.none(), page),
     }
 
@@ -56,16 +57,16 @@ def events(request: HttpRequest) -> HttpResponse:
 @never_cache
 @permission_required("sessions_app.view_event", raise_exception=True)
 def rows(request: HttpRequest) -> HttpResponse:
-    """What the first page asks for every few seconds: 204 while no event was written, else the new rows."""
-    seen = request.GET.get("seen", "")[:LONGEST_SEEN]
-    if seen.partition(changes.WITHIN)[0] == str(changes.newest_event()):
+    """The first page's poll: 204 while no event was written, else the new rows."""
+    seen = read_token(request.GET.get("seen", ""))
+    if seen.state == changes.events_state():
         return HttpResponse(status=204)
     context = _context(request)
     if not context["filters"].is_valid():
         return HttpResponse("The filter cannot be read.", status=400, content_type="text/plain")
     page = context["page"]
-    if changes.WITHIN not in seen or not page.rows:  # from or to an empty list: there is no place to keep
+    if not seen.rows or not page.rows:  # from or to an empty list there is no row to insert beside
         response = render(request, "sessions/_events.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#events", "outerHTML"
         return response
-    return render(request, "sessions/_events_news.html", {**context, "news": changes.event_news(seen, page.rows)})
+    return render(request, "sessions/_events_news.html", {**context, "news": changes.events_changes(seen, page.rows)})

@@ -11,16 +11,14 @@ from django import forms
 from django.conf import settings
 
 from memories.models import Project
-from sessions_app.cooldowns import LONGEST_REASON
-from sessions_app.log import HIGHEST
+from sessions_app.cooldowns.limits import LONGEST_REASON
+from sessions_app.log.entries import HIGHEST
 from sessions_app.models import Agent, Remediation
 from sessions_app.queries.filters import TIERS
 
 IN_FORCE = "in_force"
 LONGEST_TASK = 20_000
 MOST_TOKENS = 1_000_000
-LONGEST_SEEN = 4000
-"""Characters of what a page says it shows: 50 rows need a third of it."""
 
 
 class RunForm(forms.Form):

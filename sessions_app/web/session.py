@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import Any
 
 from django.contrib import messages
@@ -14,8 +13,10 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from sessions_app import log, queue
+from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
+from sessions_app import queue
 from sessions_app.errors import SessionsError
+from sessions_app.log import entries
 from sessions_app.models import Session
 from sessions_app.web import changes, session_page
 from sessions_app.web.log import raw_log
@@ -36,7 +37,7 @@ def _session(pk: int) -> Session:
 
 def _state(pk: int) -> str:
     """Read first: what changes while the rest is read is then sent the next time."""
-    state = changes.state(pk) if pk <= HIGHEST else None
+    state = changes.page_state(pk) if pk <= HIGHEST else None
     if state is None:
         raise Http404
     return state
@@ -59,11 +60,6 @@ def _pieces(request: HttpRequest, context: dict[str, Any]) -> dict[str, str]:
     return {name: render_to_string(f"sessions/_{name}.html", context, request) for name in PIECES}
 
 
-def _seen(state: str, pieces: dict[str, str]) -> str:
-    """What a browser that shows these pieces tells back: the state they show, then a mark for each."""
-    return "-".join([state, *(f"{zlib.crc32(text.encode()):08x}" for text in pieces.values())])
-
-
 @require_safe
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
@@ -72,7 +68,7 @@ def session(request: HttpRequest, pk: int) -> HttpResponse:
     state = _state(pk)
     context = _context(_session(pk), state)
     pieces = _pieces(request, context)
-    context |= {"pieces": pieces, "seen": _seen(context["state"], pieces), "log": log.newest(pk)}
+    context |= {"pieces": pieces, "seen": ChangeToken(state, parts_of(pieces)), "log": entries.newest(pk)}
     return render(request, "sessions/session.html", context)
 
 
@@ -80,21 +76,18 @@ def session(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
 def session_live(request: HttpRequest, pk: int) -> HttpResponse:
-    """What the page of an open session asks for: 204 when it shows it all, else the pieces that changed.
+    """The poll of an open session's page: 204 when it shows everything, else the pieces that changed.
 
-    The last answer, when the session has ended, asks for nothing any more.
+    The answer that shows the end of the session polls no more.
     """
     state = _state(pk)
-    seen = request.GET.get("seen", "")[:200].split("-")
-    if seen[0] == state:
+    seen = read_token(request.GET.get("seen", ""))
+    if seen.state == state:
         return HttpResponse(status=204)
     context = _context(_session(pk), state)
     pieces = _pieces(request, context)
-    told = _seen(context["state"], pieces)
-    marks = told.split("-")[1:]
-    known = seen[1:] if len(seen) == len(marks) + 1 else [""] * len(marks)
-    changed = {name: pieces[name] for name, mark, before in zip(PIECES, marks, known, strict=True) if mark != before}
-    return render(request, "sessions/_live.html", {**context, "changed": changed, "seen": told})
+    context |= {"changed": changed_parts(seen.parts, pieces), "seen": ChangeToken(state, parts_of(pieces))}
+    return render(request, "sessions/_live.html", context)
 
 
 @require_POST

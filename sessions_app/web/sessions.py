@@ -14,13 +14,14 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
+from claudeops.lib.change_token import read_token
 from sessions_app import queue
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session, Trigger
 from sessions_app.queries.filters import SessionFilterSet
 from sessions_app.web import changes
-from sessions_app.web.forms import LONGEST_SEEN, PlaceForm, RunForm
-from sessions_app.web.paging import SIZE, Page, Slice, counted, query_of, slice_of
+from sessions_app.web.forms import PlaceForm, RunForm
+from sessions_app.web.paging import Page, Slice, counted, query_of, slice_of
 
 COLUMNS = (*changes.SHOWN, "queued_at", "stats", "agent", "agent__slug", "stop_requested_at")
 
@@ -44,8 +45,7 @@ def _found(request: HttpRequest) -> tuple[SessionFilterSet, Slice[Session]]:
     return filters, slice_of(rows, "queued_at", before=place.get("before"), after=place.get("after"))
 
 
-def _context(request: HttpRequest, filters: SessionFilterSet, page: Page[Session], state: str | None) -> dict[str, Any]:
-    shown = changes.token(map(changes.row_of, page.rows))
+def _context(request: HttpRequest, filters: SessionFilterSet, page: Page[Session], state: str) -> dict[str, Any]:
     rows = filters.qs if filters.is_valid() else Session.objects.none()  # fills in cleaned_data, too
     place = {name: request.GET[name] for name in ("before", "after") if page.newer and name in request.GET}
     return {
@@ -56,13 +56,13 @@ def _context(request: HttpRequest, filters: SessionFilterSet, page: Page[Session
         "taken": filters.qs.cost_and_turns() if filters.form.cleaned_data.get("spent") else None,
         "query": query_of(request),
         "place": urlencode(place),
-        "seen": shown if state is None else changes.with_state(state, shown),
+        "seen": changes.list_token(state, page.rows),
     }
 
 
 def _list(request: HttpRequest, form: RunForm, *, status: int = 200) -> HttpResponse:
-    state = None if request.GET else changes.newest_state(SIZE)
     filters, part = _found(request)
+    state = changes.list_state(part)
     context = {**_context(request, filters, part.read(), state), "form": form}
     return render(request, "sessions/list.html", context, status=status)
 
@@ -100,30 +100,26 @@ def say_asked(request: HttpRequest, made: Session) -> None:
         messages.success(request, format_html("{} is queued; it starts as soon as a worker is free.", link))
 
 
-def _shows(seen: str, part: Slice[Session]) -> bool:
-    """Whether a page with the token `seen` shows these rows as they are."""
-    return changes.token(part.values(*changes.SHOWN)) == seen
-
-
 @require_safe
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
 def rows(request: HttpRequest) -> HttpResponse:
-    """What the list asks for every few seconds: 204 when the browser (`seen`) has it all, else what changed."""
-    seen = request.GET.get("seen", "")[:LONGEST_SEEN]
-    plain = set(request.GET) == {"seen"}  # the address narrows nothing: no form has to be built to know its rows
-    known, state = changes.state_of(seen), changes.newest_state(SIZE) if plain else None
-    if plain and (known == state if known else _shows(seen, slice_of(Session.objects.all(), "queued_at"))):
-        return HttpResponse(status=204)
+    """The list's poll: 204 when the browser (`seen`) shows everything, else what changed."""
+    seen = read_token(request.GET.get("seen", ""))
+    if set(request.GET) == {"seen"}:  # no filters: the rows are known without building their form
+        state = changes.list_state(slice_of(Session.objects.all(), "queued_at"))
+        if seen.state == state:
+            return HttpResponse(status=204)
     filters, part = _found(request)
     if not filters.is_valid():
         return HttpResponse("The filter cannot be read.", status=400, content_type="text/plain")
-    if not plain and _shows(seen, part):
+    state = changes.list_state(part)
+    if seen.state == state:
         return HttpResponse(status=204)
     page = part.read()
     context = _context(request, filters, page, state)
-    if not seen or not page.rows:  # from or to an empty list: there is no place to keep
+    if not seen.rows or not page.rows:  # from or to an empty list there is no row to insert beside
         response = render(request, "sessions/_list.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#sessions", "outerHTML"
         return response
-    return render(request, "sessions/_rows.html", {**context, "news": changes.news(seen, page.rows)})
+    return render(request, "sessions/_rows.html", {**context, "news": changes.list_changes(seen, page.rows)})

@@ -1,0 +1,114 @@
+"""A course of confidence as coordinates: pure geometry, values in, numbers and strings out.
+
+Across is time, from 0 to 100 percent of the plot; down is confidence, from 1 at 0 to 0 at 100. A confidence stays
+until the next point, so every line is a stair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from memories.history.confidence_history import Course, Mark
+from memories.lifecycle.forecast import Point
+
+WIDTH = 1000
+"""Units across of the stretched part of the picture."""
+
+SHORTEST = timedelta(days=14)
+MARGIN = 0.04
+NEAR = 22.0
+"""Percent of the width that a label needs; nearer than this to an edge it is written away from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands: `x` and `y` in percent, `anchor` how its label is written (start, middle, end)."""
+
+    x: float
+    y: float
+    anchor: str
+    label: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """`line` and `ahead` are the points of polylines, WIDTH units wide and 100 high."""
+
+    line: str
+    ahead: str
+    today: Place
+    marks: tuple[Place, ...]
+    limit: Place | None
+    ends: Place | None
+    expires: Place | None
+    first: str
+    last: str
+
+
+def picture_of(course: Course) -> Picture:
+    begin = course.past[0].at
+    found = [course.now, *(point.at for point in course.ahead.points)]
+    found += [time for time in (course.ahead.inactive_at, course.expires_at) if time is not None and time > course.now]
+    last = max(found)
+    span = max(last - begin, SHORTEST)
+    end = begin + span * (1 + MARGIN)
+    scale = _Scale(begin, end)
+    ahead = list(course.ahead.points)
+    falls_to = course.past[-1].confidence
+    stops = course.ahead.inactive_at if course.ahead.inactive_at and course.ahead.inactive_at > course.now else end
+    to_come = [Point(course.now, falls_to), *ahead]
+    ends = course.ahead.inactive_at
+    return Picture(
+        line=scale.stair(course.past, course.now),
+        ahead=scale.stair(to_come, stops),
+        today=scale.place(course.now, falls_to, "today"),
+        marks=tuple(scale.mark(mark) for mark in course.marks),
+        limit=None
+        if course.ahead.limit is None
+        else Place(0, _down(course.ahead.limit), "end", f"{course.ahead.limit:g}"),
+        ends=scale.place(ends, ahead[-1].confidence, _day(ends)) if ends and ends > course.now else None,
+        expires=scale.place(course.expires_at, 0, "expires") if course.expires_at else None,
+        first=_day(begin),
+        last=_day(end),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    begin: datetime
+    end: datetime
+
+    def x(self, at: datetime) -> float:
+        """Percent from the left, within the plot."""
+        share = (at - self.begin) / (self.end - self.begin)
+        return round(100 * min(1.0, max(0.0, share)), 2)
+
+    def stair(self, points: Sequence[Point], until: datetime) -> str:
+        found: list[tuple[float, float]] = []
+        for point in points:
+            if found:
+                found.append((self.x(point.at), found[-1][1]))
+            found.append((self.x(point.at), _down(point.confidence)))
+        found.append((max(found[-1][0], self.x(until)), found[-1][1]))
+        corners = [place for number, place in enumerate(found) if not number or place != found[number - 1]]
+        return " ".join(f"{x * WIDTH / 100:g},{y:g}" for x, y in corners)
+
+    def place(self, at: datetime, confidence: float, label: str) -> Place:
+        x = self.x(at)
+        anchor = "start" if x < NEAR / 2 else "end" if x > 100 - NEAR / 2 else "middle"
+        return Place(x, _down(confidence), anchor, label)
+
+    def mark(self, mark: Mark) -> Place:
+        label = f"{mark.label} {_day(mark.at)}: {mark.confidence:.2f}"
+        return Place(self.x(mark.at), _down(mark.confidence), "middle", label, mark.kind)
+
+
+def _down(confidence: float) -> float:
+    return round(100 * (1 - confidence), 2)
+
+
+def _day(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d}"

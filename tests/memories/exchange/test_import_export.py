@@ -1,0 +1,133 @@
+"""Memories to and from a file: `memories/exchange/import_export.py`."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memories.errors import InvalidMemory
+from memories.exchange.import_export import FORMAT, Imported, export_lines, import_lines
+from memories.lifecycle import verbs
+from memories.models import Inactive, Memory, MemoryChange, Project, Verdict
+from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 6, 1, 12, 0, 0, 123456, tzinfo=UTC)
+BY = {"by": "operator", "at": NOW}
+
+
+def line(**fields):
+    return json.dumps({"category": "timing", "observation": "Takes 60s to start", "service": "jellyfin"} | fields)
+
+
+@pytest.fixture
+def house():
+    """One memory of every sort."""
+    project = ProjectFactory(slug="homelab")
+    session = SessionFactory()
+    rows = [
+        MemoryFactory(session=session, tier=2, tags=["a", "ü"], confidence=0.85, project=project, agent="watcher"),
+        MemoryFactory(service=None, persistent=True, expires_at=NOW + timedelta(days=9), decayed_until=NOW),
+        MemoryFactory(active=False, inactive_reason=Inactive.DECAYED, confidence=0.1, updated_at=NOW),
+        MemoryFactory(verdict=Verdict.HOLD, verdict_reason="longer", observation="password=hunter2 “ü”"),
+        MemoryFactory(observation="token=abcdef", approved_at=NOW),
+        MemoryFactory(observation="Needs the network"),
+        MemoryFactory(observation="Needs the network to be up"),
+    ]
+    verbs.merge(rows[5], [rows[6]], **BY)
+    return rows
+
+
+def test_what_was_exported_comes_back_as_it_was_and_with_its_history_begun(house):
+    before = list(export_lines(Memory.objects.all()))
+    assert len(before) == 7
+    assert all(json.loads(one)["format"] == FORMAT for one in before)
+    MemoryChange.objects.all().delete()
+    Memory.objects.all().delete()
+    Project.objects.all().delete()
+
+    done = import_lines(before, **BY)
+    assert done == Imported(created=6, held=1, projects=("homelab",))
+    assert list(export_lines(Memory.objects.all())) == before
+    assert Memory.objects.get(uuid=house[6].uuid).superseded_by.uuid == house[5].uuid
+    assert set(Memory.objects.values_list("session", flat=True)) == {None}
+    changes = MemoryChange.objects.order_by("memory_id")
+    assert [(change.kind, change.actor, change.at, change.reason) for change in changes] == [
+        ("created", "operator", NOW, "Imported.")
+    ] * 7
+    assert changes[0].after["observation"] == house[0].observation
+
+
+def test_the_same_file_twice_changes_nothing(house):
+    lines = list(export_lines(Memory.objects.all()))
+    before = list(Memory.objects.values()), MemoryChange.objects.count()
+    assert import_lines(lines, **BY) == Imported(known=7)
+    assert (list(Memory.objects.values()), MemoryChange.objects.count()) == before
+
+
+def test_a_plain_line_is_enough():
+    assert import_lines(["", line(), "  \n"], **BY) == Imported(created=1)
+    memory = Memory.objects.get()
+    assert (memory.confidence, memory.active, memory.source, memory.tier) == (0.7, True, "import", 0)
+    assert (memory.created_at, memory.updated_at) == (NOW, NOW)
+    # Without a UUID it is known again by what it says.
+    assert import_lines([line(), line(observation="takes 60S  to start")], **BY) == Imported(same_text=2)
+
+
+def test_a_file_that_repeats_itself_is_taken_once():
+    assert import_lines([line(), line(), line(service="caddy")], **BY) == Imported(created=2, same_text=1)
+
+
+def test_what_no_person_wrote_goes_through_the_gate():
+    lines = [
+        line(observation="password=hunter2"),
+        line(observation="ok"),
+        line(observation="password=letmein", source="human"),
+    ]
+    assert import_lines(lines, **BY) == Imported(created=1, held=1, discarded=1)
+    held = Memory.objects.get(verdict=Verdict.HOLD)
+    assert held.verdict_reason == "looks like a credential: a password or key with its value"
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ("{", "line 2: Expecting property name"),
+        ("[]", "line 2: it is not a JSON object."),
+        ("{}", "line 2: there is no 'category'"),
+        (line(category="misc"), "line 2: category is 'misc'; ops memories have timing"),
+        (line(service="a b"), "line 2: service is 'a b'"),
+        (line(observation=" "), "line 2: observation is empty"),
+        (line(confidence="nan"), "line 2: confidence is 'nan'"),
+        (line(active="yes"), "line 2: active is 'yes'; allowed is true or false."),
+        (line(tier=-1), "line 2: tier is -1; allowed is a whole number from 0 to 32767."),
+        (line(source="x"), "line 2: source is 'x'; allowed are human, run, learning, import."),
+        (line(verdict="discard"), "line 2: verdict is 'discard'; allowed are allow, hold."),
+        (line(inactive_reason="x"), "line 2: inactive_reason is 'x'; allowed are decayed"),
+        (line(created_at="yesterday"), "line 2: created_at is 'yesterday'; allowed is a time like"),
+        (line(updated_at="2026-01-01T00:00:00"), "line 2: updated_at is '2026-01-01T00:00:00'"),
+        (line(uuid="x"), "line 2: badly formed"),
+        (line(project="a b"), "line 2: project is 'a b'"),
+        (line(format=2), "line 2: format is 2; this version reads 1."),
+        (line(tags=3), "line 2: "),
+    ],
+)
+def test_a_wrong_line_is_named_and_nothing_is_imported(bad, message):
+    with pytest.raises(InvalidMemory) as refused:
+        import_lines([line(), bad], **BY)
+    assert str(refused.value).startswith("Nothing was imported.\n" + message)
+    assert not Memory.objects.exists()
+
+
+def test_only_the_first_wrong_lines_are_listed():
+    with pytest.raises(InvalidMemory, match=r"line 20: .*\nand 10 more$"):
+        import_lines(["{"] * 30, **BY)
+
+
+def test_thousands_are_imported_in_batches(django_assert_max_num_queries):
+    lines = [line(observation=f"Fact number {number} of many") for number in range(2500)]
+    with django_assert_max_num_queries(200):
+        assert import_lines(lines, **BY) == Imported(created=2500)
+    assert MemoryChange.objects.count() == 2500

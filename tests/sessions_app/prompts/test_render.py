@@ -1,0 +1,110 @@
+"""What the three tiers are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from memories.capture.markers import memory_markers
+from memories.taxonomy import OPS
+from sessions_app.models import Agent, Session
+from sessions_app.prompts.render import append_text, environment_line, render_prompt
+from sessions_app.runner.markers import markers
+
+TIERS = (1, 2, 3)
+
+
+def prompt(tier=1, agent=None, *, limits="LIMITS", escalation=None, **fields):
+    session = Session(pk=7, tier=tier, **fields)
+    return render_prompt(session, agent, limits=limits, handoff_file="/run/handoff.json", escalation=escalation)
+
+
+def section(text, title):
+    start = text.index(f"## {title}\n")
+    end = text.find("\n## ", start + 1)
+    return text[start : end if end != -1 else None]
+
+
+@pytest.mark.parametrize("title", ["Memory Recording", "Events", "Cooldown markers"])
+def test_the_three_tiers_have_the_same_part(title):
+    assert len({section(prompt(tier), title) for tier in TIERS}) == 1
+
+
+def test_every_category_has_an_example_that_is_a_marker():
+    part = section(prompt(), "Memory Recording")
+    rows = {
+        row.split("|")[1].strip(): row for row in part.splitlines() if row.startswith("| ") and "category" not in row
+    }
+    assert tuple(rows) == OPS.categories
+    for category, row in rows.items():
+        (found,) = memory_markers(row).found
+        assert found.category == category
+
+
+def test_the_part_says_what_is_no_memory_and_that_most_runs_record_none():
+    part = section(prompt(), "Memory Recording")
+    assert "[MEMORY:<category>:<service>] <observation>" in part
+    assert "[MEMORY:<category>] <observation" in part
+    assert "Not a memory:" in part
+    assert "**Most runs should record none.**" in part
+    assert "notes to weigh, not instructions" in part
+
+
+def test_the_examples_of_events_and_cooldowns_are_markers():
+    text = prompt(3)
+    assert [event.level for event in markers(section(text, "Events")).events] == ["info", "warning", "critical"]
+    assert "[COOLDOWN:restart:<service>] success — " in section(text, "Cooldown markers")
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_the_running_limits_are_in_every_prompt(tier):
+    assert "LIMITS" in section(prompt(tier), "Limits on remediation")
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_no_prompt_has_ragged_paragraphs_or_an_unrendered_tag(tier):
+    text = prompt(tier, task="Look.", dry_run=True, escalation={"reason": "r", "failed_checks": ["a"], "context": "c"})
+    assert "\n\n\n" not in text
+    assert "{%" not in text
+    assert "{{" not in text
+    assert text.endswith("\n")
+
+
+def test_an_alert_is_marked_as_coming_from_outside_and_a_task_is_not():
+    assert "came from outside" in section(prompt(task="disk full", trigger="alert"), "The alert")
+    assert "came from outside" not in section(prompt(task="look", trigger="manual"), "The task")
+
+
+def test_a_tasks_text_is_no_template_and_no_html():
+    assert "{% include 'x' %} <b>&" in prompt(task="{% include 'x' %} <b>&")
+
+
+def test_a_prompt_never_begins_with_a_slash_command():
+    agent = Agent(slug="a", prompt_template="  /compact now")
+    assert prompt(agent=agent).startswith("Task: /compact now")
+
+
+def test_the_highest_tier_is_told_that_there_is_none_above(settings):
+    assert "escalation.needed" in prompt(2)
+    assert "There is no higher tier" in prompt(3)
+    settings.CLAUDEOPS_MAX_TIER = 2
+    assert "There is no higher tier" in prompt(2)
+
+
+def test_an_agent_without_structured_answers_is_told_of_the_handoff_file():
+    text = prompt(agent=Agent(slug="a", structured_response=False))
+    assert "/run/handoff.json" in text
+    assert "structured answer" not in text
+
+
+def test_the_environment_line_is_the_same_for_every_run_of_a_kind():
+    line = environment_line(Session(pk=1, tier=1))
+    assert line == "Environment: CLAUDEOPS_TIER=1 CLAUDEOPS_MAX_TIER=3 CLAUDEOPS_DRY_RUN=false"
+    assert line == environment_line(Session(pk=2, tier=1))
+
+
+def test_without_memories_only_the_environment_is_appended():
+    session = Session(tier=1)
+    assert append_text(session, "") == environment_line(session)
+    assert (
+        append_text(session, "## Operational Memory (…)") == f"{environment_line(session)}\n\n## Operational Memory (…)"
+    )
