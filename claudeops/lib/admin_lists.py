@@ -1,12 +1,9 @@
-"""What every admin page of claudeops is built from: lists that stay quick at a million rows, read-only history.
-
-Shared by the admins of both apps, as `cli.py` is by their commands. Knows no model of its own.
-"""
+"""Admin lists that stay quick at a million rows: counts with a cap, filters served by an index, read-only records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from datetime import date, timedelta
+from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -14,18 +11,15 @@ from django.contrib.admin.options import ShowFacets
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.paginator import Paginator
-from django.db import connection
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from memories.taxonomy import GENERAL
+from claudeops.lib.distinct import distinct_values
 
 CAP = 10_000
-"""Up to here a list is counted; beyond, it says "10,000+". Counting on would read the whole table on each view."""
-
-MOST_CHOICES = 200
+"""A list is counted up to here; beyond, it shows "10,000+"."""
 
 
 class CappedPaginator(Paginator):
@@ -50,35 +44,19 @@ class CappedPaginator(Paginator):
         return f"{self.count:,}" + ("+" if self.capped else "")
 
 
-class LeanChangeList(ChangeList):
-    """A list that leaves out the columns it does not show and knows between which days its rows lie."""
+class _List(ChangeList):
+    """A list titled by what it lists, which leaves the big columns of its rows unread."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        name = str(self.opts.verbose_name_plural)
-        self.title = name[:1].upper() + name[1:]
+        self.title = str(self.opts.verbose_name_plural).capitalize()
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         rows = super().get_queryset(request, exclude_parameters)
-        left_out = self.model_admin.list_defer  # type: ignore[attr-defined]
-        return rows.defer(*left_out) if left_out else rows
-
-    @cached_property
-    def days(self) -> tuple[date, date] | None:
-        """The first and the last day (UTC) of all rows, by two looks into an index; None when there are none.
-
-        Django's own date hierarchy truncates every row's date on every view.
-        """
-        if not self.date_hierarchy:
-            return None
-        times = self.root_queryset.exclude(**{self.date_hierarchy: None}).values_list(self.date_hierarchy, flat=True)
-        # One after the other: SQLite reads the whole table for MIN and MAX in one statement.
-        first = times.order_by(self.date_hierarchy).first()
-        last = times.order_by(f"-{self.date_hierarchy}").first()
-        return None if first is None or last is None else (first.date(), last.date())
+        return rows.defer(*self.model_admin.list_defer)  # type: ignore[attr-defined]
 
 
-class LeanAdmin(admin.ModelAdmin):
+class ListAdmin(admin.ModelAdmin):
     """A list and a page that cost the same whatever the number of rows."""
 
     show_full_result_count = False
@@ -87,27 +65,27 @@ class LeanAdmin(admin.ModelAdmin):
     list_per_page = 50
     list_max_show_all = 200
     list_defer: ClassVar[tuple[str, ...]] = ()
-    """Columns the list does not show and therefore does not read."""
+    """Columns that the list does not show and therefore does not read."""
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return LeanChangeList
+        return _List
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """A choice of another row without four icons beside it: rows are added and edited on their own pages."""
+        """A choice of another row without icons beside it: rows are added and edited on their own pages."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if isinstance(getattr(field, "widget", None), RelatedFieldWidgetWrapper):
             field.widget = field.widget.widget  # type: ignore[union-attr]
         return field
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Django's own `delete_selected` lists every row it would delete; where rows may go, we have our own."""
+        """Without Django's `delete_selected`, which lists every row it would delete."""
         actions: dict[str, Any] = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
 
 
-class ReadOnlyAdmin(LeanAdmin):
-    """Rows that record what happened: looked at, never added, changed or deleted here."""
+class ReadOnlyAdmin(ListAdmin):
+    """Records: looked at, never added, changed or deleted here."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -119,107 +97,60 @@ class ReadOnlyAdmin(LeanAdmin):
         return False
 
 
-def distinct_values(model: type[Model], field: str, most: int = MOST_CHOICES) -> list[str]:
-    """The values of an indexed column, sorted, without null, at most `most` of them.
-
-    Jumps through the index from value to value; DISTINCT would read all of it.
-    """
-    table, column = (connection.ops.quote_name(name) for name in (model._meta.db_table, field))
-    sql = (
-        f"WITH RECURSIVE found(value) AS ("  # noqa: S608  (names of our own models, quoted)
-        f"SELECT MIN({column}) FROM {table} UNION ALL "
-        f"SELECT (SELECT MIN({column}) FROM {table} WHERE {column} > found.value) FROM found "
-        f"WHERE found.value IS NOT NULL) SELECT value FROM found WHERE value IS NOT NULL LIMIT %s"
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [most])
-        return [row[0] for row in cursor.fetchall()]
-
-
-class ServiceFilter(admin.SimpleListFilter):
-    """By service; what belongs to none is `general`."""
-
-    title = "service"
-    parameter_name = "service"
+class _ValueFilter(admin.SimpleListFilter):
+    column: ClassVar[str]
+    null: ClassVar[str]
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> Iterable[tuple[str, str]]:
-        found = distinct_values(model_admin.model, "service")
-        return [(name, name) for name in (*found, *([GENERAL] if found else []))]
+        found = [(str(value), str(value)) for value in distinct_values(model_admin.model, self.column)]
+        return [*found, (self.null, self.null)] if found and self.null else found
 
     def has_output(self) -> bool:
-        return bool(self.lookup_choices) or self.value() is not None
+        """A single choice narrows nothing; but a filter that is set must be shown."""
+        return len(self.lookup_choices) > 1 or self.value() is not None
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
         if value is None:
             return queryset
-        return queryset.filter(service=None) if value == GENERAL else queryset.filter(service=value)
+        if value not in {name for name, _ in self.lookup_choices}:
+            return queryset.none()  # all rows would be handed to a bulk action
+        return queryset.filter(**{self.column: None if value == self.null else value})
 
 
-AGES: tuple[tuple[str, str, timedelta, bool], ...] = (
-    ("hour", "the last hour", timedelta(hours=1), False),
-    ("day", "the last 24 hours", timedelta(days=1), False),
-    ("week", "the last 7 days", timedelta(days=7), False),
-    ("month", "the last 30 days", timedelta(days=30), False),
-    ("older", "more than 30 days ago", timedelta(days=30), True),
-    ("old", "more than 90 days ago", timedelta(days=90), True),
-)
+def value_filter(column: str, null: str = "") -> type[admin.SimpleListFilter]:
+    """A list filter by the values in use of an indexed column; `null` is the name of the rows without one."""
+    names = {"title": column, "parameter_name": column, "column": column, "null": null}
+    return type(f"{column.capitalize()}Filter", (_ValueFilter,), names)
 
 
-def age_filter(field: str, name: str) -> type[admin.SimpleListFilter]:
-    """A list filter by the age of the time in `field`; `name` is its title."""
-
-    class AgeFilter(admin.SimpleListFilter):
-        title = name
-        parameter_name = "age"
-
-        def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> Iterable[tuple[str, str]]:
-            return [(key, label) for key, label, *_ in AGES]
-
-        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-            for key, _label, length, older in AGES:
-                if key == self.value():
-                    return queryset.filter(**{f"{field}__{'lt' if older else 'gte'}": timezone.now() - length})
-            return queryset if self.value() is None else queryset.none()
-
-    return AgeFilter
+AGES: dict[str, tuple[str, timedelta, str]] = {
+    "hour": ("the last hour", timedelta(hours=1), "gte"),
+    "day": ("the last 24 hours", timedelta(days=1), "gte"),
+    "week": ("the last 7 days", timedelta(days=7), "gte"),
+    "month": ("the last 30 days", timedelta(days=30), "gte"),
+    "older": ("more than 30 days ago", timedelta(days=30), "lt"),
+    "old": ("more than 90 days ago", timedelta(days=90), "lt"),
+}
 
 
-def choice_filter(
-    name: str,
-    parameter: str,
-    choices: Callable[[], Iterable[tuple[str, str]]],
-    select: Callable[[QuerySet[Any], str], QuerySet[Any]],
-) -> type[admin.SimpleListFilter]:
-    """A list filter with `choices` (value, label); `select` narrows the rows to one value."""
+class _AgeFilter(admin.SimpleListFilter):
+    parameter_name = "age"
+    column: ClassVar[str]
 
-    class ChoiceFilter(admin.SimpleListFilter):
-        title = name
-        parameter_name = parameter
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> Iterable[tuple[str, str]]:
+        return [(key, label) for key, (label, _, _) in AGES.items()]
 
-        def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> Iterable[tuple[str, str]]:
-            return list(choices())
-
-        def has_output(self) -> bool:
-            """One choice is none; but a filter that is set must be seen, and be applied."""
-            return len(self.lookup_choices) > 1 or self.value() is not None
-
-        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-            value = self.value()
-            if value is None:
-                return queryset
-            # A value that is no choice matches nothing: "everything" would be handed to a bulk action.
-            return select(queryset, value) if value in {key for key, _ in self.lookup_choices} else queryset.none()
-
-    return ChoiceFilter
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if value is None:
+            return queryset
+        if value not in AGES:
+            return queryset.none()
+        _, length, than = AGES[value]
+        return queryset.filter(**{f"{self.column}__{than}": timezone.now() - length})
 
 
-def counted(**numbers: int) -> dict[str, int]:
-    """Numbers by what is counted, in the singular where there is one: counted(log_entries=1) is {"log entry": 1}."""
-    found = {}
-    for name, number in numbers.items():
-        words = name.replace("_", " ")
-        if number == 1:
-            words = words[:-3] + "y" if words.endswith("ies") else words.removesuffix("s")
-        found[words] = number
-    return found
+def age_filter(column: str, title: str) -> type[admin.SimpleListFilter]:
+    """A list filter by the age of the time in `column`."""
+    return type("AgeFilter", (_AgeFilter,), {"title": title, "column": column})

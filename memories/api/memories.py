@@ -57,7 +57,7 @@ def add(request: HttpRequest, given: shapes.MemoryIn) -> Status:
     access = access_in(request)
     project = project_of(access, given.project)
     made = store.remember(
-        store.Candidate(
+        store.Statement(
             given.category, given.observation, given.service, given.taxonomy, given.confidence, tuple(given.tags)
         ),
         store.Provenance(

@@ -6,13 +6,15 @@ The message names the field and what is allowed, since a person reads it in a fo
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
-from memories.capture.markers import SERVICE, SERVICE_LENGTH
 from memories.capture.text import fold, normalise_service
 from memories.errors import InvalidMemory
 from memories.taxonomy import TAXONOMIES, Taxonomy
 
+SERVICE_LENGTH = 64
+SERVICE = re.compile(rf"[a-zA-Z0-9_-]{{1,{SERVICE_LENGTH}}}")
 LONGEST_OBSERVATION = 10_000
 LONGEST_TAG = 50
 MOST_TAGS = 20

@@ -16,7 +16,6 @@ import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
-from typing import Protocol
 
 from memories.capture.text import fold
 
@@ -30,11 +29,6 @@ UNREADABLE_SHARE = 0.3
 """Share of replacement and control characters from which on a text is damaged rather than odd."""
 
 
-class HasObservation(Protocol):
-    @property
-    def observation(self) -> str: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """`verdict` is allow, hold or discard; `reason` says why in words for a person (empty when allowed)."""
@@ -43,29 +37,29 @@ class Judgement:
     reason: str = ""
 
 
-def judge(candidate: HasObservation) -> Judgement:
-    """The verdict on a candidate. Never raises: what cannot be judged is held, with the reason."""
+def judge(text: str, folded: str) -> Judgement:
+    """The verdict on a text as it was written and as folded. Never raises: on an error the verdict is hold."""
     try:
-        return _judge(candidate.observation)
+        return _judge(text, folded)
     except Exception as error:
         return Judgement("hold", f"could not be judged: {type(error).__name__}: {error}"[:500])
 
 
-def _judge(observation: str) -> Judgement:
-    if not fold(observation):
+def _judge(text: str, folded: str) -> Judgement:
+    if not folded:
         return Judgement("discard", "empty")
-    if len(observation) > LONGEST:
+    if len(text) > LONGEST:
         return Judgement("hold", f"longer than {LONGEST:,} characters")
-    if _unreadable_share(observation) > UNREADABLE_SHARE:
+    if _unreadable_share(text) > UNREADABLE_SHARE:
         return Judgement("hold", "mostly unreadable characters")
     # Folded and compatibility-normalised, so that invisible or full-width characters hide nothing.
-    text = unicodedata.normalize("NFKC", fold(observation))
-    if sum(character.isalnum() for character in text) < SHORTEST:
+    normal = unicodedata.normalize("NFKC", folded)
+    if sum(character.isalnum() for character in normal) < SHORTEST:
         return Judgement("discard", "too short to say anything")
-    if what := _credential(text):
+    if what := _credential(normal):
         return Judgement("hold", f"looks like a credential: {what}")
     for pattern, what in INSTRUCTIONS:
-        if pattern.search(text):
+        if pattern.search(normal):
             return Judgement("hold", f"talks to the model: {what}")
     return Judgement("allow")
 

@@ -8,27 +8,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from memories.capture.fields import SERVICE, SERVICE_LENGTH
 from memories.capture.lines import accepted_lines
-from memories.capture.text import fold, normalise_service
+from memories.capture.statement import Statement
 from memories.taxonomy import OPS
 
-SERVICE_LENGTH = 64
-SERVICE = re.compile(rf"[a-zA-Z0-9_-]{{1,{SERVICE_LENGTH}}}")
 MARKER = re.compile(rf"\[MEMORY:({'|'.join(OPS.categories)})(?::([a-zA-Z0-9_-]+))?\]\s*(.+)")
 LOOKS_LIKE = re.compile(r"\[MEMORY:([^\]\[]*)\]")
 OPENING = "[MEMORY:"
 EMPHASIS = ("**", "__", "`", "*", "_")
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryMarker:
-    """One observation as the agent wrote it. `service` is normalised (None = general); `line` counts from 1,
-    0 for the structured response."""
-
-    category: str
-    service: str | None
-    observation: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +32,7 @@ class UnknownMarker:
 class MemoryMarkers:
     """What a text holds; `quoted` counts marker lines in quotations and code blocks, which are not read."""
 
-    found: list[MemoryMarker] = field(default_factory=list)
+    found: list[Statement] = field(default_factory=list)
     unknown: list[UnknownMarker] = field(default_factory=list)
     quoted: int = 0
 
@@ -54,9 +42,9 @@ def memory_markers(text: str) -> MemoryMarkers:
     if OPENING not in text:
         return MemoryMarkers()
     accepted = accepted_lines(text)
-    found: list[MemoryMarker] = []
+    found: list[Statement] = []
     unknown: list[UnknownMarker] = []
-    for number, line in accepted.lines:
+    for _, line in accepted.lines:
         if OPENING not in line:
             continue
         match = MARKER.search(line)
@@ -64,16 +52,17 @@ def memory_markers(text: str) -> MemoryMarkers:
         if match is None:
             continue
         category, service, rest = match.groups()
-        observation = _unwrap(line[: match.start()], fold(rest))
         if len(service or "") > SERVICE_LENGTH:
             reason = f"the service's name is longer than {SERVICE_LENGTH} characters"
             unknown.append(UnknownMarker(category, line, reason))
-        elif observation:
-            found.append(MemoryMarker(category, normalise_service(service), observation, number))
+            continue
+        statement = Statement(category, _unwrap(line[: match.start()], rest.strip()), service)
+        if statement.observation:
+            found.append(statement)
     return MemoryMarkers(found, unknown, sum(OPENING in line for line in accepted.skipped))
 
 
-def memory_from_key(key: str, value: str) -> MemoryMarker | UnknownMarker:
+def memory_from_key(key: str, value: str) -> Statement | UnknownMarker:
     """A memory of the structured response: `key` is `service:category` or `category`, `value` the observation.
 
     `category:service`, the order of the text marker, is understood too where it cannot mean anything else.
@@ -90,10 +79,8 @@ def memory_from_key(key: str, value: str) -> MemoryMarker | UnknownMarker:
         return UnknownMarker(category, shown, _no_category(category))
     if service and not SERVICE.fullmatch(service):
         return UnknownMarker(category, shown, _no_service(service))
-    observation = fold(str(value))
-    if not observation:
-        return UnknownMarker(category, shown, "there is no observation")
-    return MemoryMarker(category, normalise_service(service), observation, 0)
+    statement = Statement(category, str(value), service)
+    return statement if statement.observation else UnknownMarker(category, shown, "there is no observation")
 
 
 def _unknown(part: str, line: str) -> list[UnknownMarker]:

@@ -192,7 +192,7 @@ def _memory(line: str, at: datetime) -> Line:
     if entry.get("uuid"):
         memory.uuid = UUID(str(entry["uuid"]))
     if memory.source != Source.HUMAN and memory.approved_at is None and memory.verdict == Verdict.ALLOW:
-        judgement = judge(memory)
+        judgement = judge(str(entry["observation"]), memory.observation)
         memory.verdict, memory.verdict_reason = judgement.verdict, judgement.reason[:500]
     into = UUID(str(entry["superseded_by"])) if entry.get("superseded_by") else None
     return memory, _name(entry, "project"), into

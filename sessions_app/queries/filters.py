@@ -13,7 +13,7 @@ from django import forms
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from claudeops.lib.admin_lists import distinct_values
+from claudeops.lib.distinct import distinct_values
 from memories.capture.text import normalise_service
 from memories.models import Project
 from memories.queries.filters import IdFilter

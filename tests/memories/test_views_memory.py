@@ -14,7 +14,7 @@ from django.utils import timezone
 from memories.lifecycle import verbs
 from memories.lifecycle.sweep import sweep
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
-from memories.store import Candidate, Provenance, remember
+from memories.store import Provenance, Statement, remember
 from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import HTMX, signed_in
 
@@ -39,9 +39,9 @@ def memory(db) -> Memory:
     session = SessionFactory()
     then = NOW - timedelta(days=50)
     said = Provenance(source="run", actor="agent:watch", session_id=session.pk, channel="structured", at=then)
-    made = remember(Candidate("timing", "Takes 60 s to start", "caddy"), said)
+    made = remember(Statement("timing", "Takes 60 s to start", "caddy"), said)
     again = Provenance(source="run", actor="agent:watch", session_id=SessionFactory().pk, at=NOW - timedelta(days=40))
-    remember(Candidate("timing", "It takes 60s to start", "caddy"), again)
+    remember(Statement("timing", "It takes 60s to start", "caddy"), again)
     sweep(NOW)
     MemoryFactory(observation="Another one")
     return Memory.objects.get(pk=made.memory_id)

@@ -21,6 +21,7 @@ from memories.api.serializers import as_data, change_data
 from memories.bulk import BULK_ACTIONS
 from memories.errors import MemoryNotFound
 from memories.exchange.import_export import export_lines, import_lines
+from memories.queries.filters import HELD, MemoryFilterSet
 from memories.injection import ops
 from memories.lifecycle import verbs
 from memories.lifecycle.sweep import is_due, sweep
@@ -28,8 +29,7 @@ from memories.management import arguments
 from memories.management.describe import as_table, as_text
 from memories.management.recalling import recall
 from memories.models import Memory, MemoryChange, Project, Source, Verdict
-from memories.queries.filters import HELD, MemoryFilterSet
-from memories.store import Candidate, Provenance, remember
+from memories.store import Provenance, Statement, remember
 
 TIERS = (1, 2, 3)
 
@@ -67,7 +67,7 @@ class Command(VerbCommand):
 
     def add(self, observation: str, project: str | None, tag: list[str], persistent: bool, **given: Any) -> Result:
         by, reason = _who(given["by"]), given["reason"]
-        candidate = Candidate(
+        statement = Statement(
             given["category"],
             sys.stdin.read() if observation == "-" else observation,
             given["service"],
@@ -77,7 +77,7 @@ class Command(VerbCommand):
         )
         provenance = Provenance(Source.HUMAN, by, project_id=_project_id(project), channel="human")
         with transaction.atomic():
-            stored = remember(candidate, provenance).memory_id
+            stored = remember(statement, provenance).memory_id
             assert stored is not None  # noqa: S101  (a person's memory is stored or refused)
             if persistent:
                 verbs.mark_persistent(stored, by=by, reason=reason)
