@@ -227,6 +227,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = False
 USE_TZ = True
+FORMAT_MODULE_PATH = "claudeops.formats"
 
 APPEND_SLASH = True
 STATIC_URL = "static/"

@@ -14,8 +14,8 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from claudeops.lib.distinct import distinct_values
 from claudeops.lib.change_token import read_token
+from claudeops.lib.distinct import distinct_values
 from memories import store
 from memories.bulk import BULK_ACTIONS
 from memories.errors import MemoriesError

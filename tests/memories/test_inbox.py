@@ -9,10 +9,10 @@ from django.contrib.messages import get_messages
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memories.queries import inbox
 from memories.errors import Conflict, InvalidMemory
 from memories.lifecycle import disagree, verbs
 from memories.models import Change, Disagreement, Inactive, Memory, MemoryChange
+from memories.queries import inbox
 from memories.store import Provenance, Statement, remember
 from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import signed_in
