@@ -133,7 +133,7 @@ class BulkForm(forms.Form):
                 )
             elif param.kind == "memory":
                 self.fields[param.name] = forms.TypedChoiceField(
-                    label="Which text stays?",
+                    label="Which memory stays?",
                     choices=[(row.pk, row.observation) for row in rows],
                     coerce=int,
                     initial=rows[0].pk if rows else None,

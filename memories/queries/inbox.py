@@ -102,8 +102,8 @@ def _questions(rows: Iterable[Disagreement]) -> list[Question]:
         one = row.older.observation if still and row.older else row.older_text
         other = row.newer.observation if still and row.newer else row.newer_text
         left, right = marked(one, other)
-        older = Side("What was known", row.older, left, latest.get(row.older_id or 0, 0))
-        newer = Side("What was said later", row.newer, right, latest.get(row.newer_id or 0, 0))
+        older = Side("Known", row.older, left, latest.get(row.older_id or 0, 0))
+        newer = Side("New", row.newer, right, latest.get(row.newer_id or 0, 0))
         found.append(Question(row, older, newer, in_words(row.evidence)))
     return found
 

@@ -21,9 +21,9 @@ from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
 
 BIGGEST_ID = 2**63 - 1
 ASKED_FROM = [
-    ("mcp", "a model, over MCP"),
-    ("injection", "a session's beginning"),
-    ("page", "the dashboard"),
+    ("mcp", "MCP (a model)"),
+    ("injection", "prompt injection"),
+    ("page", "dashboard"),
     ("api", "the API"),
     ("cli", "the command line"),
 ]
@@ -140,14 +140,14 @@ class EditForm(forms.Form):
 class RollBackForm(forms.Form):
     """Back to an earlier state: why, and the latest change the person saw."""
 
-    reason = forms.CharField(label="Why", required=False, max_length=500, help_text="Goes into the history.")
+    reason = forms.CharField(label="Why", required=False, max_length=500, help_text="Recorded in the history.")
     seen = forms.IntegerField(min_value=0, max_value=BIGGEST_ID, widget=forms.HiddenInput)
 
 
 class RecallForm(forms.Form):
     """A question with what narrows it; every field but the query may stay empty."""
 
-    query = forms.CharField(label="Search what is known", max_length=10_000, strip=True)
+    query = forms.CharField(label="Search memories", max_length=10_000, strip=True)
     project = forms.CharField(label="Project", max_length=64, required=False, help_text="A slug, or global.")
     service = forms.CharField(label="Service", max_length=64, required=False)
     category = forms.ChoiceField(label="Category", required=False)
@@ -157,11 +157,11 @@ class RecallForm(forms.Form):
     profile = forms.ChoiceField(label="Profile", choices=[(name, name) for name in PROFILES], required=False)
     limit = forms.IntegerField(label="At most", min_value=1, max_value=100, required=False)
     as_of = forms.DateTimeField(
-        label="As it was known (UTC)",
+        label="As of (UTC)",
         required=False,
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
     )
-    include_hold = forms.BooleanField(label="Also what waits for review", required=False)
+    include_hold = forms.BooleanField(label="Include held memories", required=False)
 
     def __init__(self, data: Any = None) -> None:
         super().__init__(data, auto_id="recall-%s", initial={"profile": "balanced"})
@@ -264,7 +264,7 @@ class AnswersForm(forms.Form):
             elif param.kind == "memory":
                 choices = [(row.pk, row.observation) for row in rows]
                 self.fields[param.name] = forms.TypedChoiceField(
-                    label="Which one stays?",
+                    label="Which memory stays?",
                     choices=choices,
                     coerce=int,
                     initial=choices[0][0] if choices else None,
@@ -275,7 +275,7 @@ class AnswersForm(forms.Form):
                     label=param.label, required=False, empty_value=None, widget=forms.Textarea(attrs={"rows": 2})
                 )
         self.fields["reason"] = forms.CharField(
-            label="Why", required=False, max_length=500, help_text="Goes into the history."
+            label="Why", required=False, max_length=500, help_text="Recorded in the history."
         )
 
     def answers(self) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def _user(request: HttpRequest) -> User:
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def asked(request: HttpRequest) -> HttpResponse:
-    """What was asked, by whom and from which session, and what came back; the latest first."""
+    """The query log: who searched, from which session, and the hits; the latest first."""
     form = AskedForm(request.GET)
     if not form.is_valid():
         return render(request, "memories/asked.html", {"form": form}, status=422)

@@ -29,9 +29,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 NOBODY = "none"
 
-STATUSES = [*Status.choices, (UNFINISHED, "queued or running"), (WENT_WRONG, "went wrong")]
+STATUSES = [*Status.choices, (UNFINISHED, "queued or running"), (WENT_WRONG, "failed, timed out or lost")]
 TODAY, WEEK = "today", "week"
-SPENT = [(TODAY, "today, and what runs"), (WEEK, "in the last 7 days")]
+SPENT = [(TODAY, "today, including running"), (WEEK, "in the last 7 days")]
 TIERS = [(1, "1 observe"), (2, "2 investigate"), (3, "3 remediate")]
 
 
@@ -68,7 +68,7 @@ class SessionFilterSet(django_filters.FilterSet):
         null_label="no project",
         null_value=NOBODY,
     )
-    spent = django_filters.ChoiceFilter(choices=SPENT, method="by_spent", label="Paid for", empty_label="at any time")
+    spent = django_filters.ChoiceFilter(choices=SPENT, method="by_spent", label="Period", empty_label="any")
     since = django_filters.DateTimeFilter(
         field_name="queued_at", lookup_expr="gte", label="From (UTC)", widget=_moment()
     )

@@ -1,7 +1,4 @@
-"""What the sessions' pages take in: asking for a run, a place in the list, a place in a log, a cooldown.
-
-Knows no request.
-"""
+"""The forms of the sessions' pages: running a session, a place in a list or a log, a cooldown. Knows no request."""
 
 from __future__ import annotations
 
@@ -22,13 +19,13 @@ MOST_TOKENS = 1_000_000
 
 
 class RunForm(forms.Form):
-    """What an operator asks for when a session is to run now."""
+    """An operator runs a session now."""
 
     agent = forms.ModelChoiceField(
         queryset=Agent.objects.only("id", "slug"),
         to_field_name="slug",
         required=False,
-        empty_label="none: the tier's own profile",
+        empty_label="none (the tier's default profile)",
         label="Agent",
     )
     tier = forms.TypedChoiceField(coerce=int, empty_value=None, required=False, label="Tier")
@@ -36,19 +33,19 @@ class RunForm(forms.Form):
         required=False,
         max_length=LONGEST_TASK,
         label="What to do",
-        widget=forms.Textarea(attrs={"rows": 3, "placeholder": "Empty: what the agent always does."}),
+        widget=forms.Textarea(attrs={"rows": 3, "placeholder": "Empty: the agent's usual task."}),
     )
-    dry_run = forms.BooleanField(required=False, label="Dry run: look only, change nothing")
+    dry_run = forms.BooleanField(required=False, label="Dry run: read only, change nothing")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         allowed = [(str(tier), name) for tier, name in TIERS if tier <= settings.CLAUDEOPS_MAX_TIER]
         tier: Any = self.fields["tier"]
-        tier.choices = [("", "the agent's own"), *allowed]
+        tier.choices = [("", "the agent's"), *allowed]
         if settings.CLAUDEOPS_DRY_RUN:
             self.fields["dry_run"].disabled = True
             self.fields["dry_run"].initial = True
-            self.fields["dry_run"].label = "Dry run: this house makes no other (CLAUDEOPS_DRY_RUN)"
+            self.fields["dry_run"].label = "Dry run: enforced by CLAUDEOPS_DRY_RUN"
 
     def asked(self) -> dict[str, Any]:
         """The arguments of `queue.request_session`. Only of a valid form."""
@@ -69,14 +66,14 @@ class PlaceForm(forms.Form):
 
 
 class PreviewForm(forms.Form):
-    """For which session a preview is, and beside which one's receipt it stands; all optional."""
+    """The tier, project and budget of a prompt preview, and the session to compare it with; all optional."""
 
     tier = forms.TypedChoiceField(coerce=int, empty_value=None, required=False, label="Tier")
     project = forms.ModelChoiceField(
         queryset=Project.objects.order_by("slug"),
         to_field_name="slug",
         required=False,
-        empty_label="none: global memories only",
+        empty_label="none (global memories only)",
         label="Project",
     )
     budget = forms.IntegerField(
@@ -84,20 +81,20 @@ class PreviewForm(forms.Form):
         min_value=0,
         max_value=MOST_TOKENS,
         label="Budget in tokens",
-        widget=forms.NumberInput(attrs={"placeholder": "the tier's own", "step": "1"}),
+        widget=forms.NumberInput(attrs={"placeholder": "the tier's", "step": "1"}),
     )
     session = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=2**63 - 1,
-        label="Beside session",
+        label="Compare with session",
         widget=forms.NumberInput(attrs={"placeholder": "the last one", "step": "1"}),
     )
 
     def __init__(self, data: Any = None) -> None:
         super().__init__(data, auto_id="preview-%s")
         tier: Any = self.fields["tier"]
-        tier.choices = [("", "the last session's"), *((str(tier), name) for tier, name in TIERS if tier)]
+        tier.choices = [("", "that of the last session"), *((str(tier), name) for tier, name in TIERS if tier)]
 
 
 class LogPlaceForm(forms.Form):
@@ -123,5 +120,5 @@ class ClearForm(forms.Form):
     service = forms.CharField(max_length=64)
     action = forms.ChoiceField(required=False, choices=[("", "restart and redeployment"), *Remediation.choices])
     reason = forms.CharField(
-        max_length=LONGEST_REASON, error_messages={"required": "Say why it may be done again: the reason is kept."}
+        max_length=LONGEST_REASON, error_messages={"required": "A reason is required; it is recorded."}
     )

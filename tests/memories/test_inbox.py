@@ -306,7 +306,7 @@ def test_the_answered_ones_are_there_too(operators, contradiction):
     assert "Takes" not in operators.get(ADDRESS).content.decode()
     html = operators.get(f"{ADDRESS}?answered=1").content.decode()
     assert "The new one is wrong" in html
-    assert "Take it back" in html
+    assert "Undo answer" in html
 
 
 def test_markup_in_a_memory_stays_text(operators):

@@ -160,7 +160,7 @@ def test_an_answer_that_is_wrong_is_said_at_its_field(operators):
 def test_merging_asks_which_one_stays(operators):
     one, two, other = MemoryFactory(confidence=0.5), MemoryFactory(confidence=0.9), MemoryFactory()
     asked = operators.post(BULK, {"action": "merge", "id": [one.pk, two.pk]}).content.decode()
-    assert "Which one stays?" in asked
+    assert "Which memory stays?" in asked
     operators.post(BULK, hidden(asked) | {"target": one.pk, "observation": "Both in one"})
     one.refresh_from_db(), two.refresh_from_db()
     assert (one.observation, one.confidence, two.superseded_by_id) == ("Both in one", 0.9, one.pk)

@@ -239,12 +239,3 @@ def test_it_is_read_from_indexes_and_nothing_is_sorted_but_equals():
                 plan = " ".join(str(row[-1]) for row in cursor.fetchall())
             if connection.vendor == "sqlite" or letter in "em":  # PostgreSQL reads a few rows of sessions as they lie
                 assert indexes[letter] in plan, plan
-
-
-def test_the_front_page_shows_the_first_places_of_the_feed():
-    for _ in range(feed.SIZE):
-        session = SessionFactory(started_at=AT, ended_at=AT + SECOND)
-        EventFactory(session=session)
-        MemoryChange.objects.create(memory=MemoryFactory(), kind="created")
-    assert feed.newest() == feed.places()
-    assert len(feed.newest()) == feed.SIZE

@@ -29,7 +29,7 @@ def signed_in(client, operator):
 
 def test_it_says_why_semantic_search_is_off_while_it_is(signed_in, settings, tmp_path):
     settings.CLAUDEOPS_EMBEDDINGS, settings.CLAUDEOPS_MODELS_DIR = "local", tmp_path
-    assert "Semantic search is off: the model all-MiniLM-L6-v2 is not installed. Memories are found by keywords." in (
+    assert "Semantic search is off: the model all-MiniLM-L6-v2 is not installed. Search uses keywords only." in (
         front(signed_in)
     )
     settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
@@ -96,12 +96,12 @@ def test_it_says_who_runs_next(signed_in):
 def test_an_empty_house_says_that_nothing_is_there_and_what_to_do(signed_in):
     html = front(signed_in)
     for words in (
-        "Nothing is running.",
-        "Nothing waits.",
+        "No session is running.",
+        "The queue is empty.",
         "No session has failed.",
-        "There is no agent yet.",
+        "No agents yet.",
         "Nothing has happened yet.",
-        "Nobody serves this queue. Start <code>manage.py runworker</code> (or <code>up</code>).",
+        "No worker serves this queue. Start <code>manage.py runworker</code> (or <code>up</code>).",
     ):
         assert words in html
     assert 'href="/admin/sessions_app/agent/add/"' in html
@@ -110,7 +110,7 @@ def test_an_empty_house_says_that_nothing_is_there_and_what_to_do(signed_in):
 def test_a_viewer_of_an_empty_house_is_offered_nothing_that_is_refused(client, db):
     client.force_login(person("viewer"))
     html = front(client)
-    assert "There is no agent yet." in html
+    assert "No agents yet." in html
     for url in {unescape(url) for url in re.findall(r'<a[^>]+href="(/[^"]*)"', html)}:
         assert client.get(url).status_code == 200, url
     assert "agent/add" not in html
@@ -137,8 +137,8 @@ def test_what_holds_the_next_run_back_is_said(signed_in, settings):
     queued = SessionFactory(agent=waits, status=Status.QUEUED, trigger="scheduled")
     html = front(signed_in)
     assert f"Agent busy is busy with session {running.pk};" in html
-    assert f"Session {queued.pk} of this schedule still waits; a further run joins it." in html
-    assert "No worker looks at the schedules. Start <code>manage.py runworker</code>" in html
+    assert f"Session {queued.pk} of this schedule is still queued; a further run joins it." in html
+    assert "No worker checks the schedules. Start <code>manage.py runworker</code>" in html
     assert "It never runs: " in html
     settings.CLAUDEOPS_DAILY_BUDGET_USD = 1.0
     free = AgentFactory(slug="free", **every)

@@ -56,12 +56,12 @@ def test_a_heartbeat_is_told_in_steps_so_that_one_that_comes_in_time_changes_not
 def test_a_queue_nobody_serves_says_what_to_start():
     worker()
     assert queue("default").troubles == []
-    assert queue("sessions").troubles == [Trouble("Nobody serves this queue.", health.START)]
+    assert queue("sessions").troubles == [Trouble("No worker serves this queue.", health.START)]
 
 
 def test_a_worker_that_fell_silent_is_named():
     worker(), worker(host="nuc-2", age=300)
-    assert [trouble.text for trouble in queue("default").troubles] == ["nuc-2 (pid 7) has fallen silent."]
+    assert [trouble.text for trouble in queue("default").troubles] == ["nuc-2 (pid 7) has stopped sending heartbeats."]
 
 
 def test_what_waits_is_counted_with_what_is_addressed_to_a_host():
@@ -81,7 +81,7 @@ def test_tasks_that_wait_for_too_long_say_what_to_restart():
     worker()
     tasks.send_reap("nuc-1")
     OrmQ.objects.update(lock=AT - 6 * MINUTE)
-    assert queue("default").troubles == [Trouble("Its tasks wait for too long.", health.STUCK)]
+    assert queue("default").troubles == [Trouble("Its tasks have waited too long.", health.STUCK)]
 
 
 def test_failures_of_a_day_are_counted_by_queue():
@@ -98,7 +98,7 @@ def test_sessions_nobody_follows_and_schedules_nobody_looks_at_are_said():
     SessionFactory.create_batch(2, status=Status.RUNNING, heartbeat_at=AT - 3 * MINUTE)
     Schedule.objects.create(name="claudeops:tick", func="x", schedule_type=Schedule.MINUTES, next_run=AT - 6 * MINUTE)
     assert health.read(AT).troubles == [
-        Trouble("Nobody follows 2 running sessions.", health.REAP),
+        Trouble("No worker follows 2 running sessions.", health.REAP),
         Trouble("Overdue for more than five minutes: tick.", health.OVERDUE),
     ]
 
@@ -123,7 +123,7 @@ def test_the_overview_shows_it_and_says_what_to_type(client, operator):
     Task.objects.update(stopped=WorkerHeartbeat.objects.get().beat_at)
     html = " ".join(client.get("/").content.decode().split())
     assert 'nuc-9 <span class="quiet">pid 12, heartbeat within 20&nbsp;s</span>' in html
-    assert "Nobody serves this queue. Start <code>manage.py runworker</code> (or <code>up</code>)." in html
+    assert "No worker serves this queue. Start <code>manage.py runworker</code> (or <code>up</code>)." in html
     assert "One task has failed in the last 24 hours." in html
     assert 'href="/admin/django_q/failure/"' in html
     assert f"{connection.display_name} answers" in html
