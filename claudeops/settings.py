@@ -212,7 +212,7 @@ Q_CLUSTER: dict[str, Any] = {
     "ALT_CLUSTERS": {"sessions": cluster(CLAUDEOPS_SESSION_WORKERS, SESSION_TASK_TIMEOUT)},
 }
 
-AUTHENTICATION_BACKENDS = ["claudeops.rights.RightsBackend"]
+AUTHENTICATION_BACKENDS = ["claudeops.roles.RightsBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},

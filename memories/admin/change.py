@@ -8,7 +8,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from claudeops.lib.admin_lists import ReadOnlyAdmin, age_filter
-from memories.history.timeline import moved_of
+from memories.history.timeline import changed_columns
 from memories.models import MemoryChange
 from memories.templatetags.claudeops import NONE, session_link, shortened, value_text
 
@@ -33,7 +33,7 @@ class MemoryChangeAdmin(ReadOnlyAdmin):
 
     @admin.display(description="from → to")
     def moved(self, change: MemoryChange) -> SafeString:
-        short = [move for move in moved_of(change) if not move.text][:3]
+        short = [move for move in changed_columns(change) if not move.text][:3]
         if change.kind in ("created", "deleted") or not short:
             return NONE
         parts = ((move.name, value_text(move.before), value_text(move.after)) for move in short)

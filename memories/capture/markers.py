@@ -1,6 +1,6 @@
-"""Memory markers in an agent's text, and memories of its structured response. Pure: text in, values out.
+"""Find memory markers in an agent's text and memories in its structured response. Pure.
 
-Which text may be read at all (assistant text, not tool results, not subagents) is the caller's to know.
+The caller decides which text may be read (assistant text, no tool results, no subagents).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EMPHASIS = ("**", "__", "`", "*", "_")
 
 @dataclass(frozen=True, slots=True)
 class UnknownMarker:
-    """What looks like a memory and is not stored; `reason` says why, in words for the log."""
+    """A marker that cannot be stored; `reason` says why, for the log."""
 
     category: str
     line_text: str
@@ -30,7 +30,7 @@ class UnknownMarker:
 
 @dataclass(frozen=True, slots=True)
 class MemoryMarkers:
-    """What a text holds; `quoted` counts marker lines in quotations and code blocks, which are not read."""
+    """The markers of a text; `quoted` counts marker lines in quotations and code, which are not read."""
 
     found: list[Statement] = field(default_factory=list)
     unknown: list[UnknownMarker] = field(default_factory=list)
@@ -38,7 +38,7 @@ class MemoryMarkers:
 
 
 def memory_markers(text: str) -> MemoryMarkers:
-    """The memory markers of `text`, at most one a line; a marker without an observation is none."""
+    """The memory markers of `text`, at most one a line. A marker without an observation is ignored."""
     if OPENING not in text:
         return MemoryMarkers()
     accepted = accepted_lines(text)
@@ -65,7 +65,7 @@ def memory_markers(text: str) -> MemoryMarkers:
 def memory_from_key(key: str, value: str) -> Statement | UnknownMarker:
     """A memory of the structured response: `key` is `service:category` or `category`, `value` the observation.
 
-    `category:service`, the order of the text marker, is understood too where it cannot mean anything else.
+    The order of the text marker, `category:service`, is accepted where it is unambiguous.
     """
     parts = [part.strip() for part in str(key).split(":")]
     shown = f"{key}: {value}"
@@ -84,7 +84,7 @@ def memory_from_key(key: str, value: str) -> Statement | UnknownMarker:
 
 
 def _unknown(part: str, line: str) -> list[UnknownMarker]:
-    """The first bracket of `part` that is no memory marker; those that only lack an observation are none."""
+    """The first bracket of `part` that resembles a memory marker but is none."""
     for bracket in LOOKS_LIKE.finditer(part):
         category, _, service = bracket[1].partition(":")
         if category not in OPS.categories:
@@ -103,7 +103,7 @@ def _no_service(service: str) -> str:
 
 
 def _unwrap(before: str, observation: str) -> str:
-    """Without the emphasis that was opened directly before the marker: **[MEMORY:timing]** Takes 60 s."""
+    """Remove the emphasis opened directly before the marker: **[MEMORY:timing]** Takes 60 s."""
     for mark in EMPHASIS:
         if before.endswith(mark):
             if observation.startswith(mark):
