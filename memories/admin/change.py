@@ -10,12 +10,12 @@ from django.utils.safestring import SafeString
 from claudeops.lib.admin_lists import ReadOnlyAdmin, age_filter
 from memories.history.timeline import changed_columns
 from memories.models import MemoryChange
-from memories.templatetags.claudeops import NONE, session_link, shortened, value_text
+from memories.templatetags.claudeops import NONE, badge, session_link, shortened, value_text
 
 
 @admin.register(MemoryChange)
 class MemoryChangeAdmin(ReadOnlyAdmin):
-    list_display = ("kind", "of_memory", "moved", "reason", "actor", "of_session", "at")
+    list_display = ("what", "of_memory", "moved", "reason", "actor", "of_session", "at")
     list_filter = ("kind", age_filter("at", "when"))
     list_select_related = ("memory",)
     list_defer = ("evidence",)
@@ -23,6 +23,10 @@ class MemoryChangeAdmin(ReadOnlyAdmin):
     search_help_text = "Searches the memory's text, the reason and the actor."
     sortable_by = ("at",)
     fields = ("kind", "of_memory", "memory_uuid", "before", "after", "reason", "evidence", "actor", "of_session", "at")
+
+    @admin.display(description="kind")
+    def what(self, change: MemoryChange) -> SafeString:
+        return badge(change.kind, change.get_kind_display())
 
     @admin.display(description="memory")
     def of_memory(self, change: MemoryChange) -> SafeString:

@@ -1,7 +1,7 @@
 """The admin of memories: the list with its bulk actions, adding one, and editing what the dashboard has no field for.
 
 Every change goes through the store and the lifecycle's verbs, so that each has its change row with the person's name.
-Review, history and confidence are on the dashboard's page ("View on site").
+Review, history and confidence are on the dashboard's page ("Open on the dashboard").
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class StatusFilter(admin.SimpleListFilter):
 class MemoryAdmin(BulkMixin, ListAdmin):
     form = MemoryForm
     list_display = (
-        *("text", "service", "category", "confidence", "active", "verdict", "inactive_reason", "persistent"),
+        *("text", "service", "category", "confidence", "active", "verdict", "inactive_reason"),
         *("updated_at", "origin"),
     )
     list_filter = (

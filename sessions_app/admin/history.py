@@ -68,7 +68,7 @@ class ServiceCheckAdmin(OfSessionAdmin):
 
 @admin.register(InjectionReceipt)
 class InjectionReceiptAdmin(OfSessionAdmin):
-    list_display = ("sha256", "of_session", "tokens", "budget", "counts", "created_at")
+    list_display = ("sha256", "of_session", "tokens", "budget", "created_at")
     list_filter = (age_filter("created_at", "when"),)
     list_defer = ("text", "included", "left_out")
 

@@ -1,7 +1,7 @@
 """The admin of sessions: the list, running some again, stopping some.
 
 A session is a record: it is never added or edited here, and only a superuser may delete an ended one. Its page with
-the log, the prompt and the results is on the dashboard ("View on site").
+the log, the prompt and the results is on the dashboard ("Open on the dashboard").
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ MOST_AT_ONCE = 50
 class SessionAdmin(ReadOnlyAdmin):
     list_display = (
         *("id", "agent", "status", "status_reason", "tier", "trigger", "cost_usd", "num_turns", "queued_at"),
-        *("started_at", "ended_at", "dry_run"),
     )
     list_filter = (
         *("status", "agent", value_filter("tier"), "trigger", "dry_run"),

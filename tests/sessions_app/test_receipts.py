@@ -128,7 +128,7 @@ def test_the_sessions_of_a_memory_are_found_by_an_index():
 def test_the_page_of_a_memory_names_who_was_told_and_who_said_it(viewer):
     memory = MemoryFactory()
     told = tell(memory.pk, 2)
-    kinds = {"created": "said it first", "reinforced": "confirmed it", "contradicted": "contradicted it"}
+    kinds = {"created": "created it", "reinforced": "confirmed it", "contradicted": "contradicted it"}
     said = {}
     for kind in kinds:
         said[kind] = SessionFactory()
