@@ -1,4 +1,4 @@
-"""One FilterSet for memories: the page, "select all matching" and the API narrow the same way.
+"""One FilterSet for memories, for the page, "select all matching" and the API.
 
 Knows no page and no request. An unknown value is an error of the form, not an empty list.
 """
@@ -91,7 +91,7 @@ class MemoryFilterSet(django_filters.FilterSet):
 
 
 def _contains(word: str) -> Q | IContains:
-    """The word stands in the text, large or small letters alike.
+    """The text contains the word, case-insensitively.
 
     PostgreSQL folds the letters of every text by the rules of a language; for a word of ASCII those of ASCII say the
     same, several times as fast. SQLite knows no others.

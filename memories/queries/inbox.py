@@ -1,18 +1,17 @@
-"""The inbox: pairs of memories that wait for an operator's word, side by side, with what differs and why in words.
+"""The inbox: pairs of memories that wait for an operator's answer, with their differences and the reasons in words.
 
-Reads only; knows no page and no request. Pages go on from an id, not from a number of rows.
+Reads only; knows no page and no request. A page continues from an id, not from an offset.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Max
 
+from claudeops.lib.word_diff import GONE, NEW, Piece, word_diff
 from memories.models import Disagreement, DisagreementState, Memory, MemoryChange
 from memories.models.disagreement import DisagreementQuerySet
 
@@ -20,20 +19,10 @@ SIZE = 20
 CAP = 100
 """Up to here open questions are counted; beyond, it says "99+"."""
 
-_PIECE = re.compile(r"\s+|\w+|[^\w\s]")
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of a text; `own` when the other text has it not."""
-
-    text: str
-    own: bool
-
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two: the memory, its text in pieces, and the latest change a page knows of it."""
+    """One of the two: the memory, its text in pieces, and its latest change."""
 
     title: str
     memory: Memory | None
@@ -70,7 +59,7 @@ def answered(kind: str = "") -> DisagreementQuerySet:
 
 
 def count_open(kind: str = "") -> int:
-    """How many wait, counted up to CAP. One look at an index that holds the open ones alone."""
+    """How many are open, counted up to CAP; an index holds the open ones only."""
     return open_questions(kind).order_by()[:CAP].count()
 
 
@@ -101,44 +90,17 @@ def _questions(rows: Iterable[Disagreement]) -> list[Question]:
         still = row.state == DisagreementState.OPEN
         one = row.older.observation if still and row.older else row.older_text
         other = row.newer.observation if still and row.newer else row.newer_text
-        left, right = marked(one, other)
+        pieces = word_diff(one, other)
+        left = tuple(piece for piece in pieces if piece.kind != NEW)
+        right = tuple(piece for piece in pieces if piece.kind != GONE)
         older = Side("Known", row.older, left, latest.get(row.older_id or 0, 0))
         newer = Side("New", row.newer, right, latest.get(row.newer_id or 0, 0))
         found.append(Question(row, older, newer, in_words(row.evidence)))
     return found
 
 
-def marked(one: str, other: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    """Two texts in pieces, word by word, with what each has for itself."""
-    left, right = _PIECE.findall(one), _PIECE.findall(other)
-    matcher = difflib.SequenceMatcher(
-        None, [piece.lower() for piece in left], [piece.lower() for piece in right], autojunk=False
-    )
-    here: list[Piece] = []
-    there: list[Piece] = []
-    for tag, a, b, c, d in matcher.get_opcodes():
-        for pieces, text in ((here, "".join(left[a:b])), (there, "".join(right[c:d]))):
-            if text:
-                pieces.append(Piece(text, tag != "equal" and not text.isspace()))
-    return _run_on(here), _run_on(there)
-
-
-def _run_on(pieces: list[Piece]) -> tuple[Piece, ...]:
-    """Without gaps: the space between two words of a text's own is its own too."""
-    found: list[Piece] = []
-    for at, piece in enumerate(pieces):
-        own = piece.own
-        if piece.text.isspace() and 0 < at < len(pieces) - 1:
-            own = pieces[at - 1].own and pieces[at + 1].own
-        if found and found[-1].own == own:
-            found[-1] = Piece(found[-1].text + piece.text, own)
-        else:
-            found.append(Piece(piece.text, own))
-    return tuple(found)
-
-
 def in_words(evidence: Mapping[str, Any]) -> tuple[str, ...]:
-    """The judgement's signals, each as a sentence."""
+    """The signals of the judgement, each as a sentence."""
     found = [str(evidence["why"])] if evidence.get("why") else []
     if evidence.get("apart"):
         found.append(f"Why they were not taken as one: {evidence['apart']}")

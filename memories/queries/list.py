@@ -1,4 +1,4 @@
-"""The list of memories: sorted by what an index serves, and paged from a row on, not from a number of rows on.
+"""The list of memories: orders that an index serves, and keyset pages.
 
 Reads only; knows no page and no request. A place in the list is the sorted value and the id of a row, as text.
 """
@@ -18,11 +18,11 @@ from memories.models.memory import SERVICE_TEXT
 
 SIZE = 50
 FEW = 500
-"""Up to so many that match are found by one way through the table and then sorted; of more, the first ones are soon
-met by going along the order's index, which for few could mean all of it."""
+"""Up to this many matches are found by one scan and sorted; with more, walking the index of the order finds the first
+ones soon, which with few could mean reading all of it."""
 
 CAP = 10_000
-"""Up to here the list is counted; beyond, it says "10,000+"."""
+"""The list is counted up to here; beyond, it shows "10,000+"."""
 
 BETWEEN = "~"
 COLUMNS = (
@@ -47,7 +47,7 @@ class Sort:
         return found.isoformat() if isinstance(found, datetime) else str(found if found is not None else "")
 
     def read(self, text: str) -> Any:
-        """The value of a place. Raises ValueError for what is none."""
+        """The sorted value in a place. Raises ValueError."""
         if self.column == "updated_at":
             found = datetime.fromisoformat(text)
             if found.tzinfo is None:
@@ -98,7 +98,7 @@ def place_of(sort: Sort, memory: Memory) -> str:
 
 
 def read_place(sort: Sort, text: str) -> Place:
-    """Raises ValueError for what is no place in this order."""
+    """Raises ValueError for an invalid place."""
     value, between, pk = text.rpartition(BETWEEN)
     if not between or not pk.isdecimal() or len(pk) > 18:
         raise ValueError(text)
@@ -140,7 +140,7 @@ def page_of(rows: QuerySet[Memory], sort: Sort, *, after: Place | None = None, b
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """All that match, to be read in an order, and how many they are, counted no further than one beyond CAP."""
+    """All matches and their number, counted up to CAP + 1."""
 
     rows: QuerySet[Memory]
     count: int
@@ -148,7 +148,7 @@ class Matching:
 
 def matching_of(rows: QuerySet[Memory], *, narrowed: bool) -> Matching:
     """`rows` and their number. When they are `narrowed`, maybe by what no index serves (a text), and few match, the
-    whole table is read once for it: not for the count, the order and the page each."""
+    table is read once, not for the count, the order and the page each."""
     rows = rows.order_by()
     if narrowed:
         few = list(rows.values_list("pk", flat=True)[: FEW + 1])
@@ -158,7 +158,7 @@ def matching_of(rows: QuerySet[Memory], *, narrowed: bool) -> Matching:
 
 
 def latest_change() -> int:
-    """The id of the last change of any memory, 0 without one: one look into an index."""
+    """The id of the last change of any memory, 0 without one: one index lookup."""
     return highest(MemoryChange)[0]
 
 

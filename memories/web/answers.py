@@ -1,4 +1,4 @@
-"""How the memories' views answer: in words, beside a fragment for htmx, or as a message after a redirect."""
+"""Answers of the memories' views: a fragment with a message for htmx, else a redirect with a message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def in_words(error: MemoriesError) -> str:
 
 
 def actor(request: HttpRequest) -> str:
-    """Whose name a change made here carries."""
+    """The user's name, for the change row."""
     return str(request.user.get_username())
 
 
@@ -38,6 +38,6 @@ def fragment(
 
 
 def moved(request: HttpRequest, to: str, text: str, *, level: int = messages.SUCCESS, undo: str = "") -> HttpResponse:
-    """A message and the way to the page that shows it."""
+    """Redirect with a message."""
     messages.add_message(request, level, text, extra_tags=f"undo:{undo}" if undo else "")
     return HttpResponseRedirect(to)

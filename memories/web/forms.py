@@ -1,4 +1,4 @@
-"""What the memories' pages take in: a new memory, an edit, a place in the list, a selection. Knows no request.
+"""The forms of the memories' pages: a new memory, an edit, a place in the list, a selection. Knows no request.
 
 Values are checked by the store's own functions, so that a refusal reads alike everywhere; a form saves nothing.
 """
@@ -27,13 +27,13 @@ ASKED_FROM = [
     ("api", "the API"),
     ("cli", "the command line"),
 ]
-"""The surfaces of a recall, as a person reads them."""
+"""The surfaces of a recall, in words."""
 DECIMALS = 2
-"""To how many decimals the slider shows a confidence."""
+"""Decimals of a confidence on the slider."""
 
 
 def checked(check: Callable[..., Any], *values: Any) -> Any:
-    """What `check` makes of the values; its refusal as a form's error."""
+    """The result of `check`; its refusal becomes a form error."""
     try:
         return check(*values)
     except InvalidMemory as refusal:
@@ -51,7 +51,7 @@ def categories() -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 class AddForm(forms.Form):
-    """What a person has found out. The confidence is clamped by the store."""
+    """A new memory. The store clamps the confidence."""
 
     observation = forms.CharField(
         label="Observation",
@@ -88,7 +88,7 @@ class AddForm(forms.Form):
 
 
 class EditForm(forms.Form):
-    """An edit in place. What is not sent stays; `seen` is the latest change the person saw."""
+    """An edit in place. Fields that are not sent stay; `seen` is the latest change the user saw."""
 
     observation = forms.CharField(label="Observation", required=False, widget=forms.Textarea(attrs={"rows": 3}))
     confidence = forms.FloatField(label="Confidence", required=False)
@@ -118,7 +118,7 @@ class EditForm(forms.Form):
         return str(checked(stored.checked_observation, self.cleaned_data["observation"]))
 
     def wants_active(self) -> bool:
-        """Whether the box is ticked, as it was sent or as the memory is."""
+        """Whether the checkbox is ticked."""
         return bool(self["active"].value() == "true")
 
     def changes(self) -> dict[str, Any]:
@@ -138,14 +138,14 @@ class EditForm(forms.Form):
 
 
 class RollBackForm(forms.Form):
-    """Back to an earlier state: why, and the latest change the person saw."""
+    """Roll back to an earlier version: the reason, and the latest change the user saw."""
 
     reason = forms.CharField(label="Why", required=False, max_length=500, help_text="Recorded in the history.")
     seen = forms.IntegerField(min_value=0, max_value=BIGGEST_ID, widget=forms.HiddenInput)
 
 
 class RecallForm(forms.Form):
-    """A question with what narrows it; every field but the query may stay empty."""
+    """A recall query with its filters, which are optional."""
 
     query = forms.CharField(label="Search memories", max_length=10_000, strip=True)
     project = forms.CharField(label="Project", max_length=64, required=False, help_text="A slug, or global.")
@@ -189,21 +189,21 @@ class RecallForm(forms.Form):
         )
 
     def narrows(self) -> bool:
-        """Whether something beside the query is asked for, so that it is shown unfolded."""
+        """Whether a filter is set, so that the filters are shown open."""
         return any(
             str(self[name].value() or "") not in ("", "balanced", "False") for name in self.fields if name != "query"
         )
 
 
 class MarkForm(forms.Form):
-    """A word on one hit: right, wrong, or nothing to take it back."""
+    """A relevance judgement on one hit: right, wrong, or empty to remove it."""
 
     memory = forms.IntegerField(min_value=1, max_value=BIGGEST_ID)
     vote = forms.ChoiceField(choices=RecallVote.choices, required=False)
 
 
 class AskedForm(forms.Form):
-    """Which of the questions are shown."""
+    """Filters of the query log."""
 
     surface = forms.ChoiceField(choices=[("", "anywhere"), *ASKED_FROM], required=False, label="Asked from")
     session = forms.IntegerField(min_value=1, max_value=BIGGEST_ID, required=False, label="Session")
@@ -211,14 +211,14 @@ class AskedForm(forms.Form):
 
 
 class PlaceForm(forms.Form):
-    """How the list is sorted, and where in it: after a row or before one."""
+    """The order of the list and a place in it: after a row or before one."""
 
     sort = forms.ChoiceField(choices=[(key, key) for key in listing.SORTS], required=False)
     after = forms.CharField(required=False, max_length=200)
     before = forms.CharField(required=False, max_length=200)
 
     def found(self) -> tuple[listing.Sort, listing.Place | None, listing.Place | None]:
-        """What the address says; what it says wrongly is the beginning of the list."""
+        """The order and place in the address; an invalid place is the start of the list."""
         self.is_valid()
         sort = listing.SORTS[self.cleaned_data.get("sort") or listing.FIRST]
         return sort, self._place(sort, "after"), self._place(sort, "before")
@@ -283,7 +283,7 @@ class AnswersForm(forms.Form):
 
 
 class InboxForm(forms.Form):
-    """Which questions of the inbox, and from where on."""
+    """Filters of the inbox and the id to continue after."""
 
     kind = forms.ChoiceField(choices=[("", "all"), *DisagreementKind.choices], required=False)
     answered = forms.BooleanField(required=False)
@@ -291,7 +291,7 @@ class InboxForm(forms.Form):
 
 
 class AnswerForm(forms.Form):
-    """An answer to a question, with the changes that the page knew of."""
+    """An answer to a question, with the latest changes the page knew."""
 
     answer = forms.ChoiceField(choices=Answer.choices)
     observation = forms.CharField(required=False, strip=True)

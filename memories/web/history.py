@@ -1,4 +1,4 @@
-"""`/memories/{id}/changes/{change}`: a memory as it was then beside what it is now, and the way back to it."""
+"""`/memories/{id}/changes/{change}`: compare an earlier version of a memory with the current one, and roll back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from memories.web.memory import CHANGES, gone
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def change(request: HttpRequest, pk: int, change: int) -> HttpResponse:
-    """Then and now; a POST rolls back to then."""
+    """The comparison; a POST rolls back."""
     if request.method == "POST":
         return _roll_back(request, pk, change)
     return _compared(request, get_object_or_404(Memory, pk=pk), change)

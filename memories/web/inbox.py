@@ -1,4 +1,4 @@
-"""`/memories/inbox`: pairs that contradict each other or may be one, and an operator's answers. Plain forms."""
+"""`/memories/inbox`: pairs that contradict each other or may be duplicates, and an operator's answers."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ CHANGES = "memories.change_memory"
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def inbox(request: HttpRequest) -> HttpResponse:
-    """What waits for an answer, or (`answered`) what was answered."""
+    """Open questions, or (`answered`) answered ones."""
     return _page(request)
 
 
 @require_POST
 @permission_required(CHANGES, raise_exception=True)
 def answer(request: HttpRequest, pk: int) -> HttpResponse:
-    """An answer to one question; 409 with both as they are now when either changed or another answer was given."""
+    """Answer one question; 409 with the current state when either memory changed or it was answered already."""
     form = AnswerForm(request.POST)
     if not form.is_valid():
         said = "The answer cannot be read: " + " ".join(str(text) for texts in form.errors.values() for text in texts)
@@ -59,17 +59,17 @@ def answer(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @permission_required(CHANGES, raise_exception=True)
 def undo(request: HttpRequest, pk: int) -> HttpResponse:
-    """Take an answer back."""
+    """Undo an answer."""
     to = reverse("memories-inbox")
     try:
         disagree.take_back(pk, by=actor(request))
     except MemoriesError as error:
         return moved(request, to, in_words(error), level=messages.ERROR)
-    return moved(request, to, "The answer is taken back; the question is open again.")
+    return moved(request, to, "The answer is undone; the question is open again.")
 
 
 def _back(request: HttpRequest) -> str:
-    """Where the operator was, when that is a page of the inbox."""
+    """The page of the inbox that the form names, else the inbox."""
     to = request.POST.get("next", "")
     mine = reverse("memories-inbox")
     fits = to.startswith(mine) and url_has_allowed_host_and_scheme(to, allowed_hosts=None)

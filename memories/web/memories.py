@@ -1,4 +1,4 @@
-"""`/memories`: the list with its filters, its order and its pages, what is new in it, and adding to it."""
+"""`/memories`: the list with its filters, order and pages, its poll, and adding a memory."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from memories.web.answers import actor, moved
 from memories.web.forms import AddForm, PlaceForm
 
 SHOWN_FILTERS = ("text", "service", "category", "status", "confidence_min", "confidence_max", "taxonomy", "source")
-"""The other filters are folded away until one of them is used."""
+"""The other filters are folded until one of them is used."""
 
 NOT_FILTERS = ("after", "before", "seen")
 NOT_CHOSEN = {"", "unknown"}
-"""What a form sends for a field in which nothing was chosen."""
+"""What a form sends for a field without a choice."""
 
 MOST_KEPT = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What an address asks for; `rows` are all that match, as many as `count` (see `listing.matching_of`)."""
+    """The list that an address asks for; `rows` are all `count` that match (see `listing.matching_of`)."""
 
     filters: MemoryFilterSet
     rows: QuerySet[Memory]
@@ -73,7 +73,7 @@ def found_by(request: HttpRequest) -> Found:
 
 
 def _sorts(request: HttpRequest, current: listing.Sort) -> dict[str, dict[str, str]]:
-    """For each column that sorts: where a click on its head leads, and how it is sorted now."""
+    """For each sortable column: the query of its link, and its current order."""
     rest = query_of(request, "sort")
     heads = {}
     for sort in listing.SORTS.values():
@@ -88,7 +88,7 @@ def _sorts(request: HttpRequest, current: listing.Sort) -> dict[str, dict[str, s
 
 
 def context_of(request: HttpRequest, found: Found, shown: list[Memory], seen: int) -> dict[str, Any]:
-    """What the list and its fragments show; `shown` are the rows in the browser, `seen` the last change they know."""
+    """The context of the list and its fragments; `shown` are the rows in the browser, `seen` the last change known."""
     count = found.count
     filtered = query_of(request, "sort")
     place = {name: request.GET[name] for name in ("after", "before") if request.GET.get(name)}

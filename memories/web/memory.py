@@ -1,4 +1,4 @@
-"""One memory: its page, its row in the list with the edit in it, its change, its deletion, and the way back."""
+"""One memory: its page, its row in the list, editing, deleting and undoing."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def history(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def row(request: HttpRequest, pk: int) -> HttpResponse:
-    """The row of the list, with `edit` or `delete` the form in its place; nothing when the memory is gone."""
+    """The row of the list, or with `edit` or `delete` its form; empty when the memory is deleted."""
     found = Memory.objects.filter(pk=pk).first()
     if found is None:
         return HttpResponse("")
@@ -110,7 +110,7 @@ def _edit(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _again(request: HttpRequest, found: Memory, form: EditForm, status: int, **further: Any) -> HttpResponse:
-    """The form with what was typed in it, and what is wrong."""
+    """The form again, with its input and errors."""
     context = {"memory": found, "form": form, **further}
     if by_htmx(request):
         return fragment(request, "memories/_edit_row.html", context, status=status)
@@ -118,7 +118,7 @@ def _again(request: HttpRequest, found: Memory, form: EditForm, status: int, **f
 
 
 def _conflict(request: HttpRequest, form: EditForm, conflict: Conflict) -> HttpResponse:
-    """Both versions: what was typed stays in the form, what the memory says now stands above it."""
+    """Both versions: the input stays in the form, the current text stands above it."""
     current, change = conflict.current, conflict.change
     typed = request.POST.copy()
     typed["seen"] = str(change.pk if change else 0)
@@ -128,8 +128,8 @@ def _conflict(request: HttpRequest, form: EditForm, conflict: Conflict) -> HttpR
 
 
 def gone(request: HttpRequest, pk: int) -> HttpResponse:
-    """Somebody deleted it; what was typed is handed back."""
-    text = f"Memory {pk} was deleted meanwhile. Nothing was changed."
+    """The memory was deleted; the input is shown."""
+    text = f"Memory {pk} was deleted in the meantime. Nothing was changed."
     context = {"pk": pk, "text": text, "typed": request.POST.get("observation", "")}
     template = "memories/_gone_row.html" if by_htmx(request) else "memories/gone.html"
     return render(request, template, context, status=409)
@@ -151,15 +151,15 @@ def _delete(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @permission_required(CHANGES, raise_exception=True)
 def undo(request: HttpRequest, pk: int, change: int) -> HttpResponse:
-    """Take back what the last change did; refused when another one came since. Wakes the list that shows it."""
+    """Undo a change; refused when a later one exists. Triggers the list's poll."""
     to = reverse("memory", args=[pk])
     try:
         made = restore(pk, get_object_or_404(MemoryChange, pk=change), by=actor(request), only_latest=True)
     except Conflict:
-        return _said(request, to, f"Memory {pk} was changed again since. Look at its page.", "error", 409)
+        return _said(request, to, f"Memory {pk} was changed again since. See its page.", "error", 409)
     except MemoriesError as error:
         return _said(request, reverse("memories"), in_words(error), "error", 409)
-    said = f"Memory {pk} is as it was before." if made else f"Memory {pk} is as it was before already."
+    said = f"Memory {pk} is restored." if made else f"Memory {pk} was undone already."
     return _said(request, to, said, "success", 200)
 
 

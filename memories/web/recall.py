@@ -1,4 +1,4 @@
-"""`/memories/recall`: try a question, see why each memory came, mark it; and what was asked so far."""
+"""`/memories/recall`: search, see why each memory is a hit, judge it; and the query log."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from memories.web.answers import actor, by_htmx, fragment, in_words, moved
 from memories.web.forms import AskedForm, MarkForm, RecallForm
 
 MARKS = "memories.change_memory"
-"""Who curates memories also says what a recall should have brought."""
+"""Whoever curates memories may judge hits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One hit with its place and how it was marked ("" = not)."""
+    """One hit with its place and its judgement (empty: none)."""
 
     place: int
     hit: Hit
@@ -40,7 +40,7 @@ class Shown:
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def recall(request: HttpRequest) -> HttpResponse:
-    """The search box; with a query the hits, what each is made of, and the trace."""
+    """The search box; with a query the hits, their score details, and the trace."""
     if "query" not in request.GET:
         return render(request, "memories/recall.html", {"form": RecallForm(), "narrowed": False})
     form = RecallForm(request.GET)
@@ -70,18 +70,18 @@ def _shown(found: Recall | None) -> dict[str, Any]:
 
 
 def _given(request: HttpRequest) -> list[tuple[str, str]]:
-    """The question of the address, without what was left empty."""
+    """The query of the address, without empty fields."""
     return [(name, value) for name in request.GET for value in request.GET.getlist(name) if value]
 
 
 @require_POST
 @permission_required(MARKS, raise_exception=True)
 def mark(request: HttpRequest) -> HttpResponse:
-    """A hit is right or wrong; the question stands in the address."""
+    """Judge a hit as right or wrong; the query is in the address."""
     question, word = RecallForm(request.GET), MarkForm(request.POST)
     if not question.is_valid() or not word.is_valid():
         return HttpResponseBadRequest(
-            "A mark needs its question, a memory, and right or wrong.", content_type="text/plain"
+            "A judgement needs the query, a memory, and right or wrong.", content_type="text/plain"
         )
     memory, vote = word.cleaned_data["memory"], word.cleaned_data["vote"]
     back = f"{reverse('recall')}?{urlencode(_given(request))}"
@@ -95,15 +95,13 @@ def mark(request: HttpRequest) -> HttpResponse:
         context = {"memory_id": memory, "vote": vote, "asked": urlencode(_given(request))}
         return fragment(request, "memories/_recall_mark.html", context)
     said = (
-        f"Memory {memory} is marked {vote} for this question."
-        if vote
-        else f"The mark on memory {memory} is taken back."
+        f"Memory {memory} is marked {vote} for this query." if vote else f"The judgement of memory {memory} is removed."
     )
     return moved(request, f"{back}#hit-{memory}", said)
 
 
 def _user(request: HttpRequest) -> User:
-    """Who is signed in; the permission was looked at before."""
+    """The signed-in user; the permission was checked before."""
     assert isinstance(request.user, User)  # noqa: S101
     return request.user
 

@@ -1,4 +1,4 @@
-"""A memory that the gate holds: a person lets it be used, or takes it out of use."""
+"""Review of a memory that the gate holds: approve or reject."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ REJECTED = "Rejected in review."
 @require_POST
 @permission_required(("memories.view_memory", CHANGES), raise_exception=True)
 def approve(request: HttpRequest, pk: int) -> HttpResponse:
-    """Sessions are told it from now on. `text` is what was read: another text is not approved with it."""
+    """Approve it for injection. `text` is the text that was read; another text is not approved."""
     found = Memory.objects.filter(pk=pk).first()
     if found is None:
         return gone(request, pk)
     if not found.awaits_review:
-        return _refused(request, found, f"Memory {pk} does not wait for review any more.")
+        return _refused(request, found, f"Memory {pk} is not held for review any more.")
     try:
         change = verbs.approve(pk, by=actor(request), expected_text=request.POST.get("text"))
     except Conflict:
-        return _refused(request, found, f"Memory {pk} was changed meanwhile. Read it again; nothing was approved.")
+        return _refused(request, found, f"Memory {pk} was changed in the meantime. Nothing was approved.")
     except MemoriesError as error:
         return _refused(request, found, in_words(error))
     found.refresh_from_db()
-    told = "sessions are told from now on" if found.active else "it is inactive, so sessions are not told yet"
+    told = "it is injected from now on" if found.active else "it is inactive, so it is not injected yet"
     return _done(request, found, change, f"Memory {pk} is approved: {told}.")
 
 
 @require_POST
 @permission_required(("memories.view_memory", CHANGES), raise_exception=True)
 def reject(request: HttpRequest, pk: int) -> HttpResponse:
-    """It is kept, out of use: a session that says the same again does not bring it back to review."""
+    """Reject it: it is kept, inactive, and a session that repeats it does not reopen the review."""
     found = Memory.objects.filter(pk=pk).first()
     if found is None:
         return gone(request, pk)
     if not found.awaits_review:
-        return _refused(request, found, f"Memory {pk} does not wait for review any more.")
+        return _refused(request, found, f"Memory {pk} is not held for review any more.")
     reason = request.POST.get("reason", "").strip()[:400]
     try:
         change = verbs.deactivate(pk, by=actor(request), reason=f"{REJECTED} {reason}".strip())
     except MemoriesError as error:
         return _refused(request, found, in_words(error))
     found.refresh_from_db()
-    return _done(request, found, change, f"Memory {pk} is rejected. It stays, out of use.")
+    return _done(request, found, change, f"Memory {pk} is rejected. It is kept, inactive.")
 
 
 def _back(request: HttpRequest, pk: int) -> str:
-    """To where it was asked for: the list, when `next` names a place of ours, else the memory's page."""
+    """The list when `next` names it, else the memory's page."""
     back = request.POST.get("next", "")
     ours = back.startswith(reverse("memories")) and url_has_allowed_host_and_scheme(back, allowed_hosts=None)
     return back if ours else reverse("memory", args=[pk])
@@ -71,7 +71,7 @@ def _done(request: HttpRequest, row: Memory, change: MemoryChange | None, said: 
 
 
 def _refused(request: HttpRequest, row: Memory, text: str) -> HttpResponse:
-    """The row as it is now, and why nothing was done."""
+    """The current row, and why nothing was done."""
     if not by_htmx(request):
         return moved(request, _back(request, row.pk), text, level=messages.ERROR)
     row.refresh_from_db()

@@ -1,4 +1,4 @@
-"""One FilterSet for sessions, one for events: the page, its polling and the API narrow the same way.
+"""One FilterSet for sessions, one for events, for the page, its poll and the API.
 
 Knows no page and no request. An unknown value is an error of the form, not an empty list.
 """
@@ -116,7 +116,7 @@ class EventFilterSet(django_filters.FilterSet):
         fields: list[str] = []  # each is declared above, so that a new column opens nothing by itself
 
     def offer_services(self) -> None:
-        """Put the services that have events into the form: one look into an index for each. Others may be asked for."""
+        """Offer the services that have events as choices; others are accepted too."""
         widget: Any = self.form.fields["service"].widget
         asked = str(self.form["service"].value() or "")
         names = [*distinct_values(Event, "service"), GENERAL]

@@ -1,1 +1,1 @@
-"""The dashboard's pages of what agents do. Thin; every input has a form; asking and stopping is the queue's."""
+"""The dashboard's pages of sessions, events and cooldowns. Every input has a form; every action is a domain verb."""

@@ -1,4 +1,4 @@
-"""`/cooldowns`: what may be done to each service, what may not and until when, why; and clearing it."""
+"""`/cooldowns`: the limits and the history of each service, and clearing a cooldown."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from sessions_app.web.sessions import in_words
 
 
 def _asked(request: HttpRequest) -> str | None:
-    """The one service that is looked at; None for all."""
+    """The service in the address; None for all."""
     form = ServiceForm(request.GET)
     return normalise_service(form.cleaned_data.get("service")) if form.is_valid() else None
 
 
 def _skip(request: HttpRequest) -> int:
-    """How many services stand on the pages before this one."""
+    """How many services the pages before this one show."""
     form = ServiceForm(request.GET)
     return (form.cleaned_data["skip"] or 0) if form.is_valid() else 0
 
 
 def _addresses() -> dict[str, str]:
-    """Where the links of a page lead: looked up once, not once a line. A session's is `sessions` and its number."""
+    """The addresses of the links, resolved once a page. A session's is `sessions` and its id."""
     return {"here": reverse("cooldowns"), "sessions": reverse("session", args=[0]).removesuffix("0")}
 
 
@@ -106,7 +106,7 @@ def _clear(request: HttpRequest) -> HttpResponse:
 
 
 def _card(request: HttpRequest, name: str, more: dict[str, Any], status: int = 200) -> HttpResponse:
-    """One service's part of the page, as htmx puts it in place."""
+    """The card of one service, for htmx."""
     entries = history.ENTRIES_OF_ONE if _asked(request) else history.ENTRIES
     (service,) = history.services([name], entries=entries)
     context = {"service": service, "query": query_of(request), "asked": _asked(request), **_addresses(), **more}
@@ -114,7 +114,7 @@ def _card(request: HttpRequest, name: str, more: dict[str, Any], status: int = 2
 
 
 def _refused(request: HttpRequest, form: ClearForm) -> HttpResponse:
-    """What is wrong, said in the form of the service that it is about; what was typed is still there."""
+    """The errors, in the form of the service they are about, with the input kept."""
     name = normalise_service(form.cleaned_data.get("service"))
     if request.htmx and name:  # type: ignore[attr-defined]
         return _card(request, name, {"form": form, "wrong": name}, status=422)

@@ -1,4 +1,4 @@
-"""`/events`: what agents said about the world, narrowed and paged, and what is new of it."""
+"""`/events`: the list with its filters and pages, and its poll."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class RunForm(forms.Form):
 
 
 class PlaceForm(forms.Form):
-    """Where in the list of sessions: older than `before`, or newer than `after` (numbers of sessions)."""
+    """A place in a list: the rows older than `before`, or newer than `after` (ids)."""
 
     before = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
     after = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
@@ -98,7 +98,7 @@ class PreviewForm(forms.Form):
 
 
 class LogPlaceForm(forms.Form):
-    """Where in a log: after a line, or the last ones before a line and above `floor`."""
+    """A place in a log: after a line, or the last lines before a line and above `floor`."""
 
     after = forms.IntegerField(required=False, min_value=0, max_value=HIGHEST)
     before = forms.IntegerField(required=False, min_value=1, max_value=HIGHEST)
@@ -106,8 +106,7 @@ class LogPlaceForm(forms.Form):
 
 
 class ServiceForm(forms.Form):
-    """Whose cooldowns are looked at: one service's, those of services that have one in force, or all; a page at a
-    time (`skip` so many)."""
+    """Which cooldowns: of one service, of those with one in force, or all; `skip` services are on earlier pages."""
 
     service = forms.CharField(required=False, max_length=64)
     state = forms.ChoiceField(required=False, choices=[("", "all"), (IN_FORCE, "in force")])
@@ -115,7 +114,7 @@ class ServiceForm(forms.Form):
 
 
 class ClearForm(forms.Form):
-    """Which cooldown is cleared, and why."""
+    """The cooldown to clear, and the reason."""
 
     service = forms.CharField(max_length=64)
     action = forms.ChoiceField(required=False, choices=[("", "restart and redeployment"), *Remediation.choices])

@@ -1,4 +1,4 @@
-"""The log of a session: the lines that are new, earlier pages of it, and the raw file."""
+"""The log of a session: new lines, earlier pages, and the raw file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def raw_log(session: Session) -> Path | None:
 
 
 def _session(pk: int) -> Session:
-    """The few columns a log needs; read before its lines: what was said before the end is there when it has ended."""
+    """The columns a log needs. Read before its lines, so that an ended session has all of them."""
     if pk > HIGHEST:
         raise Http404
     rows = Session.objects.select_related("agent")
@@ -41,7 +41,7 @@ def _session(pk: int) -> Session:
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
 def session_log(request: HttpRequest, pk: int) -> HttpResponse:
-    """A page of the log. For htmx: `after` asks for what is new, `before` (and `floor`) for what was left out."""
+    """A page of the log. For htmx: `after` asks for new lines, `before` (and `floor`) for those left out."""
     one = _session(pk)
     form = LogPlaceForm(request.GET)
     if not form.is_valid():
@@ -56,7 +56,7 @@ def session_log(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _page(session: Session, after: int | None, before: int | None) -> dict[str, Any]:
-    """The log as a page of its own, which needs no script."""
+    """The log as a page without scripts."""
     if after is None:
         found = entries.newest(session.pk, before=before or entries.HIGHEST)
         later = before is not None and bool(entries.following(session.pk, found.last, most=1).lines)

@@ -1,4 +1,4 @@
-"""What sessions have to do with memories: who was told one, and what a session beginning now would be told."""
+"""Sessions and memories: which sessions received a memory, and the prompt preview."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAY_SEE = ("memories.view_memory", "sessions_app.view_session")
 
 
 def _inside(request: HttpRequest) -> bool:
-    """Whether htmx asks for a piece of the page; going back in the browser it asks for all of it."""
+    """Whether htmx asks for a part of the page; for the browser's history it asks for all of it."""
     htmx = getattr(request, "htmx", None)
     return bool(htmx) and not htmx.history_restore_request  # type: ignore[union-attr]
 
@@ -28,7 +28,7 @@ def _inside(request: HttpRequest) -> bool:
 @never_cache
 @permission_required(MAY_SEE, raise_exception=True)
 def told(request: HttpRequest, pk: int) -> HttpResponse:
-    """`/memories/{id}/sessions`: every session that was told it, `before` a session; also of a deleted memory."""
+    """`/memories/{id}/sessions`: every session that received it, `before` a session; also for a deleted memory."""
     form = PlaceForm(request.GET)
     before = form.cleaned_data.get("before") if form.is_valid() else None
     said, more = receipts.said(pk)
@@ -48,8 +48,7 @@ def told(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @permission_required(MAY_SEE, raise_exception=True)
 def preview(request: HttpRequest) -> HttpResponse:
-    """`/memories/preview`: what would be injected now, beside what the last session (or `session`) got. Writes
-    nothing."""
+    """`/memories/preview`: what would be injected now, compared with the last session (or `session`). Read-only."""
     form = PreviewForm(request.GET)
     given = form.cleaned_data if form.is_valid() else {}
     if not form.is_valid():

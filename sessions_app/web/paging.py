@@ -1,4 +1,4 @@
-"""Pages of a long list, newest first, found by their place in an index: the thousandth costs what the first does."""
+"""Keyset pages of a long list, newest first: the thousandth page costs what the first does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.http import HttpRequest
 
 SIZE = 50
 CAP = 10_000
-"""Up to here a list is counted; beyond, it says "10,000+"."""
+"""A list is counted up to here; beyond, it shows "10,000+"."""
 
 Row = TypeVar("Row", bound=Model)
 
@@ -27,7 +27,7 @@ class Page(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class Slice(Generic[Row]):
-    """The rows of a page, not yet read: one more than SIZE tells that there are others beyond."""
+    """The rows of a page, not yet read; a row beyond SIZE tells that there are more."""
 
     rows: QuerySet[Row]
     newer: bool = False
@@ -41,7 +41,7 @@ class Slice(Generic[Row]):
         return Page(found[:SIZE], older=beyond, newer=self.newer, on_top=not self.newer)
 
     def values(self, *columns: str) -> list[tuple[Any, ...]]:
-        """These columns of the page's rows, without making anything of them."""
+        """These columns of the page's rows, as tuples."""
         found = list(self.rows.values_list(*columns))[:SIZE]
         return found[::-1] if self.upwards else found
 
@@ -71,13 +71,13 @@ def page_of(rows: QuerySet[Row], by: str, *, before: int | None = None, after: i
 
 
 def counted(rows: QuerySet[Any], page: Page[Any]) -> dict[str, Any]:
-    """How many rows the list has, counted up to CAP: as text, and whether it is one."""
+    """The number of rows as text, counted up to CAP, and whether it is one."""
     count = rows.order_by()[: CAP + 1].count() if page.older or page.newer else len(page.rows)
     return {"count": f"{CAP:,}+" if count > CAP else f"{count:,}", "one": count == 1}
 
 
 def query_of(request: HttpRequest) -> str:
-    """The filters of the address, without the place in the list."""
+    """The filters of the address, without its place in the list."""
     given = request.GET.copy()
     for name in ("before", "after", "seen"):
         given.pop(name, None)

@@ -1,4 +1,4 @@
-"""What a session beginning now would be told, beside what an earlier one was told: new, gone, moved. Reads only.
+"""What would be injected now, compared with an earlier session: new, gone, moved. Reads only.
 
 `compare` is pure: two lists of a receipt's entries in, rows out.
 """
@@ -36,7 +36,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The rows of now and of then, each in its own order, and how many are new, gone, moved and the same."""
+    """The rows of both sides in their own order, and how many are new, gone, moved and the same."""
 
     now: list[Row]
     then: list[Row]
@@ -45,7 +45,7 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The block as it would be, and the receipt beside it; `session`, `receipt` and `sides` are None without one."""
+    """The block as it would be, and the receipt it is compared with; None without one."""
 
     tier: int
     injection: Injection
@@ -67,7 +67,7 @@ def last_told(*, tier: int | None = None, project_id: int | None = None, any_pro
 def preview_of(
     *, tier: int, project_id: int | None, budget: int | None, beside: Session | None, at: datetime
 ) -> Preview:
-    """What a session of this tier and project would get at `at` (aware UTC); `budget` in tokens, None: the tier's."""
+    """The preview for a tier and project at `at` (aware UTC); `budget` in tokens, None: the tier's."""
     allowed = budget_for(tier) if budget is None else budget
     injection = build(budget=allowed, project_id=project_id, at=at)
     receipt = InjectionReceipt.objects.filter(session=beside).first() if beside else None
@@ -82,8 +82,8 @@ def preview_of(
 
 
 def compare(now: Sequence[dict[str, Any]], then: Sequence[dict[str, Any]], why_gone: dict[int, str]) -> Sides:
-    """Two orders beside each other. Only what changed its place among those on both sides has moved: what is pushed
-    down because something new stands above it has not."""
+    """Compare two orders. A row moved only when its place among the rows of both sides changed, not when a new row
+    pushed it down."""
     place_then = {entry["id"]: place for place, entry in enumerate(then, start=1)}
     place_now = {entry["id"]: place for place, entry in enumerate(now, start=1)}
     before = {entry["id"]: entry for entry in then}
@@ -110,7 +110,7 @@ def compare(now: Sequence[dict[str, Any]], then: Sequence[dict[str, Any]], why_g
 
 
 def _longest_rising(numbers: list[int]) -> set[int]:
-    """Of different numbers, the members of a longest subsequence that rises: those that kept their order."""
+    """The members of a longest increasing subsequence: those that kept their order."""
     tails: list[int] = []
     ends: list[int] = []  # the place in `numbers` of each tail
     came_from: list[int | None] = []

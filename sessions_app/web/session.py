@@ -1,4 +1,4 @@
-"""`/sessions/{id}`: one session, what is new on its page while it is open, stopping it, running it again."""
+"""`/sessions/{id}`: one session, its poll while it is open, stopping it, running it again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sessions_app.web.log import raw_log
 from sessions_app.web.sessions import in_words, say_asked
 
 PIECES = ("head", "facts", "told", "results", "answer")
-"""The parts of the page that change while a session is open, each with a fragment and an element of its own."""
+"""The parts of the page that change while a session is open; each has a fragment and an element."""
 
 HIGHEST = 2**63 - 1
 
@@ -36,7 +36,7 @@ def _session(pk: int) -> Session:
 
 
 def _state(pk: int) -> str:
-    """Read first: what changes while the rest is read is then sent the next time."""
+    """Read first, so that what changes while the rest is read is sent with the next poll."""
     state = changes.page_state(pk) if pk <= HIGHEST else None
     if state is None:
         raise Http404
@@ -105,7 +105,7 @@ def stop(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @permission_required(("sessions_app.view_session", "sessions_app.run_session"), raise_exception=True)
 def again(request: HttpRequest, pk: int) -> HttpResponse:
-    """Ask for another session like this one; leads to it."""
+    """Queue another session like this one; redirects to it."""
     one = _session(pk)
     try:
         made = queue.request_again(one, by=request.user.get_username())

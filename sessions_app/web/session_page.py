@@ -1,6 +1,6 @@
-"""What a session's page shows: its chain, what it was told, what it said, what came of it. Reads only.
+"""What the page of a session shows besides its log: its escalation chain, its receipt and its results. Reads only.
 
-Each list is cut and says so; the number of queries does not depend on how much there is. Its log is `log`'s.
+Each list is cut and says so; the number of queries does not depend on the number of rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sessions_app.models import CooldownAction, Event, InjectionReceipt, Service
 
 SHOWN = 100
 DEEPEST = 5
-"""Generations followed: there are three tiers, the rest is a guard against a ring."""
+"""Generations followed: there are three tiers; the limit guards against a cycle."""
 
 BROADEST = 20
 """Children shown of one generation."""
@@ -37,7 +37,7 @@ def cut(rows: QuerySet[Row], most: int = SHOWN) -> Cut[Row]:
 
 
 def ancestors_of(session: Session) -> list[Session]:
-    """The sessions this one came from, the first one first."""
+    """The sessions this one escalated from, the first one first."""
     found: list[Session] = []
     parent = session.parent
     while parent is not None and len(found) < DEEPEST and parent.pk not in {row.pk for row in found}:
@@ -56,7 +56,7 @@ class Link:
 
 
 def chain_of(session: Session) -> list[Link]:
-    """Everything that escalated into and out of `session`, parents before their children; empty when nothing did.
+    """All sessions that escalated to and from `session`, parents before children; empty without any.
 
     One query a generation.
     """
@@ -97,7 +97,7 @@ def receipt_of(session: Session) -> InjectionReceipt | None:
 
 
 def results_of(session: Session) -> dict[str, Any]:
-    """What came of a session: its events, what it taught, the cooldowns it counts for, the services it checked."""
+    """The results of a session: its events, memory changes, remediations and service checks."""
     changes = MemoryChange.objects.filter(session=session).select_related("memory").order_by("at", "pk")
     return {
         "events": cut(Event.objects.filter(session=session).order_by("created_at", "pk")),
@@ -108,20 +108,8 @@ def results_of(session: Session) -> dict[str, Any]:
 
 
 def counted(session: Session) -> dict[str, list[tuple[str, Any]]]:
-    """What was counted on the way, and the tokens used, by name."""
+    """The ingest counters and the tokens used, by name."""
     return {
         "stats": sorted(session.stats.items()),
         "usage": sorted((name, value) for name, value in session.usage.items() if isinstance(value, int | float)),
-    }
-
-
-def page_of(session: Session) -> dict[str, Any]:
-    """The context of the page of `session`, but for its log."""
-    return {
-        "session": session,
-        "ancestors": ancestors_of(session),
-        "children": cut(session.children.select_related("agent").order_by("pk"), BROADEST),
-        "receipt": receipt_of(session),
-        **results_of(session),
-        **counted(session),
     }

@@ -1,4 +1,4 @@
-"""`/sessions`: the list with its filters and pages, what is new in it, and asking for a run."""
+"""`/sessions`: the list with its filters and pages, its poll, and running a session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def in_words(error: SessionsError) -> str:
 
 
 def polls(page: Page[Session]) -> bool:
-    """The first page may get new rows at any time; any other changes while one of its rows does."""
+    """The first page may get new rows at any time; other pages change only while a session on them is open."""
     return page.on_top or any(session.is_open for session in page.rows)
 
 
@@ -71,7 +71,7 @@ def _list(request: HttpRequest, form: RunForm, *, status: int = 200) -> HttpResp
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
 def sessions(request: HttpRequest) -> HttpResponse:
-    """`/sessions`: the list; a POST asks for a session that runs now."""
+    """`/sessions`: the list; a POST runs a session."""
     if request.method == "POST":
         return _run(request)
     return _list(request, RunForm(initial={"agent": request.GET.get("agent", "")}))
@@ -92,7 +92,7 @@ def _run(request: HttpRequest) -> HttpResponse:
 
 
 def say_asked(request: HttpRequest, made: Session) -> None:
-    """Tell who asked what becomes of the session: it starts, or it waits, and why."""
+    """Tell the user that the session is queued, or held and why."""
     link = format_html('<a href="{}">Session {}</a>', reverse("session", args=[made.pk]), made.pk)
     if made.hold_reason:
         messages.warning(request, format_html("{} is held. {}", link, made.hold_reason))

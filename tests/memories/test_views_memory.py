@@ -278,7 +278,7 @@ def test_a_deleted_memory_and_a_change_of_another_are_told_apart(operators, memo
     assert operators.get(at(memory, f"/changes/{first}")).status_code == 404
     response = operators.post(at(memory, f"/changes/{first}"), {"seen": 1})
     assert response.status_code == 409
-    assert "was deleted meanwhile" in response.content.decode()
+    assert "was deleted in the meantime" in response.content.decode()
 
 
 @pytest.mark.parametrize("fields", [{}, {"seen": "x"}, {"seen": "-1"}, {"seen": "1", "reason": "x" * 501}])
