@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from html import unescape
 from statistics import median
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -56,6 +57,12 @@ PAGES = {
 @pytest.fixture(scope="module")
 def runs(smoke: bool) -> int:
     return int(os.environ.get("BENCH_RUNS", "3" if smoke else "40"))
+
+
+@pytest.fixture(autouse=True)
+def cached(settings: Any) -> None:
+    """The cache of production: the settings of the suite have none."""
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
 
 @pytest.fixture
