@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Any
 
 from django.core.cache import cache
+from django.db.models import Model
 from django.utils import timezone
 
 from claudeops.lib.change_token import hash_of
 from claudeops.overview import feed, figures, health
-from sessions_app.models import Session
 
 SECONDS = 5
 """How old what is shown may be: an open overview asks every three seconds, in each browser."""
@@ -46,8 +46,8 @@ def snapshot() -> Snapshot:
 
 def _read(at: datetime) -> Snapshot:
     numbers, condition, entries = figures.read(at), health.read(at), feed.entries(feed.places())
-    shown = [numbers.running, numbers.queued, numbers.failed, [one.agent for one in numbers.upcoming]]
-    values = [_values(row) for rows in shown for row in rows]
+    sessions = [*numbers.running, *numbers.queued, *numbers.failed]
+    values = [_values(row) for row in (*sessions, *(one.agent for one in numbers.upcoming))]
     reasons = [one.reason for one in numbers.upcoming]
     counts = [getattr(numbers, name) for name in numbers.__slots__ if name not in figures.ROWS]
     minute = at.replace(second=0, microsecond=0)
@@ -55,6 +55,6 @@ def _read(at: datetime) -> Snapshot:
     return Snapshot(numbers, condition, entries, hash_of([minute, values, reasons, counts, condition, keys]))
 
 
-def _values(row: Session | Any) -> dict[str, Any]:
+def _values(row: Model) -> dict[str, Any]:
     """The columns of a row that were read."""
     return {name: value for name, value in vars(row).items() if name != "_state"}

@@ -64,7 +64,7 @@ class SessionAdmin(ReadOnlyAdmin):
         """What is deleted with a session, as counts: its log alone may have a hundred thousand rows."""
         ids = [obj.pk for obj in objs]
         counts = {
-            str(model._meta.verbose_name_plural): model.objects.filter(session__in=ids).count()  # type: ignore[attr-defined]
+            str(model._meta.verbose_name_plural): model.objects.filter(session__in=ids).count()
             for model in (LogEntry, Event, ServiceCheck)
         }
         return [str(obj) for obj in objs], {"sessions": len(ids), **counts}, set(), []
