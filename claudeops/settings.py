@@ -200,7 +200,7 @@ SESSION_TASK_TIMEOUT = CLAUDEOPS_SESSION_TIMEOUT + 2 * CLAUDEOPS_STOP_GRACE + 28
 Q_CLUSTER: dict[str, Any] = {
     "name": "default",
     "orm": "default",
-    "broker_class": "claudeops.broker.HostBroker",
+    "broker_class": "claudeops.workers.broker.HostBroker",
     "max_attempts": 1,
     "ack_failures": True,
     "catch_up": False,
