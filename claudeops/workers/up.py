@@ -196,7 +196,7 @@ def host_warnings(host: str, given: Mapping[str, str], allowed_hosts: Sequence[s
     """Warnings for an operator who lets others reach the web server; none for a loopback address."""
     if is_loopback(host):
         return []
-    if boolean(given.get("CLAUDEOPS_PLAIN_HTTP", "")):
+    if boolean.parse(given.get("CLAUDEOPS_PLAIN_HTTP", "")):
         return [
             f"Served without encryption on {host}: whoever can read this network's traffic reads passwords and "
             "sessions. Unset CLAUDEOPS_PLAIN_HTTP and put a proxy with TLS in front."
@@ -227,7 +227,7 @@ def demo_environment(given: Mapping[str, str], data_dir: Path) -> dict[str, str]
 def is_demo_environment(given: Mapping[str, str], data_dir: Path) -> bool:
     """Whether this process runs in an environment made by `demo_environment`."""
     return (
-        boolean(given.get("CLAUDEOPS_DEMO", ""))
+        boolean.parse(given.get("CLAUDEOPS_DEMO", ""))
         and data_dir.name == DEMO_FOLDER
         and not any(name in given for name in OPERATORS_OWN)
     )
