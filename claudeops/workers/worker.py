@@ -17,6 +17,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
 from types import FrameType, SimpleNamespace
@@ -34,6 +35,7 @@ from django_q.worker import worker as run_tasks
 
 from claudeops.workers.broker import HostBroker
 from claudeops.workers.parent_death import die_with_parent
+from claudeops.workers.schedules import APPS
 from sessions_app.checks import clusters
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session, WorkerHeartbeat
@@ -161,7 +163,9 @@ class Worker:
         """Serve until SIGTERM, SIGINT or SIGHUP. Main thread only."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        # What was loaded so far stays: a collection in a child would copy its pages only to find that.
+        for app in APPS:
+            import_module(f"{app}.tasks")  # once, instead of in each task
+        # A garbage collection in a child would touch, and so copy, every page that it shares with this process.
         gc.collect()
         gc.freeze()
         names = " and ".join(one.name for one in self.queues)

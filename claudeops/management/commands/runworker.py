@@ -5,10 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.checks import registry
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from claudeops.health import unapplied_migrations
+from claudeops.lib.cli import OF_PAGES
 from claudeops.workers.schedules import sync_schedules
 from claudeops.workers.worker import DETACH, ON_STOP, Worker
 
@@ -27,6 +29,9 @@ class Command(BaseCommand):
             help="what happens to running sessions: detach (they go on, the next worker follows them again; the "
             "default) or stop",
         )
+
+    def get_check_kwargs(self, options: dict[str, Any]) -> Any:
+        return {"tags": sorted(registry.registry.tags_available() - OF_PAGES)}  # a worker serves no pages
 
     def handle(self, *args: Any, cluster: str | None, on_stop: str, **options: Any) -> None:
         try:
