@@ -209,11 +209,9 @@ class Worker:
 
     def _rest(self, seconds: float) -> None:
         """Wait until a task ends, at most `seconds`."""
-        sentinels = [process.sentinel for one in self.queues for process in one.running]
-        if sentinels:
-            wait(sentinels, seconds)
-        else:
-            time.sleep(seconds)
+        processes = {process.sentinel: process for one in self.queues for process in one.running}
+        for sentinel in wait(processes, seconds):
+            processes[sentinel].join(seconds)  # its pipe closes a moment before it has ended
         for one in self.queues:
             one.collect()
 
