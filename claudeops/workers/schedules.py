@@ -93,7 +93,9 @@ def late(at: datetime | None = None) -> list[str]:
 def _sync(at: datetime, *, write: bool) -> Synced:
     wanted = {schedule.name: schedule for schedule in declared()}
     rows: dict[str, Schedule] = {}
-    created, changed, removed = [], [], []
+    created: list[str] = []
+    changed: list[str] = []
+    removed: list[str] = []
     for row in Schedule.objects.filter(name__startswith=PREFIX).order_by("id"):
         if row.name in wanted and row.name not in rows:
             rows[row.name] = row

@@ -171,7 +171,7 @@ class Worker:
         names = " and ".join(one.name for one in self.queues)
         logger.info("worker: serving %s on %s (pid %s)", names, settings.CLAUDEOPS_HOST, os.getpid())
         self._next_schedules = time.monotonic() + SCHEDULES_EVERY
-        if SESSIONS in names:
+        if any(one.name == SESSIONS for one in self.queues):
             # Sessions that the last worker let go of need not wait for the reaper's minute.
             self._with_database(lambda: send_reap(settings.CLAUDEOPS_HOST, SESSIONS))
         try:
@@ -209,9 +209,11 @@ class Worker:
 
     def _rest(self, seconds: float) -> None:
         """Wait until a task ends, at most `seconds`."""
-        processes = {process.sentinel: process for one in self.queues for process in one.running}
-        for sentinel in wait(processes, seconds):
-            processes[sentinel].join(seconds)  # its pipe closes a moment before it has ended
+        processes = [process for one in self.queues for process in one.running]
+        ready = wait([process.sentinel for process in processes], seconds)
+        for process in processes:
+            if process.sentinel in ready:
+                process.join(seconds)  # its pipe closes a moment before it has ended
         for one in self.queues:
             one.collect()
 
@@ -248,10 +250,11 @@ class Worker:
         """Write one heartbeat a queue, every 15 seconds."""
         if time.monotonic() < self._next_heartbeat:
             return
-        row = {"host": settings.CLAUDEOPS_HOST, "pid": os.getpid()}
         written = {"started_at": self._started_at, "beat_at": timezone.now()}
         for one in self.queues:
-            WorkerHeartbeat.objects.update_or_create(cluster=one.name, **row, defaults=written)
+            WorkerHeartbeat.objects.update_or_create(
+                host=settings.CLAUDEOPS_HOST, cluster=one.name, pid=os.getpid(), defaults=written
+            )
         self._next_heartbeat = time.monotonic() + HEARTBEAT_EVERY
 
     def _sign_off(self) -> None:
