@@ -1,4 +1,4 @@
-"""Django's settings. Every value from outside comes through `claudeops.env`."""
+"""Django's settings. Values from the environment are read by `claudeops.env`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECRET_KEY: str = read("SECRET_KEY") or secret_key(CLAUDEOPS_DATA_DIR)
 ALLOWED_HOSTS: list[str] = read("ALLOWED_HOSTS")
 CSRF_TRUSTED_ORIGINS: list[str] = read("CSRF_TRUSTED_ORIGINS")
 
-# What claudeops itself knows, by the names of the environment (README has the table).
+# claudeops's own settings, by the names of the environment variables (README has the tables).
 CLAUDEOPS_HOST: str = read("CLAUDEOPS_HOST")
 CLAUDEOPS_PLAIN_HTTP: bool = read("CLAUDEOPS_PLAIN_HTTP")
 CLAUDEOPS_DEMO: bool = read("CLAUDEOPS_DEMO")
@@ -147,7 +147,7 @@ SQLITE_OPTIONS = {
 def database(url: str) -> dict[str, Any]:
     """Django's database settings for `url`; SQLite in the data folder when it is empty."""
     if not url:
-        with contextlib.suppress(OSError):  # a check says it, with what to do
+        with contextlib.suppress(OSError):  # check claudeops.E001 reports it
             CLAUDEOPS_DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
         url = f"sqlite:///{CLAUDEOPS_DATA_DIR / 'claudeops.sqlite3'}"
     try:
