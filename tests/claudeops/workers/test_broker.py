@@ -1,4 +1,4 @@
-"""claudeops.broker: whose tasks a cluster takes, in which order, and each of them once."""
+"""claudeops.workers.broker: whose tasks a queue takes, in which order, and each of them once."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 from django_q.brokers import get_broker
-from django_q.conf import Conf
 from django_q.models import OrmQ
 
-from claudeops.broker import HostBroker
+from claudeops.workers.broker import HostBroker
 from sessions_app.models import Status
 from tests.factories import SessionFactory
 
@@ -18,9 +17,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def here(settings, monkeypatch):
+def here(settings):
     settings.CLAUDEOPS_HOST = "here"
-    monkeypatch.setattr(Conf, "POLL", 0)
 
 
 def put(key: str, payload: str, seconds: float = -1) -> OrmQ:
@@ -47,18 +45,19 @@ def test_what_is_addressed_to_this_host_goes_first_and_the_rest_in_order():
 def test_other_queues_and_other_hosts_are_left_alone():
     others = [put("default", "a"), put("sessions@there", "b"), put("default@here", "c"), put("sessions2", "d")]
     before = list(OrmQ.objects.order_by("id").values())
-    assert HostBroker("sessions").dequeue() is None
+    assert HostBroker("sessions").dequeue() == []
     assert list(OrmQ.objects.order_by("id").values()) == before
     assert len(before) == len(others)
 
 
-def test_a_taken_task_is_not_taken_again_until_its_retry():
+def test_a_taken_task_is_not_taken_again_until_the_retry_of_its_queue(settings):
     task = put("sessions", "a")
     broker = HostBroker("sessions")
     assert broker.dequeue() == [(task.pk, "a")]
-    assert broker.dequeue() is None
+    assert broker.dequeue() == []
     task.refresh_from_db()
-    assert task.lock > timezone.now() + timedelta(seconds=Conf.RETRY - 60)
+    retry = settings.Q_CLUSTER["ALT_CLUSTERS"]["sessions"]["retry"]
+    assert task.lock > timezone.now() + timedelta(seconds=retry - 60)
 
 
 def test_a_task_that_another_cluster_took_first_is_not_taken(monkeypatch):
@@ -96,7 +95,7 @@ def test_a_host_takes_no_more_wake_ups_at_once_than_it_has_workers(settings, mon
         put("sessions", payload)
     broker = HostBroker("sessions")
     assert take(broker) == ["a", "b"]
-    monkeypatch.setattr("claudeops.broker.SETTLE", 0.0)  # both were taken up and have ended again
+    monkeypatch.setattr("claudeops.workers.broker.SETTLE", 0.0)  # both were taken up and have ended again
     assert take(broker) == ["c", "d"]
 
 

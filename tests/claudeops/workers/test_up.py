@@ -81,9 +81,16 @@ def test_without_the_demo_it_says_what_is_missing_and_survives_what_dies(start, 
     assert second.process.wait(PATIENCE) == 1
     assert "Another `up` runs with the data folder" in second.said
 
-    web = next(p for p in psutil.Process(up.process.pid).children() if "gunicorn" in " ".join(p.cmdline()))
+    web, worker = (
+        next(p for p in psutil.Process(up.process.pid).children() if name in " ".join(p.cmdline()))
+        for name in ("gunicorn", "runworker")
+    )
     web.kill()
-    until(lambda: "web server ended (killed by SIGKILL); it is started again" in up.said, "the restart to be said")
+    worker.kill()
+    for name in ("web server", "worker"):
+        until(lambda name=name: f"{name} ended (killed by SIGKILL); it restarts" in up.said, "the restart to be said")
+    beating = "SELECT pid FROM worker_heartbeats WHERE cluster = 'sessions' AND pid != "
+    until(lambda: up.rows(beating + str(worker.pid)), "the worker to come back")
     password = re.search(r"user operator, password (\S+)", up.said)[1]
 
     def signs_in():

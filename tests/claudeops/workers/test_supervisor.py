@@ -1,4 +1,4 @@
-"""claudeops.supervise: real children that die, hang, or cannot be started."""
+"""claudeops.workers.supervisor: real children that die, hang, or cannot be started."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudeops.supervise import Backoff, Child, Supervisor
+from claudeops.workers.supervisor import Backoff, Child, Supervisor
 from tests.claudeops.processes import alive, until
 
 FAST = Backoff(first=0.01, longest=0.05, healthy=30, tries=3)
@@ -48,7 +48,7 @@ def test_a_child_that_died_is_started_again(tmp_path):
         stop_when=lambda: mark.exists() and len(mark.read_text()) >= 2,
     )
     assert code == 0
-    assert said[0] == "the clock ended (killed by SIGKILL); it is started again in 0.01 s."
+    assert said[0] == "the clock ended (killed by SIGKILL); it restarts in 0.01 s."
 
 
 def test_a_child_that_never_lives_is_given_up_and_the_others_stop(tmp_path):
@@ -56,7 +56,7 @@ def test_a_child_that_never_lives_is_given_up_and_the_others_stop(tmp_path):
     good = python(f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)", "good")
     code, said = run(python("raise SystemExit(7)", "bad"), good)
     assert code == 1
-    assert said[-1] == "bad ended 3 times in a row (exit code 7) and is given up; see above why."
+    assert said[-1] == "bad ended 3 times in a row (exit code 7) and is given up; see above."
     assert not pid.exists() or not alive(int(pid.read_text()))
 
 
@@ -69,7 +69,7 @@ def test_a_child_that_was_healthy_once_is_never_given_up():
     )
     code = supervisor.run(while_running=lambda: supervisor.ask_to_stop() if len(said) >= 4 else None)
     assert code == 0
-    assert set(said) == {"child ended (exit code 1); it is started again in 0.01 s."}
+    assert set(said) == {"child ended (exit code 1); it restarts in 0.01 s."}
 
 
 def test_a_program_that_is_not_there_is_named():
@@ -88,7 +88,7 @@ def test_a_child_that_does_not_end_is_killed_with_its_group(tmp_path):
         "time.sleep(600)\n"
     )
     code, said = run(python(stubborn, "mule", stop_within=0.3), stop_when=lambda: ready.exists() and ready.read_text())
-    assert (code, said) == (0, ["mule does not end and is killed."])
+    assert (code, said) == (0, ["mule does not stop and is killed."])
     until(lambda: not alive(int(ready.read_text())), "its own child goes on")
 
 

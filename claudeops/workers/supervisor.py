@@ -1,20 +1,23 @@
-"""Several processes as one: started together, restarted when one dies, stopped in order.
+"""Start several processes together, restart those that die, stop them in order. `manage.py up` becomes this program.
 
-Each child gets a process session of its own, so Ctrl-C reaches only the supervisor, which then asks each child
-itself (the queue's cluster hangs when a signal reaches its whole group). Knows nothing of what the children do.
+Each child gets a process session of its own, so Ctrl-C reaches only the supervisor, which then asks each child to stop.
+Imports no Django: it waits all day, and an application that it had imported would take 50 MB meanwhile.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 
-from claudeops.tether import tethered
+from claudeops.workers.parent_death import signal_on_parent_death
 
 LOOK = 0.1
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -22,10 +25,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How a dead child is restarted. Seconds; each death in a row doubles the wait.
+    """When a dead child is started again. Seconds; each death in a row doubles the wait.
 
-    A child that lived `healthy` seconds once is restarted for ever; one that never did is given up after
-    `tries` starts: what is wrong with it will not mend itself.
+    A child that once lived for `healthy` seconds is always restarted; one that never did is given up after `tries`
+    starts.
     """
 
     first: float = 1.0
@@ -40,7 +43,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """What is started. `env` is added to this process's own; `stop_within` is how many seconds it may take to end."""
+    """A process to keep running. `env` is added to this process's own; it may take `stop_within` seconds to end."""
 
     name: str
     argv: Sequence[str]
@@ -50,7 +53,7 @@ class Child:
 
 @dataclass(slots=True)
 class _Running:
-    """A child and its fate so far. `start_at`: when to start it next, on the monotonic clock."""
+    """A child's process and its deaths. Times are on the monotonic clock; `start_at` is the next start."""
 
     child: Child
     process: subprocess.Popen[bytes] | None = None
@@ -63,15 +66,21 @@ class _Running:
 class Supervisor:
     """Runs children until a signal asks it to stop, or one of them is given up. Main thread only.
 
-    `say` gets one line for a person for each thing that happens.
+    `say` gets one line of text for each event, and `stopping` when the end begins.
     """
 
     def __init__(
-        self, children: Sequence[Child], *, say: Callable[[str], None], backoff: Backoff | None = None
+        self,
+        children: Sequence[Child],
+        *,
+        say: Callable[[str], None],
+        backoff: Backoff | None = None,
+        stopping: str = "",
     ) -> None:
         self._running = [_Running(child) for child in children]
         self._say = say
         self._backoff = backoff or Backoff()
+        self._stopping = stopping
         self._asked = 0
 
     def run(self, *, while_running: Callable[[], None] | None = None) -> int:
@@ -80,6 +89,7 @@ class Supervisor:
         `while_running` is called about ten times a second, in between.
         """
         before = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         code = 0
         try:
             while not self._asked and code == 0:
@@ -91,6 +101,8 @@ class Supervisor:
                     while_running()
                 time.sleep(LOOK)
         finally:
+            if self._stopping:
+                self._say(self._stopping)
             self._stop_all()
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -117,11 +129,11 @@ class Supervisor:
         running.deaths += 1
         name = running.child.name
         if not running.was_healthy and running.deaths >= self._backoff.tries:
-            self._say(f"{name} ended {running.deaths} times in a row ({_how(code)}) and is given up; see above why.")
+            self._say(f"{name} ended {running.deaths} times in a row ({_how(code)}) and is given up; see above.")
             return False
         wait = self._backoff.wait(running.deaths)
         running.start_at = now + wait
-        self._say(f"{name} ended ({_how(code)}); it is started again in {wait:g} s.")
+        self._say(f"{name} ended ({_how(code)}); it restarts in {wait:g} s.")
         return True
 
     def _start(self, running: _Running, now: float) -> bool:
@@ -133,8 +145,8 @@ class Supervisor:
                 env={**os.environ, **child.env},
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                # Should this process be killed, its children are asked to stop by the kernel.
-                preexec_fn=tethered(signal.SIGTERM),
+                # When this process is killed, the kernel asks its children to stop.
+                preexec_fn=signal_on_parent_death(signal.SIGTERM),
             )
         except OSError as error:
             self._say(f"{child.name} cannot be started: {error}.")
@@ -158,7 +170,7 @@ class Supervisor:
                 if process is None or process.poll() is not None:
                     left.remove(running)
                 elif time.monotonic() - begun > running.child.stop_within:
-                    self._say(f"{running.child.name} does not end and is killed.")
+                    self._say(f"{running.child.name} does not stop and is killed.")
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
             time.sleep(LOOK)
@@ -177,3 +189,50 @@ def _how(code: int) -> str:
         return f"killed by {signal.Signals(-code).name}"
     except ValueError:
         return f"killed by signal {-code}"
+
+
+# The program that `manage.py up` becomes.
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The processes of `up`, the address where its web server answers, and the text to print once it does."""
+
+    children: Sequence[Child]
+    host: str
+    port: int
+    welcome: str
+
+
+def main(descriptor: int) -> int:
+    """Run the plan in the file `descriptor`. The exit code."""
+    with os.fdopen(descriptor) as file:
+        given = json.load(file)
+    plan = Plan(**{**given, "children": [Child(**child) for child in given["children"]]})
+    welcomed = False
+
+    def say_welcome() -> None:
+        nonlocal welcomed
+        if not welcomed and _answers(plan.host, plan.port):
+            welcomed = True
+            _say("\n" + plan.welcome)
+
+    stopping = "\nStopping: running sessions are stopped first ..."
+    code = Supervisor(plan.children, say=_say, stopping=stopping).run(while_running=say_welcome)
+    _say("All stopped." if code == 0 else "All stopped, because one of them could not be kept running.")
+    return code
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _answers(host: str, port: int) -> bool:
+    """Whether a web server answers there, with any status."""
+    try:
+        with socket.create_connection((host, port), timeout=2) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            return connection.recv(5) == b"HTTP/"
+    except OSError:
+        return False

@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 
-import psutil
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
@@ -49,11 +48,9 @@ def test_a_worker_runs_a_task_beats_and_leaves_nothing_behind(log):
         assert (beat.pid, beat.cluster) == (worker.pid, "default")
         assert (timezone.now() - beat.beat_at).total_seconds() < 30
         assert Schedule.objects.filter(name="claudeops:tick").count() == 1
-        family = worker.family()
-        assert len(family) >= 4  # the guard, its workers, the one that takes tasks, the one that writes results
+        until(lambda: not worker.family(), "the process of an ended task stays")
         os.kill(worker.pid, signal.SIGTERM)
         assert worker.wait(SECONDS) == 0, worker.output()
-        assert not worker.family()
     assert not WorkerHeartbeat.objects.exists()
     assert not OrmQ.objects.filter(key="default").exists()
 
@@ -88,60 +85,84 @@ def test_what_is_addressed_to_a_host_is_taken_there_alone(log):
     assert list(OrmQ.objects.filter(key__contains="@").values_list("key", flat=True)) == ["default@elsewhere"]
 
 
-def test_without_a_cluster_both_are_supervised_and_end_together(log):
-    with started("runworker", log=log) as supervisor:
+def test_without_a_cluster_one_process_serves_both(log):
+    async_task("sessions_app.tasks.prune", cluster="default")
+    async_task("sessions_app.tasks.prune", cluster="sessions")
+    with started("runworker", log=log) as worker:
         until(lambda: serving("default", "sessions"), "no heartbeats")
-        os.kill(supervisor.pid, signal.SIGINT)
-        assert supervisor.wait(SECONDS) == 0, supervisor.output()
-        assert not supervisor.family()
+        until(lambda: done() == 2, "the tasks were not run")
+        assert set(Task.objects.filter(func="sessions_app.tasks.prune").values_list("cluster", flat=True)) == {
+            "default",
+            "sessions",
+        }
+        os.kill(worker.pid, signal.SIGINT)
+        assert worker.wait(SECONDS) == 0, worker.output()
+        assert not worker.family()
     assert not WorkerHeartbeat.objects.exists()
 
 
-def test_a_worker_that_was_killed_is_started_again(log):
-    with started("runworker", log=log) as supervisor:
-        until(lambda: serving("default", "sessions"), "no heartbeats")
-        first = WorkerHeartbeat.objects.get(cluster="default").pid
-        os.kill(first, signal.SIGKILL)
-        until(
-            lambda: WorkerHeartbeat.objects.filter(cluster="default").exclude(pid=first).exists(),
-            "it was not started again",
-        )
-        assert "worker default ended (killed by SIGKILL); it is started again in 1 s." in supervisor.output()
-        os.kill(supervisor.pid, signal.SIGTERM)
-        assert supervisor.wait(SECONDS) == 0, supervisor.output()
+def test_a_queue_runs_no_more_tasks_at_once_than_it_has_workers(log):
+    for _ in range(4):
+        async_task("time.sleep", 600, cluster="default")
+    async_task("sessions_app.tasks.prune", cluster="sessions")
+    with started("runworker", log=log, CLAUDEOPS_WORKERS="2") as worker:
+        until(lambda: len(worker.family()) == 2 and done() == 1, "two tasks do not run beside another queue's")
+        assert OrmQ.objects.filter(key="default", lock__lte=timezone.now()).count() == 2
+
+
+def test_a_task_that_fails_is_stored_with_its_error_and_not_run_again(log):
+    async_task("math.sqrt", -1, cluster="default")
+    with started("runworker", "--cluster", "default", log=log):
+        until(lambda: Task.objects.filter(func="math.sqrt").exists(), "the failure was not stored")
+        until(lambda: not OrmQ.objects.filter(key="default").exists(), "the task stays in the queue")
+    task = Task.objects.get(func="math.sqrt")
+    assert not task.success
+    assert "math domain error" in task.result
+
+
+def test_a_task_that_takes_too_long_is_ended(log):
+    async_task("time.sleep", 600, cluster="default", timeout=1)
+    with started("runworker", "--cluster", "default", log=log) as worker:
+        until(lambda: Task.objects.filter(func="time.sleep", success=False).exists(), "the task was not ended")
+        until(lambda: not worker.family(), "its process goes on")
+
+
+def test_a_task_that_cannot_be_read_is_dropped(log):
+    OrmQ.objects.create(key="default", payload="forged", lock=timezone.now())
+    async_task("sessions_app.tasks.prune", cluster="default")
+    with started("runworker", "--cluster", "default", log=log) as worker:
+        until(lambda: done() == 1, "the next task was not run")
+        assert not OrmQ.objects.filter(payload="forged").exists()
+        assert "cannot be read" in worker.output()
+
+
+@pytest.fixture
+def busy():
+    """A task that goes on until it is killed."""
+    async_task("time.sleep", 600, cluster="default")
 
 
 @linux
+@pytest.mark.usefixtures("busy")
 def test_a_killed_worker_takes_all_its_processes_with_it(log):
-    with started("runworker", "--cluster", "default", log=log) as worker:
-        until(lambda: serving("default"), "no heartbeat")
-        assert worker.family()
+    with started("runworker", log=log) as worker:
+        until(worker.family, "the task does not run")
         os.kill(worker.pid, signal.SIGKILL)
         worker.wait(SECONDS)
         until(lambda: not worker.family(), "its processes go on without it", SECONDS)
 
 
-@linux
-def test_a_killed_supervisor_takes_its_workers_with_it(log):
-    with started("runworker", log=log) as supervisor:
-        until(lambda: serving("default", "sessions"), "no heartbeats")
-        assert supervisor.family()
-        os.kill(supervisor.pid, signal.SIGKILL)
-        supervisor.wait(SECONDS)
-        until(lambda: not supervisor.family(), "its workers go on without it", SECONDS)
-    assert not WorkerHeartbeat.objects.exists()  # they were asked to stop, not killed
-
-
-def test_a_cluster_that_lost_a_process_to_a_kill_is_replaced_whole(log):
-    """An idle worker that is killed takes the queue's lock with it; its cluster would take no task any more."""
+@pytest.mark.usefixtures("busy")
+def test_a_task_that_is_killed_costs_no_other_and_is_delivered_again(log):
     with started("runworker", "--cluster", "default", log=log) as worker:
-        until(lambda: serving("default"), "no heartbeat")
-        guard = psutil.Process(worker.pid).children()[0]
-        for child in guard.children()[:2]:
-            child.kill()
-        assert worker.wait(SECONDS) == 1
-        until(lambda: not worker.family(), "processes were left behind")
-        assert "a worker process was killed (signal 9)" in worker.output()
+        until(worker.family, "the task does not run")
+        (process,) = worker.family()
+        process.kill()
+        until(lambda: "ended with -9 before its result was stored" in worker.output(), "its death is not logged")
+        async_task("sessions_app.tasks.prune", cluster="default")
+        until(lambda: done() == 1, "the next task was not run")
+    assert not Task.objects.filter(func="time.sleep").exists()
+    assert OrmQ.objects.get(key="default").lock > timezone.now()  # until the queue's retry
 
 
 @pytest.fixture
@@ -218,12 +239,6 @@ def test_a_database_without_tables_is_refused_in_words(log, tmp_path):
         assert re.search(r"Migrations not applied yet: \d+\. Run `manage\.py migrate` first\.", worker.output())
 
 
-def test_a_queue_that_is_not_there_is_wrong_usage(log):
-    with started("runworker", "--cluster", "nightly", log=log) as worker:
-        assert worker.wait() == 2
-        assert "invalid choice: 'nightly'" in worker.output()
-
-
-def test_another_queue_cannot_be_served_from_inside_a_running_program():
-    with pytest.raises(CommandError, match="Set Q_CLUSTER_NAME=sessions before Django starts"):
-        call_command("runworker", cluster="sessions")
+def test_a_queue_that_is_not_there_is_wrong_usage():
+    with pytest.raises(CommandError, match="invalid choice: 'nightly'"):
+        call_command("runworker", "--cluster", "nightly")

@@ -1,7 +1,4 @@
-"""The first operator account: made once, its password left in a file that only the operator's user can read.
-
-Knows nothing of how the house is started.
-"""
+"""Create the first operator account; its password is kept in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -16,19 +13,19 @@ from django.db import transaction
 USER = "operator"
 FILE = "first-sign-in.txt"
 
-NOTE = """The first account of claudeops, made by `manage.py up`.
+NOTE = """The first account of claudeops, created by `manage.py up`.
 
 user:     {user}
 password: {password}
 
-Change the password after signing in (/admin/password_change/), then remove this file. `up` removes it by itself
-once the password in it is no longer the account's.
+Change the password after signing in (/admin/password_change/), then remove this file. `up` removes it
+once the account has another password.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class FirstSignIn:
-    """How to sign in the first time: `password` is None when it is the operator's own by now."""
+    """How to sign in: `password` is None once the operator has set another."""
 
     user: str
     password: str | None
@@ -36,10 +33,10 @@ class FirstSignIn:
 
 
 def first_account(data_dir: Path) -> FirstSignIn:
-    """Make the account `operator` when there is no account at all; say what its password is as long as it holds.
+    """Create the account `operator` when there is no account; return its password while it is the first one.
 
-    A password that somebody changed is not touched, and the file that named the old one is removed. Raises OSError
-    when the file cannot be written; then no account is made.
+    A changed password is kept, and the file with the old one removed. Raises OSError when the file cannot be written;
+    then no account is created.
     """
     file = data_dir / FILE
     users = get_user_model()._default_manager
@@ -58,7 +55,7 @@ def first_account(data_dir: Path) -> FirstSignIn:
 
 
 def _write(file: Path, text: str) -> None:
-    """Whole or not at all, and never readable by others, not even for a moment."""
+    """Write the file atomically, and never readable by others."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)

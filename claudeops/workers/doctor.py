@@ -1,7 +1,4 @@
-"""What `doctor` finds: one finding for each thing that can be wrong, in plain words, with what to do about it.
-
-Reads only. Knows nothing of how it is printed.
-"""
+"""The findings of `manage.py doctor`: each thing that can be wrong, with what to do. Reads only; prints nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import platform
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,11 +16,12 @@ import django
 from django.conf import settings
 from django.core import checks
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count, Min
 from django.utils import timezone
 
-from claudeops import __version__, condition, scheduling
+from claudeops import __version__, condition
+from claudeops.health import unapplied_migrations
+from claudeops.workers import schedules
 from memories.embedding import state
 from memories.recall import pgvector
 from sessions_app.checks import cli_messages, clusters
@@ -36,11 +34,12 @@ from sessions_app.schedule import cron_error
 OK, WARNING, ERROR = "ok", "warning", "error"
 LITTLE_SPACE = 1024**3
 CLI_ANSWERS_WITHIN = 15
+"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. `level` is ok, warning or error; `hint` what to do about it."""
+    """One thing that was checked. `level` is ok, warning or error; `hint` says what to do."""
 
     level: str
     subject: str
@@ -50,7 +49,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The versions of what runs here, and what was found, in the order it was looked at."""
+    """The versions in use, and the findings in the order of the checks."""
 
     versions: dict[str, str]
     findings: tuple[Finding, ...]
@@ -61,7 +60,7 @@ class Diagnosis:
 
 
 def examine(at: datetime | None = None) -> Diagnosis:
-    """Look at everything, at `at` (UTC; now when None). What needs the database is left out when it does not answer."""
+    """Check everything, at `at` (UTC; now when None). Without an answer of the database, what needs it is left out."""
     at = at or timezone.now()
     findings = list(_checks())
     if not any(finding.subject == "claudeops.E001" for finding in findings):
@@ -69,16 +68,8 @@ def examine(at: datetime | None = None) -> Diagnosis:
     database, usable = _database()
     findings.append(database)
     if usable:
-        looks: list[Callable[[datetime], Iterator[Finding]]] = [
-            _workers,
-            _queue,
-            _sessions,
-            _agents,
-            _schedules,
-            _meaning,
-        ]
-        for look in looks:
-            findings.extend(look(at))
+        for check in (_workers, _queue, _sessions, _agents, _schedules, _semantic_search):
+            findings.extend(check(at))
     return Diagnosis(_versions(), tuple(findings))
 
 
@@ -125,13 +116,13 @@ def _cli_version() -> str:
 
 
 def _checks() -> Iterator[Finding]:
-    # Without the databases: whether those answer is looked at below, and would end here in a traceback.
+    # Without the databases: one that does not answer would end here in a traceback, and is checked below.
     found = [message for message in checks.run_checks() if not message.is_silenced()]
     for message in sorted([*found, *cli_messages()], key=lambda message: (-message.level, str(message.id))):
         level = ERROR if message.level >= checks.ERROR else WARNING
         yield Finding(level, str(message.id), str(message.msg), str(message.hint or ""))
     if not found:
-        yield Finding(OK, "checks", "nothing is set up wrong")
+        yield Finding(OK, "checks", "no problem with the settings")
 
 
 def _data_folder() -> Iterator[Finding]:
@@ -140,7 +131,7 @@ def _data_folder() -> Iterator[Finding]:
     free = shutil.disk_usage(nearest).free
     text = f"{folder}, {_size(free)} free"
     if free < LITTLE_SPACE:
-        yield Finding(WARNING, "data folder", text, "Raw logs and the database grow here. Make room, or move it.")
+        yield Finding(WARNING, "data folder", text, "Raw logs and the database grow here. Free space or move it.")
     else:
         yield Finding(OK, "data folder", text)
 
@@ -149,18 +140,17 @@ def _database() -> tuple[Finding, bool]:
     """What is found, and whether the tables can be read."""
     name = str(connection.settings_dict["NAME"])
     try:
-        executor = MigrationExecutor(connection)
-        pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        pending = unapplied_migrations()
     except DatabaseError as error:
-        hint = "Look at DATABASE_URL, and whether the database runs."
-        return Finding(ERROR, "database", f"it does not answer: {error}".strip(), hint), False
+        hint = "Check DATABASE_URL, and whether the database runs."
+        return Finding(ERROR, "database", f"no answer: {error}".strip(), hint), False
     if pending:
-        text = f"{name}: migrations not applied yet: {len(pending)}"
+        text = f"{name}: migrations not applied yet: {pending}"
         return Finding(ERROR, "database", text, "Run `manage.py migrate`."), False
     size = ""
     if connection.vendor == "sqlite" and Path(name).is_file():
         size = f", {_size(Path(name).stat().st_size)}"
-    return Finding(OK, "database", f"{connection.display_name} {name}{size}, every migration is applied"), True
+    return Finding(OK, "database", f"{connection.display_name} {name}{size}, all migrations applied"), True
 
 
 def _workers(at: datetime) -> Iterator[Finding]:
@@ -172,13 +162,13 @@ def _workers(at: datetime) -> Iterator[Finding]:
             names = ", ".join(f"{beat.host} (pid {beat.pid}, {_ago(beat.beat_at, at)})" for beat in serving)
             yield Finding(OK, f"worker {cluster}", names)
         else:
-            yield Finding(WARNING, f"worker {cluster}", "nobody serves this queue", condition.START)
+            yield Finding(WARNING, f"worker {cluster}", "no worker serves this queue", condition.START)
     for beat in beats:
         if beat not in living:
             yield Finding(
                 WARNING,
                 f"worker {beat.cluster}",
-                f"{beat.host} (pid {beat.pid}) has been silent for {_ago(beat.beat_at, at)}",
+                f"{beat.host} (pid {beat.pid}) has sent no heartbeat for {_ago(beat.beat_at, at)}",
                 condition.GONE,
             )
 
@@ -187,13 +177,13 @@ def _queue(at: datetime) -> Iterator[Finding]:
     queued, running = Session.objects.queued(), Session.objects.running().count()
     oldest = queued.aggregate(oldest=Min("queued_at"))["oldest"]
     since = f", the oldest for {_ago(oldest, at)}" if oldest else ""
-    yield Finding(OK, "queue", f"{running} sessions run, {queued.count()} wait{since}")
+    yield Finding(OK, "queue", f"{running} sessions running, {queued.count()} queued{since}")
     held = queued.exclude(hold_reason="").values("hold_reason").annotate(n=Count("id")).order_by("-n", "hold_reason")
     for row in held[:5]:
         yield Finding(OK, "queue", f"{row['n']} held: {row['hold_reason']}")
     for depth in tasks.depths(at):
         late = condition.is_late(depth, at)
-        text = f"{depth.waiting} tasks wait in the queue {depth.queue}, the first for {_ago(depth.since, at)}"
+        text = f"{depth.waiting} tasks waiting in the queue {depth.queue}, the oldest for {_ago(depth.since, at)}"
         hint = condition.STUCK if late else ""
         yield Finding(WARNING if late else OK, "tasks", text, hint)
 
@@ -201,12 +191,7 @@ def _queue(at: datetime) -> Iterator[Finding]:
 def _sessions(at: datetime) -> Iterator[Finding]:
     alone = Session.objects.filter(unfollowed(at)).count()
     if alone:
-        yield Finding(
-            WARNING,
-            "sessions",
-            f"nobody follows {alone} of the running sessions",
-            condition.REAP,
-        )
+        yield Finding(WARNING, "sessions", f"running sessions without a worker: {alone}", condition.REAP)
     budget = settings.CLAUDEOPS_DAILY_BUDGET_USD
     if budget:
         spent = spent_on(at)
@@ -219,38 +204,38 @@ def _agents(at: datetime) -> Iterator[Finding]:
     scheduled = Agent.objects.scheduled()
     following = scheduled.filter(next_run_at__isnull=False).order_by("next_run_at").first()
     if following is not None and following.next_run_at is not None:
-        text = f"{scheduled.count()} run by themselves, next {following.slug} at {following.next_run_at:%H:%M:%S} UTC"
+        text = f"{scheduled.count()} agents scheduled, next {following.slug} at {following.next_run_at:%H:%M:%S} UTC"
         yield Finding(OK, "agents", text)
     else:
-        yield Finding(OK, "agents", "none runs by itself")
+        yield Finding(OK, "agents", "no agent scheduled")
     for agent in scheduled.filter(schedule_kind=ScheduleKind.CRON):
         if problem := cron_error(agent.cron):
-            yield Finding(WARNING, f"agent {agent.slug}", f"it never runs: {problem}", "Mend its cron expression.")
+            yield Finding(WARNING, f"agent {agent.slug}", f"it never runs: {problem}", "Fix its cron expression.")
 
 
 def _schedules(at: datetime) -> Iterator[Finding]:
-    off = scheduling.out_of_step(at)
+    off = schedules.out_of_sync(at)
     if off:
         names = ", ".join(sorted({*off.created, *off.changed, *off.removed}))
-        hint = "Run `manage.py sync_schedules`; workers do it when they start."
-        yield Finding(WARNING, "schedules", f"not as the code declares them: {names}", hint)
-    if late := scheduling.late(at):
+        hint = "Run `manage.py sync_schedules`; a worker does it when it starts."
+        yield Finding(WARNING, "schedules", f"out of sync with the code: {names}", hint)
+    if late := schedules.late(at):
         text = f"overdue for more than five minutes: {', '.join(late)}"
         yield Finding(WARNING, "schedules", text, condition.OVERDUE)
     if not off and not late:
-        yield Finding(OK, "schedules", f"all {len(scheduling.declared())} are in step")
+        yield Finding(OK, "schedules", f"{len(schedules.declared())} schedules in sync")
 
 
-def _meaning(at: datetime) -> Iterator[Finding]:
+def _semantic_search(at: datetime) -> Iterator[Finding]:
     reason = state.off_reason()
     if reason is None:
         left = state.pending_count()
-        yield Finding(OK, "semantic search", f"it is on; {left:,} memories wait for their vector")
+        yield Finding(OK, "semantic search", f"on; {left:,} memories wait for their vector")
         yield from _vector_search()
     elif settings.CLAUDEOPS_EMBEDDINGS == "off":
         yield Finding(OK, "semantic search", f"{reason} (CLAUDEOPS_EMBEDDINGS)")
     else:
-        hint = "Memories are found by keywords meanwhile. `manage.py embeddings status` says more."
+        hint = "Search uses keywords meanwhile. `manage.py embeddings status` says more."
         yield Finding(WARNING, "semantic search", reason, hint)
 
 
@@ -260,9 +245,7 @@ def _vector_search() -> Iterator[Finding]:
         return
     by = pgvector.served_by(model)
     if settings.CLAUDEOPS_VECTOR_SEARCH == "pgvector" and by.startswith("numpy"):
-        hint = (
-            "`CREATE EXTENSION vector` as a superuser makes it usable; workers make the index within a minute or two."
-        )
+        hint = "Run `CREATE EXTENSION vector` as a superuser; a worker makes the index within a minute or two."
         yield Finding(WARNING, "vector search", f"CLAUDEOPS_VECTOR_SEARCH asks for pgvector, served by {by}", hint)
     else:
         yield Finding(OK, "vector search", by)

@@ -1,21 +1,22 @@
-"""django-q2's ORM broker, with an address for each host and an order.
+"""django-q2's ORM broker with a queue for each host and an order.
 
-A session's process and log are on one host: what concerns them is sent to `<cluster>@<host>` and only read
-there, before anything else. The plain broker reads one queue, in no order, and hoards: a host that is busy for
-an hour must not hold on to a session that another one could run now.
+A session's process and log are on one host: tasks about them are sent to `<queue>@<host>`, which only that host reads,
+before anything else. django-q2's own broker reads one queue, in no order. A host takes no wake-up of a session that
+another host could run now.
 """
 
 from __future__ import annotations
 
-from time import monotonic, sleep
+from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Case, IntegerField, Value, When
 from django.utils import timezone
 from django_q.brokers.orm import ORM
-from django_q.conf import Conf
 
+from sessions_app.checks import clusters
 from sessions_app.models import Session
 from sessions_app.queue.tasks import SESSIONS, address
 
@@ -24,7 +25,7 @@ SETTLE = 2.0
 
 
 class HostBroker(ORM):
-    """Serves the queue it is named after and this host's own."""
+    """Serves the queue `list_key` and this host's part of it."""
 
     def __init__(self, list_key: str | None = None) -> None:
         super().__init__(list_key)
@@ -34,29 +35,27 @@ class HostBroker(ORM):
         super().__setstate__(state)
         self._taken = []
 
+    def timeout(self, task: Any) -> Any:
+        """When `task` is delivered again unless it is acknowledged: after this queue's own `retry`."""
+        return timezone.now() + timedelta(seconds=dict(clusters())[self.list_key]["retry"])
+
     def _has_room(self) -> bool:
-        """Whether a worker of this host would take a wake-up up at once."""
+        """Whether this host may run one more session now."""
         if self.list_key != SESSIONS:
             return True
         self._taken = [moment for moment in self._taken if monotonic() - moment < SETTLE]
         running = Session.objects.running().filter(host=settings.CLAUDEOPS_HOST).count()
         return running + len(self._taken) < settings.CLAUDEOPS_SESSION_WORKERS
 
-    def dequeue(self) -> list[tuple[int, str]] | None:
-        """Up to `bulk` tasks as (id, payload), taken by conditional UPDATE; None after a pause when none waits."""
+    def dequeue(self) -> list[tuple[int, str]]:
+        """The next task as [(id, payload)], taken by conditional UPDATE; [] when none waits or another was faster."""
         own = address(self.list_key, settings.CLAUDEOPS_HOST)
         first = Case(When(key=own, then=Value(0)), default=Value(1), output_field=IntegerField())
         keys = [own, self.list_key] if self._has_room() else [own]
         rows = self.get_connection().filter(key__in=keys, lock__lt=timezone.now())
-        waiting = list(rows.order_by(first, "id")[: Conf.BULK])
-        taken = []
-        for task in waiting:
-            # Not 1: another cluster was faster.
-            if self.get_connection().filter(id=task.id, lock=task.lock).update(lock=self.timeout(task)):
-                taken.append((task.pk, task.payload))
-                if task.key != own:
-                    self._taken.append(monotonic())
-        if not waiting:
-            sleep(Conf.POLL)
-            return None
-        return taken
+        task = rows.order_by(first, "id").first()
+        if task is None or not rows.filter(pk=task.pk, lock=task.lock).update(lock=self.timeout(task)):
+            return []
+        if task.key != own:
+            self._taken.append(monotonic())
+        return [(task.pk, task.payload)]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from claudeops import startup
-from claudeops.first_account import FirstSignIn
 from claudeops.lib.cli import Refusal
-from claudeops.welcome import Missing, welcome
+from claudeops.workers import up
+from claudeops.workers.first_account import FirstSignIn
+from claudeops.workers.up import Missing, welcome
 
 SIGN_IN = FirstSignIn("operator", "hF3-a-word", Path("/data/first-sign-in.txt"))
 
@@ -42,24 +42,24 @@ def test_a_free_port_is_not_refused(listener):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         free = probe.getsockname()[1]
-    startup.require_free("127.0.0.1", free)
-    startup.require_free("localhost", free)
+    up.require_free("127.0.0.1", free)
+    up.require_free("localhost", free)
 
 
 def test_a_port_in_use_is_refused_with_another_to_take(listener):
     with pytest.raises(Refusal, match=f"Port {listener} on 127.0.0.1 cannot be used") as refusal:
-        startup.require_free("127.0.0.1", listener)
+        up.require_free("127.0.0.1", listener)
     assert "--port" in refusal.value.fix
 
 
 def test_an_address_of_another_machine_is_refused():
     with pytest.raises(Refusal, match=r"192\.0\.2\.1"):  # reserved for documentation, never this machine's
-        startup.require_free("192.0.2.1", 8000)
+        up.require_free("192.0.2.1", 8000)
 
 
 def test_a_name_that_does_not_exist_is_refused():
-    with pytest.raises(Refusal, match="no address of this machine"):
-        startup.require_free("no-such-host.invalid", 8000)
+    with pytest.raises(Refusal, match="not an address of this machine"):
+        up.require_free("no-such-host.invalid", 8000)
 
 
 @pytest.mark.parametrize(
@@ -76,32 +76,32 @@ def test_a_name_that_does_not_exist_is_refused():
     ],
 )
 def test_a_loopback_address_is_known_as_one(host, loopback):
-    assert startup.is_loopback(host) is loopback
+    assert up.is_loopback(host) is loopback
 
 
 def test_plain_http_is_for_a_loopback_address_only():
-    assert startup.web_environment("127.0.0.1", {}) == {"CLAUDEOPS_PLAIN_HTTP": "1"}
-    assert startup.web_environment("0.0.0.0", {}) == {}
+    assert up.web_environment("127.0.0.1", {}) == {"CLAUDEOPS_PLAIN_HTTP": "1"}
+    assert up.web_environment("0.0.0.0", {}) == {}
 
 
 @pytest.mark.parametrize("said_before", [{"CLAUDEOPS_PLAIN_HTTP": "0"}, {"CLAUDEOPS_TRUST_PROXY": "1"}])
 def test_what_the_operator_said_about_encryption_stands(said_before):
-    assert startup.web_environment("127.0.0.1", said_before) == {}
+    assert up.web_environment("127.0.0.1", said_before) == {}
 
 
 def test_an_address_others_can_reach_is_warned_about():
-    warnings = startup.host_warnings("0.0.0.0", {}, ["localhost", "127.0.0.1", "[::1]"])
+    warnings = up.host_warnings("0.0.0.0", {}, ["localhost", "127.0.0.1", "[::1]"])
     assert len(warnings) == 2
     assert "TLS" in warnings[0]
     assert "ALLOWED_HOSTS" in warnings[1]
-    assert len(startup.host_warnings("0.0.0.0", {}, ["ops.example.org"])) == 1
-    assert "without encryption" in startup.host_warnings("0.0.0.0", {"CLAUDEOPS_PLAIN_HTTP": "1"}, ["a"])[0]
-    assert startup.host_warnings("127.0.0.1", {}, []) == []
+    assert len(up.host_warnings("0.0.0.0", {}, ["ops.example.org"])) == 1
+    assert "without encryption" in up.host_warnings("0.0.0.0", {"CLAUDEOPS_PLAIN_HTTP": "1"}, ["a"])[0]
+    assert up.host_warnings("127.0.0.1", {}, []) == []
 
 
 def test_an_ipv6_address_is_written_in_brackets():
-    assert "[::1]:8000" in startup.web_argv("::1", 8000)
-    assert startup.in_url(startup.reached_at("::")) == "[::1]"
+    assert "[::1]:8000" in up.web_argv("::1", 8000)
+    assert up.in_url(up.reached_at("::")) == "[::1]"
 
 
 def test_the_demo_has_nothing_of_the_operators():
@@ -112,7 +112,7 @@ def test_the_demo_has_nothing_of_the_operators():
         "CLAUDEOPS_WORK_DIR": "/srv/infra",
         "CLAUDEOPS_REPLAY_SPEED": "4",
     }
-    chosen = startup.demo_environment(given, Path("/data"))
+    chosen = up.demo_environment(given, Path("/data"))
     assert chosen == {
         "PATH": "/usr/bin",
         "CLAUDEOPS_DATA_DIR": "/data/demo",
@@ -121,7 +121,7 @@ def test_the_demo_has_nothing_of_the_operators():
         "CLAUDEOPS_DAILY_BUDGET_USD": "0",
         "CLAUDEOPS_MODELS_DIR": "/data/models",
     }
-    assert startup.is_demo_environment(chosen, Path(chosen["CLAUDEOPS_DATA_DIR"]))
+    assert up.is_demo_environment(chosen, Path(chosen["CLAUDEOPS_DATA_DIR"]))
 
 
 @pytest.mark.parametrize(
@@ -133,22 +133,22 @@ def test_the_demo_has_nothing_of_the_operators():
     ],
 )
 def test_the_operators_own_house_is_never_taken_for_the_demo(given, folder):
-    assert not startup.is_demo_environment(given, Path(folder))
+    assert not up.is_demo_environment(given, Path(folder))
 
 
 def test_one_house_is_taken_by_one_process(tmp_path):
     folder = tmp_path / "data"
-    with startup.take_house(folder):
+    with up.lock_data_folder(folder):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         with pytest.raises(Refusal, match=f"process {os.getpid()}"):
-            startup.take_house(folder)
-    startup.take_house(folder).close()
+            up.lock_data_folder(folder)
+    up.lock_data_folder(folder).close()
 
 
 def test_a_data_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(Refusal, match="cannot be written"):
-        startup.take_house(tmp_path / "file" / "data")
+        up.lock_data_folder(tmp_path / "file" / "data")
 
 
 def test_the_welcome_says_where_and_how_to_sign_in():

@@ -7,7 +7,7 @@ import stat
 import pytest
 from django.contrib.auth import authenticate, get_user_model
 
-from claudeops.first_account import first_account
+from claudeops.workers.first_account import first_account
 
 pytestmark = pytest.mark.django_db
 

@@ -13,8 +13,8 @@ from django_q.models import Schedule
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudeops import scheduling
-from claudeops.scheduling import Declared, Synced, declared, sync_schedules
+from claudeops.workers import schedules
+from claudeops.workers.schedules import Declared, Synced, declared, sync_schedules
 
 AT = datetime(2026, 3, 10, 12, 34, 56, tzinfo=UTC)
 
@@ -110,13 +110,13 @@ class TestSync:
         assert Schedule.objects.filter(name="an operator's own").values().get() == theirs
 
     def test_looking_writes_nothing(self):
-        assert scheduling.out_of_step(AT) == Synced(created=("tick", "reap", "prune", "sweep", "embed", "recall"))
+        assert schedules.out_of_sync(AT) == Synced(created=("tick", "reap", "prune", "sweep", "embed", "recall"))
         assert not Schedule.objects.exists()
 
     def test_a_schedule_nobody_looked_at_is_late(self):
         sync_schedules(AT)
-        assert scheduling.late(AT + timedelta(minutes=5)) == []
-        assert scheduling.late(AT + timedelta(minutes=7)) == ["embed", "reap", "recall", "tick"]
+        assert schedules.late(AT + timedelta(minutes=5)) == []
+        assert schedules.late(AT + timedelta(minutes=7)) == ["embed", "reap", "recall", "tick"]
 
 
 def test_a_name_that_is_declared_twice_is_refused(monkeypatch):
@@ -134,9 +134,9 @@ def test_a_schedule_is_a_value():
 class TestTheCommand:
     def test_it_says_what_it_did_and_then_that_nothing_was_left_to_do(self, capsys):
         call_command("sync_schedules")
-        assert "6 schedules are in step. created: tick, reap, prune, sweep, embed, recall." in capsys.readouterr().out
+        assert "6 schedules in sync. created: tick, reap, prune, sweep, embed, recall." in capsys.readouterr().out
         call_command("sync_schedules")
-        assert "All 6 schedules were in step already." in capsys.readouterr().out
+        assert capsys.readouterr().out.strip() == "6 schedules in sync."
 
     def test_as_json_it_is_one_document(self, capsys):
         call_command("sync_schedules", json=True)
