@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Substr
 
-from claudeops.scheduling import LATE
+from claudeops.workers.schedules import LATE
 from memories import embedding
 from memories.models import Memory
 from memories.queries.filters import ACTIVE, HELD, INACTIVE, with_status

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from django.db import connection
 from django.utils import timezone
 
-from claudeops import scheduling
+from claudeops.workers import schedules
 from sessions_app.checks import clusters
 from sessions_app.models import Session, WorkerHeartbeat
 from sessions_app.queue import tasks
@@ -119,7 +119,7 @@ def is_alive(beat: WorkerHeartbeat, at: datetime) -> bool:
 
 def is_late(depth: Depth, at: datetime) -> bool:
     """Whether tasks wait longer than they should. Tasks that start sessions may wait: a session takes its time."""
-    return depth.since < at - scheduling.LATE and depth.queue != tasks.SESSIONS
+    return depth.since < at - schedules.LATE and depth.queue != tasks.SESSIONS
 
 
 def read(at: datetime | None = None) -> Health:
@@ -138,7 +138,7 @@ def read(at: datetime | None = None) -> Health:
             _queue(name, workers[name], depths[name], failures.get(name, 0), at) for name, _settings in clusters()
         ),
         orphaned=Session.objects.filter(unfollowed(at))[:MOST].count(),
-        overdue=tuple(scheduling.late(at)),
+        overdue=tuple(schedules.late(at)),
     )
 
 
