@@ -13,9 +13,9 @@ from django.core.exceptions import ValidationError
 
 from memories import listing
 from memories.asking import PROFILES, Question
-from memories.bulk import BULK_ACTIONS, BulkAction
 from memories.capture import fields as stored
 from memories.errors import InvalidMemory
+from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
 from memories.models import Answer, DisagreementKind, Memory, RecallVote
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
 

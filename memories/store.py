@@ -18,11 +18,11 @@ from memories.capture.gate import judge
 from memories.embedding import vectors
 from memories.errors import InvalidMemory
 from memories.incoming import Ready, checked, said_already, twin
-from memories.lifecycle import disagree, rules, verbs
+from memories.lifecycle import disagreements, rules, verbs
 from memories.lifecycle.lock import write_lock, writing
-from memories.lifecycle.record import Why, added, change_of, moment, whole_row
+from memories.lifecycle.write import Why, change_of, whole_row
 from memories.matching import Kind, Relation
-from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict
+from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict, to_utc
 from memories.models.memory import MemoryQuerySet
 from memories.recall import index
 
@@ -69,7 +69,7 @@ def remember(
     cannot be stored, and for a person's text that is active in the scope already.
     """
     ready = checked(candidate, provenance)
-    when = moment(at or provenance.at)
+    when = to_utc(at or provenance.at)
     if provenance.source == Source.HUMAN:
         return _remember_human(ready, provenance, when)
     judgement = judge(candidate)
@@ -87,8 +87,8 @@ def remember(
 
 def insert(memory: Memory, why: Why) -> Memory:
     """Save a new memory with the first row of its history. Inside `writing()` only."""
-    added(memory)
-    added(change_of(memory, Change.CREATED, {}, whole_row(memory), why))
+    memory.save(force_insert=True)
+    change_of(memory, Change.CREATED, {}, whole_row(memory), why).save(force_insert=True)
     return memory
 
 
@@ -173,7 +173,7 @@ def _match(ready: Ready, provenance: Provenance, at: datetime, prepared: Prepare
     for row, found in opposed:
         if row.pk == memory.pk:
             continue
-        disagree.note(row, memory, DisagreementKind.CONTRADICTION, at=at, evidence=found.evidence)
+        disagreements.note(row, memory, DisagreementKind.CONTRADICTION, at=at, evidence=found.evidence)
         if row.pk in spoken_against:
             continue
         verbs.contradict(
@@ -195,14 +195,14 @@ def _note_likeness(memory: Memory, relations: dict[int, Relation], at: datetime)
     unsure = nearest_unsure(relations.items())
     row = None if unsure is None else Memory.objects.filter(pk=unsure, active=True).first()
     if row is not None:
-        disagree.note(row, memory, DisagreementKind.DUPLICATE, at=at, evidence=relations[row.pk].evidence)
+        disagreements.note(row, memory, DisagreementKind.DUPLICATE, at=at, evidence=relations[row.pk].evidence)
 
 
 def _supersede_all(scope: MemoryQuerySet, memory: Memory, provenance: Provenance, at: datetime) -> tuple[int, ...]:
     """Let `memory` be the only active one of its scope."""
     others = list(scope.allowed().filter(active=True).exclude(pk=memory.pk).order_by("pk"))
     for row in others if memory.active else ():
-        disagree.supersede(row, memory, by=provenance.actor, at=at)
+        disagreements.supersede(row, memory, by=provenance.actor, at=at)
     return tuple(row.pk for row in others) if memory.active else ()
 
 

@@ -23,9 +23,9 @@ from django.views.decorators.http import require_POST
 
 from memories.admin.forms import BulkForm
 from memories.admin.selection import InvalidSelection, Selection, pack, unpack
-from memories.bulk import BULK_ACTIONS, BulkAction
 from memories.errors import MemoriesError
-from memories.lifecycle.curate import check_mergeable
+from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
+from memories.lifecycle.merge import check_mergeable
 from memories.models import Memory
 
 SAMPLE = 8

@@ -13,9 +13,9 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from memories.admin.filters import category_groups
-from memories.bulk import BulkAction
 from memories.capture import fields as stored
 from memories.errors import InvalidMemory, MemoriesError
+from memories.lifecycle.bulk import BulkAction
 from memories.models import Memory
 from memories.taxonomy import TAXONOMIES
 

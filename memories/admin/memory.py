@@ -24,10 +24,10 @@ from memories.admin import filters
 from memories.admin.bulk import BulkMixin, actor, words
 from memories.admin.forms import MemoryForm
 from memories.adminkit import LeanAdmin, ServiceFilter, counted
-from memories.bulk import BULK_ACTIONS
 from memories.errors import MemoriesError
 from memories.history.timeline import timeline
 from memories.lifecycle import verbs
+from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, Source, Verdict
 from memories.taxonomy import GENERAL
 from memories.templatetags.claudeops import NONE, ago, badge, confidence, exact

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from memories import inbox as questions
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.forms import AnswerForm, InboxForm
-from memories.lifecycle import disagree
+from memories.lifecycle import disagreements
 from memories.models import Answer, DisagreementKind
 from memories.views.answers import actor, in_words, moved
 
@@ -41,7 +41,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponse:
         return _page(request, wrong=pk, said=said, status=422)
     given = form.cleaned_data
     try:
-        row = disagree.answer(
+        row = disagreements.answer(
             pk,
             given["answer"],
             by=actor(request),
@@ -62,7 +62,7 @@ def undo(request: HttpRequest, pk: int) -> HttpResponse:
     """Take an answer back."""
     to = reverse("memories-inbox")
     try:
-        disagree.take_back(pk, by=actor(request))
+        disagreements.take_back(pk, by=actor(request))
     except MemoriesError as error:
         return moved(request, to, in_words(error), level=messages.ERROR)
     return moved(request, to, "The answer is taken back; the question is open again.")

@@ -16,10 +16,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from memories import listing, store, tokens
 from memories.adminkit import distinct_values
-from memories.bulk import BULK_ACTIONS
 from memories.errors import MemoriesError
 from memories.filters import MemoryFilterSet
 from memories.forms import AddForm, PlaceForm
+from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, Source
 from memories.taxonomy import GENERAL
 from memories.views.answers import actor, moved

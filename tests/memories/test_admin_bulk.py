@@ -11,7 +11,7 @@ from django.contrib.messages import get_messages
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memories.bulk import BULK_ACTIONS
+from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, MemoryChange
 from tests.factories import MemoryFactory
 

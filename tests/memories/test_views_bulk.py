@@ -10,8 +10,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memories.bulk import BULK_ACTIONS
 from memories.lifecycle import verbs
+from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Change, Inactive, Memory, MemoryChange
 from tests.factories import MemoryFactory
 from tests.memories.people import HTMX, delete, signed_in
