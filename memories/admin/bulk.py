@@ -22,7 +22,7 @@ from django.urls.resolvers import URLPattern
 from django.views.decorators.http import require_POST
 
 from memories.admin.forms import BulkForm
-from memories.admin.selection import InvalidSelection, Selection, pack, unpack
+from memories.views.selection import InvalidSelection, Selection, pack, unpack
 from memories.errors import MemoriesError
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
 from memories.lifecycle.merge import check_mergeable

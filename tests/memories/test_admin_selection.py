@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.admin.selection import MOST_IDS, InvalidSelection, pack, unpack
+from memories.views.selection import MOST_IDS, InvalidSelection, pack, unpack
 
 
 @given(st.sets(st.integers(min_value=0, max_value=10**18 - 1), max_size=300))
