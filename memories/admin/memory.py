@@ -21,7 +21,7 @@ from django.views.decorators.http import require_POST
 
 from memories import store
 from memories.admin import filters
-from memories.admin.bulk import BulkMixin, actor, words
+from memories.admin.bulk import BulkMixin
 from memories.admin.forms import MemoryForm
 from memories.adminkit import LeanAdmin, ServiceFilter, counted
 from memories.errors import MemoriesError
@@ -31,6 +31,7 @@ from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, Source, Verdict
 from memories.taxonomy import GENERAL
 from memories.templatetags.claudeops import NONE, ago, badge, confidence, exact
+from memories.views.answers import actor, in_words
 
 TIMELINE = 100
 """Changes shown on a memory's page, newest first; the rest is one click away."""
@@ -201,7 +202,7 @@ class MemoryAdmin(BulkMixin, LeanAdmin):
         try:
             change = verbs.approve(memory, by=actor(request))
         except MemoriesError as error:
-            self.message_user(request, words(error), messages.ERROR)
+            self.message_user(request, in_words(error), messages.ERROR)
         else:
             text = "Approved: from now on sessions are told." if change else "It was approved already."
             self.message_user(request, text, messages.SUCCESS if change else messages.INFO)

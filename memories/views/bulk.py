@@ -21,14 +21,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from memories.errors import MemoriesError
 from memories.exchange.import_export import export_lines
-from memories.forms import AnswersForm, SelectionForm
+from memories.forms import AnswersForm, IdRangesField, SelectionForm
 from memories.lifecycle import undo as lifecycle
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
 from memories.lifecycle.merge import check_mergeable
 from memories.models import Memory
 from memories.views.answers import actor, by_htmx, in_words, moved, toast
 from memories.views.memories import matching, query_of
-from memories.views.selection import pack
 
 SAMPLE = 8
 MOST_MERGED = 50
@@ -82,11 +81,12 @@ def confirm_and_run(
     *,
     back: str,
     post_url: str,
+    undoable: bool = True,
 ) -> HttpResponse:
     """Run `action` on `rows` and redirect to `back`, or show the confirmation page, which posts to `post_url`.
 
     `ids` are the selected ones; None stands for all that match, of which only those that were there when the page was
-    drawn (`up_to`) are meant.
+    drawn (`up_to`) are meant. `undoable`: the page `back` can offer an undo with the message.
     """
     form = SelectionForm(request.POST)
     if not form.is_valid():
@@ -110,12 +110,11 @@ def confirm_and_run(
         except MemoriesError as error:
             answers.add_error(None, in_words(error))
         else:
-            undo_url = result.change and reverse("memories-undo", args=[result.change])
             level = messages.SUCCESS if result.changed else messages.INFO
-            query = back.partition("?")[2]
-            return moved(
-                request, back, result.message, level=level, undo=f"{undo_url}?{query}" if undo_url and query else undo_url or ""
-            )
+            undo_url = ""
+            if result.change and undoable:
+                undo_url = _with_query(request, reverse("memories-undo", args=[result.change]))
+            return moved(request, back, result.message, level=level, undo=undo_url)
     context = {
         "action": action,
         "form": answers,
@@ -123,7 +122,7 @@ def confirm_and_run(
         "count": count,
         "more": count - len(sample),
         "merging": merging,
-        "ids": None if ids is None else pack(ids),
+        "ids": None if ids is None else IdRangesField.pack(ids),
         "up_to": newest,
         "seen": seen if sent and seen != count else None,
         "back": back,

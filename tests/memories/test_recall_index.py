@@ -8,10 +8,9 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from memories.lifecycle import bulk
 from memories.capture.statement import Provenance, Statement
 from memories.checks import check_recall_index
-from memories.lifecycle import merge, verbs
+from memories.lifecycle import bulk, merge, verbs
 from memories.models import Memory, MemoryTerms, MemoryTermsDue
 from memories.recall import index, recall
 from memories.store import remember
