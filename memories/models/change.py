@@ -95,7 +95,6 @@ class MemoryChange(models.Model):
         ]
         indexes = [
             models.Index(fields=["memory", "at"], name="memory_changes_memory"),
-            models.Index(fields=["memory_uuid"], name="memory_changes_uuid"),
             # Partial, because the changes of the sweep have no session and are most of the rows.
             models.Index(fields=["session"], condition=Q(session__isnull=False), name="memory_changes_session"),
             models.Index(fields=["-at"], name="memory_changes_at"),

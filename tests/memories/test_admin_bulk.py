@@ -231,7 +231,9 @@ def test_a_selection_nobody_made_changes_nothing(signed_in, ids):
 
 def test_a_query_string_that_cannot_be_read_changes_nothing(signed_in):
     MemoryFactory()
-    response = signed_in.post(LIST + "bulk/delete?updated_at__year=x", {"all_matching": "1", "confirmed": "1", "count": "1"})
+    response = signed_in.post(
+        LIST + "bulk/delete?updated_at__year=x", {"all_matching": "1", "confirmed": "1", "count": "1"}
+    )
     assert response.headers["Location"] == LIST
     assert "filters could not be read" in said(response)
     assert Memory.objects.count() == 1
