@@ -232,7 +232,7 @@ class PlaceForm(forms.Form):
             return None
 
 
-class IdRangesField(forms.CharField):
+class IdRangesField(forms.Field):
     """Ids as ranges ("1-50,53,60-61"), so that thousands fit into one hidden input."""
 
     MOST = 20_000

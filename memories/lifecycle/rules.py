@@ -104,7 +104,7 @@ def aged(memory: Ageing, at: datetime) -> dict[str, Any]:
     confidence, until = decayed(memory.confidence, memory.updated_at, memory.decayed_until, at, decay)
     if until == memory.decayed_until:
         return {}
-    new = {"confidence": confidence, "decayed_until": until}
+    new: dict[str, Any] = {"confidence": confidence, "decayed_until": until}
     if not is_active(confidence, TAXONOMIES[memory.taxonomy]):
         new |= {"active": False, "inactive_reason": Inactive.DECAYED.value}
     return new

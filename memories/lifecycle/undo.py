@@ -6,8 +6,10 @@ changed since are left as they are; a merge is undone as a whole or not at all. 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
@@ -86,10 +88,7 @@ def undo(change: MemoryChange | int, *, by: str, at: datetime | None = None, rea
         ids = list(rows.filter(~later).values_list("pk", flat=True))  # first: an undo moves rows out of the queryset
         for start in range(0, len(ids), BATCH):
             states = states_before(MemoryChange.objects.filter(pk__in=ids[start : start + BATCH]))
-            restored = change_all(
-                Memory.objects.filter(pk__in=states), Change.RESTORED, why, lambda row, states=states: states[row.pk]
-            )
-            back += sum(restored)
+            back += sum(change_all(Memory.objects.filter(pk__in=states), Change.RESTORED, why, _state_in(states)))
     return Undone(back, already, since, deleted)
 
 
@@ -107,3 +106,7 @@ def _after(name: int) -> tuple[Exists, Exists]:
 def _not_whole(since: int, deleted: int) -> str:
     parts = [f"{count:,} {what}" for count, what in ((since, "changed"), (deleted, "deleted")) if count]
     return f"The merge stays: of its memories {' and '.join(parts)} since, and a merge goes back whole or not at all."
+
+
+def _state_in(states: dict[int, dict[str, Any]]) -> Callable[[Memory], dict[str, Any]]:
+    return lambda row: states[row.pk]

@@ -139,7 +139,7 @@ def drop_lost_links(states: Collection[dict[str, Any]]) -> None:
         wanted = {state[name] for state in states if field.remote_field and state.get(name) is not None}
         if not wanted:
             continue
-        there = set(field.related_model._base_manager.filter(pk__in=wanted).values_list("pk", flat=True))
+        there = set(field.remote_field.model._base_manager.filter(pk__in=wanted).values_list("pk", flat=True))
         for state in states:
             if state.get(name) in wanted - there:
                 state[name] = None

@@ -72,7 +72,7 @@ def test_memories_deleted_in_bulk_leave_nothing_behind(settle):
     for _ in range(3):
         MemoryFactory(observation="The tunnel drops")
     settle()
-    bulk.delete(Memory.objects.all(), by="operator")
+    bulk.BULK_ACTIONS["delete"].run(Memory.objects.all(), by="operator")
     assert found("tunnel") == []
     assert not MemoryTerms.objects.exists()
 
