@@ -136,10 +136,11 @@ def states_before(changes: Iterable[MemoryChange], *, keep_lost_links: bool = Fa
 def drop_lost_links(states: Collection[dict[str, Any]]) -> None:
     """Set the links in `states` (columns by attname) that point to a deleted row to None."""
     for name, field in COLUMNS.items():
-        wanted = {state[name] for state in states if field.remote_field and state.get(name) is not None}
-        if not wanted:
+        remote = field.remote_field
+        wanted = {state[name] for state in states if remote and state.get(name) is not None}
+        if remote is None or not wanted:
             continue
-        there = set(field.remote_field.model._base_manager.filter(pk__in=wanted).values_list("pk", flat=True))
+        there = set(remote.model._base_manager.filter(pk__in=wanted).values_list("pk", flat=True))
         for state in states:
             if state.get(name) in wanted - there:
                 state[name] = None
