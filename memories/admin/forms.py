@@ -9,7 +9,6 @@ from typing import Any
 
 from django import forms
 
-from memories.bulk import BulkAction
 from memories.capture import fields as stored
 from memories.errors import MemoriesError
 from memories.models import Memory
@@ -115,36 +114,3 @@ class MemoryForm(forms.ModelForm):
         super()._post_clean()  # type: ignore[misc]
         if empty:
             self.cleaned_data["confidence"] = None
-
-
-class BulkForm(forms.Form):
-    """What a bulk action asks for, made from its `params`; `rows` are the memories a target may be chosen from."""
-
-    def __init__(self, action: BulkAction, rows: list[Memory], *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for param in action.params:
-            if param.kind == "confidence":
-                self.fields[param.name] = forms.FloatField(
-                    label=param.label,
-                    min_value=0,
-                    max_value=1,
-                    required=param.required,
-                    widget=forms.NumberInput(attrs={"step": "0.05", "min": 0, "max": 1, "autofocus": True}),
-                )
-            elif param.kind == "memory":
-                self.fields[param.name] = forms.TypedChoiceField(
-                    label="Which memory stays?",
-                    choices=[(row.pk, row.observation) for row in rows],
-                    coerce=int,
-                    initial=rows[0].pk if rows else None,
-                    widget=forms.RadioSelect,
-                    error_messages={"required": "Choose the memory whose text stays."},
-                )
-            else:
-                self.fields[param.name] = forms.CharField(
-                    label=param.label,
-                    required=param.required,
-                    widget=forms.Textarea(attrs={"rows": 2}),
-                    empty_value=None,
-                )
-        self.fields["reason"] = forms.CharField(label="Why", required=False, max_length=500, help_text=REASON)

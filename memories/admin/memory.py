@@ -17,15 +17,16 @@ from django.utils.safestring import SafeString
 
 from claudeops.lib.admin_lists import ListAdmin, age_filter, value_filter
 from memories import store
-from memories.admin.bulk import BulkMixin, actor
+from memories.admin.bulk import BulkMixin
 from memories.admin.forms import MemoryForm
-from memories.bulk import BULK_ACTIONS
 from memories.errors import MemoriesError
 from memories.lifecycle import verbs
+from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, Source
 from memories.queries.filters import STATUSES, with_status
 from memories.taxonomy import GENERAL
 from memories.templatetags.claudeops import session_link, shortened
+from memories.web.answers import actor
 
 EDITABLE = ("observation", "service", "category", "confidence", "tags", "persistent", "expires_at")
 RECORDED = (

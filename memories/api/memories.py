@@ -13,9 +13,9 @@ from memories import store
 from memories.access.bearer import access_in, needs
 from memories.access.permissions import changeable_memories, changeable_memory, memory_of, project_of, visible_memories
 from memories.api import serializers, shapes
-from memories.bulk import BULK_ACTIONS
 from memories.errors import AccessDenied, MemoryNotFound
 from memories.lifecycle import verbs
+from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, MemoryChange, Scope, Source
 from memories.queries import list as listing
 from memories.queries.filters import MemoryFilterSet

@@ -5,16 +5,18 @@ Values are checked by the store's own functions, so that a refusal reads alike e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
+from itertools import groupby
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 
 from memories.asking import PROFILES, Question
-from memories.bulk import BULK_ACTIONS, BulkAction
 from memories.capture import fields as stored
 from memories.errors import InvalidMemory
+from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
 from memories.models import Answer, DisagreementKind, Memory, RecallVote
 from memories.queries import list as listing
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
@@ -230,29 +232,59 @@ class PlaceForm(forms.Form):
             return None
 
 
-class SelectionForm(forms.Form):
-    """What a bulk action is about: the ids that were ticked, or all that the address's filters match.
+class IdRangesField(forms.Field):
+    """Ids as ranges ("1-50,53,60-61"), so that thousands fit into one hidden input."""
 
-    `up_to` and `count` are what was shown when it was confirmed.
+    MOST = 20_000
+    """Ids in one field; a page shows at most a few hundred rows to tick."""
+    RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
+
+    @staticmethod
+    def pack(ids: Iterable[int]) -> str:
+        """Ids as ranges, sorted, each once."""
+        parts = []
+        for _, run in groupby(enumerate(sorted(set(ids))), lambda numbered: numbered[1] - numbered[0]):
+            found = [pk for _, pk in run]
+            parts.append(f"{found[0]}-{found[-1]}" if len(found) > 1 else f"{found[0]}")
+        return ",".join(parts)
+
+    def to_python(self, value: Any) -> list[int]:
+        """Raises ValidationError for anything that `pack` does not write, and for more than MOST."""
+        ids: list[int] = []
+        for part in filter(None, str(value or "").split(",")):
+            found = self.RANGE.fullmatch(part)
+            low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
+            if not 0 <= high - low < self.MOST - len(ids):
+                raise ValidationError(f"{part[:40]!r} is no range of at most {self.MOST:,} ids.")
+            ids.extend(range(low, high + 1))
+        return ids
+
+
+class SelectionForm(forms.Form):
+    """What a bulk action is about: ids, or all that the address's filters match.
+
+    `id` are ticked rows, `ids` the same as ranges; `up_to` and `count` are what the confirmation page showed.
     """
 
     action = forms.ChoiceField(
         choices=[*((name, action.label) for name, action in BULK_ACTIONS.items()), ("export", "Export")],
         required=False,
     )
+    ids = IdRangesField(required=False)
     all_matching = forms.BooleanField(required=False)
     confirmed = forms.BooleanField(required=False)
     up_to = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_ID)
     count = forms.IntegerField(required=False, min_value=0)
 
-    def ids(self) -> list[int]:
+    def chosen(self, name: str = "id") -> list[int]:
+        """The selected ids: the ranges, and the rows ticked in the field `name`."""
         given: Any = self.data  # a QueryDict: it holds several values of one name
-        found = [value for value in given.getlist("id") if value.isdecimal() and len(value) < 19]
-        return [int(value) for value in found]
+        ticked = [int(value) for value in given.getlist(name) if value.isdecimal() and len(value) < 19]
+        return [*self.cleaned_data["ids"], *ticked]
 
 
 class AnswersForm(forms.Form):
-    """What a bulk action asks for, made from its `params`; a target is chosen among `rows`."""
+    """The values that a bulk action asks for, made from its `params`; a target is chosen among `rows`."""
 
     def __init__(self, action: BulkAction, rows: list[Memory], data: Any = None) -> None:
         super().__init__(data, auto_id="bulk-%s")

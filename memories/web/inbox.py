@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
-from memories.lifecycle import disagree
+from memories.lifecycle import disagreements
 from memories.models import Answer, DisagreementKind
 from memories.queries import inbox as questions
 from memories.web.answers import actor, in_words, moved
@@ -41,7 +41,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponse:
         return _page(request, wrong=pk, said=said, status=422)
     given = form.cleaned_data
     try:
-        row = disagree.answer(
+        row = disagreements.answer(
             pk,
             given["answer"],
             by=actor(request),
@@ -62,7 +62,7 @@ def undo(request: HttpRequest, pk: int) -> HttpResponse:
     """Undo an answer."""
     to = reverse("memories-inbox")
     try:
-        disagree.take_back(pk, by=actor(request))
+        disagreements.take_back(pk, by=actor(request))
     except MemoriesError as error:
         return moved(request, to, in_words(error), level=messages.ERROR)
     return moved(request, to, "The answer is undone; the question is open again.")

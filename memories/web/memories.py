@@ -17,8 +17,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 from claudeops.lib.change_token import read_token
 from claudeops.lib.distinct import distinct_values
 from memories import store
-from memories.bulk import BULK_ACTIONS
 from memories.errors import MemoriesError
+from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, Source
 from memories.queries import list as listing
 from memories.queries.filters import MemoryFilterSet

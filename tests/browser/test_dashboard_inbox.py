@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memories.lifecycle import disagree
+from memories.lifecycle import disagreements
 from memories.models import Disagreement
 from memories.store import Provenance, Statement, remember
 from tests.factories import MemoryFactory, SessionFactory
@@ -24,7 +24,7 @@ def asked(house: Any) -> list[Disagreement]:
     older = MemoryFactory(service="forgejo", observation="Old media is purged after 90 days")
     newer = MemoryFactory(service="forgejo", observation="Media that is older than three months goes away by itself")
     evidence = {"why": "Only one of them speaks of “month”.", "cosine": 0.913, "similarity": 0.5}
-    disagree.note(older, newer, "duplicate", evidence=evidence)
+    disagreements.note(older, newer, "duplicate", evidence=evidence)
     return list(Disagreement.objects.order_by("pk"))
 
 

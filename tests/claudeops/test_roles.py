@@ -23,7 +23,7 @@ from django_q.models import Failure, Task
 
 from claudeops import roles
 from claudeops.apps import find_admin_pages
-from memories.bulk import BULK_ACTIONS
+from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, MemoryChange, Verdict
 from sessions_app.models import Agent, Event, InjectionReceipt, LogEntry, Session, Status, WorkerHeartbeat
 from tests.factories import (

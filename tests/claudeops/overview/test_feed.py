@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from claudeops.overview import feed
-from memories.lifecycle import curate, verbs
+from memories.lifecycle import merge, verbs
 from memories.models import MemoryChange
 from memories.store import Provenance, Statement, remember
 from sessions_app.models import Event, Session, Status
@@ -87,7 +87,7 @@ def test_what_time_takes_is_not_in_it_and_what_anybody_does_is():
     provenance = Provenance(source="run", actor="agent:watch", tier=1, agent="watch", channel="text")
     remember(Statement("timing", "Takes 40 seconds to come up again", "caddy"), provenance)
     other = MemoryFactory()
-    curate.delete(other, by="operator", reason="wrong")
+    merge.delete(other, by="operator", reason="wrong")
     told = {(entry.row.kind, entry.observation) for entry in feed.entries(feed.places())}
     assert told == {
         ("edited", "Said better"),

@@ -1,4 +1,4 @@
-"""What can be done to many memories at once: `memories/bulk.py`."""
+"""What can be done to many memories at once: `memories/lifecycle/bulk.py`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memories.bulk import BULK_ACTIONS
 from memories.errors import InvalidMemory, MemoryNotFound
 from memories.lifecycle import verbs
-from memories.lifecycle.batch import BATCH
+from memories.lifecycle.bulk import BULK_ACTIONS
+from memories.lifecycle.bulk_write import BATCH
 from memories.models import Change, Inactive, Memory, MemoryChange
 from tests.factories import MemoryFactory
 
@@ -132,7 +132,7 @@ def test_the_number_of_queries_grows_with_batches_not_with_rows(name):
         run(name, Memory.objects.filter(service="few"))
     with CaptureQueriesContext(connection) as many:
         run(name, Memory.objects.filter(service="many"))
-    assert len(few) <= len(many) <= len(few) + 3
+    assert len(few) <= len(many) <= len(few) + 6  # SQLite takes 90 change rows in one INSERT
 
 
 @pytest.mark.parametrize("params", [{}, {"confidence": float("nan")}, {"confidence": "much"}])

@@ -1,4 +1,4 @@
-"""What can be done to one memory: `memories/lifecycle/verbs.py` and `curate.py`."""
+"""What can be done to one memory: `memories/lifecycle/verbs.py` and `merge.py`."""
 
 from __future__ import annotations
 
@@ -238,7 +238,8 @@ def test_merging_makes_one_of_several():
     change = verbs.merge(target, [first, second.pk], reason="the same", **BY)
     after = row(target)
     assert (after.observation, after.confidence, after.merged_count, after.updated_at) == ("A", 0.9, 2, NOW)
-    assert change.evidence == {"merged": [{"id": first.pk, "observation": "B"}, {"id": second.pk, "observation": "C"}]}
+    merged = [{"id": first.pk, "observation": "B"}, {"id": second.pk, "observation": "C"}]
+    assert change.evidence == {"merged": merged, "count": 2}
     for other in (first, second):
         assert (row(other).active, row(other).inactive_reason) == (False, Inactive.MERGED)
         assert row(other).superseded_by_id == target.pk

@@ -1,6 +1,6 @@
-"""Two memories that do not go together: noting it, what a person answers, and the way back.
+"""Contradictions and suspected duplicates: record a pair, carry out an operator's answer, undo it.
 
-Each answer is one verb, one transaction, with a change row for each memory it moves. Knows no page and no judgement.
+Each answer is one transaction, with a change row for each memory that it changes. Knows no page and no matching.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 from django.db.models import Q
 
 from memories.errors import Conflict, InvalidMemory, MemoryNotFound
-from memories.lifecycle.curate import check_mergeable, merge
 from memories.lifecycle.lock import writing
-from memories.lifecycle.record import Why, apply, locked, moment
+from memories.lifecycle.merge import check_mergeable, merge
 from memories.lifecycle.restore import restore
 from memories.lifecycle.verbs import check_unchanged, confirmed, deactivated, policy, reactivated
+from memories.lifecycle.write import Why, apply, locked
 from memories.models import (
     Answer,
     Change,
@@ -25,15 +25,16 @@ from memories.models import (
     Inactive,
     Memory,
     MemoryChange,
+    to_utc,
 )
 
 
 def note(
     older: Memory, newer: Memory, kind: str, *, at: datetime | None = None, evidence: dict[str, Any] | None = None
 ) -> Disagreement | None:
-    """Put a pair before the operator, once: None when the two were asked about before, either way round.
+    """Open a question about a pair, once: None when there was one already, in either order, open or answered.
 
-    Inside `writing()` only. What was answered stays answered.
+    Inside `writing()` only.
     """
     if older.pk == newer.pk:
         return None
@@ -44,7 +45,7 @@ def note(
         older=older,
         newer=newer,
         kind=kind,
-        created_at=moment(at),
+        created_at=to_utc(at),
         evidence=evidence or {},
         older_text=older.observation,
         newer_text=newer.observation,
@@ -62,12 +63,12 @@ def supersede(
     reason: str = "",
     evidence: dict[str, Any] | None = None,
 ) -> MemoryChange | None:
-    """`newer` takes the place of `older`, which becomes inactive and points to it. None when it did already.
+    """`newer` supersedes `older`, which becomes inactive and points to it. None when it did already.
 
-    Raises InvalidMemory for a memory that would take its own place, also over others.
+    Raises InvalidMemory for a memory that would supersede itself, directly or through others.
     """
     pk = newer if isinstance(newer, int) else newer.pk
-    why = Why(by, moment(at), reason or f"Superseded by memory {pk}.", {**(evidence or {}), "by": pk})
+    why = Why(by, to_utc(at), reason or f"Superseded by memory {pk}.", {**(evidence or {}), "by": pk})
     with writing():
         row, other = locked(older), locked(newer)
         seen = {row.pk}
@@ -78,7 +79,7 @@ def supersede(
             seen.add(follower.pk)
             follower = follower.superseded_by
         new = {"active": False, "inactive_reason": Inactive.SUPERSEDED, "superseded_by_id": other.pk}
-        return apply(row, Change.SUPERSEDED, new, why, handed=older)
+        return apply(row, Change.SUPERSEDED, new, why, caller=older)
 
 
 def answer(
@@ -91,14 +92,14 @@ def answer(
     observation: str | None = None,
     seen: tuple[int, int] | None = None,
 ) -> Disagreement:
-    """What a person says about the two, carried out. The same answer twice changes nothing.
+    """Carry out an operator's answer. The same answer twice changes nothing.
 
-    `observation` is the text of the one they become (MERGED only); `seen` the latest changes of older and newer
+    `observation` is the text of the merged memory (MERGED only); `seen` the latest changes of older and newer
     that the person saw. Raises Conflict when either changed since or another answer was given, InvalidMemory for
     an answer that does not fit or a text that cannot be stored, MemoryNotFound when one of the two is gone.
     """
     pk = disagreement if isinstance(disagreement, int) else disagreement.pk
-    when = moment(at)
+    when = to_utc(at)
     with writing():
         row = _locked(pk)
         if said not in row.allowed_answers:
@@ -107,8 +108,8 @@ def answer(
         if row.state == DisagreementState.ANSWERED:
             if row.answer == said:
                 return row
-            told = f"{row.by or 'Somebody'} answered meanwhile: {row.get_answer_display()}."
-            raise Conflict(told, "Take that answer back first, if it is wrong.")
+            words = f"{row.by or 'Somebody'} answered meanwhile: {row.get_answer_display()}."
+            raise Conflict(words, "Take that answer back first, if it is wrong.")
         if row.older_id is None or row.newer_id is None:
             raise MemoryNotFound("One of the two memories was deleted meanwhile.", "There is nothing left to answer.")
         older, newer = (locked(pk) for pk in (row.older_id, row.newer_id))
@@ -125,12 +126,12 @@ def answer(
 
 
 def take_back(disagreement: Disagreement | int, *, by: str, at: datetime | None = None) -> Disagreement:
-    """Undo an answer: what it moved goes back, and the question is open again.
+    """Undo an answer: its changes are reverted, and the question is open again.
 
-    An open one stays as it is. Raises Conflict when a memory was changed since the answer.
+    An open question stays as it is. Raises Conflict when a memory was changed since the answer.
     """
     pk = disagreement if isinstance(disagreement, int) else disagreement.pk
-    when = moment(at)
+    when = to_utc(at)
     with writing():
         row = _locked(pk)
         if row.state == DisagreementState.OPEN:
@@ -153,30 +154,30 @@ def _locked(pk: int) -> Disagreement:
 
 
 def _supersedes(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
-    told = why.reason or f"Memory {newer.pk} supersedes it from {why.at:%Y-%m-%d}."
-    supersede(older, newer, by=why.by, at=why.at, reason=told, evidence=why.evidence)
+    words = why.reason or f"Memory {newer.pk} supersedes it from {why.at:%Y-%m-%d}."
+    supersede(older, newer, by=why.by, at=why.at, reason=words, evidence=why.evidence)
     _back(newer, why, f"It supersedes memory {older.pk}.")
 
 
 def _both(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
-    _back(older, why, f"Both hold: what memory {newer.pk} says does not speak against it.", _before(older, newer))
+    _back(older, why, f"Both hold: memory {newer.pk} does not contradict it.", _before(older, newer))
 
 
 def _wrong(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
-    told = why.reason or f"It is wrong; memory {older.pk} holds."
-    apply(newer, Change.DEACTIVATED, deactivated(newer), why._replace(reason=told))
+    words = why.reason or f"It is wrong; memory {older.pk} holds."
+    apply(newer, Change.DEACTIVATED, deactivated(newer), why._replace(reason=words))
     _back(older, why, f"It holds; memory {newer.pk} is wrong.", _before(older, newer))
 
 
 def _merged(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
     target, other = (older, newer) if older.active or not newer.active else (newer, older)
     check_mergeable(target, [other])
-    told = why.reason or f"Memories {older.pk} and {newer.pk} say the same."
-    merge(target, [other], by=why.by, at=why.at, reason=told, observation=observation)
+    words = why.reason or f"Memories {older.pk} and {newer.pk} say the same."
+    merge(target, [other], by=why.by, at=why.at, reason=words, observation=observation)
 
 
 def _kept(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
-    """Both stay as they are; only the answer is kept."""
+    """Both memories stay as they are; only the answer is stored."""
 
 
 _ANSWERS: dict[Answer, Callable[[Memory, Memory, Why, str | None], None]] = {
@@ -189,19 +190,19 @@ _ANSWERS: dict[Answer, Callable[[Memory, Memory, Why, str | None], None]] = {
 
 
 def _before(older: Memory, newer: Memory) -> float | None:
-    """The confidence `older` had before `newer` spoke against it; None when that is not known."""
-    denied = MemoryChange.objects.filter(memory=older, kind=Change.CONTRADICTED).order_by("-pk")
-    for change in denied[:50]:
+    """The confidence of `older` before `newer` contradicted it; None when that is not known."""
+    contradicted = MemoryChange.objects.filter(memory=older, kind=Change.CONTRADICTED).order_by("-pk")
+    for change in contradicted[:50]:
         if change.evidence.get("by") == newer.pk and "confidence" in change.before:
             return float(change.before["confidence"])
     return None
 
 
-def _back(row: Memory, why: Why, told: str, confidence: float | None = None) -> None:
-    """A person says that it holds: active, confirmed, and as sure as before the objection."""
+def _back(row: Memory, why: Why, words: str, confidence: float | None = None) -> None:
+    """Confirm a memory that an operator backed: active, with at least the confidence from before the contradiction."""
     new: dict[str, Any] = {}
     if not row.active and row.inactive_reason in ("", Inactive.CONTRADICTED, Inactive.DECAYED, Inactive.LOWERED):
         new = reactivated(row, why.at)
     surest = max(row.confidence, confidence or 0.0, policy(row).inactive_below or 0.0)
     new = confirmed(row, why.at) | new | {"confidence": surest}
-    apply(row, Change.BACKED, new, why._replace(reason=why.reason or told), always=True)
+    apply(row, Change.BACKED, new, why._replace(reason=why.reason or words), always=True)

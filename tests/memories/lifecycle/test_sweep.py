@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memories.lifecycle import rules
-from memories.lifecycle.sweep import Swept, due_parts, is_due, sweep
+from memories.lifecycle.lock import writing
+from memories.lifecycle.sweep import Swept, due, is_due, sweep
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
 from memories.taxonomy import OPS
 from tests.factories import MemoryFactory
@@ -159,15 +160,15 @@ def test_what_expired_does_not_decay_as_well():
     assert now_of(memory).confidence == 0.7
 
 
-def test_much_that_is_due_is_taken_in_transactions_of_a_bounded_size(monkeypatch):
-    monkeypatch.setattr("memories.lifecycle.sweep.MOST_AT_ONCE", 7)
+def test_what_is_due_is_changed_in_transactions_of_a_bounded_size(monkeypatch):
+    monkeypatch.setattr("memories.lifecycle.sweep.BATCH", 7)
     due = [confirmed(44 + number) for number in range(16)]
     faded = [confirmed(44, confidence=0.4) for number in range(4)]
     ended = [confirmed(1, expires_at=NOW) for number in range(14)]
     fresh = confirmed(3)
     with CaptureQueriesContext(connection) as captured:
         assert sweep(NOW) == Swept(decayed=20, deactivated=4, expired=14)
-    assert sum(query["sql"].startswith("SAVEPOINT") for query in captured) == 2 + 3
+    assert sum(query["sql"].startswith("SAVEPOINT") for query in captured) == 5  # 34 in batches of 7
     assert MemoryChange.objects.count() == 34
     assert {change.memory_id for change in MemoryChange.objects.all()} == {row.pk for row in due + faded + ended}
     assert now_of(fresh).confidence == 0.7
@@ -202,21 +203,31 @@ def test_the_sweep_and_the_pure_rule_agree(confidence, updated_at, taken, passed
 
 def test_a_sweep_with_nothing_due_reads_an_index_only_and_takes_no_lock(django_assert_num_queries):
     MemoryFactory.create_batch(30, updated_at=NOW)
-    with django_assert_num_queries(5) as captured:
+    with django_assert_num_queries(1) as captured:
         assert sweep(NOW) == Swept()
-    assert all(query["sql"].startswith("SELECT EXISTS") for query in captured)
+    assert captured[0]["sql"].lstrip("(").startswith("SELECT")
+
+
+def test_what_was_confirmed_after_it_was_found_due_is_left_alone(monkeypatch):
+    """Another process confirms one of the memories between the look and the lock."""
+    known, other = confirmed(44), confirmed(44)
+
+    def late():
+        Memory.objects.filter(pk=known.pk).update(updated_at=NOW)
+        return writing()
+
+    monkeypatch.setattr("memories.lifecycle.sweep.writing", late)
+    assert sweep(NOW) == Swept(decayed=1)
+    assert (now_of(known).confidence, now_of(other).confidence) == (0.7, 0.5)
 
 
 def test_among_many_memories_the_sweep_finds_the_due_ones_by_index():
     Memory.objects.bulk_create(MemoryFactory.build_batch(3000, updated_at=NOW))
     confirmed(44)
-    plans = []
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE memories")
-        explain = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
-        for part in due_parts(NOW):
-            cursor.execute(f"{explain} SELECT id FROM memories WHERE {part.where}", part.params)
-            plans.append(" ".join(str(column) for row in cursor.fetchall() for column in row))
-    assert "memories_decay" in plans[0]
-    assert "memories_expiry" in plans[1]
-    assert not any("Seq Scan" in plan or plan.endswith("SCAN memories") for plan in plans)
+    plan = due(NOW).values_list("pk").explain()
+    assert plan.count("memories_decay") >= 4
+    assert "memories_expiry" in plan
+    assert "Seq Scan" not in plan
+    assert "SCAN memories" not in plan
