@@ -36,7 +36,7 @@ def prepare() -> None:
     if chosen not in ("sqlite", "postgresql"):
         raise SystemExit(f"TEST_DATABASE is {chosen!r}; allowed is sqlite or postgresql.")
     for name in list(os.environ):
-        if name.startswith("CLAUDEOPS_") or name in ("DATABASE_URL", "DEBUG", "ALLOWED_HOSTS", "Q_CLUSTER_NAME"):
+        if name.startswith("CLAUDEOPS_") or name in ("DATABASE_URL", "DEBUG", "ALLOWED_HOSTS"):
             del os.environ[name]
     folder = tempfile.mkdtemp(prefix="claudeops-tests-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -56,6 +56,9 @@ if "TEST_RUN_READY" not in os.environ:  # the workers of pytest-xdist inherit wh
     prepare()
 
 from claudeops.settings import *  # noqa: E402, F403
+
+# A page must show what a test has just written; the test of the cache switches it on.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 
 # Signing in is not what the tests are about; the real hasher takes a third of a second each time.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

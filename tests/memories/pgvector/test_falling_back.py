@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from django.db import transaction
 
-from claudeops import diagnosis
+from claudeops.workers import doctor
 from memories.embedding import to_bytes
-from memories.lifecycle import curate, verbs
+from memories.lifecycle import merge, verbs
 from memories.models import Embedding, EmbeddingModel, Memory
 from memories.recall import pgvector, pgvector_index, recall, scope, vectors
 from tests.embedders import WordEmbedder, answer_by, embed_all
@@ -83,7 +83,7 @@ def test_a_dump_restored_without_the_table_is_written_to_as_ever(embedder, model
     embed_all(embedder, model)
     assert ids("tunnel slow") == [memory.pk]
     verbs.edit(memory, by="operator", observation="printer jams")
-    curate.delete(memory, by="operator")
+    merge.delete(memory, by="operator")
     assert served(model) == "numpy: pgvector's index is not made yet"
     assert pgvector_index.keep().built
     assert_in_step()
@@ -187,11 +187,11 @@ def test_auto_begins_where_it_pays_and_numpy_removes_all_of_it(embedder, model, 
 
 @by_itself
 def test_doctor_says_who_searches(embedder, model, monkeypatch):
-    monkeypatch.setattr(diagnosis.state, "off_reason", lambda: None)
+    monkeypatch.setattr(doctor.state, "off_reason", lambda: None)
 
     def said():
         pgvector.forget()
-        (finding,) = [one for one in diagnosis._meaning(NOON) if one.subject == "vector search"]
+        (finding,) = [one for one in doctor._semantic_search(NOON) if one.subject == "vector search"]
         return finding
 
     assert (said().level, said().text) == (
