@@ -17,8 +17,9 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
 from claudeops import __version__
+from claudeops.lib.api_errors import Refused
+from memories.access.bearer import note_when_sent
 from memories.api import ROUTERS
-from memories.apikit import Refused, note_when_sent
 from memories.errors import MemoriesError
 from sessions_app.api import router as sessions_router
 from sessions_app.errors import SessionsError

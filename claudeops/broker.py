@@ -17,7 +17,7 @@ from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 
 from sessions_app.models import Session
-from sessions_app.queue.wakeups import SESSIONS, address
+from sessions_app.queue.tasks import SESSIONS, address
 
 SETTLE = 2.0
 """Seconds from taking a wake-up to its session being seen running."""

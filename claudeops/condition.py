@@ -15,8 +15,8 @@ from django.utils import timezone
 from claudeops import scheduling
 from sessions_app.checks import clusters
 from sessions_app.models import Session, WorkerHeartbeat
-from sessions_app.queue import wakeups
-from sessions_app.queue.wakeups import Depth
+from sessions_app.queue import tasks
+from sessions_app.queue.tasks import Depth
 from sessions_app.reaper import unfollowed
 
 ALIVE = timedelta(seconds=60)
@@ -79,8 +79,8 @@ class Queue:
         for worker in self.silent:
             found.append(Trouble(f"{worker.host} (pid {worker.pid}) has fallen silent.", GONE))
         if self.failures:
-            tasks = "One task has" if self.failures == 1 else f"{self.failures:,} tasks have"
-            found.append(Trouble(f"{tasks} failed in the last 24 hours.", FAILED))
+            said = "One task has" if self.failures == 1 else f"{self.failures:,} tasks have"
+            found.append(Trouble(f"{said} failed in the last 24 hours.", FAILED))
         return found
 
 
@@ -118,7 +118,7 @@ def is_alive(beat: WorkerHeartbeat, at: datetime) -> bool:
 
 def is_late(depth: Depth, at: datetime) -> bool:
     """Whether tasks wait longer than they should. Wake-ups of sessions may: a session takes its time."""
-    return depth.since < at - scheduling.LATE and depth.queue != wakeups.SESSIONS
+    return depth.since < at - scheduling.LATE and depth.queue != tasks.SESSIONS
 
 
 def read(at: datetime | None = None) -> Condition:
@@ -128,9 +128,9 @@ def read(at: datetime | None = None) -> Condition:
     for beat in WorkerHeartbeat.objects.order_by("host", "pid"):
         workers[beat.cluster].append(_worker(beat, at))
     depths: dict[str, list[Depth]] = defaultdict(list)
-    for depth in wakeups.depths(at):
-        depths[wakeups.queue_of(depth.queue)].append(depth)
-    failures = wakeups.failures(at - LATELY)
+    for depth in tasks.depths(at):
+        depths[tasks.queue_of(depth.queue)].append(depth)
+    failures = tasks.failures(at - LATELY)
     return Condition(
         database=connection.display_name,
         queues=tuple(

@@ -28,8 +28,8 @@ from memories.embedding import state
 from memories.recall import pgvector
 from sessions_app.checks import cli_messages, clusters
 from sessions_app.models import Agent, ScheduleKind, Session, WorkerHeartbeat
-from sessions_app.queue import wakeups
-from sessions_app.queue.holds import spent_on
+from sessions_app.queue import tasks
+from sessions_app.queue.admission import spent_on
 from sessions_app.reaper import unfollowed
 from sessions_app.schedule import cron_error
 
@@ -191,7 +191,7 @@ def _queue(at: datetime) -> Iterator[Finding]:
     held = queued.exclude(hold_reason="").values("hold_reason").annotate(n=Count("id")).order_by("-n", "hold_reason")
     for row in held[:5]:
         yield Finding(OK, "queue", f"{row['n']} held: {row['hold_reason']}")
-    for depth in wakeups.depths(at):
+    for depth in tasks.depths(at):
         late = condition.is_late(depth, at)
         text = f"{depth.waiting} tasks wait in the queue {depth.queue}, the first for {_ago(depth.since, at)}"
         hint = condition.STUCK if late else ""

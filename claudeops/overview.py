@@ -24,10 +24,10 @@ from claudeops.scheduling import LATE
 from memories import embedding
 from memories.filters import ACTIVE, HELD, INACTIVE
 from memories.models import Memory
-from sessions_app import cooldowns
+from sessions_app.cooldowns import limits
 from sessions_app.filters import AGES, GROUPS, WEEK, WENT_WRONG
 from sessions_app.models import Agent, Event, Level, LogEntry, ScheduleKind, Session, Status, Trigger
-from sessions_app.queue.holds import Rules, day_of
+from sessions_app.queue.admission import Rules, day_of
 from sessions_app.schedule import cron_error
 
 CAP = 10_000
@@ -169,7 +169,7 @@ def read(*, at: datetime | None = None) -> Overview:
         failed=lists[FAILED],
         memories=figures.memories,
         events=figures.events,
-        cooldowns=len(cooldowns.refused(at=now)),
+        cooldowns=len(limits.refused(at=now)),
         cost_today=figures.cost_today,
         week_cost=figures.week_cost,
         week_turns=figures.week_turns,

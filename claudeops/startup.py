@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from claudeops.env import BASE_DIR, boolean
-from memories.cli import Refusal
+from claudeops.lib.cli import Refusal
 
 DEMO_FOLDER = "demo"
 # Names of a database or a folder that are the operator's: the demo has its own, whatever the environment says.

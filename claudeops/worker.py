@@ -26,8 +26,8 @@ from claudeops.tether import Pool
 from sessions_app import queue
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session, WorkerHeartbeat
-from sessions_app.queue import wakeups
-from sessions_app.runner import detach
+from sessions_app.queue import tasks
+from sessions_app.runner import handover
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class GuardedSentinel(Sentinel):
     def reincarnate(self, process: BaseProcess) -> None:
         if process.exitcode is not None and process.exitcode < 0:
             logger.critical("a worker process was killed (signal %s): its cluster ends", -process.exitcode)
-            detach.DETACH.set()
+            handover.DETACH.set()
             time.sleep(LET_GO)
             os.killpg(0, signal.SIGKILL)
         super().reincarnate(process)
@@ -105,10 +105,10 @@ class Worker:
 
     def _look_after_sessions(self) -> None:
         """Sessions the last worker let go of need not wait for the next minute's reaping."""
-        if self.name != wakeups.SESSIONS:
+        if self.name != tasks.SESSIONS:
             return
         try:
-            wakeups.send_reap(settings.CLAUDEOPS_HOST, self.name)
+            tasks.send_reap(settings.CLAUDEOPS_HOST, self.name)
         except AnyDatabaseError as error:
             logger.warning("worker %s: left-over sessions wait for the reaper (%s)", self.name, error)
 
@@ -127,19 +127,19 @@ class Worker:
 
     def _stop(self) -> None:
         """Stop in order. A second signal lets go of sessions that are still being stopped."""
-        detach.CLOSING.set()
-        stopping_sessions = self.on_stop == STOP and self.name == wakeups.SESSIONS
+        handover.CLOSING.set()
+        stopping_sessions = self.on_stop == STOP and self.name == tasks.SESSIONS
         limit = TASKS_MAY_TAKE + (2 * settings.CLAUDEOPS_STOP_GRACE if stopping_sessions else 0)
         if not stopping_sessions:
-            detach.DETACH.set()
+            handover.DETACH.set()
         logger.info("worker %s: stopping", self.name)
         if self._guard.is_alive():  # one that died may have taken the event's lock with it
             self._stop_event.set()
         give_up = time.monotonic() + limit
         while self._guard.is_alive():
             if self._asked > 1:
-                detach.DETACH.set()
-            if stopping_sessions and not detach.requested():
+                handover.DETACH.set()
+            if stopping_sessions and not handover.requested():
                 self._stop_sessions()  # again and again: one may have been claimed just before
             if time.monotonic() > give_up:
                 logger.warning("worker %s: its tasks did not end in %d s and are cut off", self.name, limit)
@@ -159,7 +159,7 @@ class Worker:
                     logger.info("%s", refusal)  # it ended at this moment
         except AnyDatabaseError:
             logger.exception("worker %s: its sessions could not be told to stop; they go on", self.name)
-            detach.DETACH.set()
+            handover.DETACH.set()
 
     def _row(self) -> dict[str, object]:
         return {"host": settings.CLAUDEOPS_HOST, "cluster": self.name, "pid": os.getpid()}

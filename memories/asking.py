@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from memories import recall as engine
-from memories.access import Access, project_of
+from memories.access.permissions import Access, project_of
 from memories.capture import fields
 from memories.errors import AccessDenied
 from memories.models import Project

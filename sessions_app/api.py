@@ -14,10 +14,12 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from memories.access import Access, project_of
-from memories.apikit import Given, Refused, access_in, check_names, narrowed, needs, page_of
+from claudeops.lib.api_errors import Given, Refused, check_names, narrowed, page_of
+from memories.access.bearer import access_in, needs
+from memories.access.permissions import Access, project_of
 from memories.models import Project, Scope
-from sessions_app import cooldowns, queue, reading
+from sessions_app import queue, reading
+from sessions_app.cooldowns import limits
 from sessions_app.errors import AgentNotFound, SessionNotFound
 from sessions_app.filters import EventFilterSet, SessionFilterSet
 from sessions_app.models import Agent, Event, Session, Trigger
@@ -204,7 +206,7 @@ def check(request: HttpRequest) -> dict[str, Any]:
     given = {name: request.GET.get(name, "") for name in ("action", "service")}
     if missing := [name for name, value in given.items() if not value or "\0" in value]:
         raise Refused(422, "missing_parameter", f"{missing[0]} is missing.", "Like ?action=restart&service=jellyfin")
-    return asdict(cooldowns.check(given["action"], given["service"]))
+    return asdict(limits.check(given["action"], given["service"]))
 
 
 def _agents(access: Access) -> QuerySet[Agent]:

@@ -20,7 +20,7 @@ from memories.models import Project
 from memories.taxonomy import GENERAL
 from sessions_app.models import Agent, Event, Level, Session, Status, Trigger
 from sessions_app.models.session import SessionQuerySet
-from sessions_app.queue.holds import day_of
+from sessions_app.queue.admission import day_of
 
 UNFINISHED, WENT_WRONG = "unfinished", "went_wrong"
 GROUPS: dict[str, tuple[str, ...]] = {

@@ -11,9 +11,9 @@ from django import forms
 from django.conf import settings
 
 from memories.models import Project
-from sessions_app.cooldowns import LONGEST_REASON
+from sessions_app.cooldowns.limits import LONGEST_REASON
 from sessions_app.filters import TIERS
-from sessions_app.log import HIGHEST
+from sessions_app.log.entries import HIGHEST
 from sessions_app.models import Agent, Remediation
 
 IN_FORCE = "in_force"

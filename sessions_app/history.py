@@ -13,8 +13,8 @@ from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
-from sessions_app import cooldowns
-from sessions_app.cooldowns import Decision
+from sessions_app.cooldowns import limits
+from sessions_app.cooldowns.limits import Decision
 from sessions_app.models import CooldownAction, CooldownClearance, ServiceCheck
 
 LOOKED_BACK = timedelta(days=30)
@@ -97,7 +97,7 @@ def services(names: list[str], *, entries: int = ENTRIES, at: datetime | None = 
     """
     at = at or timezone.now()
     decisions: dict[str, list[Decision]] = defaultdict(list)
-    for decision in cooldowns.standing(names, at=at):
+    for decision in limits.standing(names, at=at):
         decisions[decision.service].append(decision)
     lines: dict[str, list[Entry]] = defaultdict(list)
     for row in _newest(names, entries, at):
@@ -147,4 +147,4 @@ def _ended(entry: Entry, check: ServiceCheck, at: datetime) -> bool:
     row = entry.row
     if not isinstance(row, CooldownAction) or row.dry_run:
         return False
-    return at - cooldowns.limit_of(row.action).window < row.created_at <= check.checked_at
+    return at - limits.limit_of(row.action).window < row.created_at <= check.checked_at

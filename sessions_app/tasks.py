@@ -9,9 +9,10 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from sessions_app import pruning, queue, reaper
-from sessions_app.queue import wakeups
-from sessions_app.runner import detach, run
+from sessions_app import queue, reaper
+from sessions_app.log import pruning
+from sessions_app.queue import tasks
+from sessions_app.runner import handover, run
 
 logger = logging.getLogger(__name__)
 
@@ -21,18 +22,18 @@ FORGET_TASKS_AFTER = timedelta(days=30)
 def run_session(session_id: int) -> int | None:
     """A wake-up: carry out the first session in line, which need not be the one this was sent for."""
     for candidate in queue.in_line(session_id):
-        if detach.closing():
+        if handover.closing():
             break
         if run.run_session(candidate) is not None:
             return candidate
-    if detach.closing():
+    if handover.closing():
         queue.give_back(session_id)
     return None
 
 
 def follow_session(session_id: int) -> int | None:
     """Follow a session of this host whose follower is gone."""
-    if detach.closing():
+    if handover.closing():
         return None  # the reaper asks again
     return session_id if reaper.take_over(session_id) is not None else None
 
@@ -60,5 +61,5 @@ def prune() -> None:
     """Forget what is old: log entries, heartbeats, tasks nobody took."""
     at = timezone.now()
     pruned = pruning.prune(at=at)
-    untaken, failures = wakeups.forget(at - FORGET_TASKS_AFTER)
+    untaken, failures = tasks.forget(at - FORGET_TASKS_AFTER)
     logger.info("pruned: %s, %s tasks nobody took, %s failed tasks", pruned, untaken, failures)

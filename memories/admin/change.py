@@ -12,9 +12,9 @@ from django.utils.safestring import SafeString
 
 from memories.admin.filters import KindFilter, WhenFilter
 from memories.adminkit import ReadOnlyAdmin
+from memories.history.timeline import columns_of, entry_of, moved_of
 from memories.models import MemoryChange
 from memories.templatetags.claudeops import NONE, ago, badge, value_text
-from memories.timeline import columns_of, entry_of, moved_of
 
 
 @admin.register(MemoryChange)

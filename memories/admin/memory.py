@@ -26,11 +26,11 @@ from memories.admin.forms import MemoryForm
 from memories.adminkit import LeanAdmin, ServiceFilter, counted
 from memories.bulk import BULK_ACTIONS
 from memories.errors import MemoriesError
+from memories.history.timeline import timeline
 from memories.lifecycle import verbs
 from memories.models import Memory, Source, Verdict
 from memories.taxonomy import GENERAL
 from memories.templatetags.claudeops import NONE, ago, badge, confidence, exact
-from memories.timeline import timeline
 
 TIMELINE = 100
 """Changes shown on a memory's page, newest first; the rest is one click away."""

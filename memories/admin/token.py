@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST
 
-from memories.access import add_token, revoke_token
+from memories.access.tokens import add_token, revoke_token
 from memories.adminkit import LeanAdmin
 from memories.capture.text import fold
 from memories.errors import InvalidToken

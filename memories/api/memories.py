@@ -8,16 +8,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Router, Status
 
-from memories import listing, reading, store
-from memories.access import (
-    changeable_memories,
-    changeable_memory,
-    memory_of,
-    project_of,
-    visible_memories,
-)
-from memories.api import shapes
-from memories.apikit import Refused, access_in, check_names, narrowed, needs
+from claudeops.lib.api_errors import Refused, check_names, narrowed
+from memories import listing, store
+from memories.access.bearer import access_in, needs
+from memories.access.permissions import changeable_memories, changeable_memory, memory_of, project_of, visible_memories
+from memories.api import serializers, shapes
 from memories.bulk import BULK_ACTIONS
 from memories.errors import AccessDenied, MemoryNotFound
 from memories.filters import MemoryFilterSet
@@ -48,7 +43,7 @@ def memories(request: HttpRequest) -> dict[str, Any]:
         row.pk: row for row in Memory.objects.filter(pk__in=[row.pk for row in page.rows]).select_related("project")
     }
     shown = [whole[row.pk] for row in page.rows if row.pk in whole]
-    return {"memories": [reading.as_data(row) for row in shown], "next": page.further}
+    return {"memories": [serializers.as_data(row) for row in shown], "next": page.further}
 
 
 @router.post(
@@ -75,7 +70,7 @@ def add(request: HttpRequest, given: shapes.MemoryIn) -> Status:
         "outcome": made.outcome,
         "reason": made.reason,
         "contradicted": list(made.contradicted),
-        "memory": memory and reading.as_data(memory),
+        "memory": memory and serializers.as_data(memory),
     }
     return Status({"created": 201, "held": 202}.get(made.outcome, 200), answer)
 
@@ -107,7 +102,7 @@ def memory(request: HttpRequest, memory_id: str) -> dict[str, Any]:
     row = memory_of(access_in(request), memory_id)
     changes = list(MemoryChange.objects.filter(memory=row).defer("evidence").order_by("-at", "-pk")[:HISTORY])
     history = [{name: getattr(change, name) for name in shapes.ChangeOut.model_fields} for change in reversed(changes)]
-    return reading.as_data(row) | {"history": history}
+    return serializers.as_data(row) | {"history": history}
 
 
 @router.put("/memories/{memory_id}", **needs(Scope.WRITE, shapes.MemoryOut), summary="Change one")
@@ -124,7 +119,7 @@ def change(request: HttpRequest, memory_id: str, given: shapes.MemoryChangeIn) -
     if not fields:
         raise Refused(422, "nothing_to_change", "Nothing to change was sent.", "Send the fields that change.")
     verbs.edit(row.pk, by=access.actor, reason=given.reason, expected_change=given.seen, **fields)
-    return reading.as_data(memory_of(access, row.pk))
+    return serializers.as_data(memory_of(access, row.pk))
 
 
 @router.delete("/memories/{memory_id}", **needs(Scope.WRITE, {204: None}), summary="Delete one")

@@ -7,8 +7,9 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Query, Router
 
+from claudeops.lib.api_errors import check_names
+from memories.access.bearer import access_in, needs
 from memories.api import shapes
-from memories.apikit import access_in, check_names, needs
 from memories.asking import Question, as_data, ask
 from memories.models import Scope
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from ninja import Schema
 from pydantic import AwareDatetime, Field
 
-from memories.apikit import Given, Id
+from claudeops.lib.api_errors import Given, Id
 
 MOST_IDS = 10_000
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from memories.cli import table
+from claudeops.lib.cli import table
+from claudeops.lib.humanize import ago, exact
 from memories.injection.budget import shown
 from memories.models import Memory, MemoryChange
-from memories.wording import ago, exact
 
 
 def state(memory: Memory) -> str:

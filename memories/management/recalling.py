@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from memories.access import Access
+from claudeops.lib.cli import NextAction, Refusal, Result
+from memories.access.permissions import Access
 from memories.asking import Question, as_data, ask
-from memories.cli import NextAction, Refusal, Result
 from memories.injection.budget import shown
 from memories.recall import Hit, Recall
 from memories.taxonomy import GENERAL

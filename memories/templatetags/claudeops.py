@@ -18,8 +18,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
-from memories import inbox, wording
-from memories import markdown as markdown_of
+from claudeops.lib import humanize
+from claudeops.lib import markdown as markdown_of
+from memories import inbox
 
 register = template.Library()
 
@@ -44,8 +45,8 @@ def ago(at: datetime | None) -> SafeString:
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         at.astimezone(UTC).isoformat(timespec="seconds"),
-        wording.exact(at),
-        wording.ago(at, timezone.now()),
+        humanize.exact(at),
+        humanize.ago(at, timezone.now()),
     )
 
 
@@ -66,30 +67,30 @@ def due(at: datetime | None) -> SafeString:
 @register.filter
 def exact(at: datetime | None) -> str | SafeString:
     """An aware time in full, in UTC."""
-    return NONE if at is None else wording.exact(at)
+    return NONE if at is None else humanize.exact(at)
 
 
 @register.filter
 def since(at: datetime | None) -> str | SafeString:
     """How long ago an aware time was, as a span: "12 min 5 s"."""
-    return NONE if at is None else wording.span(max(0.0, (timezone.now() - at).total_seconds()))
+    return NONE if at is None else humanize.span(max(0.0, (timezone.now() - at).total_seconds()))
 
 
 @register.filter
 def milliseconds(value: int | None) -> str | SafeString:
     """A number of milliseconds as a span; a dash for none or zero."""
-    return wording.span(value / 1000) if value else NONE
+    return humanize.span(value / 1000) if value else NONE
 
 
 @register.filter
 def seconds(value: float | None) -> str | SafeString:
     """A number of seconds as a span; a dash for none."""
-    return NONE if value is None else wording.span(value)
+    return NONE if value is None else humanize.span(value)
 
 
 @register.filter
 def dollars(value: Decimal | float | None) -> str | SafeString:
-    return NONE if value is None else wording.dollars(value)
+    return NONE if value is None else humanize.dollars(value)
 
 
 @register.filter
@@ -106,7 +107,7 @@ def words(name: str) -> str:
 
 @register.filter
 def markdown(text: str) -> SafeString:
-    """What an agent wrote, rendered and cleaned (see `memories.markdown`)."""
+    """What an agent wrote, rendered and cleaned (see `claudeops.lib.markdown`)."""
     return markdown_of.render(text)
 
 
@@ -130,7 +131,7 @@ def value_text(value: Any) -> str | SafeString:
         return ", ".join(str(part) for part in value)
     if isinstance(value, str) and len(value) >= 19 and value[4:5] == "-" and value[10:11] == "T":
         try:
-            return wording.exact(datetime.fromisoformat(value))
+            return humanize.exact(datetime.fromisoformat(value))
         except ValueError:
             return value
     return str(value)

@@ -20,11 +20,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from memories.bulk import BULK_ACTIONS, BulkAction, BulkResult
 from memories.errors import MemoriesError
+from memories.exchange.import_export import export_lines
 from memories.forms import AnswersForm, SelectionForm
 from memories.lifecycle import undo as lifecycle
 from memories.lifecycle.curate import check_mergeable
 from memories.models import Memory
-from memories.transfer import export_lines
 from memories.views.answers import actor, by_htmx, in_words, moved, toast
 from memories.views.memories import matching, query_of
 

@@ -14,9 +14,9 @@ from django.views.decorators.http import require_http_methods
 from memories import listing
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.forms import RollBackForm
+from memories.history.timeline import compared, entry_of
 from memories.lifecycle.restore import roll_back
 from memories.models import Memory
-from memories.timeline import compared, entry_of
 from memories.views.answers import actor, by_htmx, in_words, moved
 from memories.views.memory import CHANGES, gone
 

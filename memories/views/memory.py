@@ -14,14 +14,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from memories import listing
-from memories.course import course_of
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.forms import EditForm
+from memories.history.chart import picture_of
+from memories.history.confidence_history import course_of
+from memories.history.timeline import entry_of, page_of
 from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore
 from memories.models import Memory, MemoryChange
-from memories.picture import picture_of
-from memories.timeline import entry_of, page_of
 from memories.views.answers import actor, by_htmx, fragment, in_words, moved, toast
 
 CHANGES = "memories.change_memory"

@@ -16,9 +16,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
+from claudeops.lib.humanize import span
 from memories.adminkit import LeanAdmin
 from memories.templatetags.claudeops import NONE, ago, badge, due
-from memories.wording import span
 from sessions_app import queue
 from sessions_app.admin.forms import AgentForm
 from sessions_app.admin.links import session_link, session_url

@@ -25,7 +25,7 @@ from sessions_app import queue
 from sessions_app.admin import filters
 from sessions_app.admin.links import cut, session_link, session_url
 from sessions_app.errors import SessionsError
-from sessions_app.log import following
+from sessions_app.log.entries import following
 from sessions_app.models import Event, LogEntry, ServiceCheck, Session, Status
 from sessions_app.page import page_of
 

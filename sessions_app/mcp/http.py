@@ -12,7 +12,7 @@ import anyio
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Message, Scope
 
-from memories.access import Access
+from memories.access.permissions import Access
 from sessions_app.mcp.server import build
 
 # Which hosts are answered is ALLOWED_HOSTS' matter, and a page elsewhere has no token to send.

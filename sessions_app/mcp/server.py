@@ -16,7 +16,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 
-from memories.access import Access
+from memories.access.permissions import Access
 from memories.errors import MemoriesError
 from memories.models import Scope
 from sessions_app.errors import SessionsError

@@ -11,14 +11,15 @@ from typing import Any
 
 from django.utils import timezone
 
-from memories import reading, store
-from memories.access import Access, memory_of
+from memories import store
+from memories.access.permissions import Access, memory_of
+from memories.api import serializers
 from memories.asking import Question, ask
 from memories.capture import fields
 from memories.capture.text import fold
 from memories.models import MemoryChange, Source
 from memories.taxonomy import GENERAL
-from sessions_app import cooldowns
+from sessions_app.cooldowns import limits
 from sessions_app.errors import InvalidSession
 from sessions_app.models import Event
 from sessions_app.runner.markers import EventMarker
@@ -53,7 +54,7 @@ def memory_show(access: Access, memory_id: int) -> dict[str, Any]:
         {"at": change.at.isoformat(), "what": change.kind, "by": change.actor, "why": change.reason}
         for change in reversed(changes)
     ]
-    data = reading.as_data(row)
+    data = serializers.as_data(row)
     names = ("id", "observation", "category", "taxonomy", "confidence", "active", "inactive_reason", "verdict", "tags")
     times = {name: data[name].isoformat() for name in ("created_at", "updated_at")}
     return {name: data[name] for name in names} | times | {"service": row.service or GENERAL, "history": lines}
@@ -89,7 +90,7 @@ def log_event(access: Access, level: str, message: str, service: str | None) -> 
 
 
 def check_cooldown(access: Access, action: str, service: str) -> dict[str, Any]:
-    decision = asdict(cooldowns.check(action, service))
+    decision = asdict(limits.check(action, service))
     until = decision.pop("until")
     decision.pop("since")
     return decision | {"allowed_again_at": until.isoformat() if until else None}

@@ -9,10 +9,10 @@
 Only `wakeups` imports django_q. Knows nothing of how a session runs.
 """
 
+from sessions_app.queue.admission import hold_reason_for
 from sessions_app.queue.claims import claim
-from sessions_app.queue.dispatching import Dispatched, dispatch, enqueue_follow, give_back, in_line, reap_elsewhere
-from sessions_app.queue.firing import reschedule, tick
-from sessions_app.queue.holds import hold_reason_for
+from sessions_app.queue.dispatch import Dispatched, dispatch, enqueue_follow, give_back, in_line, reap_elsewhere
+from sessions_app.queue.due import reschedule, tick
 from sessions_app.queue.requests import request_again, request_session, request_stop
 
 __all__ = [

@@ -12,7 +12,7 @@ from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from sessions_app.models import Session, Status
-from sessions_app.queue.holds import hold_reason_for
+from sessions_app.queue.admission import hold_reason_for
 
 LOST_THE_RACE = "Another session of the same agent was started at this moment; an agent runs one session at a time."
 

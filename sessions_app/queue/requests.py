@@ -14,7 +14,7 @@ from django.utils import timezone
 from memories.models import Project
 from sessions_app.errors import InvalidSession, SessionNotFound
 from sessions_app.models import Agent, Runner, Session, Status, Trigger
-from sessions_app.queue.dispatching import dispatch
+from sessions_app.queue.dispatch import dispatch
 
 REQUESTED = frozenset(Trigger.values) - {Trigger.IMPORT}
 

@@ -25,9 +25,9 @@ from memories.models import Project
 from sessions_app.errors import InvalidStream
 from sessions_app.models import Runner, Session, Status, Trigger
 from sessions_app.runner import run
-from sessions_app.runner.decode import decode
 from sessions_app.runner.ingest import log_path
 from sessions_app.runner.launch import folder_of
+from sessions_app.runner.log_formats import decode
 from sessions_app.runner.reader import MAX_LINE
 from sessions_app.runner.stream import timestamp
 

@@ -23,7 +23,7 @@ from memories import store
 from memories.errors import MemoriesError
 from memories.models import Source
 from sessions_app.models import CooldownAction, Event, ServiceCheck, Session, Trigger
-from sessions_app.runner import entries, stream
+from sessions_app.runner import log_entries, stream
 from sessions_app.runner.markers import CooldownMarker, EventMarker
 from sessions_app.runner.projection import Batch, Entry, FoundMemory, State, project
 from sessions_app.runner.reader import complete_lines
@@ -134,7 +134,7 @@ def _write(session: Session, state: State, batch: Batch, end: int, prepared: Seq
         _cooldowns(session, state, batch)
         _checks(session, batch)
         _memories(session, state, batch, prepared)
-        entries.store(session.pk, batch.entries)
+        log_entries.store(session.pk, batch.entries)
         if state.stats != before:
             Session.objects.filter(pk=session.pk).update(**_columns(session, state))
     for warning in batch.warnings:

@@ -20,9 +20,11 @@ from django.utils import timezone
 from memories.injection.ops import Injection, budget_for, build
 from memories.injection.relevant import Task
 from memories.lifecycle.sweep import sweep
-from sessions_app import cooldowns, prompts, receipts
+from sessions_app import receipts
+from sessions_app.cooldowns import limits
 from sessions_app.errors import InvalidSession
 from sessions_app.models import Agent, Runner, Session
+from sessions_app.prompts import render
 from sessions_app.replay.pick import PLAYER, name_of, next_stream
 from sessions_app.runner import agent_mcp, process
 from sessions_app.runner.command import Launch, claude_argv, environment, needs_file, replay_argv
@@ -60,14 +62,14 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     folder = folder_of(session)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     (folder / "tmp").mkdir(exist_ok=True)
-    session.prompt = prompts.render_prompt(
+    session.prompt = render.render_prompt(
         session,
         agent,
-        limits=cooldowns.limits_text(at=at),
+        limits=limits.limits_text(at=at),
         handoff_file=str(handoff_file(session)),
         escalation=_handed_over(session),
     )
-    session.injected_text = prompts.append_text(session, injection.text)
+    session.injected_text = render.append_text(session, injection.text)
     session.cli_session_id = str(uuid.uuid4())
     log = folder / f"stdout-{session.attempts}.jsonl"
     session.log_file = str(log.relative_to(settings.CLAUDEOPS_DATA_DIR))

@@ -21,7 +21,7 @@ from memories.errors import MemoriesError
 from sessions_app import escalation, queue
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session, Status, Trigger
-from sessions_app.runner import detach
+from sessions_app.runner import handover
 from sessions_app.runner.ingest import Ingested, OnEntries, ingest, load_state
 from sessions_app.runner.launch import folder_of, handoff_file, launch, stderr_file
 from sessions_app.runner.outcome import EndedBy, Ending, LastResult, outcome
@@ -81,7 +81,7 @@ def follow(
         done = _patiently(lambda: ingest(session_id, on_entries=on_entries))
         if not alive:
             break
-        if detach.requested():
+        if handover.requested():
             Session.objects.filter(pk=session_id, status=Status.RUNNING).update(heartbeat_at=None)
             logger.info("session %s: let go, its process %s goes on", session_id, process.pid)
             return None

@@ -14,8 +14,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from memories.capture.text import normalise_service
-from sessions_app import cooldowns as rule
 from sessions_app import history, tokens
+from sessions_app.cooldowns import limits as rule
 from sessions_app.errors import SessionsError
 from sessions_app.forms import IN_FORCE, LONGEST_SEEN, ClearForm, ServiceForm
 from sessions_app.models import Remediation

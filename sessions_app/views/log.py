@@ -13,8 +13,8 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from sessions_app import log
 from sessions_app.forms import LogPlaceForm
+from sessions_app.log import entries
 from sessions_app.models import Session
 
 HIGHEST = 2**63 - 1
@@ -51,18 +51,18 @@ def session_log(request: HttpRequest, pk: int) -> HttpResponse:
         return render(request, "sessions/log.html", _page(one, after, before))
     if after is not None:
         return _news(request, one, after)
-    found = log.newest(pk, before=before or log.HIGHEST, floor=floor or 0)
+    found = entries.newest(pk, before=before or entries.HIGHEST, floor=floor or 0)
     return render(request, "sessions/_earlier.html", {"session": one, "log": found})
 
 
 def _page(session: Session, after: int | None, before: int | None) -> dict[str, Any]:
     """The log as a page of its own, which needs no script."""
     if after is None:
-        found = log.newest(session.pk, before=before or log.HIGHEST)
-        later = before is not None and bool(log.following(session.pk, found.last, most=1).lines)
+        found = entries.newest(session.pk, before=before or entries.HIGHEST)
+        later = before is not None and bool(entries.following(session.pk, found.last, most=1).lines)
         return {"session": session, "log": found, "earlier": found.more_before, "later": later}
-    found = log.following(session.pk, after)
-    earlier = bool(log.newest(session.pk, before=found.first, most=1).lines)
+    found = entries.following(session.pk, after)
+    earlier = bool(entries.newest(session.pk, before=found.first, most=1).lines)
     return {"session": session, "log": found, "earlier": earlier, "later": found.more_after}
 
 
@@ -71,7 +71,7 @@ def _news(request: HttpRequest, session: Session, after: int) -> HttpResponse:
 
     More than a page at once (a reader who was away) is not sent: the newest are, and a link to what is between.
     """
-    found = log.newest(session.pk, floor=after)
+    found = entries.newest(session.pk, floor=after)
     if not found.lines and session.is_open:
         return HttpResponse(status=204)
     return render(request, "sessions/_news.html", {"session": session, "log": found, "follow": session.is_open})

@@ -7,7 +7,8 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from memories.apikit import Bearer, Refused, note_when_sent
+from claudeops.lib.api_errors import Refused
+from memories.access.bearer import Bearer, note_when_sent
 from memories.errors import AccessDenied
 from memories.models import Scope
 

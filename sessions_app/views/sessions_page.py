@@ -14,8 +14,9 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from sessions_app import log, page, queue, tokens
+from sessions_app import page, queue, tokens
 from sessions_app.errors import SessionsError
+from sessions_app.log import entries
 from sessions_app.models import Session
 from sessions_app.views.log import raw_log
 from sessions_app.views.sessions import in_words, say_asked
@@ -71,7 +72,7 @@ def session(request: HttpRequest, pk: int) -> HttpResponse:
     state = _state(pk)
     context = _context(_session(pk), state)
     pieces = _pieces(request, context)
-    context |= {"pieces": pieces, "seen": _seen(context["state"], pieces), "log": log.newest(pk)}
+    context |= {"pieces": pieces, "seen": _seen(context["state"], pieces), "log": entries.newest(pk)}
     return render(request, "sessions/session.html", context)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from sessions_app.log import PAGE
+from sessions_app.log.entries import PAGE
 from sessions_app.models import LogEntry, Session, Status
 from tests.factories import SessionFactory
 

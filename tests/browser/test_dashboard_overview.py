@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memories import wording
+from claudeops.lib import humanize
 from memories.lifecycle import verbs
 from sessions_app.models import LogEntry, Session, Status
 from tests.browser.test_dashboard_pages import picture_name
@@ -119,7 +119,7 @@ def test_the_browser_says_an_age_as_the_server_does(operators_window):
     # Whenever it was looked at since, it is what the server would have said then.
     moments = [begun + timedelta(seconds=n) for n in range(-3, int((timezone.now() - begun).total_seconds()) + 4)]
     for at, text in zip(times, said, strict=True):
-        assert text in {wording.ago(at, moment) for moment in moments}
+        assert text in {humanize.ago(at, moment) for moment in moments}
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1440, True), (360, False)])

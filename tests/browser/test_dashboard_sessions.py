@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from sessions_app import queue
-from sessions_app.log import PAGE
+from sessions_app.log.entries import PAGE
 from sessions_app.models import InjectionReceipt, LogEntry, Runner, Session, Status, Trigger
 from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, SessionFactory
 from tests.processes import call, wait_for

@@ -19,15 +19,28 @@ from claudeops.env import BASE_DIR
 
 PACKAGES = ("claudeops", "memories", "sessions_app")
 SURFACES = {
-    *("admin", "management", "tasks", "schedules", "checks", "views", "api"),
-    *("adminkit", "apikit", "cli", "templatetags", "urls"),  # what surfaces share
-    *("apps", "migrations"),
+    "admin",
+    "management",
+    "tasks",
+    "schedules",
+    "checks",
+    "web",
+    "views",
+    "api",
+    "templatetags",
+    "urls",
+    "apps",
+    "migrations",
 }
-LONGEST = 400
+ROOT_MODULES = 10
+"""At most so many modules stand at the root of an app; the others have a package."""
 
 # What domain code may not import, and the one module that may.
 KEPT_OUT = ("django_q", "django.http", "django.contrib.admin", "django.shortcuts", "ninja", "django_htmx")
-ALLOWED = {"sessions_app/queue/wakeups.py": {"django_q"}}
+ALLOWED = {
+    "sessions_app/queue/tasks.py": {"django_q"},
+    "memories/access/bearer.py": {"ninja", "django.http"},
+}
 
 TOP_LEVEL = {"manage.py", "claudeops", "memories", "sessions_app", "templates", "tests", "requirements.txt"}
 BESIDE = {"README.md", "pyproject.toml", "docs", ".ci"}
@@ -97,15 +110,6 @@ def test_the_rules_would_catch_a_domain_module_that_imports_the_queue(tmp_path, 
     monkeypatch.setattr("tests.claudeops.test_architecture.BASE_DIR", tmp_path)
     with pytest.raises(AssertionError, match=r"memories/store\.py:2 imports django\.http"):
         test_no_domain_module_knows_the_queue_or_a_request()
-
-
-def test_every_file_can_be_read_at_a_sitting():
-    files = [*python_files(), *(path.relative_to(BASE_DIR) for path in (BASE_DIR / "tests").rglob("*.py"))]
-    lengths = {path: len((BASE_DIR / path).read_text(encoding="utf-8").splitlines()) for path in files}
-    too_long = {
-        str(path): lines for path, lines in lengths.items() if lines > LONGEST and "migrations" not in path.parts
-    }
-    assert not too_long
 
 
 def test_every_module_says_what_it_is_for():

@@ -12,7 +12,7 @@ from django_q.models import OrmQ, Schedule, Task
 from claudeops import condition
 from claudeops.condition import Trouble
 from sessions_app.models import Status, WorkerHeartbeat
-from sessions_app.queue import wakeups
+from sessions_app.queue import tasks
 from tests.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db
@@ -66,9 +66,9 @@ def test_a_worker_that_fell_silent_is_named():
 
 def test_what_waits_is_counted_with_what_is_addressed_to_a_host():
     worker(), worker("sessions")
-    wakeups.send_reap("nuc-1")
-    wakeups.send_run(1)
-    wakeups.send_follow(1, "nuc-1")
+    tasks.send_reap("nuc-1")
+    tasks.send_run(1)
+    tasks.send_follow(1, "nuc-1")
     OrmQ.objects.filter(key="default@nuc-1").update(lock=AT - 2 * MINUTE)
     OrmQ.objects.filter(key="sessions").update(lock=AT - 9 * MINUTE)
     OrmQ.objects.filter(key="sessions@nuc-1").update(lock=AT + 9 * MINUTE)  # a worker has it
@@ -79,7 +79,7 @@ def test_what_waits_is_counted_with_what_is_addressed_to_a_host():
 
 def test_tasks_that_wait_for_too_long_say_what_to_restart():
     worker()
-    wakeups.send_reap("nuc-1")
+    tasks.send_reap("nuc-1")
     OrmQ.objects.update(lock=AT - 6 * MINUTE)
     assert queue("default").troubles == [Trouble("Its tasks wait for too long.", condition.STUCK)]
 
@@ -107,7 +107,7 @@ def test_it_asks_the_same_number_of_times_however_much_there_is():
     def queries(count: int) -> int:
         for n in range(count):
             worker(host=f"host-{WorkerHeartbeat.objects.count()}")
-            wakeups.send_reap(f"host-{n}")
+            tasks.send_reap(f"host-{n}")
             failure("default", MINUTE)
         with CaptureQueriesContext(connection) as captured:
             condition.read(AT)

@@ -21,7 +21,7 @@ from claudeops import diagnosis, scheduling
 from claudeops.diagnosis import ERROR, OK, WARNING, Finding, examine
 from memories.models import EmbeddingModel, ModelState
 from sessions_app.models import Status, WorkerHeartbeat
-from sessions_app.queue import wakeups
+from sessions_app.queue import tasks
 from tests.factories import AgentFactory, MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
@@ -149,8 +149,8 @@ class TestTheQueue:
         ]
 
     def test_tasks_that_nobody_takes_are_a_warning_wakeups_of_sessions_are_not(self):
-        wakeups.send_reap("here")
-        wakeups.send_run(1)
+        tasks.send_reap("here")
+        tasks.send_run(1)
         OrmQ.objects.update(lock=AT - timedelta(minutes=6))
         assert {f.text: f.level for f in found("tasks")} == {
             "1 tasks wait in the queue default@here, the first for 6 min": WARNING,

@@ -15,7 +15,7 @@ from django_q.models import OrmQ
 
 from memories.models import MemoryChange
 from sessions_app.models import Agent, LogEntry, Session, Status, WorkerHeartbeat
-from sessions_app.queue import wakeups
+from sessions_app.queue import tasks
 from tests.claudeops.front import FRAGMENT, HTMX, figure, front
 from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
 
@@ -124,7 +124,7 @@ def test_a_change_brings_the_parts_that_show_it_and_no_others(signed_in, still, 
     elif what == "restarted":
         CooldownActionFactory(session=None, service="caddy", created_at=still - minute)
     elif what == "waiting":
-        wakeups.send_reap("nuc-1")
+        tasks.send_reap("nuc-1")
         OrmQ.objects.update(lock=still - minute)
     response = poll(signed_in, token)
     if not brings:

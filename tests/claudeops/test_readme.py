@@ -9,7 +9,7 @@ import pytest
 from django.core.management import get_commands, load_command_class
 
 from claudeops.env import BASE_DIR, VARIABLES, Variable
-from memories.cli import VerbCommand
+from claudeops.lib.cli import VerbCommand
 
 OURS = ("claudeops", "memories", "sessions_app")
 START = "pip install -r requirements.txt && python manage.py up --demo"

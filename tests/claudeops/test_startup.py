@@ -11,8 +11,8 @@ import pytest
 
 from claudeops import startup
 from claudeops.first_account import FirstSignIn
+from claudeops.lib.cli import Refusal
 from claudeops.welcome import Missing, welcome
-from memories.cli import Refusal
 
 SIGN_IN = FirstSignIn("operator", "hF3-a-word", Path("/data/first-sign-in.txt"))
 

@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from memories.history.timeline import entry_of
 from memories.models import MemoryChange
-from memories.timeline import entry_of
 from tests.factories import MemoryFactory, SessionFactory
 
 LIST = "/admin/memories/memorychange/"

@@ -8,11 +8,11 @@ import pytest
 from django.utils import timezone
 
 from memories.errors import Conflict, InvalidMemory, MemoryNotFound
+from memories.history.timeline import compared
 from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore, roll_back
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
 from memories.store import Candidate, Provenance, remember
-from memories.timeline import compared
 from tests.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from django_q.models import OrmQ
 
 from sessions_app import queue, tasks
 from sessions_app.models import Agent, Session, Status, WorkerHeartbeat
-from sessions_app.runner import detach
+from sessions_app.runner import handover
 from tests.factories import AgentFactory, SessionFactory
 from tests.sessions_app.queue.support import wakeups, woken
 
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def nobody_lets_go():
     yield
-    detach.CLOSING.clear()
-    detach.DETACH.clear()
+    handover.CLOSING.clear()
+    handover.DETACH.clear()
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ class TestRunSession:
         assert tasks.run_session(alert.pk) == scheduled.pk
         assert status(scheduled) == Status.COMPLETED
 
-    @pytest.mark.parametrize("flag", [detach.CLOSING, detach.DETACH])
+    @pytest.mark.parametrize("flag", [handover.CLOSING, handover.DETACH])
     def test_a_stopping_worker_takes_nothing_up_and_gives_the_wakeup_back(self, stream, flag):
         session = ask(stream)
         flag.set()
@@ -86,7 +86,7 @@ class TestFollowSession:
 
     def test_a_stopping_worker_follows_nobody(self):
         session = SessionFactory(agent=None, status=Status.RUNNING)
-        detach.DETACH.set()
+        handover.DETACH.set()
         assert tasks.follow_session(session.pk) is None
         assert status(session) == Status.RUNNING
 

@@ -12,7 +12,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from sessions_app import cooldowns, history
+from sessions_app import history
+from sessions_app.cooldowns import limits
 from sessions_app.models import CooldownClearance, ServiceCheck
 from tests.factories import AgentFactory, CooldownActionFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
@@ -211,8 +212,8 @@ def test_an_operator_clears_with_a_reason_as_a_plain_form(operators, exhausted):
         *("jellyfin", "restart", "one-operator"),
         "The disk is replaced.",
     )
-    assert cooldowns.check("restart", "jellyfin").allowed
-    assert cooldowns.check("restart", "caddy").used == 1
+    assert limits.check("restart", "jellyfin").allowed
+    assert limits.check("restart", "caddy").used == 1
     found = card(html_of(operators, PAGE), "jellyfin")
     assert "restart: The disk is replaced." in found
     assert "by one-operator" in found
@@ -241,7 +242,7 @@ def test_without_a_reason_nothing_is_cleared_and_it_is_said_there(operators, exh
 
 @pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])
 def test_what_was_cleared_meanwhile_is_said_and_not_cleared_twice(operators, exhausted, headers):
-    cooldowns.clear("jellyfin", by="ben", reason="Mended.")
+    limits.clear("jellyfin", by="ben", reason="Mended.")
     response = operators.post(PAGE, {"service": "jellyfin", "reason": "Mended, too."}, headers=headers)
     assert response.status_code == 422
     assert "there is nothing to clear" in card(response.content.decode(), "jellyfin")

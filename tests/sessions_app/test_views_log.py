@@ -14,7 +14,7 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sessions_app.log import PAGE
+from sessions_app.log.entries import PAGE
 from sessions_app.models import LogEntry, Session, Status
 from tests.factories import SessionFactory
 from tests.sessions_app.people import HTMX, person

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from claudeops.diagnosis import ERROR, OK, WARNING, Diagnosis, examine
-from memories.cli import NextAction, Result, SoleCommand
+from claudeops.lib.cli import NextAction, Result, SoleCommand
 
 NAMES = {
     "claudeops": "claudeops",

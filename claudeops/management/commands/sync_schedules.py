@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from claudeops import scheduling
-from memories.cli import Result, SoleCommand
+from claudeops.lib.cli import Result, SoleCommand
 
 
 class Command(SoleCommand):

@@ -20,9 +20,9 @@ from django.db import DatabaseError, connections
 from claudeops import scheduling, startup
 from claudeops.env import BASE_DIR
 from claudeops.first_account import FirstSignIn, first_account
+from claudeops.lib.cli import Refusal
 from claudeops.supervise import Child, Supervisor
 from claudeops.welcome import Missing, welcome
-from memories.cli import Refusal
 from sessions_app.checks import cli_messages
 from sessions_app.demo.setup import set_up
 from sessions_app.models import Agent

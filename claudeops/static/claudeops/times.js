@@ -1,5 +1,5 @@
 // Ages grow older while a page stands still: <time datetime title> says "5 minutes ago" in the words of
-// memories/wording.py, and goes on saying what is so. An age that is being selected is left alone, and so is one in a
+// claudeops/lib/humanize.py, and goes on saying what is so. An age that is being selected is left alone, and so is one in a
 // live region, which would be read out again and again.
 (() => {
   "use strict";

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from pathlib import Path
 
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb
 from memories.bench.lines import writable, write_lines
 from memories.bench.marked import marked, recallable
 from memories.bench.settled import settled_pairs
-from memories.cli import NextAction, Refusal, Result, Verb
 
 PAIRS, RECALL = "pairs", "recall"
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from django.db import connection
 
+from claudeops.lib.cli import Refusal, Result, Verb, table
 from memories.bench import latency
 from memories.bench.machine import describe
 from memories.bench.scratch import scratch
-from memories.cli import Refusal, Result, Verb, table
 from memories.management.benches import shared
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)

@@ -6,10 +6,10 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
+from claudeops.lib.cli import Result, Verb, table
 from memories.bench.lines import writable, write_lines
 from memories.bench.machine import describe
 from memories.bench.matching import Figures, Judged, figures_of, judge_pairs, read_pairs
-from memories.cli import Result, Verb, table
 from memories.embedding import Embedder, SemanticOff, wanted
 from memories.management.benches import shared
 from memories.matching import Kind

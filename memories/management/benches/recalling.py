@@ -6,11 +6,11 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from claudeops.lib.cli import Result, Verb, table
 from memories.bench import recalling, sets
 from memories.bench.lines import writable, write_lines
 from memories.bench.machine import describe
 from memories.bench.scratch import scratch
-from memories.cli import Result, Verb, table
 from memories.management.benches import shared
 
 SHOWN = ("recall@1", "recall@5", "recall@10", "recall@20", "hit@5", "mrr", "ndcg@10")

@@ -7,9 +7,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from claudeops.lib.cli import Result, Verb
 from memories.bench.lines import write_text
 from memories.bench.page import KINDS, page
-from memories.cli import Result, Verb
 from memories.errors import InvalidSet
 
 COMMAND = "manage.py bench results FILE… --out docs/results.md"

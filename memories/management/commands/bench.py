@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from memories.cli import Result, VerbCommand
+from claudeops.lib.cli import Result, VerbCommand
 from memories.management.benches import export, latency, matching, recalling, results
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
-from memories.cli import NextAction, Refusal, Result, Verb, VerbCommand
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand
 from memories.embedding import install, state, sweep
 from memories.embedding.base import SemanticOff
 from memories.models import EmbeddingModel, ModelState, PendingEmbedding

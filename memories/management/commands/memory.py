@@ -16,9 +16,11 @@ from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.utils import timezone
 
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand
+from memories.api.serializers import as_data, change_data
 from memories.bulk import BULK_ACTIONS
-from memories.cli import NextAction, Refusal, Result, Verb, VerbCommand
 from memories.errors import MemoryNotFound
+from memories.exchange.import_export import export_lines, import_lines
 from memories.filters import HELD, MemoryFilterSet
 from memories.injection import ops
 from memories.lifecycle import verbs
@@ -27,9 +29,7 @@ from memories.management import arguments
 from memories.management.describe import as_table, as_text
 from memories.management.recalling import recall
 from memories.models import Memory, MemoryChange, Project, Source, Verdict
-from memories.reading import as_data, change_data
 from memories.store import Candidate, Provenance, remember
-from memories.transfer import export_lines, import_lines
 
 TIERS = (1, 2, 3)
 

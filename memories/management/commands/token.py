@@ -8,10 +8,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from memories.access import add_token, revoke_token
-from memories.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
+from claudeops.lib.humanize import ago
+from memories.access.tokens import add_token, revoke_token
 from memories.models import ApiToken, Project, Scope
-from memories.wording import ago
 
 
 def _add_arguments(parser: ArgumentParser) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 from django.db import DatabaseError
 
-from memories.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
-from sessions_app import cooldowns
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
+from sessions_app.cooldowns import limits
 from sessions_app.errors import SessionsError
 from sessions_app.models import Remediation
 from sessions_app.runner.remediations import remediations_in
@@ -70,7 +70,7 @@ class Command(VerbCommand):
                 "An action and a service are needed.",
                 "Like: manage.py cooldown check restart jellyfin",
             )
-        decision = cooldowns.check(action, service)
+        decision = limits.check(action, service)
         return Result(
             asdict(decision),
             decision.reason,
@@ -81,7 +81,7 @@ class Command(VerbCommand):
     def hook(self, action: str | None, service: str | None) -> Result:
         try:
             wanted = [(action, service)] if action and service else _from_hook()
-            decisions = [cooldowns.check(*one) for one in wanted]
+            decisions = [limits.check(*one) for one in wanted]
         except (Refusal, SessionsError, DatabaseError) as error:
             # Any other exit code than 2 would let the tool run: what cannot be judged is not done.
             self.stderr.write(f"The cooldown could not be checked, so the command is refused: {error}")
@@ -93,7 +93,7 @@ class Command(VerbCommand):
         return Result(data, exit_code=HOOK_REFUSED if refused else 0)
 
     def in_force(self) -> Result:
-        decisions = cooldowns.in_force()
+        decisions = limits.in_force()
         rows = [
             [
                 d.service,
@@ -113,8 +113,8 @@ class Command(VerbCommand):
         return Result([asdict(decision) for decision in decisions], text)
 
     def clear(self, service: str, action: str | None, reason: str, by: str) -> Result:
-        row = cooldowns.clear(service, action, by=by or _who(), reason=reason)
-        now = [one for one in cooldowns.standing([row.service]) if row.action in ("", one.action)]
+        row = limits.clear(service, action, by=by or _who(), reason=reason)
+        now = [one for one in limits.standing([row.service]) if row.action in ("", one.action)]
         data = {
             "service": row.service,
             "action": row.action or None,
@@ -134,7 +134,7 @@ def _who() -> str:
         return "command line"
 
 
-def _until(decision: cooldowns.Decision) -> str:
+def _until(decision: limits.Decision) -> str:
     return f"{decision.until:%Y-%m-%d %H:%M} UTC" if decision.until else ""
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.core.management.base import OutputWrapper
 
-from memories.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
 from memories.models import Project
 from sessions_app import queue, reaper
 from sessions_app.errors import AgentNotFound, SessionNotFound, SessionsError

@@ -8,7 +8,7 @@ import json
 import pytest
 from django.core.management import call_command
 
-from memories.access import access_of
+from memories.access.tokens import access_of
 from memories.models import ApiToken
 from tests.factories import ProjectFactory
 

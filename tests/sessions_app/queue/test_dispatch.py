@@ -12,7 +12,7 @@ from django_q.models import OrmQ
 
 from sessions_app import queue
 from sessions_app.models import Session, Status
-from sessions_app.queue.dispatching import AT_MOST, RESEND_AFTER
+from sessions_app.queue.dispatch import AT_MOST, RESEND_AFTER
 from tests.factories import AgentFactory, SessionFactory
 from tests.sessions_app.queue.support import AT, snapshot, wakeups, woken
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from memories.models import Memory
 from sessions_app import queue, reaper
 from sessions_app.models import Event, LogEntry, Runner, Session, Status, Trigger
-from sessions_app.runner import detach, run
+from sessions_app.runner import handover, run
 from sessions_app.runner.launch import folder_of, handoff_file
 from sessions_app.runner.run import close, run_session
 from tests.factories import AgentFactory, MemoryFactory
@@ -180,11 +180,11 @@ def test_the_operators_stop_ends_a_session(stream, settings):
 def test_a_worker_that_has_to_go_lets_go_and_the_process_lives_on(stream, settings):
     settings.CLAUDEOPS_REPLAY_SPEED = 1.0
     session = queued(slow(stream))
-    detach.DETACH.set()
+    handover.DETACH.set()
     try:
         assert run_session(session.pk) is None
     finally:
-        detach.DETACH.clear()
+        handover.DETACH.clear()
     session.refresh_from_db()
     assert (session.status, session.heartbeat_at) == (Status.RUNNING, None)
     assert reaper.process_of(session) is not None

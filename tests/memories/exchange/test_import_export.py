@@ -1,4 +1,4 @@
-"""Memories to and from a file: `memories/transfer.py`."""
+"""Memories to and from a file: `memories/exchange/import_export.py`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memories.errors import InvalidMemory
+from memories.exchange.import_export import FORMAT, Imported, export_lines, import_lines
 from memories.lifecycle import verbs
 from memories.models import Inactive, Memory, MemoryChange, Project, Verdict
-from memories.transfer import FORMAT, Imported, export_lines, import_lines
 from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db

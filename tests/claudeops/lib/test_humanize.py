@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.wording import ago, dollars, exact, span
+from claudeops.lib.humanize import ago, dollars, exact, span
 
 NOW = datetime(2026, 11, 21, 23, 8, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""Evidence in words: `memories/grounds.py`. No database."""
+"""Evidence in words: `memories/history/evidence.py`. No database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.grounds import Ground, grounds
+from memories.history.evidence import Ground, grounds
 from memories.matching import relation
 
 

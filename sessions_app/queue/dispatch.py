@@ -16,8 +16,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from sessions_app.models import Session, Status, WorkerHeartbeat
-from sessions_app.queue import wakeups
-from sessions_app.queue.holds import Rules, in_order
+from sessions_app.queue import tasks
+from sessions_app.queue.admission import Rules, in_order
 
 RESEND_AFTER = timedelta(minutes=15)
 """A wake-up can be lost with the worker that took it; after this long another one is sent."""
@@ -118,7 +118,7 @@ def _due(ready: list[Session], at: datetime) -> list[Session]:
             if session.dispatched_at > stale:
                 continue
             if still_waiting is None:
-                still_waiting = wakeups.waiting(wakeups.RUN, at)
+                still_waiting = tasks.waiting(tasks.RUN, at)
             if session.pk in still_waiting:
                 continue
         due.append(session)
@@ -131,7 +131,7 @@ def _send(session: Session, at: datetime) -> bool:
             pk=session.pk, status=Status.QUEUED, dispatched_at=session.dispatched_at
         ).update(dispatched_at=at, hold_reason="")
         if claimed:
-            wakeups.send_run(session.pk)
+            tasks.send_run(session.pk)
     return bool(claimed)
 
 
@@ -158,9 +158,9 @@ def enqueue_follow(session_id: int, *, at: datetime | None = None) -> bool:
     at = at or timezone.now()
     with transaction.atomic():
         host = Session.objects.running().filter(pk=session_id).values_list("host", flat=True).first()
-        if not host or session_id in wakeups.waiting(wakeups.FOLLOW, at):
+        if not host or session_id in tasks.waiting(tasks.FOLLOW, at):
             return False
-        wakeups.send_follow(session_id, host)
+        tasks.send_follow(session_id, host)
     return True
 
 
@@ -173,5 +173,5 @@ def reap_elsewhere(host: str, *, at: datetime | None = None) -> int:
     for other, cluster in living.order_by("host", "cluster").values_list("host", "cluster").distinct():
         clusters.setdefault(other, cluster)
     for other, cluster in clusters.items():
-        wakeups.send_reap(other, cluster)
+        tasks.send_reap(other, cluster)
     return len(clusters)

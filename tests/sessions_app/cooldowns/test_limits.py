@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sessions_app.cooldowns import check, clear, in_force, limits_text, standing
+from sessions_app.cooldowns.limits import check, clear, in_force, limits_text, standing
 from sessions_app.errors import InvalidSession
 from sessions_app.models import CooldownClearance, ServiceCheck
 from tests.factories import CooldownActionFactory, SessionFactory

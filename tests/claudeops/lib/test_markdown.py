@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.markdown import ATTRIBUTES, LONGEST, TAGS, render
+from claudeops.lib.markdown import ATTRIBUTES, LONGEST, TAGS, render
 
 
 class Seen(HTMLParser):

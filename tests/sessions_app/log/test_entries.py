@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memories.capture.markers import memory_markers
-from sessions_app.log import Part, parts
+from sessions_app.log.entries import Part, parts
 from sessions_app.runner.markers import markers
 
 MARKERS = ("[MEMORY:timing] a", "[MEMORY:mood:x] b", "[EVENT:warn:caddy] c", "[COOLDOWN:restart:a] success - d")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from memories.course import Course, Mark
+from memories.history.confidence_history import Course, Mark
 from memories.lifecycle.forecast import Point
 
 WIDTH = 1000

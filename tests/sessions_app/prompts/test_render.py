@@ -7,7 +7,7 @@ import pytest
 from memories.capture.markers import memory_markers
 from memories.taxonomy import OPS
 from sessions_app.models import Agent, Session
-from sessions_app.prompts import append_text, environment_line, render_prompt
+from sessions_app.prompts.render import append_text, environment_line, render_prompt
 from sessions_app.runner.markers import markers
 
 TIERS = (1, 2, 3)

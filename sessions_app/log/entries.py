@@ -14,9 +14,9 @@ from functools import cached_property
 
 from django.db.models import QuerySet
 
+from claudeops.lib.humanize import exact
 from memories.capture.lines import LINE_BREAK, accepted_lines
 from memories.capture.markers import LOOKS_LIKE, MARKER
-from memories.wording import exact
 from sessions_app.models import LogEntry, LogKind
 from sessions_app.runner.markers import COOLDOWN, COOLDOWN_LIKE, EVENT
 

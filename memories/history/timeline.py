@@ -12,12 +12,12 @@ from typing import Any
 
 from django.db.models import Q
 
+from claudeops.lib.word_diff import Piece, word_diff
 from memories.errors import InvalidMemory
-from memories.grounds import Ground, grounds
+from memories.history.evidence import Ground, grounds
 from memories.lifecycle.record import plain
 from memories.lifecycle.restore import STAYS, check_restorable, state_after
 from memories.models import Change, Memory, MemoryChange
-from memories.worddiff import Piece, word_diff
 
 # Columns as a person calls them; what is not here is called by its name.
 NAMES = {

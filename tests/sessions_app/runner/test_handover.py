@@ -1,4 +1,4 @@
-"""sessions_app.runner.detach: what the parent sets, its forked children see."""
+"""sessions_app.runner.handover: what the parent sets, its forked children see."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import signal
 
 import pytest
 
-from sessions_app.runner import detach
-from sessions_app.runner.detach import Flag
+from sessions_app.runner import handover
+from sessions_app.runner.handover import Flag
 
 FORK = multiprocessing.get_context("fork")
 
@@ -23,8 +23,8 @@ def wait_for(flag: Flag, ready) -> None:
 @pytest.fixture(autouse=True)
 def nobody_lets_go():
     yield
-    detach.CLOSING.clear()
-    detach.DETACH.clear()
+    handover.CLOSING.clear()
+    handover.DETACH.clear()
 
 
 def test_a_child_sees_what_is_set_after_it_was_forked():
@@ -58,12 +58,12 @@ def test_a_flag_can_be_taken_back():
 
 
 def test_closing_takes_up_nothing_and_lets_go_of_nothing():
-    detach.CLOSING.set()
-    assert detach.closing()
-    assert not detach.requested()
+    handover.CLOSING.set()
+    assert handover.closing()
+    assert not handover.requested()
 
 
 def test_letting_go_takes_up_nothing_either():
-    detach.DETACH.set()
-    assert detach.requested()
-    assert detach.closing()
+    handover.DETACH.set()
+    assert handover.requested()
+    assert handover.closing()

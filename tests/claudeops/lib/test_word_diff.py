@@ -1,4 +1,4 @@
-"""What differs between two texts: `memories/worddiff.py`. No database."""
+"""What differs between two texts: `claudeops/lib/word_diff.py`. No database."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.worddiff import MOST, word_diff
+from claudeops.lib.word_diff import MOST, word_diff
 
 texts = st.text(st.sampled_from("ab 1.,é\n"), max_size=40)
 

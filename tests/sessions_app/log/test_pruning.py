@@ -1,4 +1,4 @@
-"""sessions_app.pruning and the daily task: what is forgotten, and what stays."""
+"""sessions_app.log.pruning and the daily task: what is forgotten, and what stays."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from django.utils import timezone
 from django_q.models import OrmQ, Task
 
 from sessions_app import tasks
+from sessions_app.log.pruning import BATCH, Pruned, prune
 from sessions_app.models import LogEntry, Session, Status, WorkerHeartbeat
-from sessions_app.pruning import BATCH, Pruned, prune
-from sessions_app.queue import wakeups
+from sessions_app.queue import tasks as queue_tasks
 from tests.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db
@@ -64,8 +64,8 @@ def test_workers_that_were_silent_for_a_day_are_forgotten():
 
 
 def test_the_daily_task_also_forgets_failed_tasks_and_what_was_sent_to_hosts_that_are_gone():
-    wakeups.send_reap("gone")
-    wakeups.send_run(1)
+    queue_tasks.send_reap("gone")
+    queue_tasks.send_run(1)
     old = timezone.now() - timedelta(days=31)
     OrmQ.objects.update(lock=old)
     for name, success in (("bad", False), ("good", True)):

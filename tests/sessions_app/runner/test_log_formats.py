@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions_app.runner.decode import decode
+from sessions_app.runner.log_formats import decode
 
 STREAM = Path(__file__).parents[2] / "data" / "streams" / "stream.jsonl"
 LINES = STREAM.read_bytes().splitlines(keepends=True)

@@ -1,0 +1,80 @@
+"""Bearer tokens on the routes of the API: authentication, the scope a route needs, and the record of a token's use."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django_filters import FilterSet
+from ninja.security import HttpBearer
+
+from claudeops.lib.api_errors import FAULTS, Problem, Refused
+from memories.access.permissions import Access
+from memories.access.tokens import access_of, note_use
+
+
+class Bearer(HttpBearer):
+    """`Authorization: Bearer SECRET`, with one of the scopes. Nothing else opens a route: no cookie does."""
+
+    def __init__(self, *scopes: str) -> None:
+        super().__init__()
+        self.scopes = scopes
+
+    def __call__(self, request: HttpRequest) -> Access:
+        kind, _, secret = request.headers.get(self.header, "").partition(" ")
+        if kind.lower() != self.openapi_scheme or not secret.strip():
+            raise Refused(
+                401,
+                "no_token",
+                "The API answers to a bearer token; none was sent.",
+                "Send the header Authorization: Bearer SECRET. manage.py token add makes one.",
+            )
+        return self.authenticate(request, secret.strip())
+
+    def authenticate(self, request: HttpRequest, token: str) -> Access:
+        found = access_of(token)
+        if found is None:
+            raise Refused(401, "unknown_token", "The token is not known, or it was revoked.", "Ask for another one.")
+        request.auth = found  # type: ignore[attr-defined]  # noted as used even where the scope is missing
+        if not any(found.may(scope) for scope in self.scopes):
+            found.require(self.scopes[0])
+        return found
+
+
+def access_in(request: HttpRequest) -> Access:
+    """Who asks; only in a route, where the token was looked at."""
+    access = request.auth  # type: ignore[attr-defined]
+    if not isinstance(access, Access):
+        raise TypeError("a route of the API without a token")
+    return access
+
+
+def note_when_sent(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The response; when it is on its way, the token's use is written down."""
+    access = getattr(request, "auth", None)
+    if isinstance(access, Access):
+        response._resource_closers.append(partial(note_use, access))  # type: ignore[attr-defined]
+    return response
+
+
+def needs(
+    scope: str, answer: Any, *, filters: type[FilterSet] | None = None, also: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """What a route declares: its scope, its answer, and in the document the filters that its address takes."""
+    extra: dict[str, Any] = {"x-scope": str(scope)}
+    if filters is not None or also:
+        extra["parameters"] = [
+            *(_parameter(name, str(field.label or name)) for name, field in _filters(filters).items()),
+            *(_parameter(name, text) for name, text in (also or {}).items()),
+        ]
+    answers = answer if isinstance(answer, dict) else {200: answer}
+    return {"auth": Bearer(scope), "response": {**answers, FAULTS: Problem}, "openapi_extra": extra}
+
+
+def _filters(filters: type[FilterSet] | None) -> dict[str, Any]:
+    return dict(filters.base_filters) if filters is not None else {}
+
+
+def _parameter(name: str, text: str) -> dict[str, Any]:
+    return {"in": "query", "name": name, "required": False, "description": text, "schema": {"type": "string"}}

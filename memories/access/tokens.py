@@ -1,0 +1,118 @@
+"""API tokens: make, revoke, look up, and record their use. A secret is compared by its hash and never logged."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db import DatabaseError, IntegrityError, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from memories.access.permissions import Access
+from memories.capture.text import fold
+from memories.errors import InvalidToken, TokenNotFound
+from memories.models import ApiToken, Project, Scope
+from memories.recall.values import ANY_PROJECT
+
+log = logging.getLogger(__name__)
+
+BEGINNING = "cops_"
+"""What every secret begins with, so that a scanner for leaked keys can be told of it."""
+
+SECRET_BYTES = 32
+PREFIX = 12
+"""Characters of a secret that are shown: the beginning and 42 of its 256 bits."""
+
+LONGEST_SECRET = 200
+USE_IS_WRITTEN_EVERY = timedelta(minutes=1)
+
+
+def digest(secret: str) -> str:
+    """SHA-256 is enough: a secret of 256 random bits is guessed by nobody, whatever the hash costs."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def add_token(
+    name: str, scopes: Iterable[str], *, by: str, project: Project | None = None, at: datetime | None = None
+) -> tuple[ApiToken, str]:
+    """Make a token; returns it with its secret, which is known only now. Raises InvalidToken."""
+    wanted = fold(name)
+    if not wanted or len(wanted) > 64:
+        raise InvalidToken(f"name is {name!r}; allowed is 1 to 64 characters.")
+    held = checked_scopes(scopes)
+    secret = BEGINNING + secrets.token_urlsafe(SECRET_BYTES)
+    token = ApiToken(
+        name=wanted,
+        prefix=secret[:PREFIX],
+        secret_hash=digest(secret),
+        scopes=held,
+        project=project,
+        created_by=by[:150],
+        created_at=at or timezone.now(),
+    )
+    try:
+        with transaction.atomic():
+            token.save(force_insert=True)
+    except IntegrityError as error:
+        raise InvalidToken(
+            f"There is a token {wanted!r} already.", "Take another name; names are not used again."
+        ) from error
+    return token, secret
+
+
+def checked_scopes(scopes: Iterable[str]) -> list[str]:
+    """In their order, each once. Raises InvalidToken for an unknown one, and for none."""
+    given = set(scopes)
+    unknown = sorted(given - set(Scope.values))
+    if unknown or not given:
+        said = f"scope {unknown[0]!r} is unknown" if unknown else "A token needs a scope"
+        raise InvalidToken(f"{said}; allowed are {', '.join(Scope.values)}.")
+    return [scope for scope in Scope.values if scope in given]
+
+
+def revoke_token(name: str, *, by: str, at: datetime | None = None) -> ApiToken:
+    """End a token, for good; a second time changes nothing. Raises TokenNotFound."""
+    when = at or timezone.now()
+    ApiToken.objects.filter(name=name, revoked_at=None).update(revoked_at=when, revoked_by=by[:150])
+    found = ApiToken.objects.filter(name=name).select_related("project").first()
+    if found is None:
+        known = ", ".join(ApiToken.objects.values_list("name", flat=True)[:20]) or "none yet"
+        raise TokenNotFound(f"There is no token {name!r}.", f"Known tokens: {known}.")
+    return found
+
+
+def access_of(secret: str) -> Access | None:
+    """What the bearer of a secret may do; None for one that is unknown or revoked."""
+    if not secret or len(secret) > LONGEST_SECRET:
+        return None
+    token = ApiToken.objects.filter(secret_hash=digest(secret), revoked_at=None).first()
+    if token is None:
+        return None
+    return Access(
+        actor=str(token),
+        scopes=frozenset(token.scopes) & frozenset(Scope.values),
+        project=ANY_PROJECT if token.project_id is None else token.project_id,
+        token_id=token.pk,
+        last_used_at=token.last_used_at,
+    )
+
+
+def note_use(access: Access, *, at: datetime | None = None) -> bool:
+    """Write down that a token was used, at most once a minute; True when it was written.
+
+    For after the answer is sent. A busy database is no reason to fail: the next use is written then.
+    """
+    when = at or timezone.now()
+    if access.token_id is None or (access.last_used_at and when - access.last_used_at < USE_IS_WRITTEN_EVERY):
+        return False
+    due = Q(last_used_at=None) | Q(last_used_at__lte=when - USE_IS_WRITTEN_EVERY)
+    try:
+        with transaction.atomic():
+            return bool(ApiToken.objects.filter(due, pk=access.token_id).update(last_used_at=when))
+    except DatabaseError as error:
+        log.warning("the use of %s could not be written down: %s", access.actor, error)
+        return False

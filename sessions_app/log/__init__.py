@@ -1,0 +1,1 @@
+"""The readable log of sessions: its entries for pages, and their pruning. The raw log is the runner's."""
