@@ -86,6 +86,7 @@ def test_vectors_that_were_not_made_by_the_model_are_near_to_one_that_was_and_of
         assert ((nearest > 0.6) & (nearest < 0.99)).all()
 
 
+@pytest.mark.processes
 def test_rows_are_the_same_whether_one_process_makes_them_or_several(monkeypatch):
     chunks = [Chunk(start, start + 40, 7, timezone.now(), {"project-01": 3}) for start in range(0, 200, 40)]
     monkeypatch.setattr(making, "POOL_FROM", 1)
