@@ -14,13 +14,15 @@ import pytest
 from django.contrib.auth import get_user_model
 from hypothesis import HealthCheck, settings
 
+from tests.thorough import PROFILE
+
 # No deadline: how long an example takes depends on how busy the machine is, not on whether the program is right. A
 # property test that uses a fixture resets what its examples share.
 settings.register_profile(
     "ci", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.register_profile("thorough", settings.get_profile("ci"), max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile(PROFILE)
 
 POSTGRESQL = os.environ.get("TEST_DATABASE") == "postgresql"
 

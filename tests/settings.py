@@ -45,6 +45,8 @@ def prepare() -> None:
     for name in list(os.environ):
         if name.startswith("CLAUDEOPS_") or name in ("DATABASE_URL", "DEBUG", "ALLOWED_HOSTS", "Q_CLUSTER_NAME"):
             del os.environ[name]
+    # Where it is set, each process of the suite compiles everything it imports, which takes longer than most tests.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     folder = tempfile.mkdtemp(prefix="claudeops-tests-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ.update(
