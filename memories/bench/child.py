@@ -203,9 +203,9 @@ def _asker() -> Callable[[str, int | None], Any]:
 
 
 def _remember(given: dict[str, Any]) -> str:
-    from memories.store import Candidate, Provenance, remember
+    from memories.store import Provenance, Statement, remember
 
-    candidate = Candidate(given["category"], given["observation"], given["service"])
+    candidate = Statement(given["category"], given["observation"], given["service"])
     return remember(candidate, Provenance("run", "agent:bench", tier=1, project_id=given["project"])).outcome
 
 

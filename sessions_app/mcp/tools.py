@@ -70,7 +70,7 @@ def remember(access: Access, observation: str, category: str, service: str | Non
         project_id=access.project_id,
         channel=CHANNEL,
     )
-    made = store.remember(store.Candidate(category, observation, service), said)
+    made = store.remember(store.Statement(category, observation, service), said)
     return {"outcome": made.outcome, "memory_id": made.memory_id, "reason": made.reason}
 
 

@@ -1,7 +1,4 @@
-"""What a single word stands for: the name of its group of synonyms, on which side of it, how much it says.
-
-Works on the tables of `vocabulary`; knows no text.
-"""
+"""The meaning of a single word: its synonym group, its side of an opposition, its weight. Uses `vocabulary`."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from threading import Lock
 import snowballstemmer
 
 from .vocabulary import EMPTY as EMPTY_WORDS
-from .vocabulary import LIGHT_NOUNS, LIGHT_VERBS, NOT_NEGATED, OPPOSITE, SAME, entries
+from .vocabulary import LIGHT_NOUNS, LIGHT_VERBS, NOT_NEGATED, OPPOSITE, SAME
 
 EMPTY, LIGHT, FULL = 0, 1, 2
 """Weights: says nothing ("use"), says little ("service", "run"), says something of its own."""
@@ -52,7 +49,7 @@ def _stem(word: str) -> str:
 
 def _read_synonyms() -> dict[str, str]:
     names: dict[str, str] = {}
-    for line in entries(SAME):
+    for line in SAME:
         group = line.split()
         for word in group:
             names.setdefault(word, group[0])
@@ -64,7 +61,7 @@ def _read_opposites() -> tuple[dict[str, tuple[str, int]], dict[str, tuple[str, 
     """The sides of words as written, and of stems and names."""
     written: dict[str, tuple[str, int]] = {}
     stems: dict[str, tuple[str, int]] = {}
-    for line in entries(OPPOSITE):
+    for line in OPPOSITE:
         yes, no = (side.split() for side in line.split("|"))
         for sign, side in ((1, yes), (-1, no)):
             for word in side:

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memories.matching import Kind, relation
-from memories.matching.leanings import AXES, KINDS, kinds_of, leaning
-from memories.matching.meaning import stem
-from memories.matching.third_look import likelihood
-from memories.matching.vocabulary import entries
-from memories.matching.weighing import NAMES
-from memories.matching.weights import WEIGHTS
+from memories.matching.axes import AXES, KINDS, kinds_of, leaning
+from memories.matching.features import NAMES
+from memories.matching.linear_model import likelihood
+from memories.matching.model_weights import WEIGHTS
+from memories.matching.synonyms import stem
 from tests.memories.near_facts import near_facts
 from tests.memories.pairs import pairs
 from tests.thorough import some
@@ -54,14 +53,14 @@ def test_a_text_and_itself_are_one_fact_at_any_cosine(text, cosine):
 
 
 def test_a_word_leans_one_way_on_an_axis():
-    for line in entries(AXES):
+    for line in AXES:
         yes, no = (set(side.split()) for side in line.split(" | "))
         assert not yes & no, line
     assert dict(leaning("public")).items() & {(axis, -side) for axis, side in leaning("password")}
 
 
 def test_things_of_one_kind_are_found_in_any_form():
-    for line in entries(KINDS):
+    for line in KINDS:
         assert frozenset.intersection(*(kinds_of(word) for word in line.split())), line
     assert kinds_of(stem("postgres")) & kinds_of("sqlite")
 

@@ -1,8 +1,7 @@
-"""The third look at two texts that the rules leave apart: all that is known of them, weighed at once.
+"""Decide pairs that the rules leave distinct by a linear model over all signals.
 
-A linear model (multinomial logistic regression) on the numbers of `weighing` says how likely each answer is. It may
-only choose what no guard speaks against: values, names, denials, order and single words put for one another decide
-alone, as everywhere. Unsure means distinct.
+A multinomial logistic regression on `features` gives the probability of each relation. It may only choose what no
+guard forbids: values, names, denials, order and swapped words decide alone. In doubt the answer is distinct.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .evidence import Case, listed
+from .features import CLOSE_ENOUGH, Features
 from .guards import apart, uneven
-from .kinds import Kind
+from .model_weights import WEIGHTS
 from .order import rearranged
 from .paraphrase import CLOSER
-from .weighing import CLOSE_ENOUGH, Weighed
-from .weights import WEIGHTS
+from .relations import Kind
 
 SURE_SAME, SURE_AGAINST = 0.6, 0.5
 """How likely an answer must be. A fact merged is lost, so guards speak against that first."""
@@ -57,7 +56,7 @@ def likelihood(numbers: Sequence[float]) -> tuple[float, float, float]:
     return powers[0] / total, powers[1] / total, powers[2] / total
 
 
-def third_look(case: Case, known: str, new: str, weighed: Weighed) -> Look:
+def by_model(case: Case, known: str, new: str, weighed: Features) -> Look:
     """What all numbers together say of two texts that have been asked for amounts, opposites and order."""
     likely = likelihood(weighed.numbers)
     if not (weighed.left or weighed.right) and weighed.ordered_alike and exchanged(case):
@@ -84,7 +83,7 @@ def exchanged(case: Case) -> bool:
     return bool(rearranged(case.known, case.new, case.words.shared))
 
 
-def why_not_same(case: Case, known: str, new: str, weighed: Weighed, likely: float) -> str:
+def why_not_same(case: Case, known: str, new: str, weighed: Features, likely: float) -> str:
     """Why two texts that are likely one fact are not merged; '' when nothing speaks against it."""
     close = case.cosine or 0.0
     if close < CLOSE_ENOUGH:
@@ -105,7 +104,7 @@ def why_not_same(case: Case, known: str, new: str, weighed: Weighed, likely: flo
     return apart(case, known, new) if weighed.apart is None else weighed.apart
 
 
-def why_not_against(case: Case, weighed: Weighed, likely: float) -> str:
+def why_not_against(case: Case, weighed: Features, likely: float) -> str:
     """Why two texts that are likely at odds may both hold; '' when nothing speaks for that."""
     if weighed.heads_apart:
         return f"They speak of different things: {listed([*weighed.left, *weighed.right])}."

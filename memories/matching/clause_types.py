@@ -1,4 +1,4 @@
-"""A clause: a few words under one stance. What `reading` makes and the signals compare; knows no text."""
+"""Data types of a clause: a few words under one stance. `clauses` builds them, the signals compare them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from .meaning import meaning
 from .quantities import Quantity
+from .synonyms import meaning
 
 FAILURE = meaning("fail").name
 """The question "fails" answers with no."""

@@ -1,7 +1,4 @@
-"""What matching answers, and what anything that matches must be able to do.
-
-The matcher of this package is the first; another takes its place by meeting `Matcher`.
-"""
+"""The answer of matching (`Kind`, `Relation`) and the protocol of a matcher."""
 
 from __future__ import annotations
 

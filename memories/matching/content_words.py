@@ -1,6 +1,6 @@
-"""A text as pieces: the words that say something, in order, what leads them, on which side of the verb they stand.
+"""The content words of a text in order, with the word that leads each and its side of the verb.
 
-A coarser reading than the normal form, for what `weighing` adds up. Knows one text at a time.
+A coarser form than `normalise` gives, for `features`. Handles one text at a time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from .axes import leaning
 from .function_words import (
     ARTICLES,
     BE,
@@ -24,9 +25,8 @@ from .function_words import (
     PREPOSITIONS,
     words,
 )
-from .leanings import leaning
-from .meaning import EMPTY, LIGHT, meaning, stem
 from .phrases import phrased
+from .synonyms import EMPTY, LIGHT, meaning, stem
 from .tokens import A_COMMA, A_NUMBER, A_STOP, A_WORD, Token
 from .units import BOUNDS, NUMBER_WORDS, PERIODS, TIMES, UNITS
 

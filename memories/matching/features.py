@@ -1,7 +1,4 @@
-"""What is known of two texts that the rules leave apart, as numbers: what `third_look` weighs.
-
-Each number is the same whichever of the two texts is the known one. Judges nothing.
-"""
+"""Compute the features of two texts for `linear_model`. Symmetric in the two texts. Judges nothing."""
 
 from __future__ import annotations
 
@@ -9,12 +6,12 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from .axes import alikes_of, is_circumstance, kinds_of
+from .content_words import VERB_STEMS, Piece, Pieces, pieces_of
 from .evidence import Case
 from .function_words import OBLIGATION, words
 from .guards import apart, one_number, uneven
-from .leanings import alikes_of, is_circumstance, kinds_of
-from .meaning import stem
-from .pieces import VERB_STEMS, Piece, Pieces, pieces_of
+from .synonyms import stem
 
 CLOSE_ENOUGH = 0.7
 """Cosine below which two texts are never made one."""
@@ -49,7 +46,7 @@ NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class Features:
     """The numbers for two texts, in the order of `NAMES`, and what the guards ask: `left` and `right` are the words
     that each has for itself, `opposed` on how many axes they lean to opposite ends.
 
@@ -89,8 +86,8 @@ class Weighed:
     says_own: bool
 
 
-def weighed(case: Case, known: str, new: str) -> Weighed | None:
-    """All that is to be weighed of two texts; None when one says nothing, or too much for a single fact."""
+def features_of(case: Case, known: str, new: str) -> Features | None:
+    """The features of two texts; None when one says nothing, or too much for a single fact."""
     one, other = pieces_of(known), pieces_of(new)
     if not (0 < len(one.content) <= MOST_WORDS and 0 < len(other.content) <= MOST_WORDS):
         return None
@@ -166,7 +163,7 @@ def weighed(case: Case, known: str, new: str) -> Weighed | None:
         float(guarded == "" and not least),
         float(guarded == "" and least > 0),
     )
-    return Weighed(
+    return Features(
         numbers,
         tuple(piece.text for piece in left),
         tuple(piece.text for piece in right),

@@ -1,6 +1,6 @@
-"""The weights of `third_look`, by the numbers of `weighing`: one fact, at odds, two facts.
+"""Weights of `linear_model`, a row a feature: reinforces, contradicts, distinct.
 
-Learned from tests/data/pairs (multinomial logistic regression, ridge), see docs/matching.md. No code.
+Learned from tests/data/pairs (multinomial logistic regression with ridge penalty); see docs/matching.md.
 """
 
 from __future__ import annotations

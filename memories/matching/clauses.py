@@ -1,7 +1,7 @@
-"""Tokens to clauses: which words belong together, what opens them, and whether they affirm, deny or oblige.
+"""Group tokens into clauses: which words belong together, what opens them, whether they affirm, deny or oblige.
 
-A light-footed reading, no grammar: it need only be the same for two ways of saying one thing, and different
-for two things. Knows one text at a time.
+Not a grammar: the result only has to be equal for two wordings of one fact and different for two facts. Handles one
+text at a time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from .amounts import COUNTED_BY_AN_ARTICLE, amount_at, weekly
-from .clause import Clause, Word
+from .clause_types import Clause, Word
 from .function_words import (
     ARTICLES,
     BE,
@@ -28,8 +28,8 @@ from .function_words import (
     REASONS,
     STATES,
 )
-from .meaning import EMPTY, FULL, Meaning, meaning, stem
 from .quantities import BARE, Quantity, bounded
+from .synonyms import EMPTY, FULL, Meaning, meaning, stem
 from .tokens import A_COMMA, A_NAME, A_NUMBER, A_STOP, A_WORD, Token
 from .units import BOUNDS, NUMBER_WORDS, STARTS_AMOUNT, UNITS
 from .vocabulary import DENYING_VERBS, LABEL_NOUNS, VALUE_NOUNS, VERSIONED, WEEKDAYS

@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memories.matching import Kind, relation
-from memories.matching.clause import Stance
-from memories.matching.meaning import EMPTY, FULL, LIGHT, meaning
+from memories.matching.clause_types import Stance
+from memories.matching.clauses import read
 from memories.matching.normalise import normal_form
 from memories.matching.opposites import opposites
 from memories.matching.order import order, rearranged
 from memories.matching.overlap import overlap
 from memories.matching.phrases import phrased
-from memories.matching.reading import read
+from memories.matching.synonyms import EMPTY, FULL, LIGHT, meaning
 from memories.matching.tokens import _SPELLED, _SPELLINGS, Sort, fold, tokens
-from memories.matching.vocabulary import OPPOSITE, SAME, entries
+from memories.matching.vocabulary import OPPOSITE, SAME
 
 
 def written(text: str) -> list[str]:
@@ -105,7 +105,7 @@ def test_how_much_words_say():
 
 
 def test_no_word_stands_on_both_sides_or_in_two_groups():
-    for table in (entries(SAME), [side for entry in entries(OPPOSITE) for side in entry.split("|")]):
+    for table in (SAME, [side for entry in OPPOSITE for side in entry.split("|")]):
         found = [word for entry in table for word in entry.split()]
         assert sorted(found) == sorted(set(found))
 
