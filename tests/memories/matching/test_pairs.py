@@ -45,7 +45,7 @@ def test_facts_of_different_services_are_hardly_ever_merged():
     merged = {
         (one, other)
         for at, one in enumerate(FACTS)
-        for other in some(FACTS[at + 1 :: 7], 4)
+        for other in some(FACTS[at + 1 :: 7], 12)
         if services[one] != services[other] and relation(one, other).kind == Kind.REINFORCES
     }
     assert merged <= {  # which is true
