@@ -1,12 +1,13 @@
-"""Write every figure of the benchmarks as one JSON file, or compare two such files.
+"""Write every figure of the benchmarks as one JSON file, compare two such files, or make docs/results.md of some.
 
     python -m tests.benchmarks.baseline write before.json --model model.whl     about 40 minutes
     python -m tests.benchmarks.baseline write before.json --only quality tables
     python -m tests.benchmarks.baseline compare before.json after.json
+    python -m tests.benchmarks.baseline page after.json --out docs/results.md
 
-Quality comes from `manage.py bench recall` and `bench matching` over tests/data, latency from `bench latency`, the rest
-from the tables that `pytest tests/benchmarks` prints. A comparison prints the figures that moved by more than the
-noise; it passes no verdict.
+Quality comes from `manage.py bench recall` and `bench matching` over tests/data, latency from
+`python -m tests.benchmarks.latency`, the rest from the tables that `pytest tests/benchmarks` prints. A comparison
+prints the figures that moved by more than the noise; it passes no verdict.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from tests.benchmarks.page import page
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -59,6 +62,14 @@ def quality(data_dir: Path) -> dict[str, Any]:
     return found
 
 
+def latency(folder: Path, sizes: str, data_dir: Path) -> Any:
+    out = folder / "latency.json"
+    command = [sys.executable, "-m", "tests.benchmarks.latency", "--sizes", sizes, "--runs", "100", "--out", str(out)]
+    env = {**os.environ, "CLAUDEOPS_DATA_DIR": str(data_dir)}
+    subprocess.run(command, cwd=ROOT, env=env, check=True)
+    return json.loads(out.read_text())
+
+
 def tables(folder: Path, sizes: str) -> dict[str, Any]:
     """The tables of the benchmarks under pytest: {title: {first cell of a row: {column: cell}}}."""
     lines = folder / "tables.jsonl"
@@ -89,7 +100,7 @@ def write(out: Path, model: str | None, only: list[str], sizes: str) -> None:
             if part == "quality":
                 figures[part] = quality(data_dir)
             elif part == "latency":
-                figures[part] = bench("latency", "--sizes", sizes, "--runs", "100", data_dir=data_dir)
+                figures[part] = latency(folder, sizes, data_dir)
             else:
                 figures[part] = tables(folder, sizes)
             out.write_text(json.dumps(figures, indent=1))
@@ -136,9 +147,14 @@ def main() -> None:
     comparing = verbs.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
+    paging = verbs.add_parser("page")
+    paging.add_argument("files", type=Path, nargs="+")
+    paging.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     if options.verb == "write":
         write(options.out, options.model, options.only, options.sizes)
+    elif options.verb == "page":
+        options.out.write_text(page([json.loads(path.read_text()) for path in options.files]))
     else:
         print("\n".join(compare(options.before, options.after)) or "No figure moved by more than the noise.")
 

@@ -12,8 +12,9 @@ import pytest
 from django.core.management import call_command
 
 from claudeops.env import BASE_DIR
-from memories.bench import sets
 from memories.embedding.local import MINILM
+from memories.evaluation.recall import store
+from memories.evaluation.sets import MemoryLine, QueryLine, read
 from memories.recall import Filters, recall, vectors
 
 DATA = BASE_DIR / "tests" / "data" / "recall"
@@ -100,10 +101,8 @@ def test_what_replaced_a_fact_is_above_it_and_old_truths_stay_where_they_are(tmp
 @pytest.mark.django_db
 @pytest.mark.usefixtures("installed")
 def test_a_recall_of_five_hits_loses_nothing_to_the_trust_pass_and_the_collapse(tmp_path):
-    names = {
-        pk: name for name, pk in sets.store(sets.read_memories(DATA / "ops.memories.jsonl"), tmp_path).keys.items()
-    }
-    asked = [one for one in sets.read_queries(DATA / "ops.blind.queries.jsonl") if one.category != "oblique"][::3]
+    names = store(read(DATA / "ops.memories.jsonl", MemoryLine), tmp_path).names
+    asked = [one for one in read(DATA / "ops.blind.queries.jsonl", QueryLine) if one.category != "oblique"][::3]
     vectors.forget()
     whole = 0.0
     for one in asked:

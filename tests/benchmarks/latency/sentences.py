@@ -1,4 +1,4 @@
-"""Operational sentences made by a seeded generator: what agents write down about hosts, services, ports and times. Pure.
+"""Generate operational sentences: what agents record about hosts, services, ports and times. Pure and seeded.
 
 Sentence `number` is the same on every machine. Words repeat as they do in real text: a few very often (`after`,
 `the`), services by Zipf's law, and names of units, hosts and volumes that hardly anything else holds.
@@ -40,7 +40,7 @@ _FAULTS = (
 _PATHS = ("/var/lib", "/srv", "/mnt/data", "/etc", "/opt", "/home/ops", "/var/log")
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", "the first of the month")
 
-# (statement, the question somebody would ask whom it answers). Braces are filled from one set of values.
+# (statement, a question that it answers). Both are filled with the same values.
 TEMPLATES: dict[str, tuple[tuple[str, str], ...]] = {
     "timing": (
         ("The {unit} job takes {seconds} seconds to finish after a restart", "how long does {unit} need once restarted"),
@@ -108,7 +108,7 @@ _AFTER = (
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One observation, where it belongs, and a question that it answers. `template` says which it was made by."""
+    """One observation with its scope, and a question that it answers; `template` is the index of its template."""
 
     number: int
     template: int
@@ -123,16 +123,16 @@ class Sentence:
 _ALL = tuple((category, *pair) for category, pairs in TEMPLATES.items() for pair in pairs)
 
 
-def sentence(number: int, *, said: int = 0) -> Sentence:
-    """Sentence `number`; another `said` puts the same fact between other clauses."""
-    chance = random.Random(number)  # noqa: S311  (text, not a secret)
+def sentence(number: int, *, variant: int = 0) -> Sentence:
+    """Sentence `number`; another `variant` puts the same fact between other clauses."""
+    chance = random.Random(number)
     template = chance.randrange(len(_ALL))
     category, statement, question = _ALL[template]
     service = chance.choices(SERVICES, cum_weights=_BY_ZIPF)[0]
     project = None if chance.random() < GLOBAL_SHARE else chance.choice(PROJECTS)
     values = _values(chance, number)
     general = chance.random() < GENERAL_SHARE
-    around = random.Random(number * 31 + said)  # noqa: S311
+    around = random.Random(number * 31 + variant)
     text = around.choice(_BEFORE) + statement + around.choice(_AFTER)
     return Sentence(
         number,
@@ -147,11 +147,11 @@ def sentence(number: int, *, said: int = 0) -> Sentence:
 
 
 def queries(count: int, among: int, seed: int) -> Iterator[tuple[str, str | None]]:
-    """(query, project or None for all) for sentences below `among`, no query twice.
+    """(query, project or None for all) for sentences below `among`, each query once.
 
-    A half are questions, a quarter some words of the sentence, a quarter names alone, as a person types them.
+    Half of them are questions, a quarter four words of the sentence, a quarter names alone.
     """
-    chance = random.Random(seed)  # noqa: S311
+    chance = random.Random(seed)
     asked: set[str] = set()
     while len(asked) < count:
         one = sentence(chance.randrange(among))
@@ -171,7 +171,7 @@ def queries(count: int, among: int, seed: int) -> Iterator[tuple[str, str | None
 
 
 def word(number: int) -> str:
-    """A word that is a different one for each number, as names of containers are."""
+    """A different word for each number, like the names of containers."""
     found = []
     while True:
         number, place = divmod(number, len(_SYLLABLES))

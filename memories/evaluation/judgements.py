@@ -1,33 +1,37 @@
-"""The operator's own evaluation set: the hits of recalls that were marked, as queries and the memories they ask of.
+"""The operator's own evaluation sets: answered disagreements as pairs, marked hits as queries. Reads only.
 
-Reads only. What a recall would not return (held for review, inactive, too short) is not handed out either.
+What a recall would not return (held for review, inactive, too short) is not exported either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
-from memories.models import Memory, Project, RecallMark, RecallVote
+from memories.models import LABELS, Answer, Disagreement, Memory, Project, RecallMark, RecallVote
 from memories.recall import trust
 
 READ_AT_ONCE = 500
 
 
-@dataclass(slots=True)
-class Marked:
-    """A set as it was exported; `left_out` are queries none of whose right hits may be recalled now."""
+def answered_pairs() -> Iterator[dict[str, Any]]:
+    """A pair for each answered disagreement, oldest first, with both texts as they were when it was asked."""
+    for row in Disagreement.objects.answered().order_by("pk").iterator(READ_AT_ONCE):
+        yield {
+            "id": f"settled-{row.pk}",
+            "known": row.older_text,
+            "new": row.newer_text,
+            "relation": LABELS[Answer(row.answer)],
+            "service": row.service or None,
+            "category": row.category or None,
+        }
 
-    queries: list[dict[str, Any]] = field(default_factory=list)
-    left_out: int = 0
 
-
-def recallable() -> Iterator[dict[str, Any]]:
-    """Every memory that an operator's recall may return, as a line of a set, by id."""
+def memory_lines() -> Iterator[dict[str, Any]]:
+    """Every memory that an operator's recall may return, by id."""
     rows = Memory.objects.active().allowed().select_related("project").order_by("pk")
     for row in rows.iterator(READ_AT_ONCE):
-        if _may_be_recalled(row):
+        if _is_recallable(row):
             yield {
                 "id": str(row.uuid),
                 "text": row.observation,
@@ -41,10 +45,10 @@ def recallable() -> Iterator[dict[str, Any]]:
             }
 
 
-def marked() -> Marked:
-    """The queries with a hit that was marked right, the oldest mark first, with what was marked `wrong` beside.
+def marked_queries() -> tuple[list[dict[str, Any]], int]:
+    """(queries with a hit marked right, oldest mark first; number of marked queries that are left out).
 
-    `project` and `as_of` are the question's; what else narrowed it is no part of a set, so it is asked of all.
+    Hits marked wrong are listed beside. `project` and `as_of` are the query's; a set has no other filters.
     """
     slugs = dict(Project.objects.values_list("pk", "slug"))
     found: dict[str, dict[str, Any]] = {}
@@ -60,12 +64,12 @@ def marked() -> Marked:
                 "as_of": mark.filters.get("as_of"),
             },
         )
-        if _may_be_recalled(mark.memory):
+        if _is_recallable(mark.memory):
             row["relevant" if mark.vote == RecallVote.RIGHT else "wrong"].append(str(mark.memory.uuid))
     queries = [row for row in found.values() if row["relevant"]]
-    return Marked(queries, len(found) - len(queries))
+    return queries, len(found) - len(queries)
 
 
-def _may_be_recalled(row: Memory) -> bool:
+def _is_recallable(row: Memory) -> bool:
     state = trust.State(row.observation, row.active, row.verdict, row.taxonomy, row.stale_at is not None)
     return not trust.objection(state, include_hold=False)
