@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from memories.embedding.backfill import backfill
 from memories.embedding.install import install_if_missing
-from memories.embedding.sweep import sweep as sweep_embeddings
 from memories.lifecycle.sweep import sweep as sweep_memories
 from memories.recall import index, pgvector_index, record
 
@@ -16,7 +16,7 @@ def sweep() -> None:
 def embed() -> None:
     """Install the model if it is missing, make missing vectors, and maintain the vector index on PostgreSQL."""
     install_if_missing()
-    sweep_embeddings()
+    backfill()
     pgvector_index.keep()
 
 

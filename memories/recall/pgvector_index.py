@@ -10,11 +10,12 @@ import logging
 import select
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
-from memories.embedding.alone import alone
+from claudeops.lib.locks import single_flight
 from memories.models import Embedding, EmbeddingModel, ModelState
 from memories.recall import pgvector, pgvector_copy
 from memories.recall.pgvector import DUE, TABLE, TRIGGERS, Extension
@@ -114,7 +115,7 @@ def keep(seconds: float = 200.0) -> Kept:
         return Kept(reason="CLAUDEOPS_VECTOR_SEARCH is numpy")
     end = time.monotonic() + seconds
     try:
-        with alone(LOCK_KEY, "pgvector.lock") as only:
+        with single_flight(LOCK_KEY, Path(settings.CLAUDEOPS_DATA_DIR) / "pgvector.lock") as only:
             return _kept(end) if only else Kept(reason="another one is at it")
     except DatabaseError as error:
         logger.warning("pgvector's index could not be kept: %s", error)

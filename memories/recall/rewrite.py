@@ -148,7 +148,6 @@ def checked(answer: str, query: str) -> str:
     return " ".join([text, *missing])
 
 
-
 def _known(word: str, own: set[str]) -> bool:
     return word in own or not (is_identifier(word) or any(character.isdigit() for character in word))
 

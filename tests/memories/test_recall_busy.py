@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings as django_settings
 
 from memories import embedding
-from memories.embedding.sweep import sweep
+from memories.embedding.backfill import backfill
 from memories.models import Embedding, Memory, MemoryTerms, Recalled
 from memories.recall import Asker, index, keyword, meaning, recall, vectors
 from sessions_app.models import Status
@@ -28,7 +28,7 @@ for _ in range({ROUNDS}):
 """
 SWEEP = f"""
 from datetime import datetime, timedelta, timezone
-from memories.embedding.sweep import sweep as embed
+from memories.embedding.backfill import backfill as embed
 from memories.lifecycle.sweep import sweep
 from memories.tasks import keep_recall
 now = datetime.now(timezone.utc)
@@ -66,7 +66,7 @@ def test_recall_keeps_answering_while_a_rebuild_a_sweep_and_an_ingest_run(model)
     lasting = MemoryFactory(observation="The tunnel wg0 drops its peers", category="baseline", confidence=1.0)
     MemoryFactory.create_batch(100)
     index.catch_up()
-    sweep()
+    backfill()
     session = SessionFactory(status=Status.RUNNING, tier=1)
     session.log_file = f"busy-{session.uuid}.jsonl"
     session.save()
@@ -89,7 +89,7 @@ def test_recall_keeps_answering_while_a_rebuild_a_sweep_and_an_ingest_run(model)
     assert wait_for(lambda: Recalled.objects.count() == answers)  # those that met a writer follow by a thread
     assert Memory.objects.filter(category="behavior").count() == 25
     index.catch_up()
-    sweep()
+    backfill()
     (hit,) = recall("restarts number 21").hits[:1]
     assert "number 21 " in hit.observation
     assert hit.parts.cosine is not None
@@ -112,7 +112,7 @@ def test_raw_sql_of_another_process_keeps_the_index_in_step(settled, model):
     edited = MemoryFactory(observation="The tunnel drops at night")
     deleted = MemoryFactory(observation="The tunnel drops its peers")
     index.catch_up()
-    sweep()
+    backfill()
     assert {hit.memory_id for hit in recall("tunnel").hits} == {edited.pk, deleted.pk}
     columns = [field.column for field in Memory._meta.concrete_fields if field.column != "id"]
     new = {"uuid": f"'{'ab' * 16}'", "observation": "'The doorbell rings twice'"}
@@ -127,7 +127,7 @@ def test_raw_sql_of_another_process_keeps_the_index_in_step(settled, model):
     assert process.returncode == 0, said
     if settled:
         index.catch_up()
-        sweep()
+        backfill()
         added = Memory.objects.get(observation="The doorbell rings twice")
         assert set(MemoryTerms.objects.values_list("memory_id", flat=True)) == {edited.pk, added.pk}
     else:
@@ -152,7 +152,7 @@ with writing():
 def test_a_recall_is_answered_while_another_process_writes(model, tmp_path):
     memory = MemoryFactory(observation="The tunnel wg0 drops its peers")
     index.catch_up()
-    sweep()
+    backfill()
     go = tmp_path / "go"
     process = call(HOLD.format(go=str(go)))
     try:

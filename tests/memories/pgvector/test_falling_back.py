@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from django.db import transaction
 
-from claudeops import diagnosis
+from claudeops.workers import doctor
 from memories.embedding import to_bytes
 from memories.lifecycle import curate, verbs
 from memories.models import Embedding, EmbeddingModel, Memory
@@ -187,11 +187,11 @@ def test_auto_begins_where_it_pays_and_numpy_removes_all_of_it(embedder, model, 
 
 @by_itself
 def test_doctor_says_who_searches(embedder, model, monkeypatch):
-    monkeypatch.setattr(diagnosis.state, "off_reason", lambda: None)
+    monkeypatch.setattr(doctor.state, "off_reason", lambda: None)
 
     def said():
         pgvector.forget()
-        (finding,) = [one for one in diagnosis._meaning(NOON) if one.subject == "vector search"]
+        (finding,) = [one for one in doctor._semantic_search(NOON) if one.subject == "vector search"]
         return finding
 
     assert (said().level, said().text) == (
