@@ -66,5 +66,8 @@ if "TEST_RUN_READY" not in os.environ:  # the workers of pytest-xdist inherit wh
 
 from claudeops.settings import *  # noqa: E402, F403
 
+# A page must show what a test has just written; the test of the cache switches it on.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+
 # Signing in is not what the tests are about; the real hasher takes a third of a second each time.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -21,8 +21,7 @@ from django.db.models import Case, F, IntegerField, Value, When
 from memories import prepared
 from memories.capture.text import fold
 from memories.errors import MemoryNotFound
-from memories.lifecycle.record import moment
-from memories.models import Memory, Recalled, RecallMark, RecallVote
+from memories.models import Memory, Recalled, RecallMark, RecallVote, to_utc
 from memories.recall.values import Asker, Filters, Hit, InvalidRecall, scope_as_dict
 
 log = logging.getLogger(__name__)
@@ -216,7 +215,7 @@ def mark(
             "query": text,
             "vote": vote,
             "by": by,
-            "at": moment(at),
+            "at": to_utc(at),
             "filters": scope_as_dict(filters) if filters else {},
         },
     )

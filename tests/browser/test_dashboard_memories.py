@@ -93,7 +93,7 @@ def test_an_edit_in_place_with_its_slider_and_back_again(page):
     assert (memory.observation, memory.confidence) == ("Takes 90 s to start", 0.6)
     page.click("#toasts .toast-undo button")
     page.wait_for_selector("#memory-1-link:text('Takes 60 s to start')", timeout=5000)
-    assert toast(page) == "Memory 1 is as it was before."
+    assert toast(page) == "Memory 1 is restored."
     assert Memory.objects.get(pk=1).confidence == 0.55
 
 

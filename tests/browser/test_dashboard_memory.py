@@ -144,7 +144,7 @@ def test_without_a_script_a_state_is_compared_and_had_again(chromium, live_serve
     page.click("button[type=submit]")
     page.goto(f"/memories/{memory.pk}")
     page.click(".entry-links a >> nth=-1")
-    page.click("text=Roll back to this state")
+    page.click("text=Roll back to this version")
     assert page.text_content(".memory-text") == "Caddy takes 60 s to start"
     page.click("#toasts .toast-undo button")
     assert page.text_content(".memory-text") == "Caddy takes 90 s to start"

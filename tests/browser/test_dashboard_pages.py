@@ -15,7 +15,7 @@ from tests.factories import EventFactory, MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-SIDEBAR = ["Overview", "Sessions", "Events", "Memories", "Inbox", "Recall", "Cooldowns", "Agents", "Everything"]
+SIDEBAR = ["Overview", "Sessions", "Events", "Memories", "Inbox", "Recall", "Cooldowns", "Agents", "All records"]
 SCREENS = [(1440, False), (1440, True), (360, False), (360, True), (2560, False)]
 CHECKED = [(1440, False), (1440, True), (360, True)]
 """Where a page is searched for barriers: each layout and each set of colours."""
@@ -138,7 +138,7 @@ def test_on_a_telephone_the_menu_opens_with_the_keyboard_and_needs_no_script(ope
     page.focus("#nav-open")
     page.keyboard.press("Space")
     assert page.is_visible(".side-nav")
-    page.click(".side-nav a >> text=Everything")
+    page.click(".side-nav a >> text=All records")
     assert page.url.endswith("/admin/")
     assert not page.is_visible(".side-nav")
 

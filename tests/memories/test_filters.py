@@ -1,11 +1,11 @@
-"""Narrowing memories down: `memories/filters.py`."""
+"""Narrowing memories down: `memories/queries/filters.py`."""
 
 from __future__ import annotations
 
 import pytest
 
-from memories.filters import MemoryFilterSet
 from memories.models import Memory, Verdict
+from memories.queries.filters import MemoryFilterSet
 from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db

@@ -9,10 +9,10 @@ from django.contrib.messages import get_messages
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memories import inbox
 from memories.errors import Conflict, InvalidMemory
-from memories.lifecycle import disagree, verbs
+from memories.lifecycle import disagreements, verbs
 from memories.models import Change, Disagreement, Inactive, Memory, MemoryChange
+from memories.queries import inbox
 from memories.store import Provenance, Statement, remember
 from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import signed_in
@@ -45,7 +45,7 @@ def contradiction(db):
 def duplicate(db):
     older = MemoryFactory(observation="Purges old media after 90 days")
     newer = MemoryFactory(observation="Media is removed when it is three months old")
-    return disagree.note(older, newer, "duplicate", at=NOW, evidence={"why": "They may be one."})
+    return disagreements.note(older, newer, "duplicate", at=NOW, evidence={"why": "They may be one."})
 
 
 def fields(row, answer, **more):
@@ -80,7 +80,7 @@ def test_the_same_pair_is_asked_about_once_either_way_round(contradiction):
 
 
 def test_what_was_answered_is_not_asked_again(contradiction):
-    disagree.answer(contradiction, "both", by="ann")
+    disagreements.answer(contradiction, "both", by="ann")
     say("Takes 5 minutes to start")
     assert inbox.count_open() == 0
 
@@ -108,7 +108,7 @@ def test_a_question_about_what_was_replaced_waits_no_longer(contradiction):
 
 
 def test_the_new_one_supersedes(contradiction):
-    disagree.answer(contradiction, "supersedes", by="ann", at=NOW)
+    disagreements.answer(contradiction, "supersedes", by="ann", at=NOW)
     contradiction.refresh_from_db()
     older, newer = contradiction.older, contradiction.newer
     assert (older.active, older.inactive_reason, older.superseded_by) == (False, Inactive.SUPERSEDED, newer)
@@ -120,12 +120,12 @@ def test_the_new_one_supersedes(contradiction):
 
 def test_both_hold_and_the_older_gets_back_what_was_taken(contradiction):
     assert contradiction.older.confidence == 0.5
-    disagree.answer(contradiction, "both", by="ann")
+    disagreements.answer(contradiction, "both", by="ann")
     assert {row.confidence for row in Memory.objects.filter(service="jellyfin", active=True)} == {0.7}
 
 
 def test_the_new_one_is_wrong(contradiction):
-    disagree.answer(contradiction, "wrong", by="ann")
+    disagreements.answer(contradiction, "wrong", by="ann")
     contradiction.refresh_from_db()
     assert (contradiction.newer.active, contradiction.newer.inactive_reason) == (False, Inactive.OPERATOR)
     assert (contradiction.older.active, contradiction.older.confidence) == (True, 0.7)
@@ -138,13 +138,13 @@ def test_an_older_one_that_had_become_inactive_by_it_comes_back(db):
     older = Memory.objects.get(observation="Takes 60s to start")
     assert not older.active
     row = Disagreement.objects.filter(older=older).latest("pk")
-    disagree.answer(row, "wrong", by="ann")
+    disagreements.answer(row, "wrong", by="ann")
     older.refresh_from_db()
     assert older.active
 
 
 def test_duplicates_merge_into_the_text_that_was_given(duplicate):
-    disagree.answer(duplicate, "merged", by="ann", observation="Old media is purged after 90 days")
+    disagreements.answer(duplicate, "merged", by="ann", observation="Old media is purged after 90 days")
     duplicate.refresh_from_db()
     assert (duplicate.older.observation, duplicate.older.merged_count) == ("Old media is purged after 90 days", 1)
     assert (duplicate.newer.inactive_reason, duplicate.newer.superseded_by) == (Inactive.MERGED, duplicate.older)
@@ -152,7 +152,7 @@ def test_duplicates_merge_into_the_text_that_was_given(duplicate):
 
 def test_keep_both_moves_nothing(duplicate):
     before = state()
-    disagree.answer(duplicate, "kept", by="ann")
+    disagreements.answer(duplicate, "kept", by="ann")
     assert state() == before
     assert inbox.count_open() == 0
 
@@ -160,50 +160,50 @@ def test_keep_both_moves_nothing(duplicate):
 @pytest.mark.parametrize("answer", ["supersedes", "both", "wrong"])
 def test_an_answer_can_be_taken_back(contradiction, answer):
     before = state()
-    disagree.answer(contradiction, answer, by="ann")
+    disagreements.answer(contradiction, answer, by="ann")
     assert state() != before
-    disagree.take_back(contradiction, by="ann")
+    disagreements.take_back(contradiction, by="ann")
     assert state() == before
     assert inbox.count_open() == 1
 
 
 def test_a_merge_can_be_taken_back(duplicate):
     before, texts = state(), list(Memory.objects.order_by("pk").values_list("observation", flat=True))
-    disagree.answer(duplicate, "merged", by="ann", observation="One text")
-    disagree.take_back(duplicate, by="ann")
+    disagreements.answer(duplicate, "merged", by="ann", observation="One text")
+    disagreements.take_back(duplicate, by="ann")
     assert (state(), list(Memory.objects.order_by("pk").values_list("observation", flat=True))) == (before, texts)
 
 
 def test_what_changed_after_the_answer_keeps_it(contradiction):
-    disagree.answer(contradiction, "wrong", by="ann")
+    disagreements.answer(contradiction, "wrong", by="ann")
     verbs.set_confidence(contradiction.older_id, 0.9, by="bob")
     before = state()
     with pytest.raises(Conflict):
-        disagree.take_back(contradiction, by="ann")
+        disagreements.take_back(contradiction, by="ann")
     assert state() == before
 
 
 def test_the_same_answer_twice_changes_nothing_and_another_one_is_refused(contradiction):
-    disagree.answer(contradiction, "both", by="ann")
+    disagreements.answer(contradiction, "both", by="ann")
     changes = MemoryChange.objects.count()
-    disagree.answer(contradiction, "both", by="bob")
+    disagreements.answer(contradiction, "both", by="bob")
     with pytest.raises(Conflict, match="ann answered meanwhile: both hold"):
-        disagree.answer(contradiction, "wrong", by="bob")
+        disagreements.answer(contradiction, "wrong", by="bob")
     assert MemoryChange.objects.count() == changes
 
 
 def test_an_answer_of_the_other_kind_is_refused(contradiction, duplicate):
     with pytest.raises(InvalidMemory, match="allowed for a contradiction are supersedes, both, wrong"):
-        disagree.answer(contradiction, "merged", by="ann")
+        disagreements.answer(contradiction, "merged", by="ann")
     with pytest.raises(InvalidMemory):
-        disagree.answer(duplicate, "wrong", by="ann")
+        disagreements.answer(duplicate, "wrong", by="ann")
 
 
 def test_two_memories_cannot_supersede_each_other():
     one, other = MemoryFactory(), MemoryFactory()
-    disagree.supersede(one, other, by="ann")
+    disagreements.supersede(one, other, by="ann")
     with pytest.raises(InvalidMemory):
-        disagree.supersede(other, one, by="ann")
+        disagreements.supersede(other, one, by="ann")
 
 
 # the page
@@ -246,7 +246,7 @@ def test_409_when_one_of_them_changed_since_the_page_was_made(operators, contrad
 
 def test_409_when_somebody_answered_otherwise_meanwhile(operators, contradiction):
     given = fields(contradiction, "supersedes")
-    disagree.answer(contradiction, "both", by="bob")
+    disagreements.answer(contradiction, "both", by="bob")
     assert operators.post(f"{ADDRESS}/{contradiction.pk}", given).status_code == 409
 
 
@@ -284,7 +284,7 @@ def test_answers_need_a_post(operators, contradiction):
 def test_it_goes_on_page_by_page_and_asks_the_database_as_often_for_many_as_for_few(operators):
     def more(count):
         for _ in range(count):
-            disagree.note(MemoryFactory(), MemoryFactory(), "duplicate", at=NOW)
+            disagreements.note(MemoryFactory(), MemoryFactory(), "duplicate", at=NOW)
 
     more(3)
     operators.get(ADDRESS)
@@ -302,14 +302,14 @@ def test_it_goes_on_page_by_page_and_asks_the_database_as_often_for_many_as_for_
 
 
 def test_the_answered_ones_are_there_too(operators, contradiction):
-    disagree.answer(contradiction, "wrong", by="ann")
+    disagreements.answer(contradiction, "wrong", by="ann")
     assert "Takes" not in operators.get(ADDRESS).content.decode()
     html = operators.get(f"{ADDRESS}?answered=1").content.decode()
     assert "The new one is wrong" in html
-    assert "Take it back" in html
+    assert "Undo answer" in html
 
 
 def test_markup_in_a_memory_stays_text(operators):
-    disagree.note(MemoryFactory(observation="<b>bold</b> one"), MemoryFactory(observation="two"), "duplicate")
+    disagreements.note(MemoryFactory(observation="<b>bold</b> one"), MemoryFactory(observation="two"), "duplicate")
     html = operators.get(ADDRESS).content.decode()
     assert "<b>" not in html

@@ -194,7 +194,7 @@ def test_an_edit_of_what_was_deleted_meanwhile_hands_the_text_back(operators, me
         response = put(operators, at(memory), mine, **headers)
         assert response.status_code == 409
         assert "My long thought" in response.content.decode()
-        assert "was deleted meanwhile" in response.content.decode()
+        assert "was deleted in the meantime" in response.content.decode()
     assert operators.get(f"{at(memory)}/row", headers=HTMX).content == b""
 
 
@@ -251,7 +251,7 @@ def test_undo_brings_back_the_text_and_the_time_as_a_change_of_its_own(operators
 def test_undo_of_a_deactivation_brings_it_back_into_use(operators, memory):
     put(operators, at(memory), fields(operators, memory, active="false"))
     response = operators.post(f"{at(memory)}/undo/{memory.changes.get().pk}", follow=True)
-    assert "is as it was before." in response.content.decode()
+    assert "is restored." in response.content.decode()
     memory.refresh_from_db()
     assert (memory.active, memory.inactive_reason) == (True, "")
 

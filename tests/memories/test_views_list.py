@@ -11,10 +11,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memories import listing
 from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore
 from memories.models import Change, Memory, Verdict
+from memories.queries import list as listing
 from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import HTMX, signed_in
 
@@ -100,7 +100,7 @@ def test_inactive_and_held_ones_are_apart_and_say_why(viewer):
 
 def test_without_memories_it_says_what_to_do_next(operators, viewer):
     html = html_of(operators, LIST)
-    assert "Nothing is known yet." in html
+    assert "No memories yet." in html
     assert '<details class="panel add" id="add" open>' in html
     assert "you can add above" not in html_of(viewer, LIST)
 
@@ -151,7 +151,7 @@ def test_a_filter_that_cannot_be_read_is_said_beside_it_and_shows_nothing(viewer
     MemoryFactory()
     html = html_of(viewer, f"{LIST}?confidence_min=9")
     assert listed(html) == []
-    assert "The filter cannot be read." in html
+    assert "The filter has errors; see the fields." in html
     assert "less than or equal to 1" in html
 
 

@@ -45,7 +45,7 @@ def test_a_question_shows_each_hit_with_what_its_score_is_made_of_and_the_trace(
     for part in ("Keyword rank", "Keyword score", "Vector rank", "Cosine", "Fused", "Age factor", "Final"):
         assert f"<dt>{part}</dt>" in html
     assert "Left out" in html
-    assert "Words searched" in html
+    assert "Terms searched" in html
 
 
 def test_it_says_when_meaning_is_not_searched(backup):
@@ -216,7 +216,7 @@ def test_its_pages_hold_every_question_once_and_cost_the_same(backup, django_ass
 
 
 def test_before_anybody_asked_it_says_how_to():
-    assert "Nothing was asked yet" in text_of(signed_in("viewer").get(ASKED))
+    assert "No queries yet" in text_of(signed_in("viewer").get(ASKED))
 
 
 # -- the box on every page ---------------------------------------------------------------------------------------

@@ -106,40 +106,24 @@ def test_events_are_narrowed_by_level_service_and_age(signed_in):
         html = signed_in.get("/admin/sessions_app/event/" + query).content.decode()
         return {event for event in (bad, gone, fine) if f"/event/{event.pk}/change/" in html}
 
-    assert shown("?level=critical") == {bad, gone}
-    assert shown("?level=critical&age=day") == {bad}
+    assert shown("?level__exact=critical") == {bad, gone}
+    assert shown("?level__exact=critical&age=day") == {bad}
     assert shown("?service=general") == {gone}
     assert shown("?service=caddy") == {bad, fine}
     assert shown("?q=down") == {bad, gone}
 
 
-def test_a_dry_run_is_marked_and_can_be_left_out(signed_in):
+def test_dry_runs_can_be_left_out(signed_in):
     dry = CooldownActionFactory(dry_run=True)
     real = CooldownActionFactory()
-    html = signed_in.get("/admin/sessions_app/cooldownaction/").content.decode()
-    assert html.count('<span class="badge badge-dry">dry run</span>') == 1
-    html = signed_in.get("/admin/sessions_app/cooldownaction/?dry_run=no").content.decode()
+    html = signed_in.get("/admin/sessions_app/cooldownaction/?dry_run__exact=0").content.decode()
     assert f"/cooldownaction/{real.pk}/" in html
     assert f"/cooldownaction/{dry.pk}/" not in html
     assert CooldownAction.objects.count() == 2
 
 
-def test_a_silent_worker_is_told_from_a_living_one(signed_in):
-    worker()
-    WorkerHeartbeat.objects.create(
-        host="nuc-2", cluster="default", pid=9, beat_at=timezone.now() - timedelta(minutes=5)
-    )
-    html = signed_in.get("/admin/sessions_app/workerheartbeat/").content.decode()
-    assert html.count("badge-alive") == 1
-    assert html.count("badge-silent") == 1
-
-
-def test_a_receipts_numbers_are_in_its_row_and_its_text_on_its_page(signed_in):
+def test_a_receipt_shows_its_numbers_its_text_and_its_session(signed_in):
     row = receipt()
-    html = signed_in.get("/admin/sessions_app/injectionreceipt/").content.decode()
-    assert "500 of 2,000" in html
-    assert '<td class="field-told">2</td>' in html
-    assert '<td class="field-left">10</td>' in html
     page = signed_in.get(f"/admin/sessions_app/injectionreceipt/{row.pk}/change/").content.decode()
-    assert "the text" in page
-    assert "b" * 64 in page
+    for text in ("the text", "b" * 64, "over_budget", f'href="/sessions/{row.session_id}"'):
+        assert text in page

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions_app.preview import compare
+from sessions_app.web.preview import compare
 
 orders = st.lists(st.integers(1, 30), unique=True, max_size=20)
 

@@ -12,8 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from sessions_app import history
-from sessions_app.cooldowns import limits
+from sessions_app.cooldowns import history, limits
 from sessions_app.models import CooldownClearance, ServiceCheck
 from tests.factories import AgentFactory, CooldownActionFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
@@ -126,10 +125,10 @@ def test_two_healthy_checks_in_a_row_stand_in_the_history_that_they_ended(viewer
     checked(0.8, "caddy"), checked(0.5, "caddy")
     restarted(30, service="caddy")
     html = html_of(viewer, PAGE)
-    reset = re.search(r"<li>[^\n]*?found healthy twice in a row.*?</li>", card(html, "jellyfin"))[0]
+    reset = re.search(r"<li>[^\n]*?Counter reset.*?</li>", card(html, "jellyfin"))[0]
     assert f'href="/sessions/{first.pk}"' in reset
     assert "counts ·" not in card(html, "jellyfin")
-    assert "found healthy" not in card(html, "caddy")
+    assert "Counter reset" not in card(html, "caddy")
 
 
 def test_refused_services_come_first_then_those_with_something_that_counts(viewer, exhausted):
@@ -153,7 +152,7 @@ def test_without_any_it_says_what_the_limits_are_and_where_actions_come_from(vie
     html = html_of(viewer, PAGE)
     assert "restarted 2 times within 4 hours and redeployed once within 24 hours" in html
     assert "Nothing was restarted or redeployed in the last 30 days" in html
-    assert "Nothing was done to it." in html_of(viewer, f"{PAGE}?service=caddy")
+    assert "No actions." in html_of(viewer, f"{PAGE}?service=caddy")
 
 
 def test_the_number_of_queries_does_not_depend_on_the_number_of_services(operators):
@@ -235,7 +234,7 @@ def test_without_a_reason_nothing_is_cleared_and_it_is_said_there(operators, exh
     response = operators.post(PAGE, {"service": "jellyfin", "reason": " "}, headers=headers)
     assert response.status_code == 422
     found = card(response.content.decode(), "jellyfin")
-    assert "Say why it may be done again" in found
+    assert "A reason is required" in found
     assert "open><summary>Clear" in found
     assert not CooldownClearance.objects.exists()
 
@@ -277,7 +276,7 @@ def test_services_that_do_not_fit_stand_on_a_further_page(viewer, monkeypatch):
         assert viewer.get(polling(html), headers=HTMX).status_code == 204
         address = unescape(found[1]) if found else ""
     assert [set(names) for names in pages] == [{"one", "two"}, {"three", "four"}, {"five"}]
-    assert re.search(rf'href="{PAGE}[?]?">Touched last</a>', html)
+    assert re.search(rf'href="{PAGE}[?]?">Newest</a>', html)
 
 
 def test_what_was_done_over_thirty_days_ago_or_is_still_to_come_is_not_listed(viewer):

@@ -146,7 +146,7 @@ def test_the_polling_ends_when_the_session_has_ended_and_every_line_was_shown(vi
     assert next_of(html) is None
     assert "hx-trigger" not in html
     assert "data-ended" in html
-    assert "The log ends here: completed." in html
+    assert "End of log. Session completed." in html
 
 
 def test_an_ended_session_without_new_lines_ends_the_polling_too(viewer):

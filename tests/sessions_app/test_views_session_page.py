@@ -151,7 +151,7 @@ def test_a_held_session_says_why(viewer):
     session = SessionFactory(status=Status.QUEUED, hold_reason="Agent watch is busy with session 3.")
     html = html_of(viewer, url(session))
     assert "Held: Agent watch is busy with session 3." in html
-    assert "The receipt is written when it starts." in html
+    assert "The receipt is written when the session starts." in html
 
 
 def test_the_chain_of_escalation_is_a_tree_from_its_first_session_to_its_last(viewer):
@@ -208,7 +208,7 @@ def test_the_answer_is_rendered_and_can_do_no_harm(viewer):
 def test_everything_that_came_of_it_is_there(viewer):
     session = full(SessionFactory(), rows=1)
     html = html_of(viewer, url(session))
-    for text in ("What it taught", "Event 0", "What it changed", "Services it checked", "service-0", "Line 0"):
+    for text in ("Memories created", "Event 0", "Remediations", "Service checks", "service-0", "Line 0"):
         assert text in html
     assert MemoryChange.objects.get().memory.observation in html
 
@@ -302,7 +302,7 @@ def test_an_operator_stops_a_running_session(operators):
     assert session.stop_requested_by == "one-operator"
     assert other.stop_requested_at is None
     html = html_of(operators, url(session))
-    assert "Told to stop by one-operator" in html
+    assert "Stop requested by one-operator" in html
     assert "stop-button" not in html
 
 

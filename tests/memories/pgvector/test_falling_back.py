@@ -8,7 +8,7 @@ from django.db import transaction
 
 from claudeops.workers import doctor
 from memories.embedding import to_bytes
-from memories.lifecycle import curate, verbs
+from memories.lifecycle import merge, verbs
 from memories.models import Embedding, EmbeddingModel, Memory
 from memories.recall import pgvector, pgvector_index, recall, scope, vectors
 from tests.embedders import WordEmbedder, answer_by, embed_all
@@ -83,7 +83,7 @@ def test_a_dump_restored_without_the_table_is_written_to_as_ever(embedder, model
     embed_all(embedder, model)
     assert ids("tunnel slow") == [memory.pk]
     verbs.edit(memory, by="operator", observation="printer jams")
-    curate.delete(memory, by="operator")
+    merge.delete(memory, by="operator")
     assert served(model) == "numpy: pgvector's index is not made yet"
     assert pgvector_index.keep().built
     assert_in_step()

@@ -7,7 +7,7 @@ import pytest
 from django.db import transaction
 
 from memories.embedding import to_bytes
-from memories.lifecycle import curate, verbs
+from memories.lifecycle import merge, verbs
 from memories.models import Embedding, Memory
 from memories.recall import pgvector, pgvector_index, recall, scope, vectors
 from tests.embedders import embed_all
@@ -48,7 +48,7 @@ def test_what_is_created_edited_and_deleted_is_in_step(embedder, model, walking,
     pgvector_index.keep()
     assert_in_step()
     assert ids("paper stuck") == [memory.pk]
-    curate.delete(memory, by="operator")
+    merge.delete(memory, by="operator")
     assert ids("paper stuck") == []
     assert_in_step()
     assert served(model).startswith("pgvector")
