@@ -32,7 +32,7 @@ def asked(house: Any) -> list[Disagreement]:
 def test_the_inbox_fits_every_screen_and_shuts_nobody_out(width, dark, operators_window, asked, axe, album):
     one = operators_window(width=width, dark=dark)
     page = one.open("/memories/inbox")
-    page.screenshot(path=album / f"inbox-{width}-{'dark' if dark else 'light'}.png", full_page=True)
+    album(page, f"inbox-{width}-{'dark' if dark else 'light'}.png")
     assert one.findings(axe) == []
     assert one.sideways <= 0
     assert page.locator("article.question").count() == 2

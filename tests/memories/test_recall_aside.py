@@ -53,6 +53,7 @@ def test_with_one_processor_its_caller_does_it_when_it_needs_it(monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.processes
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork with threads, which is what is shown
 def test_a_forked_process_has_threads_of_its_own():
     aside.begin(threading.get_ident)()  # the threads are there

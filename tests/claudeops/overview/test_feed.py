@@ -218,12 +218,13 @@ def test_its_queries_are_the_same_with_twice_the_rows(signed_in):
 
 def test_it_is_read_from_indexes_and_nothing_is_sorted_but_equals():
     """The plan of each source; ended sessions alone are sorted, among those of the same moment."""
-    for at in (AT + n * SECOND for n in range(200)):
-        Session.objects.create(started_at=at, ended_at=at, status=Status.COMPLETED)
-    Event.objects.bulk_create(Event(message="x", fingerprint=str(n), created_at=AT + n * SECOND) for n in range(3000))
+    Session.objects.bulk_create(
+        Session(started_at=at, ended_at=at, status=Status.COMPLETED) for at in (AT + n * SECOND for n in range(200))
+    )
+    Event.objects.bulk_create(Event(message="x", fingerprint=str(n), created_at=AT + n * SECOND) for n in range(600))
     memory = MemoryFactory()
     MemoryChange.objects.bulk_create(
-        MemoryChange(memory=memory, memory_uuid=memory.uuid, kind="decayed", at=AT + n * SECOND) for n in range(3000)
+        MemoryChange(memory=memory, memory_uuid=memory.uuid, kind="decayed", at=AT + n * SECOND) for n in range(600)
     )
     change(AT)
     with connection.cursor() as cursor:

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from sessions_app.models import Session, Status
-from tests.api.callers import bearer, problem
+from tests.api_callers import bearer, problem
 from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db

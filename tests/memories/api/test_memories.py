@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from memories.models import Memory, MemoryChange, Source, Verdict
-from tests.api.callers import bearer, problem
+from tests.api_callers import bearer, problem
 from tests.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db

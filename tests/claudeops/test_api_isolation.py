@@ -17,7 +17,7 @@ from django.test import Client
 from claudeops.api import api
 from memories.models import Memory, MemoryChange, Scope
 from sessions_app.models import Event, Session, Status
-from tests.api.callers import bearer, problem
+from tests.api_callers import bearer, problem
 from tests.factories import (
     AgentFactory,
     CooldownActionFactory,

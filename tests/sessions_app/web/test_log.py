@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions_app.log.entries import PAGE
@@ -186,7 +186,6 @@ def test_a_reader_who_was_away_gets_the_newest_page_and_a_link_to_what_is_betwee
     assert gap_of(rest) is None
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(
         st.one_of(

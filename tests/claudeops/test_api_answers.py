@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from memories.api import memories as routes
-from tests.api.callers import bearer, problem
+from tests.api_callers import bearer, problem
 from tests.memories.people import signed_in
 
 pytestmark = pytest.mark.django_db

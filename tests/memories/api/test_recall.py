@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from memories.models import Recalled, Verdict
-from tests.api.callers import bearer, problem
+from tests.api_callers import bearer, problem
 from tests.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
