@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 
 from claudeops.env import BASE_DIR, OBSERVE
 from memories.taxonomy import OPS
@@ -168,3 +169,22 @@ def test_the_pictures_are_small_enough_to_be_looked_at():
     pictures = sorted((DOCS / "pictures").glob("*.png"))
     assert {path.stem for path in pictures} == {"overview", "memories", "memory", "session"}
     assert max(path.stat().st_size for path in pictures) < 200_000
+
+
+def terms_of_the_glossary() -> set[str]:
+    return {term.lower() for term in re.findall(r"^\| \*\*([^*]+)\*\*", read("docs/glossary.md"), re.MULTILINE)}
+
+
+def test_every_model_is_in_the_glossary():
+    models = [model for package in ("memories", "sessions_app") for model in apps.get_app_config(package).get_models()]
+    names = {str(model._meta.verbose_name).lower() for model in models}
+    assert names
+    assert not names - terms_of_the_glossary()
+
+
+def test_every_page_of_the_sidebar_is_in_the_glossary():
+    labels = re.findall(r'nav_link "[^"]+" "([^"]+)"', read("templates/_header.html"))
+    assert "Memories" in labels
+    terms = terms_of_the_glossary()
+    singular = {label.lower(): re.sub(r"ies$", "y", label.lower()).removesuffix("s") for label in labels}
+    assert not {label for label, one in singular.items() if label not in terms and one not in terms}
