@@ -12,11 +12,12 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from memories import listing
-from memories.asking import PROFILES, Question
 from memories.bulk import BULK_ACTIONS, BulkAction
 from memories.capture import fields as stored
 from memories.errors import InvalidMemory
 from memories.models import Answer, DisagreementKind, Memory, RecallVote
+from memories.recall import Question
+from memories.recall.profiles import NAMES as PROFILES
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
 
 BIGGEST_ID = 2**63 - 1

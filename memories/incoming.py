@@ -17,7 +17,7 @@ from memories.errors import InvalidMemory
 from memories.models import Memory, Source
 from memories.models.memory import MemoryQuerySet
 from memories.near import same_text
-from memories.recall.scope import Where
+from memories.recall.filters import Where
 from memories.taxonomy import DEFAULT_CONFIDENCE, Taxonomy
 
 

@@ -24,7 +24,7 @@ from memories.lifecycle.record import Why, added, change_of, moment, whole_row
 from memories.matching import Kind, Relation
 from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict
 from memories.models.memory import MemoryQuerySet
-from memories.recall import index
+from memories.recall import keyword_index
 
 __all__ = [
     "Candidate",
@@ -161,7 +161,7 @@ def _match(ready: Ready, provenance: Provenance, at: datetime, prepared: Prepare
         memory = _new(
             ready, provenance, at, {"contradicts": ids} if ids else {}, reason=_said(provenance, "First said")
         )
-        index.put(memory)
+        keyword_index.put(memory)
         if prepared.model is not None and prepared.vector is not None:
             vectors.store(memory, prepared.model, prepared.vector)
         outcome = "created"

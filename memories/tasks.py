@@ -5,7 +5,7 @@ from __future__ import annotations
 from memories.embedding.install import install_if_missing
 from memories.embedding.sweep import sweep as sweep_embeddings
 from memories.lifecycle.sweep import sweep as sweep_memories
-from memories.recall import index, pgvector_index, record
+from memories.recall import keyword_index, log, pgvector
 
 
 def sweep() -> None:
@@ -17,10 +17,10 @@ def embed() -> None:
     """Bring the model when it is missing, make the vectors that are, and keep PostgreSQL's index of them."""
     install_if_missing()
     sweep_embeddings()
-    pgvector_index.keep()
+    pgvector.ensure()
 
 
 def keep_recall() -> None:
     """Fill the full-text index with what was written, and count what was recalled."""
-    index.catch_up()
-    record.count()
+    keyword_index.catch_up()
+    log.count()

@@ -12,9 +12,7 @@ from uuid import UUID
 
 from memories.errors import AccessDenied, MemoryNotFound, ProjectNotFound
 from memories.models import Memory, Project, Scope
-from memories.models.memory import MemoryQuerySet
-from memories.recall.scope import isolated
-from memories.recall.values import ANY_AGENT, ANY_PROJECT, Filters
+from memories.models.memory import ANY_AGENT, ANY_PROJECT, MemoryQuerySet
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ class Access:
 
 def visible_memories(access: Access) -> MemoryQuerySet:
     """What may be seen: with a project its memories and the global ones, else all; of agents, its own."""
-    return isolated(Filters(project=access.project, agent=access.agent))
+    return Memory.objects.all().isolated_to(access.project, access.agent)
 
 
 def changeable_memories(access: Access) -> MemoryQuerySet:

@@ -140,14 +140,14 @@ def _rebuilding(add: Callable[[str, int], None]) -> Callable[[], bool]:
     """Every memory becomes due, and is indexed anew; then again."""
     from django.db import connection
 
-    from memories.recall import index
+    from memories.recall import keyword_index
 
     def step() -> bool:
-        count = index.catch_up(limit=REBUILT_AT_ONCE)
+        count = keyword_index.catch_up(limit=REBUILT_AT_ONCE)
         add("indexed", count)
         if not count:
             with connection.cursor() as cursor:
-                cursor.execute(index.ALL_ROWS)
+                cursor.execute(keyword_index.ALL_ROWS)
         return True
 
     return step

@@ -19,7 +19,7 @@ from memories.bench.sentences import PROJECTS, sentence
 from memories.embedding import Embedder, Vectors, embedded_text, to_bytes
 from memories.embedding.base import normalised
 from memories.models import Embedding, EmbeddingModel, Memory, MemoryTerms, ModelState, Project
-from memories.recall import index, pgvector_index
+from memories.recall import keyword_index, pgvector
 
 EMBEDDING = ("id", "model_id", "memory_id", "vector", "content_hash")
 SLICE = 256
@@ -80,7 +80,7 @@ class Filler:
                 storing(self.count, size)
         _catch_up()
         settle()
-        pgvector_index.keep(INDEXED_WITHIN)  # as a worker does after a sweep; where there is no pgvector, nothing
+        pgvector.ensure(INDEXED_WITHIN)  # as a worker does after a sweep; where there is no pgvector, nothing
 
     def _embed(self, size: int, progress: Progress) -> None:
         end = time.monotonic() + self.seconds
@@ -140,4 +140,4 @@ def _catch_up() -> None:
     """What a worker does each minute. What the load at the size before had indexed anew, is indexed as it is."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM memory_terms_due WHERE memory_id IN (SELECT memory_id FROM memory_terms)")
-    index.catch_up()
+    keyword_index.catch_up()

@@ -24,8 +24,9 @@ from memories.bench.processes import process
 from memories.bench.sentences import queries, sentence
 from memories.embedding import Embedder, SemanticOff, Vectors
 from memories.models import Embedding, EmbeddingModel, Project
-from memories.recall import pgvector, vectors
-from memories.recall.scope import EVERYTHING
+from memories.recall import pgvector, vector_search
+from memories.recall.filters import EVERYTHING
+from memories.recall.query_vector import QueryVector
 
 STARTS = 3
 COMPARED = 100
@@ -171,9 +172,11 @@ class _Size:
         texts = [query for query, _ in queries(COMPARED, self.size, hash_of(f"{self.place} exact"))]
         asked = np.stack([self.embedder.embed([text])[0] for text in texts])
         best = nearest(asked, model)
+        newest = Embedding.objects.filter(model=model).latest("id").pk
         found = []
         for query, floor in zip(asked, best, strict=True):
-            near = sorted(vectors.search(model, query, EVERYTHING).cosines.values(), reverse=True)[:10]
+            there = vector_search.nearest(QueryVector(model, query, newest), EVERYTHING, vector_search.FOR_RECALL)
+            near = sorted(there.cosines.values(), reverse=True)[:10]
             found.append(sum(one >= floor - SLACK for one in near) / min(10, self.size))
         return round(float(np.mean(found)), 4)
 

@@ -21,7 +21,7 @@ from memories.bench.child import prepare_worker
 from memories.bench.machine import cores
 from memories.bench.sentences import CATEGORIES, Sentence, sentence
 from memories.models import Inactive, Memory, MemoryTerms, Source, Verdict
-from memories.recall.index import text_of
+from memories.recall.keyword_index import text_of
 from memories.recall.terms import index_terms
 
 CHUNK = 5_000

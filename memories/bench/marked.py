@@ -67,5 +67,6 @@ def marked() -> Marked:
 
 
 def _may_be_recalled(row: Memory) -> bool:
-    state = trust.State(row.observation, row.active, row.verdict, row.taxonomy, row.stale_at is not None)
-    return not trust.objection(state, include_hold=False)
+    return not trust.objection(
+        row.observation, active=row.active, verdict=row.verdict, taxonomy=row.taxonomy, stale=row.stale_at is not None
+    )

@@ -18,11 +18,10 @@ from memories.bench.embedded import Progress
 from memories.bench.sets import Asked
 from memories.errors import InvalidSet
 from memories.models import Memory, Project
-from memories.recall import Filters, meaning, ranking
-from memories.recall.engine import pool
-from memories.recall.newer import Likeness
-from memories.recall.ranking import Candidate, Weights
-from memories.recall.values import ANY_AGENT, ANY_PROJECT
+from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, fusion, query_vector
+from memories.recall.fusion import Candidate, Weights
+from memories.recall.service import candidates_of
+from memories.recall.supersession import Likeness
 
 AT = (1, 5, 10, 20)
 RESAMPLED = 1_000
@@ -41,16 +40,16 @@ class Answers:
 
 def variants(context: bool) -> dict[str, tuple[Weights, bool]]:
     """The rankings that are compared: (weights, neighbours counted)."""
-    whole = ranking.WEIGHTS
+    whole = fusion.WEIGHTS
     found = {
         "recall": (whole, context),
-        "words alone": (replace(ranking.without("meaning"), age=ranking.NO_AGE), False),
-        "vectors alone": (replace(ranking.without("words"), age=ranking.NO_AGE), False),
+        "words alone": (replace(fusion.without("meaning"), age=fusion.NO_AGE), False),
+        "vectors alone": (replace(fusion.without("words"), age=fusion.NO_AGE), False),
     }
-    found |= {f"without {name}": (ranking.without(name), context) for name in ABLATIONS}
+    found |= {f"without {name}": (fusion.without(name), context) for name in ABLATIONS}
     if context:
         found["without context"] = (whole, False)
-    found["age multiplied"] = (replace(whole, age=ranking.MULTIPLIED), context)
+    found["age multiplied"] = (replace(whole, age=fusion.MULTIPLIED), context)
     return found
 
 
@@ -73,12 +72,12 @@ def answer(
         at = one.as_of or latest
         within = projects[one.project] if one.project else ANY_PROJECT
         filters = Filters(project=within, agent=ANY_AGENT, as_of=one.as_of)
-        candidates, semantic, alike = pool(one.query, filters, at=at)
+        candidates, semantic, alike = candidates_of(one.query, filters, at=at)
         for name, (weights, beside) in compared.items():
             ranked[name].append(_order(candidates, at, weights, beside, alike, names)[:limit])
         if progress:
             progress(number, len(asked))
-    meaning.forget()
+    query_vector.forget()
     return Answers(tuple(asked), ranked, semantic)
 
 
@@ -90,7 +89,7 @@ def _order(
     alike: Likeness,
     names: Mapping[int, str],
 ) -> list[str]:
-    return [names[one.candidate.memory_id] for one in ranking.rank(candidates, at, weights, context, alike)]
+    return [names[one.memory_id] for one in fusion.rank(candidates, at, weights, context, alike)]
 
 
 def scores(ranked: Sequence[str], relevant: Sequence[str]) -> dict[str, float]:

@@ -26,7 +26,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import DatabaseError, connection
 
-from memories.recall import keyword, meaning, pgvector, vectors
+from memories.recall import binary_index, pgvector, query_vector, term_statistics
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ def _server(statement: str) -> None:
 
 
 def _forget() -> None:
-    keyword.forget()
-    vectors.forget()
+    term_statistics.forget()
+    binary_index.forget()
     pgvector.forget()
-    meaning.forget()
+    query_vector.forget()

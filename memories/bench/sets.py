@@ -22,7 +22,7 @@ from memories.capture.text import SURROGATE
 from memories.embedding import SemanticOff, content_hash, embedded_text, to_bytes
 from memories.errors import InvalidSet
 from memories.models import Embedding, EmbeddingModel, Memory, ModelState, PendingEmbedding, Project
-from memories.recall import index, pgvector_index
+from memories.recall import keyword_index, pgvector
 
 LONGEST = {"project": 64, "service": 64, "category": 32, "sequence": 200}
 """Characters that the database has room for."""
@@ -112,7 +112,7 @@ def store(read: Mapping[str, Mapping[str, Any]], cache: Path, progress: Progress
     projects = {one.slug: one for one in Project.objects.bulk_create(Project(slug=slug) for slug in slugs)}
     memories = [Memory(**{**row, "project": projects.get(row["project"])}) for row in read.values()]
     Memory.objects.bulk_create(memories, batch_size=1_000)
-    index.catch_up()
+    keyword_index.catch_up()
     return Stored(dict(zip(read, (row.pk for row in memories), strict=True)), _embed(memories, cache, progress))
 
 
@@ -134,7 +134,7 @@ def _embed(memories: Sequence[Memory], cache: Path, progress: Progress | None) -
         batch_size=1_000,
     )
     PendingEmbedding.objects.all().delete()
-    pgvector_index.keep()
+    pgvector.ensure()
     return f"on ({embedder.name})"
 
 

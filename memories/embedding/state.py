@@ -16,7 +16,6 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
-from memories import prepared
 from memories.embedding import progress
 from memories.embedding.base import Embedder, SemanticOff
 from memories.embedding.endpoint import PREFIX, EndpointEmbedder
@@ -50,7 +49,7 @@ def answering() -> Answering | None:
     """
     columns = [field.attname for field in EmbeddingModel._meta.concrete_fields]
     listed = ", ".join(f"m.{name}" for name in columns)
-    with prepared.cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {listed}, "  # noqa: S608  (our own names)
             "(SELECT e.id FROM embeddings e WHERE e.model_id = m.id ORDER BY e.id DESC LIMIT 1), "

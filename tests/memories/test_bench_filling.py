@@ -18,8 +18,8 @@ from memories.bench.filling import Filler
 from memories.bench.making import Chunk, make, maker
 from memories.bench.sentences import sentence
 from memories.models import Embedding, Memory, MemoryTerms, MemoryTermsDue, PendingEmbedding
-from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, index, recall
-from memories.recall.index import text_of
+from memories.recall import ANY_AGENT, ANY_PROJECT, keyword_index, recall, Filters
+from memories.recall.keyword_index import text_of
 from memories.recall.terms import index_terms
 from tests.embedders import WordEmbedder
 
@@ -54,7 +54,7 @@ def test_a_filled_database_is_whole_and_takes_more(tmp_path, settings):
         filler.fill(60, quiet, quiet)
         filler.fill(250, quiet, quiet)
         assert schema() == before
-        assert index.missing() == []
+        assert keyword_index.missing() == []
         assert Memory.objects.count() == MemoryTerms.objects.count() == Embedding.objects.count() == 250
         assert not MemoryTermsDue.objects.exists()
         assert not PendingEmbedding.objects.exists()

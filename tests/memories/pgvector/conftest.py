@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memories.recall import bitsfile, meaning, pgvector, pgvector_index, vectors
+from memories.recall import binary_index, pgvector, query_vector, vector_search
 from tests.embedders import WordEmbedder, active_model, answer_by
 
 
@@ -12,7 +12,7 @@ from tests.embedders import WordEmbedder, active_model, answer_by
 def clean_process(settings, tmp_path, monkeypatch):
     settings.CLAUDEOPS_DATA_DIR = tmp_path
     settings.CLAUDEOPS_VECTOR_SEARCH = "pgvector"
-    monkeypatch.setattr(bitsfile, "_written", {})
+    monkeypatch.setattr(binary_index, "_written", {})
     for module in (vectors, meaning, pgvector):
         module.forget()
     yield
@@ -23,11 +23,11 @@ def clean_process(settings, tmp_path, monkeypatch):
 @pytest.fixture
 def extension(transactional_db):
     """pgvector in the test's database, and nothing of ours left behind."""
-    if reason := pgvector_index.try_extension():
+    if reason := pgvector.try_extension():
         pytest.skip(f"needs a PostgreSQL with pgvector: {reason}")
     yield
-    pgvector_index.try_extension()
-    pgvector_index.drop()
+    pgvector.try_extension()
+    pgvector.drop()
 
 
 @pytest.fixture

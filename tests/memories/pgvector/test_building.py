@@ -6,7 +6,7 @@ import threading
 
 from django.db import connection
 
-from memories.recall import pgvector, pgvector_index, recall
+from memories.recall import Filters, pgvector, recall
 from tests.embedders import embed_all
 from tests.factories import MemoryFactory
 from tests.memories.pgvector.database import (
@@ -30,7 +30,7 @@ def test_while_the_index_is_built_searches_and_writes_go_on(embedder, model, wal
 
     def build():
         try:
-            results.append(pgvector_index.keep())
+            results.append(pgvector.keep())
         finally:
             connection.close()
 
@@ -41,13 +41,13 @@ def test_while_the_index_is_built_searches_and_writes_go_on(embedder, model, wal
         cursor.execute("SELECT count(*) FROM memories")
         worker.start()
         wait_until(lambda: served(model) == "numpy: pgvector's index is being built")
-        found = recall("tunnel slow")
+        found = recall("tunnel slow", Filters())
         assert {hit.memory_id for hit in found.hits} == {row.pk for row in rows}
         assert found.trace.vectors == "numpy: pgvector's index is being built"
         later = MemoryFactory(observation="wireguard sluggish at last")
         embed_all(embedder, model)
         assert later.pk in ids("tunnel slow")
-        assert pgvector_index.keep().reason, "a second one leaves the first alone"
+        assert pgvector.keep().reason, "a second one leaves the first alone"
         assert served(model) == "numpy: pgvector's index is being built"
         cursor.execute("ROLLBACK")
     worker.join(60)
@@ -63,8 +63,8 @@ def test_a_build_that_takes_longer_than_its_task_goes_on_in_the_database(embedde
     with second_connection() as old, old.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         cursor.execute("SELECT count(*) FROM memories")
-        assert pgvector_index.keep(seconds=2).reason == "pgvector's index is being built"
-        assert pgvector_index.keep(seconds=2).reason == "pgvector's index is being built", "it is not begun twice"
+        assert pgvector.keep(seconds=2).reason == "pgvector's index is being built"
+        assert pgvector.keep(seconds=2).reason == "pgvector's index is being built", "it is not begun twice"
         cursor.execute("ROLLBACK")
     wait_until(lambda: served(model).startswith("pgvector"))
 
@@ -73,10 +73,10 @@ def test_a_build_that_takes_longer_than_its_task_goes_on_in_the_database(embedde
 def test_an_index_that_a_dead_process_left_half_made_is_made_again(embedder, model, walking):
     memory = MemoryFactory(observation="wireguard sluggish")
     embed_all(embedder, model)
-    pgvector_index.keep()
+    pgvector.keep()
     name = pgvector.index_name(model)
     sql("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", name)
     assert served(model) == "numpy: pgvector's index is being built"
     assert ids("tunnel slow") == [memory.pk]
-    assert pgvector_index.keep().built == name
+    assert pgvector.keep().built == name
     assert served(model).startswith("pgvector")

@@ -9,7 +9,7 @@ from django.db import transaction
 from memories.embedding import to_bytes
 from memories.lifecycle import curate, verbs
 from memories.models import Embedding, Memory
-from memories.recall import pgvector, pgvector_index, recall, scope, vectors
+from memories.recall import Filters, filters, pgvector, recall, vector_search
 from tests.embedders import embed_all
 from tests.factories import MemoryFactory
 from tests.memories.pgvector.database import (
@@ -32,12 +32,12 @@ def test_what_is_created_edited_and_deleted_is_in_step(embedder, model, walking,
     for n in range(5):
         MemoryFactory(observation=f"backups run nightly to box {n}", service=None)
     embed_all(embedder, model)
-    pgvector_index.keep()
+    pgvector.keep()
     memory = MemoryFactory(observation="wireguard sluggish", service=None)
     embed_all(embedder, model)
     assert ids("tunnel slow") == [memory.pk], "found before it is in the index"
     assert_in_step()
-    pgvector_index.keep()
+    pgvector.keep()
     assert sql("SELECT count(*) FROM embedding_vectors_due") == [(0,)]
     assert ids("tunnel slow") == [memory.pk]
     verbs.edit(memory, by="operator", observation="printer jams")
@@ -45,7 +45,7 @@ def test_what_is_created_edited_and_deleted_is_in_step(embedder, model, walking,
     embed_all(embedder, model)
     assert ids("tunnel slow") == []
     assert ids("paper stuck") == [memory.pk]
-    pgvector_index.keep()
+    pgvector.keep()
     assert_in_step()
     assert ids("paper stuck") == [memory.pk]
     curate.delete(memory, by="operator")
@@ -60,26 +60,26 @@ def test_bulk_and_raw_sql_of_anybody_are_in_step(embedder, model, walking):
         Memory(category="timing", observation=f"backups run nightly to box {n}") for n in range(20)
     )
     embed_all(embedder, model)
-    pgvector_index.keep()
+    pgvector.keep()
     assert_in_step()
     turned = to_bytes(embedder.embed(["tunnel slow"])[0])
     sql("UPDATE embeddings SET vector = %s WHERE memory_id = %s", turned, rows[3].pk)
     assert_in_step()
-    query, everything = embedder.embed(["tunnel slow"])[0], scope.where(scope.within(EVERYTHING))
-    assert vectors.search(model, query, everything).cosines[rows[3].pk] == pytest.approx(1.0, abs=1e-5)
-    pgvector_index.keep()
+    query, everything = embedder.embed(["tunnel slow"])[0], filters.where(filters.within(EVERYTHING))
+    assert vector_search.search(model, query, everything).cosines[rows[3].pk] == pytest.approx(1.0, abs=1e-5)
+    pgvector.keep()
     assert_in_step()
-    assert vectors.search(model, query, everything).cosines[rows[3].pk] == pytest.approx(1.0, abs=1e-5)
+    assert vector_search.search(model, query, everything).cosines[rows[3].pk] == pytest.approx(1.0, abs=1e-5)
     sql("DELETE FROM memories WHERE id = ANY(%s)", [row.pk for row in rows[:10]])
     assert_in_step()
-    assert set(vectors.search(model, query, everything).cosines) <= {row.pk for row in rows[10:]}
+    assert set(vector_search.search(model, query, everything).cosines) <= {row.pk for row in rows[10:]}
     with transaction.atomic():
         sql("DELETE FROM embeddings WHERE memory_id = %s", rows[15].pk)
         transaction.set_rollback(True)
     assert_in_step()
     sql("TRUNCATE embeddings")
     assert_in_step()
-    assert vectors.search(model, query, everything).cosines == {}
+    assert vector_search.search(model, query, everything).cosines == {}
 
 
 @by_itself
@@ -88,10 +88,10 @@ def test_a_vector_that_is_of_no_use_is_in_no_search_and_holds_nothing_up(embedde
     embed_all(embedder, model)
     Embedding.objects.filter(memory=rows[0]).update(vector=b"\x00" * 12)
     Embedding.objects.filter(memory=rows[1]).update(vector=np.full(256, np.nan, dtype="<f4").tobytes())
-    kept = pgvector_index.keep()
+    kept = pgvector.keep()
     assert (kept.moved, kept.built) == (2, pgvector.index_name(model))
-    query, everything = embedder.embed(["tunnel slow"])[0], scope.where(scope.within(EVERYTHING))
-    near = vectors.search(model, query, everything)
+    query, everything = embedder.embed(["tunnel slow"])[0], filters.where(filters.within(EVERYTHING))
+    near = vector_search.search(model, query, everything)
     assert set(near.cosines) == {rows[2].pk, rows[3].pk}
     assert near.by.startswith("pgvector")
 
@@ -103,11 +103,11 @@ def test_what_another_holds_at_this_moment_stays_due_and_is_found(embedder, mode
     with second_connection() as other, other.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute("SELECT 1 FROM embeddings WHERE memory_id = %s FOR UPDATE", [rows[0].pk])
-        assert pgvector_index.keep().moved == 2
+        assert pgvector.keep().moved == 2
         cursor.execute("ROLLBACK")
     assert sql("SELECT count(*) FROM embedding_vectors_due") == [(1,)]
     assert set(ids("tunnel slow")) == {row.pk for row in rows}
-    assert pgvector_index.keep().moved == 1
+    assert pgvector.keep().moved == 1
     assert_in_step()
 
 
@@ -116,11 +116,11 @@ def test_many_new_vectors_are_left_to_numpy_until_they_are_copied(embedder, mode
     monkeypatch.setattr(pgvector, "FRESH", 2)
     MemoryFactory(observation="backups run nightly")
     embed_all(embedder, model)
-    pgvector_index.keep()
+    pgvector.keep()
     rows = [MemoryFactory(observation=f"wireguard sluggish {n}") for n in range(3)]
     embed_all(embedder, model)
-    found = recall("tunnel slow")
+    found = recall("tunnel slow", Filters())
     assert {hit.memory_id for hit in found.hits} == {row.pk for row in rows}
     assert found.trace.vectors == "numpy: more than 2 vectors are new and not in pgvector's index yet"
-    pgvector_index.keep()
-    assert recall("tunnel slow").trace.vectors.startswith("pgvector")
+    pgvector.keep()
+    assert recall("tunnel slow", Filters()).trace.vectors.startswith("pgvector")

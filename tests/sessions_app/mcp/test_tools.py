@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memories.asking import Question, ask
+from memories.recall.service import Question, ask
 from memories.errors import AccessDenied, InvalidMemory, MemoryNotFound, ProjectNotFound
 from memories.models import Memory, MemoryChange, Recalled
 from sessions_app.errors import AgentNotFound, InvalidSession, SessionNotFound
