@@ -21,6 +21,8 @@ SHARED = 0.15
 """Two texts that share less than this part of the new one's idf mass are not one fact: comparing them takes a
 millisecond."""
 MOST_TERMS = 64
+UNINDEXED = 1_000
+"""Memories not indexed yet that are read, the newest. Of more, the same text alone is found until they are indexed."""
 
 _SAME = (
     "SELECT id FROM memories WHERE LOWER(SUBSTR(observation, 1, 100)) = LOWER(SUBSTR(CAST(%s AS text), 1, 100)) "
@@ -54,7 +56,7 @@ def in_words(scope: Scope, text: str, service: str | None, most: int) -> set[int
     terms = list(dict.fromkeys(index_terms(text)))
     named = index_terms(service) if service else ()  # these tell nothing apart
     own = [term for term in terms if term not in named] or terms
-    hits = keyword_search.search(own[:MOST_TERMS], scope.where)
+    hits = keyword_search.search(own[:MOST_TERMS], scope.where, unindexed=UNINDEXED)
     near = heapq.nsmallest(most, ((-hits.coverage(pk), pk) for pk in hits.held))
     return {*same_text(text), *(pk for coverage, pk in near if -coverage > SHARED)}
 

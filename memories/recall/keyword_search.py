@@ -31,16 +31,24 @@ MOST_UNINDEXED = 200
 """Memories not indexed yet that a search reads itself, the newest."""
 
 
-def search(terms: Sequence[str], scope: Where, limit: int = MOST_READ, as_of: datetime | None = None) -> KeywordHits:
+def search(
+    terms: Sequence[str],
+    scope: Where,
+    limit: int = MOST_READ,
+    *,
+    as_of: datetime | None = None,
+    unindexed: int = MOST_UNINDEXED,
+) -> KeywordHits:
     """The memories within `scope` that hold the terms; about `limit` are read for each of the steps.
 
-    Memories that are not indexed yet are among them. `as_of` (aware UTC) adds those whose text was another then.
+    Among them are the newest `unindexed` memories that are not indexed yet. `as_of` (aware UTC) adds those whose text
+    was another then.
     """
     hits = KeywordHits(tuple(terms))
     if not terms:
         return hits
     # Before the index is read: what is indexed in between is found in one of the two.
-    due = keyword_index.due(MOST_UNINDEXED)
+    due = keyword_index.due(unindexed)
     hits.collection = term_statistics.collection()
     hits.frequency = term_statistics.frequencies(terms, hits.collection.size)
     rare = sorted((term for term in terms if term in hits.frequency), key=lambda t: (hits.frequency[t], t))

@@ -44,7 +44,8 @@ _lock = Lock()
 _seen: dict[tuple[str, int], tuple[float, str]] = {}
 
 COPY = f"""
-CREATE OR REPLACE FUNCTION embedding_half(raw bytea, dimensions int) RETURNS halfvec LANGUAGE sql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION embedding_half(raw bytea, dimensions int) RETURNS halfvec LANGUAGE sql IMMUTABLE
+  SET search_path FROM CURRENT AS $$
   SELECT CASE WHEN octet_length(raw) <> 4 * dimensions OR bool_or(exponent = 255) THEN array_fill(0, ARRAY[dimensions])
     ELSE array_agg(CASE WHEN exponent = 0 THEN 0 ELSE sign * (1 + fraction / 8388608.0::float8)
       * power(2::float8, exponent - 127) END ORDER BY place) END::real[]::halfvec
@@ -53,10 +54,11 @@ CREATE OR REPLACE FUNCTION embedding_half(raw bytea, dimensions int) RETURNS hal
     FROM generate_series(0, least(dimensions, octet_length(raw) / 4) - 1) place,
       LATERAL (SELECT get_byte(raw, 4 * place + 3) AS high, get_byte(raw, 4 * place + 2) AS middle) bytes) numbers
 $$;
-CREATE OR REPLACE FUNCTION embedding_halves_copy() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+CREATE OR REPLACE FUNCTION embedding_halves_copy() RETURNS trigger LANGUAGE plpgsql
+  SET search_path FROM CURRENT AS $$ BEGIN
   IF to_regclass('{TABLE}') IS NOT NULL THEN
-    INSERT INTO {TABLE} (embedding_id, model_id, half)
-    SELECT NEW.id, NEW.model_id, embedding_half(NEW.vector, m.dimensions) FROM embedding_models m
+    INSERT INTO {TABLE} (embedding_id, model_id, memory_id, half)
+    SELECT NEW.id, NEW.model_id, NEW.memory_id, embedding_half(NEW.vector, m.dimensions) FROM embedding_models m
     WHERE m.id = NEW.model_id AND m.dimensions <= {MOST_DIMENSIONS}
     ON CONFLICT (embedding_id) DO UPDATE SET half = EXCLUDED.half;
   END IF; RETURN NULL; END $$;
@@ -65,6 +67,13 @@ CREATE OR REPLACE TRIGGER {TABLE}_copy AFTER INSERT OR UPDATE OF vector ON embed
 """  # noqa: S608
 """A float32 is put together from its bytes, since PostgreSQL casts no bytea. What is no number becomes zeros, which are
 near to nothing. The trigger does nothing where the table is missing."""
+
+
+FIND_TYPES = (
+    "SELECT set_config('search_path', current_setting('search_path') || ', ' || quote_ident(n.nspname), true) "
+    "FROM pg_extension x JOIN pg_namespace n ON n.oid = x.extnamespace WHERE x.extname = 'vector'"
+)
+"""Hosted databases keep extensions in a schema outside of the search path."""
 
 
 def unusable(model: EmbeddingModel) -> str:
@@ -98,13 +107,20 @@ def nearest(query: QueryVector, scope: Where) -> tuple[list[tuple[int, bytes | m
     """((memory id, stored vector) of the nearest within the scope, who searched). No rows where pgvector failed."""
     size, model = query.model.dimensions, query.model.pk
     vector = f"[{','.join(map('{:.6g}'.format, query.floats.tolist()))}]"
-    search = (
-        f"SELECT e.memory_id, e.vector FROM {TABLE} v JOIN embeddings e ON e.id = v.embedding_id "  # noqa: S608
-        f"JOIN memories ON memories.id = e.memory_id WHERE v.model_id = {model:d} AND {scope.sql} "
-        f"ORDER BY ((v.half::halfvec({size:d})) <#> %s::halfvec({size:d})) {{}} LIMIT {NEAREST}"
+    order = f"(v.half::halfvec({size:d})) <#> %s::halfvec({size:d})"
+    of_model = f"{TABLE} v WHERE v.model_id = {model:d}"
+    read = "SELECT e.memory_id, e.vector FROM near JOIN embeddings e ON e.id = near.embedding_id"
+    # The scope as a condition of each row that the walk meets, so that the order stays the index's.
+    inside = f"(SELECT {scope.sql} FROM memories WHERE memories.id = v.memory_id)"  # noqa: S608
+    walk = f"SELECT v.embedding_id FROM {of_model} AND {inside} ORDER BY {order} LIMIT {NEAREST}"  # noqa: S608
+    # The sum keeps the index away: each row of the scope is compared.
+    whole = (
+        f"SELECT v.embedding_id FROM memories, {of_model} AND v.memory_id = memories.id AND {scope.sql} "  # noqa: S608
+        f"ORDER BY ({order}) + 0 LIMIT {NEAREST}"
     )
     try:
         with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(FIND_TYPES)
             cursor.execute(
                 "SELECT set_config('hnsw.ef_search', %s, true), "
                 "set_config('hnsw.iterative_scan', 'relaxed_order', true)",
@@ -112,10 +128,10 @@ def nearest(query: QueryVector, scope: Where) -> tuple[list[tuple[int, bytes | m
             )
             rows: list[Any] = []
             if not _narrow(cursor, scope):
-                cursor.execute(search.format(""), [*scope.params, vector])
+                cursor.execute(f"WITH near AS MATERIALIZED ({walk}) {read}", [*scope.params, vector])
                 rows = cursor.fetchall()
-            if len(rows) < NEAREST:  # the sum keeps the index away: each row is compared
-                cursor.execute(search.format("+ 0"), [*scope.params, vector])
+            if len(rows) < NEAREST:
+                cursor.execute(f"WITH near AS MATERIALIZED ({whole}) {read}", [*scope.params, vector])
                 rows = cursor.fetchall()
             return rows, served_by(query.model)
     except DatabaseError as error:
@@ -241,20 +257,24 @@ def _ensure(model: EmbeddingModel, end: float) -> str:
     size, index = model.dimensions, _index_of(model)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [TABLE])
+        cursor.execute(FIND_TYPES)
         cursor.execute(
             f"CREATE TABLE IF NOT EXISTS {TABLE} (embedding_id bigint PRIMARY KEY REFERENCES embeddings "
-            f"ON DELETE CASCADE, model_id bigint NOT NULL, half halfvec NOT NULL); {COPY}"
+            f"ON DELETE CASCADE, model_id bigint NOT NULL, memory_id bigint NOT NULL, half halfvec NOT NULL); {COPY}"
+            f"CREATE INDEX IF NOT EXISTS {TABLE}_by_memory ON {TABLE} (memory_id); "
             f"CREATE INDEX IF NOT EXISTS {index} ON {TABLE} USING hnsw ((half::halfvec({size:d})) halfvec_ip_ops) "
             f"WHERE model_id = {model.pk:d}; COMMENT ON INDEX {index} IS NULL"
         )
     last = 0
     while time.monotonic() < end:
         with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(FIND_TYPES)
             cursor.execute(
-                f"WITH missing AS (SELECT e.id, e.vector FROM embeddings e WHERE e.model_id = %s AND e.id > %s "  # noqa: S608
+                "WITH missing AS (SELECT e.id, e.memory_id, e.vector FROM embeddings e "  # noqa: S608
+                "WHERE e.model_id = %s AND e.id > %s "
                 f"AND NOT EXISTS (SELECT 1 FROM {TABLE} v WHERE v.embedding_id = e.id) "
                 f"ORDER BY e.id LIMIT {BATCH} FOR SHARE OF e), "
-                f"copied AS (INSERT INTO {TABLE} (embedding_id, model_id, half) SELECT id, %s, "
+                f"copied AS (INSERT INTO {TABLE} (embedding_id, model_id, memory_id, half) SELECT id, %s, memory_id, "
                 "embedding_half(vector, %s) FROM missing ON CONFLICT DO NOTHING) SELECT max(id) FROM missing",
                 [model.pk, last, model.pk, size],
             )

@@ -24,8 +24,8 @@ RESCORED = 10
 """For each memory that is wanted so many of the nearest by their sign bits are read exactly: with 1,000, recall@10 is
 .993 of 10,000 and .998 of 77,000."""
 LEAST_RESCORED, MOST_RESCORED = 256, 4_000
-MANY = 60_000
-"""Of more vectors than this more are read, by the square root of their number: 4,000 of a million."""
+MANY = 100_000
+"""Of more vectors than this more are read, by the square root of their number: 3,200 of a million."""
 FOR_RECALL = 100
 """The `limit` of a recall."""
 ENOUGH_INSIDE = 0.8

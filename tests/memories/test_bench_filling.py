@@ -18,7 +18,7 @@ from memories.bench.filling import Filler
 from memories.bench.making import Chunk, make, maker
 from memories.bench.sentences import sentence
 from memories.models import Embedding, Memory, MemoryTerms, MemoryTermsDue, PendingEmbedding
-from memories.recall import ANY_AGENT, ANY_PROJECT, keyword_index, recall, Filters
+from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, keyword_index, recall
 from memories.recall.keyword_index import text_of
 from memories.recall.terms import index_terms
 from tests.embedders import WordEmbedder

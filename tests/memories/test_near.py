@@ -16,7 +16,7 @@ from memories import candidates, near
 from memories.embedding.sweep import sweep as embed
 from memories.matching import Kind, relation
 from memories.models import Embedding, Memory, MemoryTermsDue
-from memories.recall import keyword_index, keyword_search
+from memories.recall import keyword_index, term_statistics
 from memories.store import Candidate, Provenance, prepare, remember
 from tests.factories import SessionFactory
 from tests.memories.at_once import remember_at_once
@@ -32,9 +32,9 @@ SIZE = 120
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
-    keyword_search.forget()
+    term_statistics.forget()
     yield
-    keyword_search.forget()
+    term_statistics.forget()
 
 
 @pytest.fixture(autouse=True, params=["by the indexes", "all of it"])
@@ -82,7 +82,7 @@ def settle(request, monkeypatch):
         if request.param == "indexed":
             keyword_index.catch_up()
         elif request.param == "more to be indexed than is read":
-            monkeypatch.setattr(near, "DUE", 5)
+            monkeypatch.setattr(near, "UNINDEXED", 5)
 
     return run
 
@@ -144,15 +144,15 @@ def test_nothing_of_another_scope_and_nothing_that_ended_is_compared(model, sett
     assert not {memory.pk for memory in outside} & compared(FACT).keys()
 
 
-def test_of_many_that_ended_the_few_that_did_not_are_all_compared():
+def test_of_many_that_ended_the_few_that_did_not_are_all_compared(monkeypatch):
+    monkeypatch.setattr(near, "FEW", 300)
     fill(active=False, inactive_reason="expired")
     left = [known(f"Rule {number} of the firewall drops port {number}") for number in range(10)]
     keyword_index.catch_up()
     assert compared("Subtitles vanish when two clients stream at once").keys() == {memory.pk for memory in left}
 
 
-def test_a_common_word_brings_no_more_than_its_newest(model, monkeypatch):
-    monkeypatch.setattr(near, "POSTED", 10)
+def test_a_common_word_brings_no_more_than_its_newest(model):
     fill()
     fact = known(FACT)
     keyword_index.catch_up()
@@ -160,8 +160,7 @@ def test_a_common_word_brings_no_more_than_its_newest(model, monkeypatch):
     assert fact.pk in compared(AGAIN)
 
 
-def test_what_only_common_words_tell_apart_is_found_by_two_of_them(monkeypatch):
-    monkeypatch.setattr(near, "POSTED", 10)
+def test_what_only_common_words_tell_apart_is_found_by_two_of_them():
     fact = known("The tunnel needs the printer")
     fill(40, text="The tunnel {} is of volume {}")
     fill(40, text="The printer {} is of volume {}")
@@ -216,17 +215,6 @@ def test_no_statement_reads_a_table_through(model):
     assert "memories_by_text" in same[0]
     through = re.compile(r"SCAN (memories|e|t)\b(?! USING)|Seq Scan on (memories|embeddings|memory_terms)\b")
     assert [plan for _, plan in plans if through.search(plan)] == []
-
-
-def test_what_lies_in_a_big_scope_is_not_listed_where_the_nearest_are_of_it(settings):
-    with embedded_by(settings):
-        fill()
-        embed()
-        keyword_index.catch_up()
-        with CaptureQueriesContext(connection) as asked:
-            assert compared(FACT)
-    listed = [one for one in asked if f"LIMIT {near.MASKED + 1}" in one["sql"]]
-    assert listed == []
 
 
 NAMES = [f"{a}{b}" for a in ("disk", "proxy", "cert", "queue", "cache", "node") for b in ("er", "al", "um", "ix", "or")]
