@@ -1,6 +1,6 @@
-"""The API's mount: one NinjaAPI over the routers of the apps, and how whatever goes wrong reads as JSON.
+"""The API under `/api/`: one NinjaAPI over the routers of the apps, with every error as JSON.
 
-Every answer under `/api/` is JSON but the document's page. A route is opened by a bearer token alone.
+Only a bearer token opens a route.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ DOCUMENT = "See /api/docs."
 api = NinjaAPI(
     title="claudeops",
     version=__version__,
-    description="What the agents know and do. Bearer tokens; every refusal is {error: {code, message}, fix}.",
+    description="What agents know and do. Bearer tokens; every error is {error: {code, message}, fix}.",
     urls_namespace="api",
-    openapi_url=None,  # the document and its page are ours: claudeops/apidocs.py
+    openapi_url=None,  # claudeops/apidocs.py serves the document and its page
     docs_url=None,
 )
 for router in (*ROUTERS, sessions_router):
@@ -41,7 +41,7 @@ for router in (*ROUTERS, sessions_router):
 
 
 def problem(status: int, code: str, message: str, fix: str = "") -> JsonResponse:
-    """Every refusal and every fault of the API."""
+    """An error response."""
     answer = JsonResponse({"error": {"code": code, "message": message}, "fix": fix}, status=status)
     if status == 401:
         answer["WWW-Authenticate"] = 'Bearer realm="claudeops"'
@@ -49,7 +49,7 @@ def problem(status: int, code: str, message: str, fix: str = "") -> JsonResponse
 
 
 def status_of(code: str) -> int:
-    """The HTTP status of a refusal from below, by its code: not there, not allowed, moved on, or wrong."""
+    """The HTTP status of a domain error, by its code."""
     if code.endswith("_not_found"):
         return 404
     return {"forbidden": 403, "conflict": 409}.get(code, 422)
@@ -68,7 +68,7 @@ def refused_below(request: HttpRequest, error: MemoriesError | SessionsError) ->
 
 @api.exception_handler(ValidationError)
 def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    """The first thing that is wrong, by its name; there are few fields."""
+    """Names the first invalid field."""
     first: dict[str, Any] = error.errors[0] if error.errors else {}
     place = ".".join(str(part) for part in first.get("loc", ())[1:] if part != "given") or "the request"
     return problem(422, "invalid_request", f"{place}: {first.get('msg', 'it cannot be read')}.", DOCUMENT)
@@ -77,7 +77,7 @@ def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
 @api.exception_handler(HttpError)
 def unreadable(request: HttpRequest, error: HttpError) -> HttpResponse:
     if error.status_code == 400:
-        return problem(400, "unreadable_body", "The body is no JSON that can be read.", f"Send JSON. {DOCUMENT}")
+        return problem(400, "unreadable_body", "The body is not valid JSON.", f"Send JSON. {DOCUMENT}")
     return problem(error.status_code, "refused", str(error), DOCUMENT)
 
 
@@ -93,39 +93,39 @@ def too_big(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
 
 @api.exception_handler(Exception)
 def fault(request: HttpRequest, error: Exception) -> HttpResponse:
-    """A fault of the program: the log has it, the caller is told no more than that."""
+    """A bug: details go to the log, not to the caller."""
     log.error("%s %s failed", request.method, request.path, exc_info=error)
     return problem(500, "internal_error", "Something went wrong inside claudeops.", "The server's log has the details.")
 
 
 def anything_else(request: HttpRequest, rest: str = "") -> HttpResponse:
-    """What no route under /api/ is: said in JSON too."""
+    """404 in JSON for every other path under /api/."""
     return problem(404, "not_found", f"There is nothing at {request.path}.", DOCUMENT)
 
 
 def in_json(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """A view of the API: a token opens it, not a sign-in; what it refuses is JSON; the token's use is noted
-    when the answer is on its way.
-    """
+    """Wrap a view of the API: no sign-in, no CSRF check, 405 as JSON, the token's use recorded after the response."""
 
     @functools.wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         response = view(request, *args, **kwargs)
         if response.status_code == 405:
             allowed = response.headers["Allow"]
-            response = problem(405, "method_not_allowed", f"{request.method} is not for this.", f"Allowed: {allowed}.")
+            response = problem(
+                405, "method_not_allowed", f"{request.method} is not allowed here.", f"Allowed: {allowed}."
+            )
             response["Allow"] = allowed
         note_when_sent(request, response)
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
     answer.login_required = False  # type: ignore[attr-defined]
-    answer.csrf_exempt = True  # type: ignore[attr-defined]  # a bearer token is sent by no browser by itself
+    answer.csrf_exempt = True  # type: ignore[attr-defined]  # no browser sends a bearer token by itself
     return answer
 
 
 def routes() -> list[URLPattern]:
-    """The API's addresses, below the mount."""
+    """The URL patterns of the API."""
     found = [pattern for pattern in api.urls[0] if isinstance(pattern, URLPattern)]
     for pattern in found:
         pattern.callback = in_json(anything_else if pattern.name == "api-root" else pattern.callback)

@@ -1,6 +1,6 @@
-"""The API's document: as OpenAPI, and as a page of our own, since the policy lets no page load a script from elsewhere.
+"""The OpenAPI document of the API, and a page that shows it without scripts from other hosts (content policy).
 
-For whoever is signed in; the document itself also for the bearer of any token.
+For signed-in staff; the document also for any token.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def document(request: HttpRequest) -> HttpResponse:
     kind, _, secret = request.headers.get("Authorization", "").partition(" ")
     if request.user.is_staff or (kind.lower() == "bearer" and access_of(secret.strip()) is not None):
         return JsonResponse(api.get_openapi_schema())
-    return problem(401, "no_token", "The document is for who has a token or is signed in.", "Send a bearer token.")
+    return problem(401, "no_token", "The document needs a token or a sign-in.", "Send a bearer token.")
 
 
 @require_safe
@@ -75,7 +75,7 @@ def _fields(schema: dict[str, Any], schemas: dict[str, Any]) -> Iterator[dict[st
 
 
 def _type(field: dict[str, Any]) -> str:
-    """`string or null`, `list of integer`, or the name of a value of the document."""
+    """`string or null`, `list of integer`, or the name of a schema."""
     if "anyOf" in field:
         return " or ".join(_type(one) for one in field["anyOf"])
     if "$ref" in field:

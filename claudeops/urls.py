@@ -1,4 +1,4 @@
-"""Every address. The dashboard's have no trailing slash; each app names its own pages."""
+"""All URL patterns. The dashboard's have no trailing slash; each app has its own."""
 
 from django.contrib import admin
 from django.contrib.auth import views as auth_views

@@ -15,7 +15,7 @@ class MemoriesConfig(AppConfig):
         import memories
         from memories.embedding import state
 
-        if memories.load_ahead:  # first of all: the imports that follow take as long as half of the model
+        if memories.load_ahead:  # first: the model loads while the imports below run
             state.begin()
         from memories import checks  # noqa: F401  (registers the system checks)
 
@@ -23,7 +23,7 @@ class MemoriesConfig(AppConfig):
 
 
 def _after_migrate(using: str, **kwargs: Any) -> None:
-    """A migration may have rebuilt the table of memories, and dropped its triggers with it."""
+    """Create the triggers again: a migration that rebuilds the table on SQLite drops them."""
     from memories.embedding import triggers
     from memories.recall import keyword_index, pgvector
 

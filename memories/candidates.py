@@ -1,7 +1,8 @@
 """What a new text is compared with, and how it relates to each: made before anything is written, checked again after.
 
 A small scope is read whole; of a big one those come that are near in words or in meaning. Models are asked here,
-outside of any transaction of the store's; `meanwhile` makes up, under the store's lock, for what happened since.
+outside of any transaction of the store's; `current_relations` repeats, under the
+store's lock, what changed since.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def prepare(within: Where, new: Text, *, of_service: bool = True) -> Prepared:
     return prepared if judge is None else _settled(prepared, new, judge)
 
 
-def meanwhile(prepared: Prepared, within: Where, new: Text) -> dict[int, Relation]:
+def current_relations(prepared: Prepared, within: Where, new: Text) -> dict[int, Relation]:
     """The relations that still stand, with those of memories that came or changed since. Under the store's lock."""
     with connection.cursor() as cursor:
         cursor.execute(

@@ -1,4 +1,4 @@
-"""System checks of the memory store: what a person can get wrong, with a hint."""
+"""System checks of the memory store."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_full_text_search(app_configs: Sequence[AppConfig] | None, **kwargs: An
 
 
 def has_fts5(connect: Callable[[str], sqlite3.Connection] = sqlite3.connect) -> bool:
-    """Whether `connect`'s SQLite can make a full-text table; asks a database in memory."""
+    """Whether the SQLite of `connect` has FTS5, tried on a database in memory."""
     database = connect(":memory:")
     try:
         database.execute("CREATE VIRTUAL TABLE probe USING fts5(text)")
@@ -47,7 +47,7 @@ def has_fts5(connect: Callable[[str], sqlite3.Connection] = sqlite3.connect) -> 
 def check_recall_index(
     app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[checks.CheckMessage]:
-    """The full-text index has its triggers. Asks the database: for `check --database default` and `migrate`."""
+    """The full-text index has its triggers. Runs with `check --database default` and `migrate`."""
     if "default" not in (databases or ()) or "memory_terms" not in connection.introspection.table_names():
         return []
     lost = keyword_index.missing()
@@ -55,8 +55,8 @@ def check_recall_index(
         return []
     return [
         checks.Warning(
-            f"The full-text index of the memories is not kept in step: {', '.join(lost)} is missing.",
-            hint="Run `manage.py migrate`: it makes the index whole.",
+            f"The full-text index of memories is not updated: {', '.join(lost)} is missing.",
+            hint="Run `manage.py migrate`: it creates what is missing.",
             id="memories.W003",
         )
     ]

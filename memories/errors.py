@@ -1,4 +1,4 @@
-"""What can be refused here. A surface turns these into a message, a 4xx or an exit code."""
+"""Errors of the memory store. A surface turns them into a message, a 4xx response or an exit code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class MemoriesError(Exception):
-    """Base of what the memory store refuses; `code` is stable, the text is for a person, `fix` says what to do."""
+    """Base class; `code` is stable, the text is for a person, `fix` says what to do."""
 
     code = "memories_error"
     is_refusal = True
@@ -17,7 +17,7 @@ class MemoriesError(Exception):
 
 
 class InvalidMemory(MemoriesError):
-    """A memory's text, category, service, confidence or tags cannot be stored as given."""
+    """A field of a memory cannot be stored as given."""
 
     code = "invalid_memory"
 
@@ -43,13 +43,13 @@ class MemoryNotFound(MemoriesError):
 
 
 class InvalidSet(MemoriesError):
-    """A file of a bench (memories, queries, pairs) cannot be read as one."""
+    """An evaluation file (memories, queries, pairs) cannot be read."""
 
     code = "invalid_set"
 
 
 class AccessDenied(MemoriesError):
-    """Whoever asks may not do this."""
+    """The caller may not do this."""
 
     code = "forbidden"
 
@@ -61,7 +61,7 @@ class ProjectNotFound(MemoriesError):
 
 
 class InvalidToken(MemoriesError):
-    """A token cannot be made like this."""
+    """A token cannot be created like this."""
 
     code = "invalid_token"
 

@@ -1,5 +1,5 @@
-"""What this app does by itself, as data: claudeops/scheduling.py reads it. `minutes` between runs; `offset`
-minutes after the full hour or midnight UTC, so that not everything happens at once."""
+"""Schedules of this app. `minutes` between runs; `offset` in minutes after the full hour or midnight UTC spreads the
+load."""
 
 SCHEDULES = [
     {"name": "sweep", "func": "memories.tasks.sweep", "minutes": 60, "offset": 7},

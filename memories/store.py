@@ -1,37 +1,44 @@
-"""Where a memory comes into being: `remember()` is the only code that creates one.
+"""Create memories: `remember()` is the only code that does.
 
-Takes text and a small Provenance; knows nothing of how a session runs, of a request or a queue.
+Five steps: gate, find candidates, relate, write, note. It takes a statement and where it comes from; it knows
+nothing of how a session runs, of a request or a queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 
-from memories.candidates import Prepared, meanwhile, nearest_unsure
+from memories.candidates import Prepared, current_relations, nearest_unsure
 from memories.candidates import prepare as compare
-from memories.capture.candidate import Candidate, Provenance, Remembered, candidate_key
-from memories.capture.gate import judge
+from memories.capture import fields
+from memories.capture.gate import Judgement, judge
+from memories.capture.statement import Provenance, Statement
 from memories.embedding import vectors
 from memories.errors import InvalidMemory
-from memories.incoming import Ready, checked, said_already, twin
 from memories.lifecycle import disagree, rules, verbs
 from memories.lifecycle.lock import write_lock, writing
 from memories.lifecycle.record import Why, added, change_of, moment, whole_row
 from memories.matching import Kind, Relation
 from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict
 from memories.models.memory import MemoryQuerySet
+from memories.near import same_text
 from memories.recall import keyword_index
+from memories.recall.filters import Where
+from memories.taxonomy import DEFAULT_CONFIDENCE
 
 __all__ = [
-    "Candidate",
+    "Decision",
     "Prepared",
     "Provenance",
     "Remembered",
-    "candidate_key",
+    "Statement",
+    "decide",
     "insert",
     "insert_all",
     "prepare",
@@ -43,46 +50,91 @@ STRUCTURAL = "structural"
 """The setting under which a scope has one active memory: a new one takes its place."""
 
 
-def prepare(candidate: Candidate, provenance: Provenance) -> Prepared:
-    """Compare a candidate with what is known, with its embedding, before the transaction that stores it begins.
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What became of a statement.
 
-    For a caller that has a transaction of its own to open around `remember()`; else that does it itself. Writes
-    nothing. What is not compared (a person's text, what the gate keeps back, what this session said already) costs
-    nothing. Raises InvalidMemory as `remember()` does.
+    `outcome` is created, reinforced, held, discarded or duplicate; `memory_id` the memory it is now part of;
+    `contradicted` the ids of the memories it spoke against; `reason` is in words for a person.
     """
-    ready = checked(candidate, provenance)
-    if provenance.source == Source.HUMAN or judge(candidate).verdict != "allow" or said_already(ready, provenance):
-        return Prepared()
-    return _compared(ready)
+
+    outcome: str
+    memory_id: int | None = None
+    contradicted: tuple[int, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do with a statement: the memory it reinforces (None: it is new) and those it contradicts."""
+
+    reinforced: tuple[Memory, Relation] | None
+    contradicted: list[tuple[Memory, Relation]]
 
 
 def remember(
-    candidate: Candidate, provenance: Provenance, *, at: datetime | None = None, prepared: Prepared | None = None
+    statement: Statement, provenance: Provenance, *, at: datetime | None = None, prepared: Prepared | None = None
 ) -> Remembered:
-    """Take a candidate in: through the gate, against what is known of its scope, into the store.
+    """Take one statement through the gate, against what is known in its scope, into the store.
 
-    One transaction; within a session the same candidate counts once, so a replayed log changes nothing.
-    What restates a known memory reinforces it and makes no row; what contradicts known ones lowers them and
-    is stored; all else is stored beside them. What a person typed skips gate and matching, and is stored as
-    given. `at` is when it was said (aware UTC; else the provenance's, else now). `prepared` is what `prepare()`
-    found; without it that is done here, before the transaction begins. Raises InvalidMemory for a field that
-    cannot be stored, and for a person's text that is active in the scope already.
+    One transaction; within a session the same statement counts once, so a replayed log changes nothing.
+    A statement that restates a known memory reinforces it and adds no row; one that contradicts known memories
+    lowers them and is stored; any other is stored beside them. What a person typed skips gate and matching, and is
+    stored as given. `at` is when it was said (aware UTC; else the provenance's, else now). `prepared` is what
+    `prepare()` returned; without it `prepare()` runs here, before the transaction begins. Raises InvalidMemory for
+    a field that cannot be stored, and for a person's text that is active in the scope already.
     """
-    ready = checked(candidate, provenance)
+    _check_source(provenance)
     when = moment(at or provenance.at)
     if provenance.source == Source.HUMAN:
-        return _remember_human(ready, provenance, when)
-    judgement = judge(candidate)
+        return _remember_human(statement, provenance, when)
+    judgement = judge(statement.text, statement.observation)
     if judgement.verdict == "discard":
         return Remembered("discarded", reason=judgement.reason)
-    if prepared is None and judgement.verdict == "allow" and not said_already(ready, provenance):
-        prepared = _compared(ready)
+    if prepared is None:
+        prepared = _prepare(statement, provenance, judgement)
     with writing():
-        if said := said_already(ready, provenance):
-            return Remembered("duplicate", said[0], reason="this session said so already")
+        if earlier := _said_in_session(statement, provenance):
+            return Remembered("duplicate", earlier[0], reason="this session said so already")
         if judgement.verdict != "allow":
-            return _hold(ready, provenance, when, judgement.reason)
-        return _match(ready, provenance, when, prepared or Prepared())
+            return _hold(statement, provenance, when, judgement.reason)
+        relations = current_relations(prepared, _scope_sql(statement, provenance), statement)
+        decision = decide(relations, _related_rows(relations, statement, provenance))
+        return _write(statement, provenance, when, decision, relations, prepared)
+
+
+def prepare(statement: Statement, provenance: Provenance) -> Prepared:
+    """Find the candidates of a statement and relate it to each, before the transaction that stores it begins.
+
+    For a caller that opens a transaction of its own around `remember()`; else `remember()` calls it. Writes nothing.
+    A statement that is not compared (a person's text, what the gate holds, what this session said already) costs
+    nothing. Raises InvalidMemory as `remember()` does.
+    """
+    _check_source(provenance)
+    if provenance.source == Source.HUMAN:
+        return Prepared()
+    return _prepare(statement, provenance, judge(statement.text, statement.observation))
+
+
+def decide(relations: Mapping[int, Relation], rows: Iterable[Memory]) -> Decision:
+    """What the relations of a statement to the known `rows` mean. Pure.
+
+    The best match is reinforced: of equals the active, the surer, the older one. Active memories that contradict the
+    statement are lowered, in the order of their ids.
+    """
+    agreeing, opposed = [], []
+    for row in rows:
+        found = relations[row.pk]
+        if found.kind == Kind.REINFORCES:
+            agreeing.append((row, found))
+        elif found.kind == Kind.CONTRADICTS and row.active:
+            opposed.append((row, found))
+    agreeing.sort(key=lambda pair: (-pair[1].score, not pair[0].active, -pair[0].confidence, pair[0].pk))
+    targets = ((_standing_for(row), found) for row, found in agreeing)
+    best = next(((row, found) for row, found in targets if row is not None), None)
+    if best is not None:
+        opposed = [pair for pair in opposed if pair[0].pk != best[0].pk]
+    return Decision(best, sorted(opposed, key=lambda pair: pair[0].pk))
 
 
 def insert(memory: Memory, why: Why) -> Memory:
@@ -99,89 +151,159 @@ def insert_all(memories: Sequence[Memory], why: Why, batch: int = 1000) -> None:
         MemoryChange.objects.bulk_create(change_of(row, Change.CREATED, {}, whole_row(row), why) for row in rows)
 
 
-def _compared(ready: Ready) -> Prepared:
-    return compare(ready.where, ready, of_service="service" in ready.taxonomy.scope)
+def _check_source(provenance: Provenance) -> None:
+    if provenance.source not in Source.values:
+        raise InvalidMemory(f"source is {provenance.source!r}; allowed are {', '.join(Source.values)}.")
 
 
-def _remember_human(ready: Ready, provenance: Provenance, at: datetime) -> Remembered:
+def _prepare(statement: Statement, provenance: Provenance, judgement: Judgement) -> Prepared:
+    if judgement.verdict != "allow" or _said_in_session(statement, provenance):
+        return Prepared()
+    return compare(_scope_sql(statement, provenance), statement, of_service="service" in statement.policy.scope)
+
+
+def _scope(statement: Statement, provenance: Provenance) -> dict[str, Any]:
+    """The fields that a memory shares with the statement if the statement can repeat or contradict it."""
+    values = {
+        "project": provenance.project_id,
+        "service": statement.service,
+        "category": statement.category,
+        "agent": provenance.agent,
+    }
+    return {"taxonomy": statement.taxonomy, **{name: values[name] for name in statement.policy.scope}}
+
+
+def _scope_sql(statement: Statement, provenance: Provenance) -> Where:
+    parts, params = [], []
+    for name, value in _scope(statement, provenance).items():
+        column = "memories.project_id" if name == "project" else f"memories.{name}"
+        parts.append(f"{column} IS NULL" if value is None else f"{column} = %s")
+        params += [] if value is None else [value]
+    return Where(f"({' AND '.join(parts)})", tuple(params))
+
+
+def _scope_rows(statement: Statement, provenance: Provenance) -> MemoryQuerySet:
+    return Memory.objects.filter(**_scope(statement, provenance))
+
+
+def _said_in_session(statement: Statement, provenance: Provenance) -> tuple[int | None] | None:
+    """(the memory that this statement made or changed when the session said it before,); None when it did not."""
+    if provenance.session_id is None:
+        return None
+    # Past the ORM: every observation of a session asks this, and a queryset takes longer than the query.
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT memory_id FROM memory_changes WHERE session_id = %s AND candidate_key = %s ORDER BY at, id LIMIT 1",
+            [provenance.session_id, statement.key],
+        )
+        found = cursor.fetchone()
+    return None if found is None else (found[0],)
+
+
+def _same_observation(rows: MemoryQuerySet, observation: str) -> Memory | None:
+    """The first of the rows with this text, whatever the case."""
+    # The database folds the case of ASCII letters alone; for other texts all rows are read.
+    rows = rows.filter(pk__in=same_text(observation)) if observation.isascii() else rows
+    wanted = observation.lower()
+    texts = rows.order_by("pk").values_list("pk", "observation").iterator()
+    pk = next((pk for pk, text in texts if text.lower() == wanted), None)
+    return None if pk is None else Memory.objects.get(pk=pk)
+
+
+def _remember_human(statement: Statement, provenance: Provenance, at: datetime) -> Remembered:
+    fields.checked_observation(statement.text)
+    rows = _scope_rows(statement, provenance)
     with writing():
-        known = twin(ready.rows.active(), ready)
+        known = _same_observation(rows.active(), statement.observation)
         if known is not None:
             raise InvalidMemory(
                 f"Memory {known.pk} says exactly this already.", f"Edit it: manage.py memory edit {known.pk} …"
             )
-        memory = _new(ready, provenance, at, {}, reason="Written by a person.")
+        memory = _new(statement, provenance, at, {}, reason="Written by a person.")
         if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
-            _supersede_all(ready.rows, memory, provenance, at)
+            _supersede_all(rows, memory, provenance, at)
     return Remembered("created", memory.pk)
 
 
-def _hold(ready: Ready, provenance: Provenance, at: datetime, reason: str) -> Remembered:
-    """Store for review; touches nothing else. The same text waits for review once."""
-    known = twin(ready.rows.held(), ready)
+def _hold(statement: Statement, provenance: Provenance, at: datetime, reason: str) -> Remembered:
+    """Store for review; nothing else changes. The same text waits for review once."""
+    known = _same_observation(_scope_rows(statement, provenance).held(), statement.observation)
     if known is not None:
-        return Remembered("held", known.pk, reason=f"{reason}; {_known_as(known)}")
-    memory = _new(ready, provenance, at, {}, reason=f"Held: {reason}", held=reason)
+        state = "waits for review already" if known.awaits_review else f"was rejected already, as memory {known.pk}"
+        return Remembered("held", known.pk, reason=f"{reason}; {state}")
+    memory = _new(statement, provenance, at, {}, reason=f"Held: {reason}", held=reason)
     return Remembered("held", memory.pk, reason=reason)
 
 
-def _known_as(known: Memory) -> str:
-    return "waits for review already" if known.awaits_review else f"was rejected already, as memory {known.pk}"
+def _related_rows(relations: Mapping[int, Relation], statement: Statement, provenance: Provenance) -> list[Memory]:
+    """The memories that the statement reinforces or contradicts, as they are now."""
+    related = [pk for pk, found in relations.items() if found.kind != Kind.DISTINCT]
+    if not related:
+        return []
+    rows = _scope_rows(statement, provenance).allowed().filter(pk__in=related)
+    return list(rows.select_related("superseded_by").order_by())
 
 
-def _match(ready: Ready, provenance: Provenance, at: datetime, prepared: Prepared) -> Remembered:
-    """Store a candidate by how it relates to each known memory of its scope."""
-    relations = meanwhile(prepared, ready.where, ready)
-    near = [pk for pk, found in relations.items() if found.kind != Kind.DISTINCT]
-    known = ready.rows.allowed().filter(pk__in=near).select_related("superseded_by").order_by() if near else ()
-    rows = {row.pk: row for row in known}
-    agreeing = [(row, relations[pk]) for pk, row in rows.items() if relations[pk].kind == Kind.REINFORCES]
-    opposed = [
-        (row, relations[pk]) for pk, row in rows.items() if relations[pk].kind == Kind.CONTRADICTS and row.active
-    ]
-    opposed.sort(key=lambda pair: pair[0].pk)
+def _standing_for(row: Memory) -> Memory | None:
+    """The memory that a restatement of `row` reinforces: a merged memory's target; None for one that has ended."""
+    seen = {row.pk}
+    target: Memory | None = row
+    while target is not None and target.inactive_reason == Inactive.MERGED:
+        target = target.superseded_by
+        if target is None or target.pk in seen:
+            return None
+        seen.add(target.pk)
+    if target is None or target.inactive_reason in (Inactive.EXPIRED, Inactive.SUPERSEDED):
+        return None
+    return target
 
-    best = _best(agreeing)
-    if best is not None:
-        memory, found = best
-        if _said_otherwise(memory, provenance):
+
+def _write(
+    statement: Statement,
+    provenance: Provenance,
+    at: datetime,
+    decision: Decision,
+    relations: Mapping[int, Relation],
+    prepared: Prepared,
+) -> Remembered:
+    """Reinforce or create, then lower what is contradicted, then note what a person should see."""
+    if decision.reinforced is not None:
+        memory, found = decision.reinforced
+        if _said_over_another_channel(memory, provenance):
             return Remembered("duplicate", memory.pk, reason="this session said so over its other channel")
         verbs.reinforce(
             memory,
             by=provenance.actor,
             at=at,
-            reason=f"{_said(provenance, 'Said again')} {found.why}",
-            evidence=_evidence(ready, provenance, found, prepared),
+            reason=f"{_in_session(provenance, 'Said again')} {found.why}",
+            evidence=_evidence(statement, provenance, found, prepared),
             session_id=provenance.session_id,
-            candidate_key=_key(ready, provenance),
+            candidate_key=_session_key(statement, provenance),
         )
         outcome = "reinforced"
     else:
-        ids = [row.pk for row, _ in opposed]
-        memory = _new(
-            ready, provenance, at, {"contradicts": ids} if ids else {}, reason=_said(provenance, "First said")
-        )
+        ids = [row.pk for row, _ in decision.contradicted]
+        evidence = {"contradicts": ids} if ids else {}
+        memory = _new(statement, provenance, at, evidence, reason=_in_session(provenance, "First said"))
         keyword_index.put(memory)
         if prepared.model is not None and prepared.vector is not None:
             vectors.store(memory, prepared.model, prepared.vector)
         outcome = "created"
-
     if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
-        return Remembered(outcome, memory.pk, _supersede_all(ready.rows, memory, provenance, at))
+        rows = _scope_rows(statement, provenance)
+        return Remembered(outcome, memory.pk, _supersede_all(rows, memory, provenance, at))
     lowered = []
-    spoken_against = _spoken_against(provenance) if opposed else set()
-    for row, found in opposed:
-        if row.pk == memory.pk:
-            continue
+    objected = _contradicted_by_session(provenance) if decision.contradicted else ()
+    for row, found in decision.contradicted:
         disagree.note(row, memory, DisagreementKind.CONTRADICTION, at=at, evidence=found.evidence)
-        if row.pk in spoken_against:
+        if row.pk in objected:
             continue
         verbs.contradict(
             row,
             by=provenance.actor,
             at=at,
             reason=f"Contradicted by memory {memory.pk}. {found.why}",
-            evidence={**_evidence(ready, provenance, found, prepared), "by": memory.pk},
+            evidence={**_evidence(statement, provenance, found, prepared), "by": memory.pk},
             session_id=provenance.session_id,
         )
         lowered.append(row.pk)
@@ -190,7 +312,7 @@ def _match(ready: Ready, provenance: Provenance, at: datetime, prepared: Prepare
     return Remembered(outcome, memory.pk, tuple(lowered))
 
 
-def _note_likeness(memory: Memory, relations: dict[int, Relation], at: datetime) -> None:
+def _note_likeness(memory: Memory, relations: Mapping[int, Relation], at: datetime) -> None:
     """Ask a person about the nearest memory that may say the same."""
     unsure = nearest_unsure(relations.items())
     row = None if unsure is None else Memory.objects.filter(pk=unsure, active=True).first()
@@ -200,31 +322,16 @@ def _note_likeness(memory: Memory, relations: dict[int, Relation], at: datetime)
 
 def _supersede_all(scope: MemoryQuerySet, memory: Memory, provenance: Provenance, at: datetime) -> tuple[int, ...]:
     """Let `memory` be the only active one of its scope."""
+    if not memory.active:
+        return ()
     others = list(scope.allowed().filter(active=True).exclude(pk=memory.pk).order_by("pk"))
-    for row in others if memory.active else ():
+    for row in others:
         disagree.supersede(row, memory, by=provenance.actor, at=at)
-    return tuple(row.pk for row in others) if memory.active else ()
+    return tuple(row.pk for row in others)
 
 
-def _best(agreeing: list[tuple[Memory, Relation]]) -> tuple[Memory, Relation] | None:
-    """The best match; of equals the active, the surer, the older one. A merged memory stands for its target."""
-    ranked = sorted(agreeing, key=lambda pair: (-pair[1].score, not pair[0].active, -pair[0].confidence, pair[0].pk))
-    for row, found in ranked:
-        seen = {row.pk}
-        target: Memory | None = row
-        while target is not None and target.inactive_reason == Inactive.MERGED:
-            target = target.superseded_by
-            if target is None or target.pk in seen:
-                target = None
-            else:
-                seen.add(target.pk)
-        if target is not None and target.inactive_reason not in (Inactive.EXPIRED, Inactive.SUPERSEDED):
-            return target, found
-    return None
-
-
-def _said_otherwise(memory: Memory, provenance: Provenance) -> bool:
-    """Whether this session made or confirmed this memory over another channel: one statement, told twice."""
+def _said_over_another_channel(memory: Memory, provenance: Provenance) -> bool:
+    """Whether this session made or confirmed this memory over its other channel: one statement, reported twice."""
     if provenance.session_id is None:
         return False
     earlier = MemoryChange.objects.filter(
@@ -233,26 +340,33 @@ def _said_otherwise(memory: Memory, provenance: Provenance) -> bool:
     return any(row.evidence.get("channel") != provenance.channel for row in earlier)
 
 
-def _spoken_against(provenance: Provenance) -> set[int | None]:
-    """What this session contradicted already: said in other words it is still one objection."""
+def _contradicted_by_session(provenance: Provenance) -> Collection[int | None]:
+    """What this session contradicted already: in other words it is still one objection."""
     if provenance.session_id is None:
-        return set()
+        return ()
     earlier = MemoryChange.objects.filter(session=provenance.session_id, kind=Change.CONTRADICTED)
     return set(earlier.values_list("memory_id", flat=True))
 
 
 def _new(
-    ready: Ready, provenance: Provenance, at: datetime, evidence: dict[str, Any], *, reason: str, held: str = ""
+    statement: Statement,
+    provenance: Provenance,
+    at: datetime,
+    evidence: dict[str, Any],
+    *,
+    reason: str,
+    held: str = "",
 ) -> Memory:
-    active = rules.is_active(ready.confidence, ready.taxonomy)
+    confidence = _first_confidence(statement, provenance)
+    active = rules.is_active(confidence, statement.policy)
     memory = Memory(
-        taxonomy=ready.taxonomy.slug,
+        taxonomy=statement.taxonomy,
         project_id=provenance.project_id,
         agent=provenance.agent,
-        service=ready.service,
-        category=ready.category,
-        observation=ready.observation,
-        confidence=ready.confidence,
+        service=statement.service,
+        category=statement.category,
+        observation=statement.observation,
+        confidence=confidence,
         active=active,
         inactive_reason="" if active else Inactive.LOWERED,
         created_at=at,
@@ -262,21 +376,35 @@ def _new(
         source=provenance.source,
         verdict=Verdict.HOLD if held else Verdict.ALLOW,
         verdict_reason=held[:500],
-        tags=ready.tags,
+        tags=list(statement.tags),
     )
     evidence = {"channel": provenance.channel, **evidence}
-    return insert(memory, Why(provenance.actor, at, reason, evidence, provenance.session_id, _key(ready, provenance)))
+    key = _session_key(statement, provenance)
+    return insert(memory, Why(provenance.actor, at, reason, evidence, provenance.session_id, key))
 
 
-def _evidence(ready: Ready, provenance: Provenance, found: Relation, prepared: Prepared) -> dict[str, Any]:
-    """What arrived, and why it was taken as it was; also when words alone had to say."""
-    evidence = {"text": ready.observation, "channel": provenance.channel, "score": found.score, "match": found.evidence}
+def _first_confidence(statement: Statement, provenance: Provenance) -> float:
+    """A person's confidence counts before the taxonomy's; an agent's only where the taxonomy sets none."""
+    policy = statement.policy.first_confidence.get(provenance.source)
+    given = statement.confidence
+    first, second = (given, policy) if provenance.source == Source.HUMAN else (policy, given)
+    return next((value for value in (first, second) if value is not None), DEFAULT_CONFIDENCE)
+
+
+def _evidence(statement: Statement, provenance: Provenance, found: Relation, prepared: Prepared) -> dict[str, Any]:
+    """What arrived and why it was taken as it was; also that words alone decided, and why."""
+    evidence = {
+        "text": statement.observation,
+        "channel": provenance.channel,
+        "score": found.score,
+        "match": found.evidence,
+    }
     return evidence | {"by words alone": prepared.off} if prepared.off else evidence
 
 
-def _key(ready: Ready, provenance: Provenance) -> str | None:
-    return None if provenance.session_id is None else ready.key
+def _session_key(statement: Statement, provenance: Provenance) -> str | None:
+    return None if provenance.session_id is None else statement.key
 
 
-def _said(provenance: Provenance, what: str) -> str:
-    return f"{what}." if provenance.session_id is None else f"{what} in session {provenance.session_id}."
+def _in_session(provenance: Provenance, said: str) -> str:
+    return f"{said}." if provenance.session_id is None else f"{said} in session {provenance.session_id}."

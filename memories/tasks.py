@@ -1,4 +1,4 @@
-"""What the queue's workers call for the memories. Thin: each does one domain verb and returns nothing."""
+"""Tasks of the queue for memories. Each calls domain functions and returns nothing."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from memories.recall import keyword_index, log, pgvector
 
 
 def sweep() -> None:
-    """Take what time takes: decay and expiry, up to now."""
+    """Apply decay and expiry up to now."""
     sweep_memories()
 
 
 def embed() -> None:
-    """Bring the model when it is missing, make the vectors that are, and keep PostgreSQL's index of them."""
+    """Install the model if it is missing, make missing vectors, and maintain the vector index on PostgreSQL."""
     install_if_missing()
     sweep_embeddings()
     pgvector.ensure()
 
 
 def keep_recall() -> None:
-    """Fill the full-text index with what was written, and count what was recalled."""
+    """Update the full-text index and the recall counts."""
     keyword_index.catch_up()
     log.count()

@@ -1,7 +1,7 @@
-"""The four vocabularies and their policies, as data.
+"""The four taxonomies and their policies, as data. These numbers stand nowhere else.
 
-Nothing else knows these numbers. A taxonomy is a vocabulary of categories together with how its memories
-are matched, gain and lose confidence, age and are injected.
+A taxonomy is a vocabulary of categories with the policy of its memories: scope of a match, confidence, decay, expiry,
+injection.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from types import MappingProxyType
 TAXONOMY_VERSION = 1
 
 GENERAL = "general"
-"""How a memory without a service is shown; a service of this name is stored as none."""
+"""The label of a memory without a service; a service of this name is stored as none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """Confidence lost with time: nothing within `grace` of the last confirmation, then `step` every `every`."""
+    """Decay of confidence: none within `grace` of the last confirmation, then `step` per `every`."""
 
     grace: timedelta
     every: timedelta
@@ -30,9 +30,9 @@ class Decay:
 class Taxonomy:
     """One vocabulary. Confidences are 0..1.
 
-    `scope` names the fields within which two memories can say the same or disagree. `first_confidence` is
-    by source; a source that is missing takes the confidence that came with the candidate. `expires` is by
-    category: how long after confirmation a memory of it ends by itself (none = never).
+    `scope` names the fields that two memories share if one can repeat or contradict the other. `first_confidence` is
+    by source; a missing source takes the confidence of the statement. `expires` is by category: the lifetime of a
+    memory after its last confirmation (none = unlimited).
     """
 
     slug: str

@@ -1,4 +1,4 @@
-"""The dashboard's addresses of what is known: memories, their pages and their fragments."""
+"""URL patterns of the memories pages and their fragments."""
 
 from django.urls import path
 from django.urls.resolvers import URLPattern

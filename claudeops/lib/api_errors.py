@@ -20,7 +20,7 @@ BETWEEN = "~"
 
 
 class Refused(Exception):
-    """What the API answers with `status`; `code` is stable, the text is for a person, `fix` says what to do."""
+    """An error response with `status`; `code` is stable, the text is for a person, `fix` says what to do."""
 
     def __init__(self, status: int, code: str, message: str, fix: str = "") -> None:
         super().__init__(message)
@@ -28,14 +28,14 @@ class Refused(Exception):
 
 
 class Given(Schema):
-    """What a caller sends. A field that nobody knows is refused: misspelt, it would be ignored in silence."""
+    """A request body. Unknown fields are refused: a misspelt one would be ignored silently."""
 
     model_config = ConfigDict(extra="forbid")
 
     @field_validator("*", mode="after")
     @classmethod
     def without_nul(cls, value: Any) -> Any:
-        """PostgreSQL stores no NUL character, and nobody means one."""
+        """PostgreSQL cannot store a NUL character."""
         texts = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else [value]
         if any(isinstance(text, str) and "\0" in text for text in texts):
             raise ValueError("a NUL character is not allowed")
@@ -51,7 +51,7 @@ class Fault(Schema):
 
 
 class Problem(Schema):
-    """Every refusal and every fault."""
+    """The body of every error."""
 
     error: Fault
     fix: str
@@ -61,30 +61,31 @@ FAULTS = frozenset({400, 401, 403, 404, 409, 422})
 
 
 def check_names(request: HttpRequest, known: Collection[str]) -> None:
-    """Raises Refused for a parameter of the address that this route does not know."""
+    """Raises Refused for an unknown query parameter."""
     for name in request.GET:
         if name not in known:
             raise Refused(
-                422, "unknown_parameter", f"{name!r} is no parameter here.", f"Allowed are: {', '.join(sorted(known))}."
+                422,
+                "unknown_parameter",
+                f"{name!r} is not a parameter of this route.",
+                f"Allowed are: {', '.join(sorted(known))}.",
             )
 
 
 def narrowed(filters: FilterSet) -> QuerySet[Any]:
-    """The rows that match. Raises Refused, naming the filter, for a value it does not take."""
+    """The rows that match. Raises Refused, which names the filter, for a value that is not allowed."""
     if not filters.is_valid():
         name, errors = next(iter(filters.errors.items()))
         given = filters.data.get(name, "")
-        raise Refused(
-            422, "invalid_filter", f"{name} is {given!r}: {errors[0]}", "The API's document lists the filters."
-        )
+        raise Refused(422, "invalid_filter", f"{name} is {given!r}: {errors[0]}", "See the filters at /api/docs.")
     rows: QuerySet[Any] = filters.qs
     return rows
 
 
 def page_of(rows: QuerySet[Any], column: str, after: str) -> tuple[list[Any], str]:
-    """Up to SIZE of `rows` by a time, latest first, from a place on; and the place of the page after, or "".
+    """Up to SIZE of `rows` by a time column, latest first, after a cursor; and the next page's cursor, or "".
 
-    Raises Refused for what is no place.
+    Raises Refused for an invalid cursor.
     """
     rows = rows.order_by(f"-{column}", "-pk")
     if after:
@@ -94,8 +95,8 @@ def page_of(rows: QuerySet[Any], column: str, after: str) -> tuple[list[Any], st
             if value.tzinfo is None or not pk.isdecimal() or len(pk) > 18:
                 raise ValueError(after)
         except ValueError:
-            raise Refused(422, "invalid_place", f"after is {after!r}.", "Send what `next` said, as it was.") from None
-        rows = rows.filter(**{f"{column}__lte": value})  # what the index jumps to
+            raise Refused(422, "invalid_place", f"after is {after!r}.", "Send the value of `next` unchanged.") from None
+        rows = rows.filter(**{f"{column}__lte": value})  # lets the index skip to the cursor
         rows = rows.filter(Q(**{f"{column}__lt": value}) | Q(pk__lt=int(pk)))
     found = list(rows[: SIZE + 1])
     shown = found[:SIZE]

@@ -1,7 +1,7 @@
-"""How every management command of claudeops speaks: one noun, verbs under it, `--json` on each.
+"""Base classes of management commands: one noun, verbs under it, `--json` on each.
 
-With `--json` stdout holds one JSON document and nothing else. What was refused goes to stderr with how to
-mend it (or into the document), exit code 1; wrong usage exits with 2. Knows no model.
+With `--json` stdout holds one JSON document and nothing else. A refusal goes to stderr with its fix (or into the
+document), exit code 1; wrong usage exits with 2.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 OF_PAGES = frozenset({Tags.urls, Tags.admin, Tags.templates})
-"""Checks that import every page. It takes a second; who serves pages makes them, and so does `manage.py check`."""
+"""Checks that import every page, which takes a second. The web server and `manage.py check` run them."""
 
 
 class Refusal(Exception):
-    """What a command will not do. `code` is stable, `message` says why, `fix` what to do about it."""
+    """A command refuses. `code` is stable, `message` says why, `fix` what to do."""
 
     def __init__(self, code: str, message: str, fix: str = "") -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NextAction:
-    """A command that makes sense after this one."""
+    """A command that is useful after this one."""
 
     command: str
     description: str
@@ -41,7 +41,7 @@ class NextAction:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a verb answers: `data` for `--json`, `text` for a person; `exit_code` when it is an answer in itself."""
+    """The result of a verb: `data` for `--json`, `text` for a person; `exit_code` where it is part of the answer."""
 
     data: Any
     text: str = ""
@@ -59,11 +59,11 @@ class Verb:
 
 
 def error_of(error: Exception) -> tuple[str, str, str] | None:
-    """(code, message, fix) of an error that is the asker's to mend; None for a fault of the program."""
+    """(code, message, fix) of an error that the user can correct; None for a bug."""
     if isinstance(error, Refusal):
         return error.code, error.message, error.fix
     if isinstance(error, DatabaseError) and (missing := _not_applied()):
-        said = str(error).partition("\n")[0]  # PostgreSQL goes on with the statement
+        said = str(error).partition("\n")[0]  # PostgreSQL appends the statement
         return "not_migrated", f"The database lacks {missing}: {said}.", "Run: manage.py migrate"
     code = getattr(error, "code", None)
     if isinstance(code, str) and getattr(type(error), "is_refusal", False):
@@ -72,7 +72,7 @@ def error_of(error: Exception) -> tuple[str, str, str] | None:
 
 
 def _not_applied() -> str:
-    """How many migrations the database waits for; "" when it is up to date, or cannot be asked."""
+    """The number of missing migrations in words; "" when there are none or the database cannot be read."""
     try:
         executor = MigrationExecutor(connection)
         count = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
@@ -82,7 +82,7 @@ def _not_applied() -> str:
 
 
 class VerbCommand(BaseCommand):
-    """A command with verbs under it. A subclass fills `noun` and `verbs`."""
+    """A command with verbs. A subclass sets `noun` and `verbs`."""
 
     noun = ""
     verbs: Mapping[str, Verb] = {}
@@ -108,7 +108,7 @@ class VerbCommand(BaseCommand):
         return None
 
     def answer(self, command: str, run: Callable[..., Result], options: Mapping[str, Any]) -> None:
-        """Call `run` with the options that are its own, and say what came of it."""
+        """Call `run` with its options and print the result."""
         as_json = options.get("json", False)
         known = {"verb", "json", *_BASE_OPTIONS}
         chosen = {key: value for key, value in options.items() if key not in known}
@@ -147,7 +147,7 @@ class VerbCommand(BaseCommand):
 
 
 class SoleCommand(VerbCommand):
-    """A command that is its own only verb (`doctor`). A subclass fills `noun` and writes `run`."""
+    """A command without verbs (`doctor`). A subclass sets `noun` and `run`."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -175,11 +175,11 @@ _BASE_OPTIONS = (
 
 
 class _SubParser(ArgumentParser):
-    """argparse's own: usage errors exit with 2 and print the verb's usage."""
+    """Plain argparse: a usage error exits with 2 and prints the verb's usage."""
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Rows under headers, in columns as wide as they need; for a terminal."""
+    """Format rows under headers in aligned columns, for a terminal."""
     cells = [[str(header) for header in headers], *[["" if v is None else str(v) for v in row] for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]

@@ -1,4 +1,4 @@
-"""How ages, spans of time and amounts read to a person. Pure: values in, words out; knows no model and no request."""
+"""Format ages, durations and amounts of money for people. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from decimal import Decimal
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
-# From which age (seconds) on a unit is used, and how many seconds it has. A month is 30 days, a year 365.
+# (least age in seconds, seconds of the unit, unit). A month is 30 days, a year 365.
 UNITS = (
     (2 * 365 * DAY, 365 * DAY, "year"),
     (60 * DAY, 30 * DAY, "month"),
@@ -37,7 +37,7 @@ def exact(at: datetime) -> str:
 
 
 def span(seconds: float) -> str:
-    """A span of time in at most two units: "0.4 s", "45 s", "12 min 5 s", "3 h 20 min", "2 d 4 h"."""
+    """A duration in at most two units: "0.4 s", "45 s", "12 min 5 s", "3 h 20 min", "2 d 4 h"."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -53,7 +53,7 @@ def span(seconds: float) -> str:
 
 
 def dollars(amount: Decimal | float) -> str:
-    """An amount of US dollars: in cents; below one dollar up to four decimals, where they say something."""
+    """An amount of US dollars with two decimals; below one dollar up to four where they are not zero."""
     value = Decimal(str(amount))
     if abs(value) >= 1:
         return f"${value:,.2f}"

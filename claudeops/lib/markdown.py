@@ -1,7 +1,7 @@
-"""What an agent wrote, as HTML that is safe to show: Markdown in, cleaned HTML out.
+"""Render untrusted Markdown as safe HTML.
 
-The text is not trusted: raw HTML is shown as text, images are left out (they would call home), links may only go to
-http, https or mailto, and what is left passes an allow-list once more. Knows no model and no request.
+Raw HTML is shown as text, images are removed (they would send requests), links are limited to http, https and mailto,
+and the result passes an allow-list.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 LONGEST = 200_000
-"""Characters that are rendered; what comes after is cut, and the text says so."""
+"""Characters that are rendered; the rest is cut, and the page says so."""
 
 # Under the page's own h1 and its sections' h2.
 FIRST_HEADING = 3

@@ -1,4 +1,4 @@
-"""What differs between two texts, word by word. Pure: texts in, pieces out; knows no memory and no page."""
+"""Compare two texts word by word. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 
 WORD = re.compile(r"\w+|[^\w\s]|\s+")
 MOST = 3_000
-"""Words, spaces and signs of one text that are compared; what is longer is shown as replaced as a whole."""
+"""Words, spaces and signs of a text that are compared; a longer text is shown as replaced as a whole."""
 
 SAME, GONE, NEW = "same", "gone", "new"
 
@@ -22,7 +22,7 @@ class Piece:
 
 
 def word_diff(before: str, after: str) -> list[Piece]:
-    """The pieces by which `before` became `after`. Those not gone spell `after`, those not new spell `before`."""
+    """The pieces of the change. Those not gone spell `after`, those not new spell `before`."""
     if before == after:
         return [Piece(SAME, before)] if before else []
     old, new = WORD.findall(before), WORD.findall(after)
@@ -38,7 +38,7 @@ def word_diff(before: str, after: str) -> list[Piece]:
 
 
 def _without_islands(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """A lone space between two changes goes with them: "a b" → "c d" is one change, not two."""
+    """Join changes that only a space separates: "a b" → "c d" is one change, not two."""
     joined: list[tuple[str, str]] = []
     for place, (kind, text) in enumerate(found):
         lone = kind == SAME and text.isspace() and 0 < place < len(found) - 1

@@ -15,7 +15,7 @@ from memories.access.tokens import access_of, note_use
 
 
 class Bearer(HttpBearer):
-    """`Authorization: Bearer SECRET`, with one of the scopes. Nothing else opens a route: no cookie does."""
+    """`Authorization: Bearer SECRET`, with one of the scopes. Nothing else, such as a cookie, opens a route."""
 
     def __init__(self, *scopes: str) -> None:
         super().__init__()
@@ -27,31 +27,36 @@ class Bearer(HttpBearer):
             raise Refused(
                 401,
                 "no_token",
-                "The API answers to a bearer token; none was sent.",
-                "Send the header Authorization: Bearer SECRET. manage.py token add makes one.",
+                "The API needs a bearer token; none was sent.",
+                "Send the header Authorization: Bearer SECRET. Create one: manage.py token add NAME.",
             )
         return self.authenticate(request, secret.strip())
 
     def authenticate(self, request: HttpRequest, token: str) -> Access:
         found = access_of(token)
         if found is None:
-            raise Refused(401, "unknown_token", "The token is not known, or it was revoked.", "Ask for another one.")
-        request.auth = found  # type: ignore[attr-defined]  # noted as used even where the scope is missing
+            raise Refused(
+                401,
+                "unknown_token",
+                "The token is unknown or revoked.",
+                "Create another one: manage.py token add NAME.",
+            )
+        request.auth = found  # type: ignore[attr-defined]  # its use is recorded even when the scope is missing
         if not any(found.may(scope) for scope in self.scopes):
             found.require(self.scopes[0])
         return found
 
 
 def access_in(request: HttpRequest) -> Access:
-    """Who asks; only in a route, where the token was looked at."""
+    """The caller's access; only inside a route, after authentication."""
     access = request.auth  # type: ignore[attr-defined]
     if not isinstance(access, Access):
-        raise TypeError("a route of the API without a token")
+        raise TypeError("an API route without authentication")
     return access
 
 
 def note_when_sent(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """The response; when it is on its way, the token's use is written down."""
+    """The response, which records the token's use when it is closed."""
     access = getattr(request, "auth", None)
     if isinstance(access, Access):
         response._resource_closers.append(partial(note_use, access))  # type: ignore[attr-defined]
@@ -61,7 +66,7 @@ def note_when_sent(request: HttpRequest, response: HttpResponse) -> HttpResponse
 def needs(
     scope: str, answer: Any, *, filters: type[FilterSet] | None = None, also: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """What a route declares: its scope, its answer, and in the document the filters that its address takes."""
+    """The arguments of a route: its scope, its responses, and in the OpenAPI document its query parameters."""
     extra: dict[str, Any] = {"x-scope": str(scope)}
     if filters is not None or also:
         extra["parameters"] = [

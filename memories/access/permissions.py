@@ -1,7 +1,4 @@
-"""What a caller from outside may see and change: its scopes, its project, its agent.
-
-The API and MCP both use it. It knows no request and no page.
-"""
+"""What a caller of the API or MCP may see and change: its scopes, project and agent. Knows no request."""
 
 from __future__ import annotations
 
@@ -17,11 +14,11 @@ from memories.models.memory import ANY_AGENT, ANY_PROJECT, MemoryQuerySet
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who asks and what they may do; `actor` is the name in the history.
+    """A caller and what it may do; `actor` is its name in the history.
 
-    `project` and `agent` bound what is seen, as in a recall's `Filters`: an id gives a project and what is global,
-    None what is global alone, ANY_PROJECT everything. `token_id` is set where a token asks, `session_id` and `tier`
-    where an agent's own session does.
+    `project` and `agent` limit what is visible, as in a recall's `Filters`: an id means that project and the global
+    memories, None the global ones only, ANY_PROJECT everything. `token_id` is set for a token, `session_id` and `tier`
+    for an agent's session.
     """
 
     actor: str
@@ -35,12 +32,12 @@ class Access:
 
     @property
     def confined(self) -> bool:
-        """Whether it sees less than every project."""
+        """Whether it is limited to a project."""
         return self.project != ANY_PROJECT
 
     @property
     def project_id(self) -> int | None:
-        """The project that what it adds belongs to; None = global."""
+        """The project of the memories it adds; None = global."""
         return self.project if isinstance(self.project, int) else None
 
     def may(self, scope: str) -> bool:
@@ -57,18 +54,18 @@ class Access:
 
 
 def visible_memories(access: Access) -> MemoryQuerySet:
-    """What may be seen: with a project its memories and the global ones, else all; of agents, its own."""
+    """The visible memories: with a project its own and the global ones, else all; of agents' memories, its own."""
     return Memory.objects.all().isolated_to(access.project, access.agent)
 
 
 def changeable_memories(access: Access) -> MemoryQuerySet:
-    """What may be changed: with a project its memories only. What is global is everybody's."""
+    """The memories it may change: with a project only that project's, never the global ones."""
     rows = visible_memories(access)
     return rows.filter(project=access.project_id) if access.confined else rows
 
 
 def memory_of(access: Access, given: str | int) -> Memory:
-    """The memory of a number or UUID. Raises MemoryNotFound, also for another project's: it is not there."""
+    """The memory with a number or UUID. Raises MemoryNotFound, also for a memory it may not see."""
     rows = visible_memories(access).select_related("project")
     found = rows.filter(**key).first() if (key := _key(str(given))) else None
     if found is None:
@@ -77,7 +74,7 @@ def memory_of(access: Access, given: str | int) -> Memory:
 
 
 def changeable_memory(access: Access, given: str | int) -> Memory:
-    """The same, to change it. Raises AccessDenied for a global one that only may be read."""
+    """The same, to change it. Raises AccessDenied for a global memory that it may only read."""
     found = memory_of(access, given)
     if access.confined and found.project_id != access.project_id:
         raise AccessDenied(
@@ -87,22 +84,22 @@ def changeable_memory(access: Access, given: str | int) -> Memory:
 
 
 def project_of(access: Access, slug: str | None) -> Project | None:
-    """The project a caller named: its own when it has one, whichever there is when it has none.
+    """The project that a caller names; a caller with a project may name only its own.
 
-    Raises AccessDenied for another than its own, whether it is there or not; ProjectNotFound.
+    Raises AccessDenied for any other, whether it exists or not; ProjectNotFound.
     """
     if access.confined:
         own = Project.objects.filter(pk=access.project_id or 0).first()
         if slug and (own is None or slug != own.slug):
             raise AccessDenied(
-                f"{access.actor} asks within its own project only.", "Leave the project out, or name its own."
+                f"{access.actor} may use only its own project.", "Leave out the project, or name its own."
             )
         return own
     if not slug:
         return None
     found = Project.objects.filter(slug=slug).first()
     if found is None:
-        raise ProjectNotFound(f"There is no project {slug!r}.", "Name one that is there, by its slug.")
+        raise ProjectNotFound(f"There is no project {slug!r}.", "Use the slug of an existing project.")
     return found
 
 

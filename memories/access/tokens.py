@@ -21,25 +21,25 @@ from memories.models.memory import ANY_PROJECT
 log = logging.getLogger(__name__)
 
 BEGINNING = "cops_"
-"""What every secret begins with, so that a scanner for leaked keys can be told of it."""
+"""The prefix of every secret, so that scanners for leaked keys can find it."""
 
 SECRET_BYTES = 32
 PREFIX = 12
-"""Characters of a secret that are shown: the beginning and 42 of its 256 bits."""
+"""Characters of a secret that are stored and shown: its prefix and 42 of its 256 bits."""
 
 LONGEST_SECRET = 200
 USE_IS_WRITTEN_EVERY = timedelta(minutes=1)
 
 
 def digest(secret: str) -> str:
-    """SHA-256 is enough: a secret of 256 random bits is guessed by nobody, whatever the hash costs."""
+    """SHA-256 is enough: 256 random bits cannot be guessed, however cheap the hash."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def add_token(
     name: str, scopes: Iterable[str], *, by: str, project: Project | None = None, at: datetime | None = None
 ) -> tuple[ApiToken, str]:
-    """Make a token; returns it with its secret, which is known only now. Raises InvalidToken."""
+    """Create a token; returns it with its secret, which is not stored. Raises InvalidToken."""
     wanted = fold(name)
     if not wanted or len(wanted) > 64:
         raise InvalidToken(f"name is {name!r}; allowed is 1 to 64 characters.")
@@ -59,13 +59,13 @@ def add_token(
             token.save(force_insert=True)
     except IntegrityError as error:
         raise InvalidToken(
-            f"There is a token {wanted!r} already.", "Take another name; names are not used again."
+            f"There is a token {wanted!r} already.", "Choose another name; names are not reused."
         ) from error
     return token, secret
 
 
 def checked_scopes(scopes: Iterable[str]) -> list[str]:
-    """In their order, each once. Raises InvalidToken for an unknown one, and for none."""
+    """The scopes in their order, each once. Raises InvalidToken for an unknown scope and for none."""
     given = set(scopes)
     unknown = sorted(given - set(Scope.values))
     if unknown or not given:
@@ -75,7 +75,7 @@ def checked_scopes(scopes: Iterable[str]) -> list[str]:
 
 
 def revoke_token(name: str, *, by: str, at: datetime | None = None) -> ApiToken:
-    """End a token, for good; a second time changes nothing. Raises TokenNotFound."""
+    """Revoke a token for good; idempotent. Raises TokenNotFound."""
     when = at or timezone.now()
     ApiToken.objects.filter(name=name, revoked_at=None).update(revoked_at=when, revoked_by=by[:150])
     found = ApiToken.objects.filter(name=name).select_related("project").first()
@@ -86,7 +86,7 @@ def revoke_token(name: str, *, by: str, at: datetime | None = None) -> ApiToken:
 
 
 def access_of(secret: str) -> Access | None:
-    """What the bearer of a secret may do; None for one that is unknown or revoked."""
+    """The access that a secret gives; None for an unknown or revoked one."""
     if not secret or len(secret) > LONGEST_SECRET:
         return None
     token = ApiToken.objects.filter(secret_hash=digest(secret), revoked_at=None).first()
@@ -102,9 +102,9 @@ def access_of(secret: str) -> Access | None:
 
 
 def note_use(access: Access, *, at: datetime | None = None) -> bool:
-    """Write down that a token was used, at most once a minute; True when it was written.
+    """Record the use of a token, at most once a minute; True when it was written.
 
-    For after the answer is sent. A busy database is no reason to fail: the next use is written then.
+    Called after the response is sent. A busy database is no error: the next use is recorded.
     """
     when = at or timezone.now()
     if access.token_id is None or (access.last_used_at and when - access.last_used_at < USE_IS_WRITTEN_EVERY):
@@ -114,5 +114,5 @@ def note_use(access: Access, *, at: datetime | None = None) -> bool:
         with transaction.atomic():
             return bool(ApiToken.objects.filter(due, pk=access.token_id).update(last_used_at=when))
     except DatabaseError as error:
-        log.warning("the use of %s could not be written down: %s", access.actor, error)
+        log.warning("could not record the use of %s: %s", access.actor, error)
         return False

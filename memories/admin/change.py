@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from memories.admin.filters import KindFilter, WhenFilter
 from memories.adminkit import ReadOnlyAdmin
-from memories.history.timeline import columns_of, entry_of, moved_of
+from memories.history.timeline import all_columns, changed_columns, entry_of
 from memories.models import MemoryChange
 from memories.templatetags.claudeops import NONE, ago, badge, value_text
 
@@ -48,7 +48,7 @@ class MemoryChangeAdmin(ReadOnlyAdmin):
 
     @admin.display(description="from → to")
     def moved(self, change: MemoryChange) -> SafeString:
-        short = [move for move in moved_of(change) if not move.text][:3]
+        short = [move for move in changed_columns(change) if not move.text][:3]
         if change.kind in ("created", "deleted") or not short:
             return NONE
         return format_html_join(
@@ -74,5 +74,5 @@ class MemoryChangeAdmin(ReadOnlyAdmin):
         extra_context = dict(extra_context or {})
         change = MemoryChange.objects.filter(pk=object_id).first() if object_id.isdecimal() else None
         if change is not None:
-            extra_context |= {"entry": entry_of(change), "columns": columns_of(change)}
+            extra_context |= {"entry": entry_of(change), "columns": all_columns(change)}
         return super().change_view(request, object_id, form_url, extra_context)

@@ -225,9 +225,9 @@ class MemoryAdmin(BulkMixin, LeanAdmin):
         obj.refresh_from_db()
 
     def _remember(self, obj: Memory, values: dict[str, Any], by: str, reason: str) -> None:
-        candidate = store.Candidate(
+        statement = store.Statement(
             category=values["category"],
-            observation=values["observation"],
+            text=values["observation"],
             service=values["service"],
             taxonomy=values.get("taxonomy") or "ops",
             confidence=values["confidence"],
@@ -237,7 +237,7 @@ class MemoryAdmin(BulkMixin, LeanAdmin):
         said = store.Provenance(
             source=Source.HUMAN, actor=by, channel="human", project_id=project.pk if project else None
         )
-        obj.pk = store.remember(candidate, said).memory_id
+        obj.pk = store.remember(statement, said).memory_id
         further = {name: values[name] for name in ("persistent", "expires_at") if values[name]}
         if further and obj.pk is not None:
             verbs.edit(obj.pk, by=by, reason=reason, **further)

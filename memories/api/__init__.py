@@ -1,4 +1,4 @@
-"""The API of what is known. `claudeops` mounts its routers; what a route does is a function below it."""
+"""The API of memories. `claudeops/api.py` mounts its routers; routes call domain functions."""
 
 from memories.api.memories import router as memories_router
 from memories.api.recall import router as recall_router

@@ -34,7 +34,7 @@ router = Router(tags=["memories"])
     summary="Memories, 50 a page",
 )
 def memories(request: HttpRequest) -> dict[str, Any]:
-    """The filters of the dashboard, all optional and all together."""
+    """The filters of the dashboard, all optional, combined by AND."""
     check_names(request, [*MemoryFilterSet.base_filters, *PLACE])
     rows = narrowed(MemoryFilterSet(request.GET, queryset=visible_memories(access_in(request))))
     sort, after = _place(request)
@@ -50,13 +50,13 @@ def memories(request: HttpRequest) -> dict[str, Any]:
     "/memories", **needs(Scope.WRITE, {201: shapes.Stored, 200: shapes.Stored, 202: shapes.Stored}), summary="Remember"
 )
 def add(request: HttpRequest, given: shapes.MemoryIn) -> Status:
-    """A program's word, not a person's: it goes through the gate and is matched against what is known of its
-    project. 201: stored; 200: known already, reinforced; 202: held for a person to look at; 422: it says nothing.
+    """The statement passes the gate and is matched within its project. 201: stored; 200: known, reinforced; 202: held
+    for review; 422: discarded.
     """
     access = access_in(request)
     project = project_of(access, given.project)
     made = store.remember(
-        store.Candidate(
+        store.Statement(
             given.category, given.observation, given.service, given.taxonomy, given.confidence, tuple(given.tags)
         ),
         store.Provenance(
@@ -75,9 +75,9 @@ def add(request: HttpRequest, given: shapes.MemoryIn) -> Status:
     return Status({"created": 201, "held": 202}.get(made.outcome, 200), answer)
 
 
-@router.post("/memories/bulk", **needs(Scope.WRITE, shapes.BulkOut), summary="Do something to many")
+@router.post("/memories/bulk", **needs(Scope.WRITE, shapes.BulkOut), summary="Bulk action")
 def bulk(request: HttpRequest, given: shapes.BulkIn) -> dict[str, Any]:
-    """One transaction, with a line in the history of each. Within a filter, what the token only reads stays."""
+    """One transaction, with a change row each. With a filter, memories that the token may only read are left out."""
     access, action = access_in(request), BULK_ACTIONS.get(given.action)
     if action is None:
         raise Refused(422, "unknown_action", f"action is {given.action!r}.", f"Allowed are: {', '.join(BULK_ACTIONS)}.")
@@ -90,7 +90,7 @@ def bulk(request: HttpRequest, given: shapes.BulkIn) -> dict[str, Any]:
 
 @router.delete("/memories/bulk", **needs(Scope.WRITE, shapes.BulkOut), summary="Delete many")
 def bulk_delete(request: HttpRequest, given: shapes.BulkDeleteIn) -> dict[str, Any]:
-    """Their history stays."""
+    """The history is kept."""
     rows = _chosen(request, given.ids, given.filter)
     done = BULK_ACTIONS["delete"].run(rows, by=access_in(request).actor, reason=given.reason)
     return {"changed": done.changed, "unchanged": done.unchanged, "message": done.message}
@@ -113,18 +113,18 @@ def change(request: HttpRequest, memory_id: str, given: shapes.MemoryChangeIn) -
     fields = given.model_dump(exclude_unset=True, exclude={"reason", "seen"})
     for name, value in fields.items():
         if value is None and name not in ("service", "expires_at"):
-            raise Refused(422, "invalid_memory", f"{name} is null.", "Leave out what stays as it is.")
+            raise Refused(422, "invalid_memory", f"{name} is null.", "Leave out fields that do not change.")
     if (until := given.expires_at) is not None and until.tzinfo is None:
         raise Refused(422, "invalid_memory", f"expires_at is {until}, without a zone.", "Like 2026-12-31T00:00:00Z.")
     if not fields:
-        raise Refused(422, "nothing_to_change", "Nothing to change was sent.", "Send the fields that change.")
+        raise Refused(422, "nothing_to_change", "No field was sent.", "Send the fields to change.")
     verbs.edit(row.pk, by=access.actor, reason=given.reason, expected_change=given.seen, **fields)
     return serializers.as_data(memory_of(access, row.pk))
 
 
 @router.delete("/memories/{memory_id}", **needs(Scope.WRITE, {204: None}), summary="Delete one")
 def remove(request: HttpRequest, memory_id: str) -> Status:
-    """Its history stays."""
+    """The history is kept."""
     access = access_in(request)
     verbs.delete(changeable_memory(access, memory_id).pk, by=access.actor)
     return Status(204, None)
@@ -137,21 +137,21 @@ def _place(request: HttpRequest) -> tuple[listing.Sort, listing.Place | None]:
     try:
         return listing.SORTS[key], listing.read_place(listing.SORTS[key], after) if after else None
     except ValueError:
-        raise Refused(422, "invalid_place", f"after is {after!r}.", "Send what `next` said, as it was.") from None
+        raise Refused(422, "invalid_place", f"after is {after!r}.", "Send the value of `next` unchanged.") from None
 
 
 def _chosen(request: HttpRequest, ids: list[int] | None, given: dict[str, str] | None) -> QuerySet[Memory]:
-    """What a bulk action is about. Raises for an id that is not there, and for one that only may be read."""
+    """The memories of a bulk action. Raises for an unknown id and for one that the token may only read."""
     access = access_in(request)
     if (ids is None) == (given is None):
-        raise Refused(422, "invalid_selection", "Send ids or a filter, one of them.", "{} as filter is everything.")
+        raise Refused(422, "invalid_selection", "Send either ids or a filter.", "An empty filter {} means all.")
     if given is not None:
         unknown = sorted(set(given) - set(MemoryFilterSet.base_filters))
         if unknown:
             raise Refused(
                 422,
                 "invalid_filter",
-                f"{unknown[0]!r} is no filter.",
+                f"{unknown[0]!r} is not a filter.",
                 f"Allowed are: {', '.join(MemoryFilterSet.base_filters)}.",
             )
         return narrowed(MemoryFilterSet(given, queryset=changeable_memories(access))).order_by()

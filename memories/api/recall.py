@@ -1,4 +1,4 @@
-"""`POST /api/recall`, `GET /api/memories/search`: the memories that answer a question, and why these."""
+"""`POST /api/recall` and `GET /api/memories/search`: recall with a trace."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ router = Router(tags=["recall"])
 
 @router.post("/recall", **needs(Scope.READ, shapes.RecallOut), summary="Recall")
 def recall(request: HttpRequest, given: shapes.RecallIn) -> dict[str, Any]:
-    """Within what the token may see. What was asked and what came back is kept."""
+    """Limited to what the token may see. Query and hits are recorded."""
     return _answer(request, given.query, given)
 
 
-@router.get("/memories/search", **needs(Scope.READ, shapes.RecallOut), summary="Recall, by an address")
+@router.get("/memories/search", **needs(Scope.READ, shapes.RecallOut), summary="Recall by GET")
 def search(request: HttpRequest, given: Query[shapes.SearchIn]) -> dict[str, Any]:
     """The same as POST /api/recall; tags may be given several times."""
     check_names(request, shapes.SearchIn.model_fields)

@@ -1,4 +1,4 @@
-"""A memory and its history as plain values: for `--json`, the API and MCP alike. Knows no surface; writes nothing."""
+"""Memories and changes as plain values, for the API, MCP and `--json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API of what is known takes in and gives out, as values with types: the document is made from them."""
+"""Request and response schemas of the memories API; the OpenAPI document is made from them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MemoryOut(Schema):
 
 
 class ChangeOut(Schema):
-    """One line of a memory's history. The last one's `id` is what `seen` asks for."""
+    """One change. Send the `id` of the latest as `seen`."""
 
     id: int
     kind: str
@@ -62,7 +62,7 @@ class MemoryWithHistory(MemoryOut):
 
 
 class MemoriesOut(Schema):
-    """A page; `next` is the `after` of the page behind it, empty on the last one."""
+    """A page; `next` is the `after` of the next page, empty on the last one."""
 
     memories: list[MemoryOut]
     next: str
@@ -80,16 +80,16 @@ class MemoryIn(Given):
 
 
 class Stored(Schema):
-    """What became of it: created, reinforced, held (for a person to look at) or discarded, and why."""
+    """The outcome: created, reinforced, held (for review) or discarded, and why."""
 
     outcome: str
     reason: str
-    contradicted: list[int] = Field(description="Known memories that it speaks against.")
+    contradicted: list[int] = Field(description="Known memories that it contradicts.")
     memory: MemoryOut | None
 
 
 class MemoryChangeIn(Given):
-    """What is not sent stays."""
+    """Fields that are not sent do not change."""
 
     observation: str | None = None
     category: str | None = None
@@ -99,14 +99,17 @@ class MemoryChangeIn(Given):
     expires_at: datetime | None = Field(None, description="With a zone; null = never.")
     persistent: bool | None = None
     active: bool | None = None
-    reason: str = Field("", max_length=500, description="Goes into the history.")
+    reason: str = Field("", max_length=500, description="Recorded in the history.")
     seen: int | None = Field(
-        None, ge=0, le=2**63 - 1, description="The last change's id you know (0: none); 409 when there is another."
+        None,
+        ge=0,
+        le=2**63 - 1,
+        description="Id of the latest change you know (0: none); 409 when there is a later one.",
     )
 
 
 class BulkIn(Given):
-    """Of `ids` and `filter` one; an empty filter is everything that the token may change."""
+    """Either `ids` or `filter`; an empty filter means everything that the token may change."""
 
     action: str = Field(description="deactivate, reactivate, set_confidence, mark_persistent, merge, delete, …")
     ids: list[Id] | None = Field(None, max_length=MOST_IDS)

@@ -1,1 +1,4 @@
-"""What an agent's text says that is worth keeping: pure parsers and the gate. Knows no database."""
+"""From an agent's text to statements, and the gate that judges them. Pure: knows no database.
+
+`markers` finds statements, `statement` makes them valid, `gate` answers allow, hold or discard.
+"""

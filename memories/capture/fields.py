@@ -1,18 +1,20 @@
-"""What a memory's fields may hold. Pure: each function gives the value to store or raises InvalidMemory.
+"""Validate the fields of a memory. Pure: each function returns the value to store or raises InvalidMemory.
 
-The message names the field and what is allowed, since a person reads it in a form or a terminal.
+The message names the field and what is allowed; people read it in forms and terminals.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
-from memories.capture.markers import SERVICE, SERVICE_LENGTH
 from memories.capture.text import fold, normalise_service
 from memories.errors import InvalidMemory
 from memories.taxonomy import TAXONOMIES, Taxonomy
 
+SERVICE_LENGTH = 64
+SERVICE = re.compile(rf"[a-zA-Z0-9_-]{{1,{SERVICE_LENGTH}}}")
 LONGEST_OBSERVATION = 10_000
 LONGEST_TAG = 50
 MOST_TAGS = 20
@@ -62,7 +64,7 @@ def checked_confidence(confidence: float) -> float:
 
 
 def checked_tags(tags: Iterable[str]) -> list[str]:
-    """Folded, in their order, each once; empty ones go."""
+    """Folded, in their order, without repetitions and empty ones."""
     found = list(dict.fromkeys(fold(str(tag)) for tag in tags))
     found = [tag for tag in found if tag]
     if len(found) > MOST_TAGS or any(len(tag) > LONGEST_TAG for tag in found):

@@ -1,12 +1,9 @@
-"""The gate: whether what an agent said may become a memory. Deterministic, and closed when in doubt.
+"""The gate: decide whether a text may become a memory. Deterministic; fails closed. Knows no database.
 
-Knows no database. It is small on purpose. It answers `discard` only for what says nothing at all, since what
-is discarded is gone; everything it doubts it answers with `hold`, which stores the memory for a person to
-look at and injects it nowhere. It doubts four things: what looks like a credential (memories are copied into
-prompts, receipts and exports), what talks to the model instead of about the world (a memory is put into
-later prompts, so it is how one poisoned tool result would reach every later session), what cannot be read,
-and what is too long to be an observation. It does not judge whether an observation is true or useful:
-confirmation, contradiction and decay do.
+`discard` is only for text that says nothing, since it is lost. `hold` stores the memory for review and never injects
+it. Held are: credentials (memories are copied into prompts, receipts and exports), text that addresses the model
+(one poisoned tool result would reach every later session), unreadable text, and text too long for an observation.
+The gate does not judge whether an observation is true or useful: confirmation, contradiction and decay do.
 """
 
 from __future__ import annotations
@@ -16,62 +13,56 @@ import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
-from typing import Protocol
 
 from memories.capture.text import fold
 
 LONGEST = 10_000
-"""Characters. More than that is a document, not an observation."""
+"""Characters. A longer text is a document, not an observation."""
 
 SHORTEST = 5
-"""Letters and digits. Fewer say nothing ("ok", "n/a")."""
+"""Letters and digits. A shorter text says nothing ("ok", "n/a")."""
 
 UNREADABLE_SHARE = 0.3
-"""Share of replacement and control characters from which on a text is damaged rather than odd."""
-
-
-class HasObservation(Protocol):
-    @property
-    def observation(self) -> str: ...
+"""Share of replacement and control characters above which a text counts as unreadable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`verdict` is allow, hold or discard; `reason` says why in words for a person (empty when allowed)."""
+    """`verdict` is allow, hold or discard; `reason` is for a person (empty when allowed)."""
 
     verdict: str
     reason: str = ""
 
 
-def judge(candidate: HasObservation) -> Judgement:
-    """The verdict on a candidate. Never raises: what cannot be judged is held, with the reason."""
+def judge(text: str, folded: str) -> Judgement:
+    """The verdict on a text as it was written and as folded. Never raises: on an error the verdict is hold."""
     try:
-        return _judge(candidate.observation)
+        return _judge(text, folded)
     except Exception as error:
         return Judgement("hold", f"could not be judged: {type(error).__name__}: {error}"[:500])
 
 
-def _judge(observation: str) -> Judgement:
-    if not fold(observation):
+def _judge(text: str, folded: str) -> Judgement:
+    if not folded:
         return Judgement("discard", "empty")
-    if len(observation) > LONGEST:
+    if len(text) > LONGEST:
         return Judgement("hold", f"longer than {LONGEST:,} characters")
-    if _unreadable_share(observation) > UNREADABLE_SHARE:
+    if _unreadable_share(text) > UNREADABLE_SHARE:
         return Judgement("hold", "mostly unreadable characters")
-    # Folded and compatibility-normalised, so that invisible or full-width characters hide nothing.
-    text = unicodedata.normalize("NFKC", fold(observation))
-    if sum(character.isalnum() for character in text) < SHORTEST:
+    # NFKC, so that full-width characters hide nothing; folding removed the invisible ones.
+    normal = unicodedata.normalize("NFKC", folded)
+    if sum(character.isalnum() for character in normal) < SHORTEST:
         return Judgement("discard", "too short to say anything")
-    if what := _credential(text):
+    if what := _credential(normal):
         return Judgement("hold", f"looks like a credential: {what}")
     for pattern, what in INSTRUCTIONS:
-        if pattern.search(text):
+        if pattern.search(normal):
             return Judgement("hold", f"talks to the model: {what}")
     return Judgement("allow")
 
 
 def credential(text: str) -> str:
-    """What kind of credential a text looks like it holds; empty when none. For what is about to leave the house."""
+    """The kind of credential that a text seems to hold, "" for none. Used before text is sent to another host."""
     return _credential(unicodedata.normalize("NFKC", fold(text)))
 
 
@@ -97,7 +88,7 @@ def _patterns(*pairs: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...
     return tuple((re.compile(pattern, re.IGNORECASE), what) for pattern, what in pairs)
 
 
-# Where a value may stand that is none: a placeholder, a variable, a mask.
+# Not a value: a placeholder, a variable, a mask.
 _NO_VALUE = r"(?![<$%{(*]|x{3,}|\.{2,})"
 _NAMED = (
     r"\b[\w.-]{0,40}(?:passw(?:or)?d|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key)\b"
@@ -119,7 +110,7 @@ CREDENTIALS = _patterns(
         r"\s--?(?:password|passwd|token|secret|api-key)[= ]" + _NO_VALUE + r"[^\s-]\S{2,}",
         "a password on a command line",
     ),
-    # In prose ("the token: expires daily") only a value with letters and digits mixed is taken for one.
+    # In prose ("the token: expires daily") only a value that mixes letters and digits counts.
     (
         _NAMED + r"[\"']?\s*(?::|\bis\b)\s*[\"']?" + _NO_VALUE + r"(?=[^\s\"']*\d)(?=[^\s\"']*[a-z])[^\s\"']{6,}",
         "a password or key with its value",
@@ -149,7 +140,7 @@ ASSIGNED = re.compile(r"[=:]\s*[\"']?([A-Za-z0-9+/_=-]{32,})")
 
 
 def _holds_random_value(text: str) -> bool:
-    """Whether a value of 32 characters or more is assigned that only a random generator writes.
+    """Whether a random value of 32 characters or more is assigned.
 
     Digests (hexadecimal, at most 4 bits a character) and paths stay below 4.2 bits; base64 of 32 random
     bytes is at about 4.6.

@@ -1,6 +1,6 @@
-"""Which lines of an agent's text are its own words: not a fenced code block, not a quotation.
+"""Select the lines of an agent's text that are its own words: no fenced code, no quotation. Pure.
 
-Pure; shared by every reader of markers (memories, events, cooldowns). Knows no marker and no database.
+All readers of markers (memories, events, cooldowns) use it; it knows no marker.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import re
 from dataclasses import dataclass, field
 
 LINE_BREAK = re.compile(r"\r\n|\n|\r")
-# CommonMark's fence, in a list item and at any depth too: models indent their code under list items.
+# CommonMark's fence, also in list items at any depth: models indent code under list items.
 FENCE = re.compile(r"^\s*(?:(?:[-*+]|\d{1,9}[.)])\s+)*(`{3,}|~{3,})(.*)$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The lines to read, numbered from 1, and how many were left out and why.
+    """The lines to read, numbered from 1, and the counts of skipped lines.
 
-    `skipped` holds the left-out lines themselves, so that a reader can count the markers in them.
+    `skipped` holds the skipped lines, so that a reader can count the markers in them.
     """
 
     lines: list[tuple[int, str]]
@@ -29,8 +29,8 @@ class Accepted:
 def accepted_lines(text: str) -> Accepted:
     """The lines of `text` that are the agent's own words.
 
-    Left out are lines inside ``` and ~~~ fences (the fences themselves are counted with them; a fence that
-    is never closed reaches to the end) and lines that begin with `>`, which quote somebody else.
+    Skipped are lines inside ``` and ~~~ fences, with the fences (an unclosed fence reaches to the end), and lines
+    that begin with `>`, which quote somebody else.
     """
     lines: list[tuple[int, str]] = []
     skipped: list[str] = []

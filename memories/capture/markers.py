@@ -1,6 +1,6 @@
-"""Memory markers in an agent's text, and memories of its structured response. Pure: text in, values out.
+"""Find memory markers in an agent's text and memories in its structured response. Pure.
 
-Which text may be read at all (assistant text, not tool results, not subagents) is the caller's to know.
+The caller decides which text may be read (assistant text, no tool results, no subagents).
 """
 
 from __future__ import annotations
@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from memories.capture.fields import SERVICE, SERVICE_LENGTH
 from memories.capture.lines import accepted_lines
-from memories.capture.text import fold, normalise_service
+from memories.capture.statement import Statement
 from memories.taxonomy import OPS
 
-SERVICE_LENGTH = 64
-SERVICE = re.compile(rf"[a-zA-Z0-9_-]{{1,{SERVICE_LENGTH}}}")
 MARKER = re.compile(rf"\[MEMORY:({'|'.join(OPS.categories)})(?::([a-zA-Z0-9_-]+))?\]\s*(.+)")
 LOOKS_LIKE = re.compile(r"\[MEMORY:([^\]\[]*)\]")
 OPENING = "[MEMORY:"
@@ -21,19 +20,8 @@ EMPHASIS = ("**", "__", "`", "*", "_")
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryMarker:
-    """One observation as the agent wrote it. `service` is normalised (None = general); `line` counts from 1,
-    0 for the structured response."""
-
-    category: str
-    service: str | None
-    observation: str
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
 class UnknownMarker:
-    """What looks like a memory and is not stored; `reason` says why, in words for the log."""
+    """A marker that cannot be stored; `reason` says why, for the log."""
 
     category: str
     line_text: str
@@ -42,21 +30,21 @@ class UnknownMarker:
 
 @dataclass(frozen=True, slots=True)
 class MemoryMarkers:
-    """What a text holds; `quoted` counts marker lines in quotations and code blocks, which are not read."""
+    """The markers of a text; `quoted` counts marker lines in quotations and code, which are not read."""
 
-    found: list[MemoryMarker] = field(default_factory=list)
+    found: list[Statement] = field(default_factory=list)
     unknown: list[UnknownMarker] = field(default_factory=list)
     quoted: int = 0
 
 
 def memory_markers(text: str) -> MemoryMarkers:
-    """The memory markers of `text`, at most one a line; a marker without an observation is none."""
+    """The memory markers of `text`, at most one a line. A marker without an observation is ignored."""
     if OPENING not in text:
         return MemoryMarkers()
     accepted = accepted_lines(text)
-    found: list[MemoryMarker] = []
+    found: list[Statement] = []
     unknown: list[UnknownMarker] = []
-    for number, line in accepted.lines:
+    for _, line in accepted.lines:
         if OPENING not in line:
             continue
         match = MARKER.search(line)
@@ -64,19 +52,20 @@ def memory_markers(text: str) -> MemoryMarkers:
         if match is None:
             continue
         category, service, rest = match.groups()
-        observation = _unwrap(line[: match.start()], fold(rest))
         if len(service or "") > SERVICE_LENGTH:
             reason = f"the service's name is longer than {SERVICE_LENGTH} characters"
             unknown.append(UnknownMarker(category, line, reason))
-        elif observation:
-            found.append(MemoryMarker(category, normalise_service(service), observation, number))
+            continue
+        statement = Statement(category, _unwrap(line[: match.start()], rest.strip()), service)
+        if statement.observation:
+            found.append(statement)
     return MemoryMarkers(found, unknown, sum(OPENING in line for line in accepted.skipped))
 
 
-def memory_from_key(key: str, value: str) -> MemoryMarker | UnknownMarker:
+def memory_from_key(key: str, value: str) -> Statement | UnknownMarker:
     """A memory of the structured response: `key` is `service:category` or `category`, `value` the observation.
 
-    `category:service`, the order of the text marker, is understood too where it cannot mean anything else.
+    The order of the text marker, `category:service`, is accepted where it is unambiguous.
     """
     parts = [part.strip() for part in str(key).split(":")]
     shown = f"{key}: {value}"
@@ -90,14 +79,12 @@ def memory_from_key(key: str, value: str) -> MemoryMarker | UnknownMarker:
         return UnknownMarker(category, shown, _no_category(category))
     if service and not SERVICE.fullmatch(service):
         return UnknownMarker(category, shown, _no_service(service))
-    observation = fold(str(value))
-    if not observation:
-        return UnknownMarker(category, shown, "there is no observation")
-    return MemoryMarker(category, normalise_service(service), observation, 0)
+    statement = Statement(category, str(value), service)
+    return statement if statement.observation else UnknownMarker(category, shown, "there is no observation")
 
 
 def _unknown(part: str, line: str) -> list[UnknownMarker]:
-    """The first bracket of `part` that is no memory marker; those that only lack an observation are none."""
+    """The first bracket of `part` that resembles a memory marker but is none."""
     for bracket in LOOKS_LIKE.finditer(part):
         category, _, service = bracket[1].partition(":")
         if category not in OPS.categories:
@@ -116,7 +103,7 @@ def _no_service(service: str) -> str:
 
 
 def _unwrap(before: str, observation: str) -> str:
-    """Without the emphasis that was opened directly before the marker: **[MEMORY:timing]** Takes 60 s."""
+    """Remove the emphasis opened directly before the marker: **[MEMORY:timing]** Takes 60 s."""
     for mark in EMPHASIS:
         if before.endswith(mark):
             if observation.startswith(mark):

@@ -1,6 +1,6 @@
-"""A text without the credentials that the gate would find in it, for what is about to leave the house. Pure.
+"""Remove credentials from a text before it is sent to another host. Pure.
 
-Closed when in doubt: what still looks like one after they were taken out is not sent at all.
+Fails closed: a text that still looks like a credential afterwards is replaced as a whole.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ PRIVATE_KEY = re.compile(
 
 
 def without_credentials(text: str) -> str:
-    """The text as it is when nothing in it looks like a credential; else its kind stands where each of them stood.
+    """The text with each credential replaced by its kind; unchanged when it has none.
 
-    Up to the next white space or quote: a pattern may end before the secret does.
+    A replacement reaches to the next white space or quote: a pattern may end before the secret does.
     """
     kind = credential(text)
     if not kind:

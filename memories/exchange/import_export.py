@@ -1,7 +1,7 @@
-"""Memories to and from a file: JSON Lines, one memory a line, known again by its UUID.
+"""Export and import memories as JSON Lines, one memory a line, identified by its UUID.
 
-A file may be of another installation: sessions and users stay behind, projects go by their slug. Importing
-is all or nothing, and the same file twice changes nothing. Knows no file and no terminal: lines in, lines out.
+A file may come from another installation: sessions and users are left out, projects are matched by slug. An import
+is all or nothing, and the same file twice changes nothing. Takes and gives lines; knows no file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TIMES = ("created_at", "updated_at", "expires_at", "approved_at", "decayed_until
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What became of a file's lines: each is counted once. `projects` are the slugs that were made for it."""
+    """What became of the lines of a file, each counted once. `projects` are the slugs of projects that were created."""
 
     created: int = 0
     held: int = 0
@@ -46,7 +46,7 @@ class Imported:
 
 
 def export_lines(queryset: QuerySet[Memory]) -> Iterator[str]:
-    """One JSON object for each memory, the oldest first; streaming. The same memories give the same lines."""
+    """One JSON object a memory, oldest first, as a stream. The same memories give the same lines."""
     rows = queryset.select_related("project", "superseded_by").order_by("pk")
     for memory in rows.iterator(chunk_size=BATCH):
         entry: dict[str, Any] = {"format": FORMAT, "uuid": str(memory.uuid)}
@@ -61,9 +61,9 @@ def export_lines(queryset: QuerySet[Memory]) -> Iterator[str]:
 def import_lines(lines: Iterable[str], *, by: str, at: datetime | None = None, reason: str = "") -> Imported:
     """Store the memories of `lines` that are not known yet.
 
-    Known is what has the UUID of a stored memory, or is active in the same scope with the same text. What no
-    person wrote or approved goes through the gate. Raises InvalidMemory naming the lines that cannot be
-    stored; then nothing is.
+    A memory is known by the UUID of a stored one, or by the text of an active one in the same scope. What no person
+    wrote or approved passes the gate. Raises InvalidMemory, which names the lines that cannot be stored; then
+    nothing is stored.
     """
     why = Why(by, moment(at), reason or "Imported.", {"channel": "import"})
     parsed = _parse(lines, why.at)
@@ -84,11 +84,11 @@ def import_lines(lines: Iterable[str], *, by: str, at: datetime | None = None, r
     )
 
 
-Line = tuple[Memory, str | None, UUID | None]  # the memory, its project's slug, what it was merged into
+Line = tuple[Memory, str | None, UUID | None]  # the memory, its project's slug, the UUID it was merged into
 
 
 class _Found:
-    """What is there already, looked up once for all lines."""
+    """The memories and projects that exist, looked up once for all lines."""
 
     def __init__(self, parsed: list[Line]) -> None:
         self.known = self.same_text = self.discarded = 0
@@ -105,7 +105,7 @@ class _Found:
         }
 
     def is_new(self, memory: Memory, slug: str | None) -> bool:
-        """Whether to store it; counts why not. Two lines of a file can repeat each other, too."""
+        """Whether to store it; else counts the reason. Lines of one file can repeat each other."""
         scope = (memory.taxonomy, slug, memory.agent, memory.service, memory.category)
         text = hash((*scope, memory.observation.lower()))
         if memory.uuid in self.uuids:
@@ -131,7 +131,7 @@ class _Found:
 
 
 def _link(fresh: list[Line]) -> None:
-    """Point what was merged to what it went into, where that is here too."""
+    """Link merged memories to their targets, where these exist here."""
     links = {memory.uuid: into for memory, _, into in fresh if into}
     ids = dict(Memory.objects.filter(uuid__in=set(links.values())).values_list("uuid", "pk"))
     for uuid, into in links.items():
@@ -153,12 +153,12 @@ def _parse(lines: Iterable[str], at: datetime) -> list[Line]:
     if problems:
         shown = "\n".join(problems[:MOST_PROBLEMS])
         more = f"\nand {len(problems) - MOST_PROBLEMS:,} more" if len(problems) > MOST_PROBLEMS else ""
-        raise InvalidMemory(f"Nothing was imported.\n{shown}{more}", "Mend or leave out these lines, and import again.")
+        raise InvalidMemory(f"Nothing was imported.\n{shown}{more}", "Correct or remove these lines, and import again.")
     return parsed
 
 
 def _memory(line: str, at: datetime) -> Line:
-    """One line as a memory that is not saved yet."""
+    """A line as an unsaved memory."""
     entry = json.loads(line)
     if not isinstance(entry, dict):
         raise ValueError("it is not a JSON object.")
@@ -192,7 +192,7 @@ def _memory(line: str, at: datetime) -> Line:
     if entry.get("uuid"):
         memory.uuid = UUID(str(entry["uuid"]))
     if memory.source != Source.HUMAN and memory.approved_at is None and memory.verdict == Verdict.ALLOW:
-        judgement = judge(memory)
+        judgement = judge(str(entry["observation"]), memory.observation)
         memory.verdict, memory.verdict_reason = judgement.verdict, judgement.reason[:500]
     into = UUID(str(entry["superseded_by"])) if entry.get("superseded_by") else None
     return memory, _name(entry, "project"), into

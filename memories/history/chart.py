@@ -1,7 +1,7 @@
-"""A course of confidence as coordinates: pure geometry, values in, numbers and strings out.
+"""Compute the SVG coordinates of the confidence chart. Pure.
 
-Across is time, from 0 to 100 percent of the plot; down is confidence, from 1 at 0 to 0 at 100. A confidence stays
-until the next point, so every line is a stair.
+x is time, 0 to 100 percent of the plot; y is confidence, from 1 at 0 to 0 at 100. A confidence holds until the next
+point, so each line is a step line.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from memories.history.confidence_history import Course, Mark
+from memories.history.confidence_history import ConfidenceHistory, Mark
 from memories.lifecycle.forecast import Point
 
 WIDTH = 1000
-"""Units across of the stretched part of the picture."""
+"""Width of the plot in SVG units."""
 
 SHORTEST = timedelta(days=14)
 MARGIN = 0.04
 NEAR = 22.0
-"""Percent of the width that a label needs; nearer than this to an edge it is written away from it."""
+"""Percent of the width that a label needs; nearer to an edge its anchor moves inwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands: `x` and `y` in percent, `anchor` how its label is written (start, middle, end)."""
+    """A labelled point: `x` and `y` in percent, `anchor` is the SVG text-anchor (start, middle, end)."""
 
     x: float
     y: float
@@ -34,8 +34,8 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """`line` and `ahead` are the points of polylines, WIDTH units wide and 100 high."""
+class Chart:
+    """`line` (history) and `ahead` (forecast) are the points of polylines, WIDTH units wide and 100 high."""
 
     line: str
     ahead: str
@@ -48,7 +48,7 @@ class Picture:
     last: str
 
 
-def picture_of(course: Course) -> Picture:
+def chart_of(course: ConfidenceHistory) -> Chart:
     begin = course.past[0].at
     found = [course.now, *(point.at for point in course.ahead.points)]
     found += [time for time in (course.ahead.inactive_at, course.expires_at) if time is not None and time > course.now]
@@ -61,7 +61,7 @@ def picture_of(course: Course) -> Picture:
     stops = course.ahead.inactive_at if course.ahead.inactive_at and course.ahead.inactive_at > course.now else end
     to_come = [Point(course.now, falls_to), *ahead]
     ends = course.ahead.inactive_at
-    return Picture(
+    return Chart(
         line=scale.stair(course.past, course.now),
         ahead=scale.stair(to_come, stops),
         today=scale.place(course.now, falls_to, "today"),

@@ -1,6 +1,6 @@
-"""The course of a memory's confidence: what it was, as its history tells it, and what time will make of it.
+"""The confidence of a memory over time: its history from the change rows, and the forecast under decay.
 
-Reads change rows backwards from what the memory is now; changes nothing. Where it is drawn is `picture`'s.
+Reads the change rows backwards from the memory's present state. Reads only; `chart` computes coordinates.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
 from memories.taxonomy import TAXONOMIES
 
 MOST = 150
-"""Changes that are drawn, the latest ones; a memory confirmed every hour has more in a fortnight."""
+"""The latest changes that are drawn; a memory confirmed every hour exceeds this in a week."""
 
 TIMES_OWN = (Change.DECAYED, Change.EXPIRED)
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that befell the memory: when, how sure it was then, and what it was."""
+    """A change of the memory: when, its confidence then, and its kind."""
 
     at: datetime
     confidence: float
@@ -31,8 +31,8 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
-    """`past` holds the confidence from each time on, up to `now`; `cut` says that the history begins earlier."""
+class ConfidenceHistory:
+    """`past` holds the confidence from each time on, up to `now`; `cut`: earlier changes are left out."""
 
     past: tuple[Point, ...]
     marks: tuple[Mark, ...]
@@ -43,14 +43,14 @@ class Course:
     words: str
 
 
-def course_of(memory: Memory, *, at: datetime) -> Course:
-    """The course of `memory` as of `at` (aware, UTC). One query, however long its history is."""
+def confidence_history_of(memory: Memory, *, at: datetime) -> ConfidenceHistory:
+    """The confidence history of `memory` as of `at` (aware UTC). One query."""
     rows = MemoryChange.objects.filter(memory=memory).order_by("-pk").only("kind", "at", "before", "after")
     changes = list(rows[: MOST + 1])
     cut = len(changes) > MOST
     points, marks = _past(memory, changes[:MOST], cut)
     ahead = forecast(age_of(memory), at)
-    return Course(
+    return ConfidenceHistory(
         past=_forwards(points, at),
         marks=tuple(Mark(min(one.at, at), one.confidence, one.kind, one.label) for one in marks),
         ahead=ahead,
@@ -87,7 +87,7 @@ def _past(memory: Memory, latest_first: list[MemoryChange], cut: bool) -> tuple[
 
 
 def _read(before: Any) -> dict[str, Any]:
-    """The columns of a change row that the course is made of."""
+    """The columns of a change row that the chart uses."""
     found: dict[str, Any] = {}
     for name, value in before.items() if isinstance(before, dict) else ():
         if name == "confidence" and isinstance(value, int | float):
@@ -100,7 +100,7 @@ def _read(before: Any) -> dict[str, Any]:
 
 
 def _forwards(points: list[Point], at: datetime) -> tuple[Point, ...]:
-    """In the order in which they came in: what an old log said counts from when it was read, not before."""
+    """Times made to grow: a change from an old log counts from when it was read, not from before."""
     found: list[Point] = []
     latest = points[0].at
     for point in points:
@@ -110,22 +110,22 @@ def _forwards(points: list[Point], at: datetime) -> tuple[Point, ...]:
 
 
 def in_words(memory: Memory, ahead: Forecast, at: datetime) -> str:
-    """What the picture shows of what is to come, in one sentence."""
+    """The forecast in one sentence."""
     shown = f"{memory.confidence:.2f}"
     if not memory.active:
         why = Inactive(memory.inactive_reason).label if memory.inactive_reason in Inactive.values else ""
-        return f"Inactive at {shown}{f': {why}' if why else ''}. Time changes nothing more."
+        return f"Inactive at {shown}{f': {why}' if why else ''}. It does not decay further."
     if ahead.inactive_at is None:
         if memory.verdict == Verdict.HOLD:
-            return f"Stays at {shown}: what waits for review does not age."
+            return f"Stays at {shown}: held memories do not decay."
         if memory.persistent:
             return f"Stays at {shown}: it is persistent and never decays."
-        return f"Stays at {shown}: {memory.taxonomy} memories of this category do not age."
+        return f"Stays at {shown}: {memory.taxonomy} memories of this category do not decay."
     day = f"{ahead.inactive_at.astimezone(UTC):%Y-%m-%d}"
     if ahead.inactive_at <= at:
-        return f"Is overdue: the next sweep makes it inactive, as of {day}."
+        return f"Overdue: the next sweep makes it inactive, as of {day}."
     if ahead.end == End.DECAYED:
         return f"Falls below {ahead.limit:g} on {day} unless confirmed."
     if ahead.end == End.CATEGORY:
-        return f"Expires on {day} unless confirmed: that is how long a {memory.category} lasts."
+        return f"Expires on {day} unless confirmed: the lifetime of a {memory.category}."
     return f"Expires on {day}, confirmed or not."

@@ -1,7 +1,7 @@
-"""The evidence of a change in words: over which channel a text arrived, which signals decided, by how much.
+"""Describe the evidence of a change for people: the channel of the text, the signals that decided, the score.
 
-Pure: the JSON that `store.py` and `matching/` write goes in, sentences come out. What it does not know it says by
-its name, so that nothing of the evidence is kept from the reader.
+Pure: takes the JSON that `store.py` and `matching/` write. An unknown key is shown under its own name, so no evidence
+is hidden.
 """
 
 from __future__ import annotations
@@ -19,80 +19,82 @@ CHANNELS = {
 MATCHERS = {"lexical": "words and values"}
 VERDICTS = {"same": "the same", "different": "different", "unsure": "perhaps the same"}
 MOST = 12
-"""Words and memories that are listed; the others are counted."""
+"""Words and memories listed; the rest are counted."""
 
 LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """One reason: what it is about, in words, and the memories it names."""
+class EvidenceLine:
+    """One line of evidence: its subject, its text, and the memories it names."""
 
     about: str
     text: str = ""
     memories: tuple[int, ...] = ()
 
 
-def grounds(evidence: Mapping[str, Any]) -> tuple[Ground, ...]:
-    """Everything in `evidence` but the text that arrived, which is shown as it is."""
+def evidence_lines(evidence: Mapping[str, Any]) -> tuple[EvidenceLine, ...]:
+    """All of `evidence` except the text that arrived, which pages show by itself."""
     match = evidence.get("match")
     found = list(_match(match)) if isinstance(match, Mapping) else _rest({"match": match} if match else {})
     given = {name: value for name, value in evidence.items() if name not in ("text", "match", "score")}
-    first = [ground for name, value in given.items() if name in KNOWN for ground in KNOWN[name](value)]
+    first = [line for name, value in given.items() if name in KNOWN for line in KNOWN[name](value)]
     score = evidence.get("score")
     if isinstance(score, int | float) and not isinstance(score, bool):
-        first.append(Ground("likeness", f"{_percent(score)} of what the two texts say is shared"))
+        first.append(EvidenceLine("similarity", f"{_percent(score)} of the content of both texts is shared"))
     elif score is not None:
         found += _rest({"score": score})
     return tuple(first + found + _rest({name: value for name, value in given.items() if name not in KNOWN}))
 
 
-def _match(match: Mapping[str, Any]) -> Iterator[Ground]:
-    """What the matcher found (`matching/evidence.py`)."""
+def _match(match: Mapping[str, Any]) -> Iterator[EvidenceLine]:
+    """The matcher's findings (`matching/evidence.py`)."""
     said = dict(match)
-    said.pop("similarity", None)  # the score, once more
+    said.pop("similarity", None)  # the same number as the score
     if why := said.pop("why", ""):
-        yield Ground("decided by", str(why))
+        yield EvidenceLine("decided by", str(why))
     yield from _quantities(said.pop("quantities", []))
     yield from _stance(said.pop("stance", []))
     if order := said.pop("order", []):
-        yield Ground("order", "; ".join(map(_plain, _list(order))))
+        yield EvidenceLine("order", "; ".join(map(_plain, _list(order))))
     for name, about in (("negation", "negated"), ("antonyms", "opposites"), ("names", "names")):
         yield from _sides(about, said.pop(name, None))
     yield from _words("in both", said.pop("shared", []))
-    yield from _words("only known before", said.pop("only_known", []))
+    yield from _words("only in the known text", said.pop("only_known", []))
     yield from _words("only in the new text", said.pop("only_new", []))
     if matcher := said.pop("matcher", ""):
-        yield Ground("compared by", MATCHERS.get(str(matcher), _plain(matcher)))
+        yield EvidenceLine("compared by", MATCHERS.get(str(matcher), _plain(matcher)))
     yield from _rest(said)
 
 
-def _quantities(value: Any) -> Iterator[Ground]:
+def _quantities(value: Any) -> Iterator[EvidenceLine]:
     for one in _list(value):
         if isinstance(one, Mapping):
             verdict = VERDICTS.get(str(one.get("verdict")), _plain(one.get("verdict")))
-            yield Ground("amounts", f"{_plain(one.get('known'))} before, {_plain(one.get('new'))} now: {verdict}")
+            yield EvidenceLine("amounts", f"{_plain(one.get('known'))} before, {_plain(one.get('new'))} now: {verdict}")
 
 
-def _stance(value: Any) -> Iterator[Ground]:
+def _stance(value: Any) -> Iterator[EvidenceLine]:
     for one in _list(value):
         if isinstance(one, Mapping):
             word = _word(str(one.get("word", "")))
-            yield Ground("says of " + word, f"“{_plain(one.get('known'))}” before, “{_plain(one.get('new'))}” now")
+            yield EvidenceLine(
+                "says of " + word, f"“{_plain(one.get('known'))}” before, “{_plain(one.get('new'))}” now"
+            )
 
 
-def _sides(about: str, value: Any) -> Iterator[Ground]:
+def _sides(about: str, value: Any) -> Iterator[EvidenceLine]:
     if not isinstance(value, Mapping):
         yield from _rest({about: value} if value else {})
         return
     known, new = (_some(value.get(side, [])) for side in ("known", "new"))
     if known or new:
-        yield Ground(about, f"{known or 'nothing'} before, {new or 'nothing'} now")
+        yield EvidenceLine(about, f"{known or 'nothing'} before, {new or 'nothing'} now")
 
 
-def _words(about: str, value: Any) -> Iterator[Ground]:
+def _words(about: str, value: Any) -> Iterator[EvidenceLine]:
     if some := _some(value):
-        yield Ground(about, some)
+        yield EvidenceLine(about, some)
 
 
 def _some(value: Any) -> str:
@@ -102,40 +104,42 @@ def _some(value: Any) -> str:
 
 
 def _word(word: str) -> str:
-    """The matcher writes a unit it compares as #unit."""
+    """The matcher writes a compared unit as #unit."""
     return f"the {word[1:]}" if word.startswith("#") else word
 
 
-def _memories(about: str) -> Callable[[Any], list[Ground]]:
-    def told(value: Any) -> list[Ground]:
+def _memories(about: str) -> Callable[[Any], list[EvidenceLine]]:
+    def told(value: Any) -> list[EvidenceLine]:
         ids = [one.get("id") if isinstance(one, Mapping) else one for one in _list(value)]
         known = tuple(one for one in ids if isinstance(one, int) and not isinstance(one, bool) and one > 0)
         more = f"and {len(known) - MOST} more" if len(known) > MOST else ""
-        return [Ground(about, more, known[:MOST])] if known else _rest({about: value})
+        return [EvidenceLine(about, more, known[:MOST])] if known else _rest({about: value})
 
     return told
 
 
-def _channel(value: Any) -> list[Ground]:
-    return [Ground("arrived by", CHANNELS.get(str(value), _plain(value)))]
+def _channel(value: Any) -> list[EvidenceLine]:
+    return [EvidenceLine("arrived by", CHANNELS.get(str(value), _plain(value)))]
 
 
-KNOWN: dict[str, Callable[[Any], list[Ground]]] = {
+KNOWN: dict[str, Callable[[Any], list[EvidenceLine]]] = {
     "channel": _channel,
     "by": _memories("contradicted by"),
     "contradicts": _memories("contradicts"),
-    "merged": _memories("took in"),
-    "into": _memories("went into"),
-    "count": lambda value: [Ground("memories taken in", _plain(value))],
-    "before_change": lambda value: [Ground("back to before", f"change {_plain(value)}")],
-    "undone": lambda value: [Ground("takes back", f"what began with change {_plain(value)}")],
-    "to_change": lambda value: [Ground("back to after", f"change {_plain(value)}")],
+    "merged": _memories("merged memories"),
+    "into": _memories("merged into"),
+    "count": lambda value: [EvidenceLine("memories merged", _plain(value))],
+    "before_change": lambda value: [EvidenceLine("restored to before", f"change {_plain(value)}")],
+    "undone": lambda value: [EvidenceLine("undoes", f"the action that began with change {_plain(value)}")],
+    "to_change": lambda value: [EvidenceLine("restored to after", f"change {_plain(value)}")],
 }
 
 
-def _rest(values: Mapping[str, Any]) -> list[Ground]:
-    """What is not known here, by its name."""
-    return [Ground(name.replace("_", " "), _plain(value)) for name, value in values.items() if value not in (None, "")]
+def _rest(values: Mapping[str, Any]) -> list[EvidenceLine]:
+    """Unknown keys under their own names."""
+    return [
+        EvidenceLine(name.replace("_", " "), _plain(value)) for name, value in values.items() if value not in (None, "")
+    ]
 
 
 def _plain(value: Any) -> str:

@@ -1,6 +1,6 @@
-"""A memory's history as it is shown: what happened, from → to, why, who, when; and then beside now.
+"""The timeline of a memory: each change with from → to, reason, actor and time; and a past state beside the present.
 
-Reads change rows; changes nothing.
+Reads only.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from django.db.models import Q
 
 from claudeops.lib.word_diff import Piece, word_diff
 from memories.errors import InvalidMemory
-from memories.history.evidence import Ground, grounds
+from memories.history.evidence import EvidenceLine, evidence_lines
 from memories.lifecycle.record import plain
 from memories.lifecycle.restore import STAYS, check_restorable, state_after
 from memories.models import Change, Memory, MemoryChange
 
-# Columns as a person calls them; what is not here is called by its name.
+# Labels of columns; a column without one is shown by its name.
 NAMES = {
     "inactive_reason": "inactive because",
     "updated_at": "confirmed",
-    "decayed_until": "decay taken until",
-    "superseded_by_id": "now part of memory",
-    "merged_count": "memories in it",
+    "decayed_until": "decay applied until",
+    "superseded_by_id": "merged into memory",
+    "merged_count": "memories merged",
     "approved_by_id": "approved by user",
     "expires_at": "expires",
     "project_id": "project",
@@ -35,30 +35,30 @@ NAMES = {
 SIZE = 50
 BETWEEN = "~"
 
-# What every confirmation moves along; shown only where nothing else moved.
+# Every confirmation changes these; they are shown only when nothing else changed.
 BOOKKEEPING = {"updated_at", "decayed_until"}
 
 HIDDEN = {"decayed_until", "recall_count", "last_recalled_at"}
-"""Of two states beside each other: what says nothing to a person."""
+"""Columns left out of a comparison of two states."""
 
-# Of a whole row (created, deleted) these say what it was; the rest is in the row itself.
+# The columns shown for a row that was created or deleted.
 TELLING = ("observation", "service", "category", "confidence", "taxonomy", "tags", "persistent")
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class ChangedColumn:
     """One column of a change."""
 
     name: str
     before: Any
     after: Any
     text: bool
-    """Long enough to be shown under each other instead of beside each other."""
+    """Shown one above the other instead of side by side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One change as it is shown. `said` is the text that arrived; `grounds` the rest of the reasons, in words."""
+    """One change as it is shown. `said` is the text that arrived, `evidence` the other evidence in words."""
 
     pk: int
     kind: str
@@ -67,13 +67,13 @@ class Entry:
     actor: str
     reason: str
     session_id: int | None
-    moved: tuple[Moved, ...]
+    moved: tuple[ChangedColumn, ...]
     said: str
-    grounds: tuple[Ground, ...]
+    evidence: tuple[EvidenceLine, ...]
 
 
-def moved_of(change: MemoryChange) -> tuple[Moved, ...]:
-    """The columns a change moved, without bookkeeping where anything else moved."""
+def changed_columns(change: MemoryChange) -> tuple[ChangedColumn, ...]:
+    """The columns that a change changed, without BOOKKEEPING where others changed."""
     before, after = change.before or {}, change.after or {}
     names = list(dict.fromkeys([*before, *after]))
     if change.kind in (Change.CREATED, Change.DELETED):
@@ -81,7 +81,7 @@ def moved_of(change: MemoryChange) -> tuple[Moved, ...]:
     elif set(names) - BOOKKEEPING:
         names = [name for name in names if name not in BOOKKEEPING]
     return tuple(
-        Moved(
+        ChangedColumn(
             _name(name),
             before.get(name),
             after.get(name),
@@ -91,11 +91,11 @@ def moved_of(change: MemoryChange) -> tuple[Moved, ...]:
     )
 
 
-def columns_of(change: MemoryChange) -> list[Moved]:
-    """Every column of a change, also those that `moved_of` leaves out."""
+def all_columns(change: MemoryChange) -> list[ChangedColumn]:
+    """All columns of a change, including those that `changed_columns` leaves out."""
     before, after = change.before or {}, change.after or {}
     names = dict.fromkeys([*before, *after])
-    return [Moved(_name(name), before.get(name), after.get(name), text=name == "observation") for name in names]
+    return [ChangedColumn(_name(name), before.get(name), after.get(name), text=name == "observation") for name in names]
 
 
 def entry_of(change: MemoryChange) -> Entry:
@@ -109,15 +109,15 @@ def entry_of(change: MemoryChange) -> Entry:
         actor=change.actor,
         reason=change.reason,
         session_id=change.session_id,
-        moved=moved_of(change),
+        moved=changed_columns(change),
         said=said if isinstance(said, str) else str(said),
-        grounds=grounds(evidence),
+        evidence=evidence_lines(evidence),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Entries of a timeline, the newest first; `older` is the place of the page that follows, "" on the last one."""
+    """Entries, newest first; `older` is the cursor of the next page, "" on the last one."""
 
     entries: list[Entry]
     older: str
@@ -129,7 +129,7 @@ def place_of(change: MemoryChange) -> str:
 
 
 def read_place(text: str) -> tuple[datetime, int] | None:
-    """The time and the id of a place; None for what is none: the page begins at the beginning then."""
+    """(time, id) of a cursor; None for text that is none, which means the first page."""
     at, _, pk = text.partition(BETWEEN)
     try:
         when = datetime.fromisoformat(at)
@@ -139,7 +139,7 @@ def read_place(text: str) -> tuple[datetime, int] | None:
 
 
 def page_of(memory: Memory, before: str = "") -> Page:
-    """SIZE changes of `memory`, found by their place in an index: the thousandth page costs what the first does."""
+    """SIZE changes of `memory` by keyset pagination: the thousandth page costs what the first does."""
     rows = memory.changes.order_by("-at", "-pk")
     place = read_place(before)
     if place is not None:
@@ -152,15 +152,15 @@ def page_of(memory: Memory, before: str = "") -> Page:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A memory as it was just after a change, beside what it is: the text word by word, the columns that differ.
+    """A memory as it was just after a change, beside its present state: a word diff and the columns that differ.
 
-    `refused` says why it cannot be brought back; "" when it can.
+    `refused` says why this state cannot be restored; "" when it can.
     """
 
     entry: Entry
     text: list[Piece]
     same_text: bool
-    moved: tuple[Moved, ...]
+    moved: tuple[ChangedColumn, ...]
     refused: str
 
 
@@ -181,7 +181,9 @@ def compared(memory: Memory, change: int) -> Compared:
         entry=entry_of(then),
         text=word_diff(observation, memory.observation),
         same_text=observation == memory.observation,
-        moved=tuple(Moved(_name(name), plain(state[name]), plain(getattr(memory, name)), text=False) for name in told),
+        moved=tuple(
+            ChangedColumn(_name(name), plain(state[name]), plain(getattr(memory, name)), text=False) for name in told
+        ),
         refused=refused,
     )
 

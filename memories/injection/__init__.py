@@ -1,1 +1,4 @@
-"""What goes from memory into a prompt: how much of it (`budget`, pure), and which memories (`ops`)."""
+"""The block of memories in a session's prompt: its budget (`budget`, pure) and its choice of memories (`ops`).
+
+The door is `ops.build`. It reads only; the session stores the receipt.
+"""

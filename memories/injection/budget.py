@@ -1,7 +1,7 @@
-"""How memories become the block in a prompt, and how many of them fit. Pure: values in, text out.
+"""Format memories as the block in a prompt, and choose how many fit its budget. Pure: knows no database.
 
-Knows no database. The block is read by a model, so one memory is one line, and nothing in a memory can open
-a heading, a fence, a tag or another marker.
+A model reads the block, so one memory is one line, and nothing in a memory can open a heading, a fence, a tag or
+another marker.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from memories.taxonomy import GENERAL
 
 CHARACTERS_A_TOKEN = 4
 LONGEST_LINE = 600
-"""Characters of an observation that go into a prompt; it is stored whole. An agent that needs more can ask."""
+"""Characters of an observation that go into a prompt. The store keeps the whole text."""
 
 FENCE = re.compile(r"`{3,}|~{3,}")
 TAG = re.compile(r"<([/!?|A-Za-z][^<>]*)(>?)")
@@ -24,7 +24,7 @@ MARKER = re.compile(r"\[(?=(?:MEMORY|EVENT|COOLDOWN):)")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One memory to choose: `service` is None for general, `confidence` 0..1."""
+    """One memory to choose from: `service` is None for general, `confidence` 0..1."""
 
     memory_id: int
     service: str | None
@@ -43,7 +43,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What fits: the lines in the order they were taken, the first that did not fit, the text and its tokens."""
+    """The lines that fit, in the order of choice, the first that did not fit, the text and its tokens."""
 
     lines: list[Line] = field(default_factory=list)
     first_left_out: Line | None = None
@@ -52,49 +52,49 @@ class Chosen:
 
 
 def tokens(text: str) -> int:
-    """Tokens by the rule of the house: characters / 4, rounded up."""
+    """Tokens, estimated as characters / 4, rounded up."""
     return -(-len(text) // CHARACTERS_A_TOKEN)
 
 
 def safe(text: str) -> str:
-    """`text` in one line, with fences shortened, tags in ‹› and marker brackets in ()."""
+    """`text` as one line, with fences shortened, tags in ‹› and marker brackets in ()."""
     text = FENCE.sub(lambda run: run[0][:2], fold(text))
     text = TAG.sub(lambda tag: f"‹{tag[1]}{'›' if tag[2] else ''}", text)
     return MARKER.sub("(", text)
 
 
 def cut(text: str) -> str:
-    """At most LONGEST_LINE characters, the cut shown."""
+    """At most LONGEST_LINE characters, with an ellipsis where text was cut."""
     if len(text) <= LONGEST_LINE:
         return text
     return text[: LONGEST_LINE - 2].rstrip() + " …"
 
 
 def shown(confidence: float) -> str:
-    """One decimal, two where they are needed: 0.9, 0.75, 1.0."""
+    """A confidence with one decimal, or two where needed: 0.9, 0.75, 1.0."""
     text = f"{confidence:.2f}"
     return text.removesuffix("0")
 
 
 def header(included: int, eligible: int, count: int) -> str:
-    """The block's heading; `count` is the number of tokens of the whole block."""
+    """The heading of the block; `count` is the tokens of the whole block."""
     memories = "1 memory" if eligible == 1 else f"{eligible:,} memories"
     some = memories if included == eligible else f"{included:,} of {memories}"
     return f"## Operational Memory ({some}, ~{count:,} tokens)"
 
 
 def choose(lines: Iterable[Line], budget: int, *, eligible: int) -> Chosen:
-    """The longest beginning of `lines` whose whole block, header and headings included, is within `budget` tokens.
+    """Take `lines` from the first on until the block, with header and headings, would exceed `budget` tokens.
 
-    `lines` come in the order of choice (surest first) and are read no further than the first that does not
-    fit: what is less sure never takes the place of what is surer. `eligible` is how many there are in all.
+    `lines` come in the order of choice (highest confidence first). Reading stops at the first that does not fit, so a
+    memory of lower confidence never replaces one of higher. `eligible` is how many there are in all.
     """
     chosen: list[Line] = []
     groups: set[str] = set()
     body = 0  # characters below the header
     first_left_out = None
     for line in lines:
-        eligible = max(eligible, len(chosen) + 1)  # one more may have come in since they were counted
+        eligible = max(eligible, len(chosen) + 1)  # a memory may have been added since they were counted
         added = 1 + len(line.text)
         if line.group not in groups:
             added += 2 + len(f"### {line.group}")
@@ -112,17 +112,17 @@ def choose(lines: Iterable[Line], budget: int, *, eligible: int) -> Chosen:
 
 
 def _total(body: int, included: int, eligible: int) -> int:
-    """Tokens of a block whose body has so many characters. The number is part of the text it counts."""
+    """Tokens of a block with `body` characters below the header. The header contains the number itself."""
     count = 0
     while True:
         found = -(-(len(header(included, eligible, count)) + body) // CHARACTERS_A_TOKEN)
         if found == count:
             return count
-        count = found  # grows with the number's own digits, so it comes to rest
+        count = found  # it only grows, by the digits of the number, so the loop ends
 
 
 def _body(chosen: list[Line]) -> list[str]:
-    """Groups by service in alphabetical order, general last; within one, the order of choice."""
+    """Groups by service in alphabetical order, general last; within a group, the order of choice."""
     groups: dict[str, list[Line]] = {}
     for line in chosen:
         groups.setdefault(line.group, []).append(line)

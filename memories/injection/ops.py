@@ -1,7 +1,6 @@
-"""The operational memory of a prompt: which memories go in, which stay out and why.
+"""Choose the operational memories of a prompt, and say why each is in or out. Reads only.
 
-Reads only; storing the receipt is the session's. The text depends on the memories alone: the same memories
-give the same bytes.
+The text depends on the memories alone: the same memories give the same bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from memories.models import Inactive, Memory, Verdict
 from memories.taxonomy import OPS
 
 MOST_LEFT_OUT = 200
-"""Memories a receipt names among those left out; its counts count them all."""
+"""Memories left out that a receipt names; its counts include all."""
 
 EXPLAIN_CHUNK = 1000
 
@@ -37,8 +36,8 @@ class Injection:
     """The block for a prompt, empty when there is none, and the record of it.
 
     `budget` and `tokens` are in tokens (characters / 4), `sha256` is of the text in UTF-8. `included` and
-    `left_out` hold {id, uuid, service, category, confidence, observation, reason}; of what is included the reason
-    says what brought it, when there was a task. `counts` has eligible, included, over_budget, below_threshold,
+    `left_out` hold {id, uuid, service, category, confidence, observation, reason}; an included memory has a reason
+    when there was a task. `counts` has eligible, included, over_budget, below_threshold,
     inactive, held and other_project.
     """
 
@@ -62,7 +61,7 @@ class Explained:
 
 
 def budget_for(tier: int) -> int:
-    """The tokens of memory a session of this tier gets: the tier's own setting, or everybody's."""
+    """The token budget of a tier: its own setting, or the general one."""
     own: int | None = getattr(settings, f"CLAUDEOPS_TIER{tier}_MEMORY_BUDGET", None)
     return settings.CLAUDEOPS_MEMORY_BUDGET if own is None else own
 
@@ -70,11 +69,11 @@ def budget_for(tier: int) -> int:
 def build(
     *, budget: int, project_id: int | None = None, at: datetime | None = None, task: Task | None = None
 ) -> Injection:
-    """The block for a session with `budget` tokens that sees global memories and those of its project.
+    """The block for a session with `budget` tokens: global memories and those of its project.
 
-    What a `task` speaks of comes first, then the surest; without one, or with an empty text, the surest alone.
-    With `at` (aware UTC) it is what a session beginning then would get: as if swept, though nothing is kept
-    of that. A session sweeps first itself. Without `at` the memories count as they stand.
+    Memories relevant to `task` come first, then those of the highest confidence. With `at` (aware UTC) the block is
+    what a session that starts then would get: decay and expiry are applied and rolled back. Without `at` the
+    memories count as they are stored.
     """
     if at is None or not is_due(at):
         return _build(budget, project_id, task)
@@ -86,9 +85,9 @@ def build(
 
 
 def explain(*, budget: int, project_id: int | None = None, at: datetime | None = None) -> Iterator[Explained]:
-    """Why each ops memory is in the block of `build` or not: first those that are, then the others by id.
+    """Why each ops memory is in the block of `build` or not: first those in it, then the others by id.
 
-    Reads in chunks and holds only the ids of what is in, however many memories there are.
+    Reads in chunks and keeps only the ids of the included memories.
     """
     when = moment(at)
     injection = build(budget=budget, project_id=project_id, at=when)
@@ -108,9 +107,9 @@ def explain(*, budget: int, project_id: int | None = None, at: datetime | None =
 
 
 def reasons(ids: Collection[int], *, budget: int, project_id: int | None, at: datetime) -> dict[int, str]:
-    """Why these memories are not in the block of `build` at `at` (aware UTC); one that is gone is "deleted".
+    """Why these few memories are not in the block of `build` at `at` (aware UTC); "deleted" for one that is gone.
 
-    Of a few: an id for each is in the question. What is in the block must not be among them.
+    `ids` must hold none that is in the block.
     """
     rows = Memory.objects.filter(pk__in=ids, taxonomy=OPS.slug)
     found = {memory.pk: _left_out(memory, project_id, budget, at).reason for memory in rows}
@@ -164,10 +163,10 @@ def _build(budget: int, project_id: int | None, task: Task | None = None) -> Inj
 
 
 def _others(project_id: int | None, count: rows.Counts, room: int) -> list[dict[str, Any]]:
-    """Up to `room` memories that were not eligible. Another project's are counted but not named."""
+    """Up to `room` memories that were not eligible. Those of other projects are counted, not named."""
     found: list[dict[str, Any]] = []
     if count.held and room > 0:
-        # Their text is what the gate has doubts about: it stays where it is.
+        # The gate doubts their text, so the receipt does not copy it.
         found += [_entry(m, _held(m)) | {"observation": ""} for m in rows.held(project_id, room)]
     if count.inactive and room > len(found):
         found += [_entry(m, inactive(m.inactive_reason)) for m in rows.inactive(project_id, room - len(found))]
@@ -208,11 +207,8 @@ def _label(service: str | None, category: str, observation: str, confidence: flo
     return f"[{category}:{service or 'general'}] {text if len(text) <= 80 else text[:79] + '…'} ({shown(confidence)})"
 
 
-# Why a memory stays out, in words for a person.
-
-
 def over_budget(budget: int) -> str:
-    return f"the budget of {budget:,} tokens is full with surer ones"
+    return f"the budget of {budget:,} tokens is full with memories of higher confidence"
 
 
 def below_threshold(confidence: float) -> str:

@@ -1,7 +1,6 @@
-"""Which memories a session's task speaks of: they come first in its prompt, before the surest ones.
+"""Recall the memories relevant to a session's task, which come first in its prompt.
 
-Uses recall and never depends on it: when that fails, the block is the one of a session without a task, and the
-receipt says why.
+When recall fails, the block is that of a session without a task, and the receipt says why.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ BY_CONFIDENCE = "by confidence"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a session is about. `text` is an operator's words or an alert; who asks is for the record."""
+    """The task of a session. `text` is an operator's words or an alert; agent and session are for the recall log."""
 
     text: str
     agent: str | None = None
@@ -32,7 +31,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Relevant:
-    """Memories that the text speaks of, best first, and why each is here; `failed` says why there are none."""
+    """Memories relevant to the task, best first, with a reason each; `failed` says why there are none."""
 
     memories: tuple[Memory, ...] = ()
     reasons: tuple[str, ...] = ()
@@ -40,24 +39,24 @@ class Relevant:
 
     @property
     def otherwise(self) -> str:
-        """Why a memory is in that was not found by the text."""
+        """The reason of a memory that recall did not find."""
         return f"{BY_CONFIDENCE} (recall failed: {self.failed})" if self.failed else BY_CONFIDENCE
 
 
 def relevant(task: Task, project_id: int | None) -> Relevant:
-    """The eligible ops memories that answer the task's text. Never raises: a session starts without them, too.
+    """The eligible ops memories relevant to the task's text. Never raises: a session also starts without them.
 
-    The text is never put in other words: the same task gives the same prompt.
+    The query is not rewritten by a model, so the same task gives the same prompt.
     """
     filters = Filters(project=project_id, agent=task.agent, taxonomy=OPS.slug)
     asker = Asker("injection", f"agent:{task.agent}" if task.agent else "", task.session_id)
     try:
         if connection.in_atomic_block:
-            with transaction.atomic():  # a failure in the database must not spoil what is around
+            with transaction.atomic():  # a database error must not break the caller's transaction
                 hits = recall(task.text, filters, limit=MOST_RELEVANT, asked_by=asker, rewrite=False).hits
         else:
             hits = recall(task.text, filters, limit=MOST_RELEVANT, asked_by=asker, rewrite=False).hits
-    except Exception as error:  # whatever it is, it is no reason not to start
+    except Exception as error:  # no error here may keep a session from starting
         log.exception("recall for a session's prompt failed")
         return Relevant(failed=f"{type(error).__name__}: {error}"[:200])
     scores = {hit.memory_id: hit.score for hit in hits}

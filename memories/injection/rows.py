@@ -1,7 +1,7 @@
-"""How injection reads memories: surest first and no further than needed, and counts from indexes alone.
+"""Read the memories of an injection by confidence, no further than needed, and count them by indexes.
 
-The SQL names the condition of the partial index memories_injection word for word and without parameters:
-SQLite uses a partial index only where it can see that the condition holds.
+The SQL repeats the condition of the partial index memories_injection word for word, without parameters: otherwise
+SQLite does not use it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COLUMNS = "id, uuid, service, category, observation, confidence, inactive_reason
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many ops memories there are: each is in exactly one of these."""
+    """Counts of ops memories; each memory is in exactly one."""
 
     eligible: int
     below_threshold: int
@@ -43,7 +43,7 @@ def parameters(project_id: int | None) -> dict[str, Any]:
 
 
 def count(project_id: int | None) -> Counts:
-    """Counts of all ops memories. What is held or inactive is counted before any project is looked at."""
+    """Count all ops memories. Held and inactive ones are counted whatever their project."""
     params = parameters(project_id)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -52,7 +52,7 @@ def count(project_id: int | None) -> Counts:
             params,
         )
         usable, seen, eligible = cursor.fetchone()
-        # As a filter, or SQLite prefers the index that begins with the taxonomy and reads every row.
+        # FILTER keeps SQLite from the index on taxonomy, which would read every row.
         cursor.execute(
             "SELECT count(*) FILTER (WHERE taxonomy = %(taxonomy)s) FROM memories WHERE verdict = 'hold'", params
         )
@@ -63,7 +63,7 @@ def count(project_id: int | None) -> Counts:
 
 
 def surest_first(project_id: int | None) -> Iterator[Memory]:
-    """Eligible memories by confidence, then id, in chunks that grow: a small budget reads a small chunk."""
+    """Eligible memories by confidence, then id, in growing chunks: a small budget reads a small chunk."""
     params = parameters(project_id)
     size, after = FIRST_CHUNK, ""
     while True:
@@ -87,7 +87,7 @@ def held(project_id: int | None, limit: int) -> list[Memory]:
 
 
 def inactive(project_id: int | None, limit: int) -> list[Memory]:
-    """Those that went inactive, the last confirmed first."""
+    """Inactive memories, the last confirmed first."""
     where = f"NOT active AND verdict = 'allow' AND taxonomy = %(taxonomy)s AND {visible(project_id)}"
     return _some(where, project_id, limit)
 

@@ -1,4 +1,4 @@
-"""What the verbs of `manage.py memory` take."""
+"""Arguments of the verbs of `manage.py memory`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def memory_id(parser: ArgumentParser) -> None:
 
 
 def by(parser: ArgumentParser) -> None:
-    parser.add_argument("--by", default="", help="whose name the change carries (default: yours)")
+    parser.add_argument("--by", default="", help="the actor of the change (default: your account)")
     parser.add_argument("--reason", default="", help="why, for the history")
 
 
@@ -37,13 +37,13 @@ def narrowing(parser: ArgumentParser) -> None:
     parser.add_argument("--category")
     parser.add_argument("--taxonomy")
     parser.add_argument("--project", help="a project's slug, or global")
-    parser.add_argument("--text", help="words the observation must hold")
+    parser.add_argument("--text", help="words that the observation contains")
     parser.add_argument("--source", choices=Source.values)
-    parser.add_argument("--session", help="the session that found it out")
+    parser.add_argument("--session", help="the session that created it")
     parser.add_argument("--tier", choices=("0", "1", "2", "3"))
     state = parser.add_mutually_exclusive_group()
-    state.add_argument("--inactive", action="store_true", help="those that are not active")
-    state.add_argument("--held", action="store_true", help="those that wait for review")
+    state.add_argument("--inactive", action="store_true", help="only inactive ones")
+    state.add_argument("--held", action="store_true", help="only those held for review")
     state.add_argument("--all", action="store_true", help="all of them")
 
 
@@ -55,27 +55,29 @@ def listing(parser: ArgumentParser) -> None:
 def edit(parser: ArgumentParser) -> None:
     memory_id(parser)
     parser.add_argument("--observation", metavar="TEXT", help="new text; the confidence stays")
-    parser.add_argument("--service", help="general takes it away")
+    parser.add_argument("--service", help="general removes it")
     parser.add_argument("--category")
-    parser.add_argument("--confidence", type=float, help="from 0 to 1; from the threshold on it activates")
+    parser.add_argument(
+        "--confidence", type=float, help="from 0 to 1; at or above the threshold it reactivates the memory"
+    )
     parser.add_argument("--tag", action="append", metavar="TAG", help="the new tags; may be given several times")
     parser.add_argument("--persistent", action=BooleanOptionalAction, default=None, help="whether it never decays")
     parser.add_argument("--expires", metavar="WHEN", help="a day like 2026-12-31 (its end, UTC), or never")
     verb = parser.add_mutually_exclusive_group()
-    verb.add_argument("--deactivate", action="store_true", help="take it out of use for good")
-    verb.add_argument("--reactivate", action="store_true", help="bring it back")
-    verb.add_argument("--approve", action="store_true", help="let a held memory be used")
+    verb.add_argument("--deactivate", action="store_true", help="take it out of use")
+    verb.add_argument("--reactivate", action="store_true", help="use it again")
+    verb.add_argument("--approve", action="store_true", help="allow a held memory")
     by(parser)
 
 
 def context(parser: ArgumentParser) -> None:
     parser.add_argument("--tier", type=int, choices=(1, 2, 3), default=1, help="whose budget (default 1)")
     parser.add_argument("--project", help="a project's slug")
-    parser.add_argument("--explain", action="store_true", help="for each memory why it is in or out, instead")
+    parser.add_argument("--explain", action="store_true", help="say for each memory why it is in or out")
 
 
 def decay(parser: ArgumentParser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be taken")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would change")
 
 
 def export(parser: ArgumentParser) -> None:
@@ -90,24 +92,26 @@ def import_(parser: ArgumentParser) -> None:
 def purge(parser: ArgumentParser) -> None:
     parser.add_argument("ids", nargs="*", metavar="ID", help="numbers or UUIDs")
     parser.add_argument(
-        "--inactive-days", type=int, metavar="DAYS", help="those inactive and not confirmed for so many days"
+        "--inactive-days", type=int, metavar="DAYS", help="inactive ones not confirmed for so many days"
     )
-    parser.add_argument("--yes", action="store_true", help="really; without it only says what would be deleted")
+    parser.add_argument(
+        "--yes", action="store_true", help="delete; without it the command only says what would be deleted"
+    )
     by(parser)
 
 
 def recall(parser: ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY", help="a question, an error, a name; - reads stdin")
-    parser.add_argument("--project", help="a project's slug: it and what is global; global: that alone (default: all)")
-    parser.add_argument("--agent", help="an agent's slug: its own memories and those of none (default: all)")
+    parser.add_argument(
+        "--project", help="a project's slug: that project plus global memories; global: only those (default: all)"
+    )
+    parser.add_argument("--agent", help="an agent's slug: its own memories and those without an agent (default: all)")
     parser.add_argument("--service", help="general for those without one")
     parser.add_argument("--category")
     parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="all of these; several times")
     parser.add_argument("--taxonomy")
-    parser.add_argument("--limit", type=int, help="how many (1 to 100), instead of what the profile gives")
+    parser.add_argument("--limit", type=int, help="how many (1 to 100); default: set by the profile")
     parser.add_argument("--profile", default="balanced", choices=PROFILES, help="how much comes back")
-    parser.add_argument(
-        "--as-of", metavar="WHEN", help="what was known then: a day, or a time like 2026-11-21T23:00 (UTC)"
-    )
-    parser.add_argument("--include-hold", action="store_true", help="also what waits for review")
-    parser.add_argument("--explain", action="store_true", help="what each score is made of, and what was left out")
+    parser.add_argument("--as-of", metavar="WHEN", help="what was known at a day or time like 2026-11-21T23:00 (UTC)")
+    parser.add_argument("--include-hold", action="store_true", help="include memories held for review")
+    parser.add_argument("--explain", action="store_true", help="show the score details and what was left out")

@@ -1,4 +1,4 @@
-"""How memories read on a terminal. Values in, words out."""
+"""Format memories for a terminal."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def as_text(memory: Memory, changes: Iterable[MemoryChange]) -> str:
         ("project", memory.project.slug if memory.project else ""),
         ("confidence", shown(memory.confidence) + (", persistent" if memory.persistent else "")),
         ("confirmed", exact(memory.updated_at)),
-        ("found out", exact(memory.created_at)),
+        ("created", exact(memory.created_at)),
         (
             "by",
             f"session {memory.session_id}, tier {memory.tier}" if memory.session_id else memory.get_source_display(),

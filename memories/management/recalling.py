@@ -1,4 +1,4 @@
-"""`manage.py memory recall`: the memories that answer, as a terminal shows them; with --explain why these."""
+"""`manage.py memory recall`: recall on a terminal, with the trace for --explain."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from memories.taxonomy import GENERAL
 
 
 def recall(query: str, as_of: str | None, tag: list[str], explain: bool, by: str, **given: Any) -> Result:
-    """Everything there is may come back: who is on this machine is the operator."""
+    """Searches all projects: whoever has a shell on this machine is the operator."""
     question = Question(
         sys.stdin.read() if query == "-" else query, tags=tuple(tag), as_of=_moment(as_of) if as_of else None, **given
     )
     found = ask(Access(by, frozenset()), question, "cli")
-    lines = [_line(place, hit) for place, hit in enumerate(found.hits, 1)] or ["Nothing that is known answers this."]
+    lines = [_line(place, hit) for place, hit in enumerate(found.hits, 1)] or ["No memory answers this."]
     if found.trace.semantic != "on":
         lines.append(f"Semantic search is {found.trace.semantic}.")
     if explain:
@@ -55,9 +55,9 @@ def _explained(found: Recall) -> Iterator[str]:
             f"({parts.age_days:.0f} days){', stale' if parts.stale else ''}, boosts: {boosts}, final {parts.final:.3f}"
         )
         if hit.collapsed:
-            yield f"      stands for {', '.join(map(str, hit.collapsed))}, which say nearly the same"
+            yield f"      stands for {', '.join(map(str, hit.collapsed))}, which are near-duplicates"
     if not found.hits:
-        yield "Nothing that is known answers this."
+        yield "No memory answers this."
     trace = found.trace
     yield ""
     yield f"Semantic search is {trace.semantic}. Profile {trace.profile}, {trace.candidates} candidates."
@@ -72,7 +72,7 @@ def _explained(found: Recall) -> Iterator[str]:
     yield f"Left out: {dropped or 'nothing'}."
     yield from trace.notes
     if trace.steps:
-        yield "Took " + ", ".join(f"{name} {1000 * seconds:.1f} ms" for name, seconds in trace.steps.items()) + "."
+        yield "Duration: " + ", ".join(f"{name} {1000 * seconds:.1f} ms" for name, seconds in trace.steps.items()) + "."
 
 
 def _or_none(value: float | None) -> str:

@@ -1,6 +1,6 @@
-"""Whether two texts of one scope say the same, disagree, or are about different things.
+"""Judge how two texts of one scope relate: reinforces, contradicts or distinct.
 
-`relation` is what the rest of the house calls. Knows no database, no Django, no scope: text against text.
+The door is `relation`. Pure: compares text with text; knows no database, no Django and no scope.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections.abc import Iterable
 
 from .evidence import may_be_one
 from .judgement import LexicalMatcher
-from .kinds import Kind, Matcher, Relation
 from .normalise import LONG, normal_form
+from .relations import Kind, Matcher, Relation
 
 __all__ = ["Kind", "LexicalMatcher", "Matcher", "Relation", "matcher", "may_be_one", "read_ahead", "relation"]
 
 matcher: Matcher = LexicalMatcher()
-"""What `relation` asks. Anything that meets `Matcher` can take its place."""
+"""The matcher that `relation` uses; any other `Matcher` can replace it."""
 
 
 def relation(known: str, new: str, *, about: str | None = None, cosine: float | None = None) -> Relation:
@@ -24,7 +24,7 @@ def relation(known: str, new: str, *, about: str | None = None, cosine: float | 
 
 
 def read_ahead(texts: Iterable[str]) -> None:
-    """Read texts that `relation` will soon be asked about: most of what it costs, when it has not met them lately."""
+    """Parse texts into the cache before `relation` needs them: parsing is most of its cost."""
     for text in texts:
-        if len(text) <= LONG:  # what is longer is not kept
+        if len(text) <= LONG:  # longer texts are not cached
             normal_form(text)

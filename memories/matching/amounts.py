@@ -1,6 +1,6 @@
-"""Reads amounts from tokens: 60s, a minute, 5 to 10 minutes, at least 2 GB, twice a day, 3 nodes, 1380.
+"""Parse amounts from tokens: 60s, a minute, 5 to 10 minutes, at least 2 GB, twice a day, 3 nodes, 1380.
 
-Knows how amounts are written, nothing of the words around them and nothing of comparing.
+Knows spelling only; `quantities` compares.
 """
 
 from __future__ import annotations

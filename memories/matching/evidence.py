@@ -1,4 +1,4 @@
-"""Two texts with all that was found about them, and that as JSON. Judges nothing."""
+"""The findings about two texts, and their form as JSON evidence. Judges nothing."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .frames import Slot
-from .meaning import FULL
 from .normalise import NormalForm
 from .opposites import Opposites
 from .order import Order
 from .overlap import Overlap
 from .quantities import Compared
+from .synonyms import FULL
 
 MATCHER = "lexical"
 """Says in the evidence which matcher judged."""

@@ -1,7 +1,7 @@
-"""Who has what in a slot that holds one thing at a time: where it lives, what it comes from, which mode it runs in.
+"""Find single-valued slots in a clause: subject, relation, value and rest.
 
 "The database is SQLite" and "The database is MariaDB" cannot both hold, "Needs Redis" and "Needs Postgres" can.
-Reads one clause as subject, relation, value and rest; judges nothing.
+Judges nothing.
 """
 
 from __future__ import annotations
@@ -14,20 +14,15 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from .function_words import ARTICLES, BE, FUNCTION_WORDS, LEADS, NEGATIONS, PREPOSITIONS, REASONS, words
-from .meaning import EMPTY, meaning, stem
 from .phrases import phrased
+from .synonyms import EMPTY, meaning, stem
 from .tokens import A_COMMA, A_NAME, A_NUMBER, A_STOP, A_WORD, Token
 from .vocabulary import LABEL_NOUNS, entries
 
 _AT = words("in on at to into onto under inside within over")
 _BY = words("by through via with from using over")
 
-RELATIONS = """
-at = live store keep save write put place move migrate sit persist archive record mount locate stay reside
-from = come issue obtain fetch pull download originate stem
-handle = handle manage serve provide terminate resolve proxy administer route
-go = go route send
-"""
+RELATIONS = entries("relations")
 """Verbs that ask the same of their subject, after the name of the question. Each thing has one answer."""
 
 SINGLE = words(
@@ -53,7 +48,7 @@ _SHAPE = re.compile(r"\d+")
 
 def _by_stem() -> Mapping[str, str]:
     found: dict[str, str] = {}
-    for entry in entries(RELATIONS):
+    for entry in RELATIONS:
         name, verbs = entry.split(" = ")
         for verb in verbs.split():
             found.setdefault(meaning(verb).name, name)

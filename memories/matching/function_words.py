@@ -1,7 +1,4 @@
-"""The small words, as data: what joins, leads, denies, obliges or merely stands there.
-
-Closed classes of English, with the parts they play in `reading`. Content words are in `vocabulary`.
-"""
+"""Function words of English by their role in `clauses`, as data. Content words are in `vocabulary`."""
 
 from __future__ import annotations
 

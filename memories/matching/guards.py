@@ -1,7 +1,6 @@
-"""What keeps two texts from being one fact, whatever all signals together say of them.
+"""Guards: findings that forbid to treat two texts as one fact, whatever the linear model says.
 
-Names, amounts, order and parts: each speaks for itself. Asked by `weighing`, which counts them, and by `third_look`,
-which obeys them.
+Names, amounts, order and parts. `features` counts them, `linear_model` obeys them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""A model that may settle what words and values leave unsure. Off unless the settings name one.
+"""Ask a chat model to decide pairs that words and values leave unsure. Off unless the settings name a model.
 
-One interface with the same three answers, asked over HTTP (`memories.chat`) within a hard time; whatever goes wrong
-means "distinct". Ask it outside of any transaction.
+HTTP with a total timeout (`memories.chat`); every failure means "distinct". Never inside a transaction.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from django.conf import settings
 
 from memories.chat import ChatModel, NoAnswer
 
-from .kinds import Kind
+from .relations import Kind
 
 MOST_SHOWN, LONGEST_REASON = 2_000, 300
 """Characters of a text that are sent, characters of a reason that are kept."""

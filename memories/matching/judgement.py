@@ -1,24 +1,23 @@
-"""The verdict on two texts: the first rule that applies decides.
+"""Decide the relation of two texts: the first rule that applies wins.
 
-The signals (words, amounts, opposites, order) know nothing of one another and nothing of the verdict; this
-module alone weighs them. Unsure means distinct: a fact that is merged is lost, a fact too many is only a
-line too many.
+The signals (words, amounts, opposites, order) are independent; only this module combines them. In doubt the answer is
+distinct: a fact that is merged is lost, an extra fact is only an extra line.
 """
 
 from __future__ import annotations
 
 from .evidence import NEAR_IN_WORDS, Case, evidence_of, listed, similarity
+from .features import features_of
 from .frames import other_value
 from .function_words import NEGATIONS
-from .kinds import Kind, Relation
+from .linear_model import by_model, likelihood
 from .normalise import normal_form
 from .opposites import opposites
 from .order import order, rearranged
 from .overlap import overlap, things
 from .paraphrase import CLOSE, why_not_one_fact
 from .quantities import compare
-from .third_look import likelihood, third_look
-from .weighing import weighed
+from .relations import Kind, Relation
 
 FAR = 0.4
 """Cosine below which two texts are hardly ever about one thing."""
@@ -47,14 +46,14 @@ class LexicalMatcher:
         kind, why = _verdict(case)
         told = kind
         if kind is Kind.DISTINCT and case.words.shared and not case.clashes:
-            kind, why = _second_look(case, known, new, why)
+            kind, why = _paraphrase(case, known, new, why)
         if told is Kind.DISTINCT and kind is not Kind.CONTRADICTS and cosine is not None and cosine >= FAR:
-            kind, why = _third_look(case, known, new, kind, why)
+            kind, why = _linear_model(case, known, new, kind, why)
         score = similarity(case)
         return Relation(kind, score, evidence_of(case, score, why))
 
 
-def _second_look(case: Case, known: str, new: str, why: str) -> tuple[Kind, str]:
+def _paraphrase(case: Case, known: str, new: str, why: str) -> tuple[Kind, str]:
     """Of two texts that words left apart: a slot with another value, or one fact said quite differently."""
     slot = other_value(known, new)
     close = similarity(case) >= NEAR_IN_WORDS if case.cosine is None else case.cosine >= CLOSE
@@ -73,10 +72,10 @@ def _second_look(case: Case, known: str, new: str, why: str) -> tuple[Kind, str]
     return (Kind.DISTINCT, why) if case.apart else (Kind.REINFORCES, "They say the same in quite other words.")
 
 
-def _third_look(case: Case, known: str, new: str, kind: Kind, why: str) -> tuple[Kind, str]:
+def _linear_model(case: Case, known: str, new: str, kind: Kind, why: str) -> tuple[Kind, str]:
     """Of two texts that are still apart, or that only their closeness has made one: what all signals together say."""
     _ask(case)
-    weights = weighed(case, known, new)
+    weights = features_of(case, known, new)
     if weights is None:
         return kind, why
     if kind is Kind.REINFORCES:
@@ -84,7 +83,7 @@ def _third_look(case: Case, known: str, new: str, kind: Kind, why: str) -> tuple
             case.apart = "All signals together say that they are not the same."
             return Kind.DISTINCT, why
         return kind, why
-    look = third_look(case, known, new, weights)
+    look = by_model(case, known, new, weights)
     case.likely = look.likely
     if look.kind is Kind.DISTINCT:
         case.apart = look.apart or case.apart

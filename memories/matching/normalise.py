@@ -1,7 +1,7 @@
-"""Text to its normal form.
+"""Convert a text to its normal form.
 
-What spelling, small words, hedges, inflection and synonyms hide is gone from a normal form; what makes two
-facts different (negation, obligation, amounts, names, order) is laid open. Knows one text at a time.
+The normal form removes spelling variants, function words, hedges, inflection and synonyms, and keeps what separates
+two facts: negation, obligation, amounts, names, order. Handles one text at a time.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from .clause import Stance
-from .meaning import EMPTY, FULL
+from .clause_types import Stance
+from .clauses import read
 from .phrases import phrased
 from .quantities import Quantity
-from .reading import read
+from .synonyms import EMPTY, FULL
 from .tokens import COMMA, STOP, fold, tokens
 from .vocabulary import IMPLIED
 

@@ -1,7 +1,7 @@
-"""Negation, antonyms and opposite modals: what one text affirms and the other denies.
+"""Find negation, antonyms and opposite modals between two normal forms.
 
-By now "disabled", "not enabled" and "no longer enabled" are one word under one stance, so that a clash is a
-shared word under two stances. Judges nothing.
+In normal form "disabled", "not enabled" and "no longer enabled" are one word under one stance, so a clash is a shared
+word under two stances. Judges nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from .clause import Stance
+from .clause_types import Stance
 from .normalise import NormalForm
 
 _CLASHES = {

@@ -1,6 +1,6 @@
-"""Order and direction: A after B, B after A, independently of both; from A to B, from B to A.
+"""Compare order and direction: A after B, B after A, independence; from A to B, from B to A.
 
-Reads where the shared words of two normal forms stand. Judges nothing.
+Compares the positions of the words that two normal forms share. Judges nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .clause import Stance
+from .clause_types import Stance
 from .function_words import words
 from .normalise import UNCLEAR, NormalForm, Place
 

@@ -1,11 +1,11 @@
-"""What two normal forms share, and what each has for itself. Judges nothing."""
+"""The words that two normal forms share, and those of each alone. Judges nothing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .meaning import LIGHT_NOUN_NAMES
 from .normalise import NormalForm
+from .synonyms import LIGHT_NOUN_NAMES
 
 _MOST_COMPOUNDS = 12
 """Compounds are looked for among so many words that are left over; more of them are two different texts."""

@@ -1,7 +1,7 @@
-"""The second look at two texts that words alone leave apart, when their embeddings are close.
+"""Decide whether two texts with close embeddings but different words are paraphrases.
 
-A fact and its contradiction are closer in cosine than a fact and its paraphrase: the cosine only opens this look,
-and every value, name, denial and order must agree before two texts are one fact. Unsure means not.
+A fact and its contradiction are closer in cosine than a fact and its paraphrase, so the cosine only admits a pair:
+values, names, denials and order must all agree. In doubt they are not.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from .clause import Stance
+from .clause_types import Stance
 from .evidence import Case, listed
 from .function_words import FUNCTION_WORDS
-from .meaning import EMPTY, meaning
 from .order import rearranged
 from .phrases import phrased
 from .quantities import Quantity
+from .synonyms import EMPTY, meaning
 from .tokens import A_COMMA, A_NUMBER, A_STOP, A_WORD
 from .units import BOUNDS, NUMBER_WORDS, UNITS
 

@@ -1,6 +1,6 @@
-"""Phrases put as single words: "no longer" → not, "prior to" → before, "turned off" → disable.
+"""Replace phrases by single words: "no longer" → not, "prior to" → before, "turned off" → disable.
 
-Works on stems, so that one form of a phrase is enough. Knows tokens and the table of phrases, nothing else.
+Matches stems, so one form of a phrase is enough.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from .meaning import stem
+from .synonyms import stem
 from .tokens import A_NUMBER, A_WORD, Token, fold, tokens
 from .units import NUMBER_WORDS
-from .vocabulary import PHRASES, entries
+from .vocabulary import PHRASES
 
 _Entry = tuple[tuple[str, ...], tuple[Token, ...]]
 _Opened = Mapping[str, Sequence[_Entry]]
@@ -24,7 +24,7 @@ def _by_first_stem() -> dict[str, _Opened]:
     Nine words in ten that may begin a phrase ("a", "the") begin none where they stand: the next word tells at once.
     """
     table: dict[str, list[_Entry]] = {}
-    for entry in entries(PHRASES):
+    for entry in PHRASES:
         meant, phrases = entry.split(" = ")
         replacement = tuple(Token(A_WORD, word) for word in meant.split())
         for phrase in phrases.split(" | "):

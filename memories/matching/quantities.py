@@ -1,7 +1,6 @@
-"""Amounts: 60s = 60 seconds = 1 minute = a minute, 4G = 4096 MB, twice a day = every 12 hours.
+"""Amounts and their comparison: 60s = 60 seconds = 1 minute, 4G = 4096 MB, twice a day = every 12 hours.
 
-What an amount is and how two compare; knows no text. All arithmetic is on intervals, so that "at least 2 GB"
-and "60-90s" need no case of their own.
+The arithmetic is on intervals, so "at least 2 GB" and "60-90s" are no special cases.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Text to tokens: words, numbers, names and breaks, in the order written.
-
-Knows how things are spelled (paths, addresses, 60s, don't), not what they mean. Linear in the text's length.
-"""
+"""Split text into tokens: words, numbers, names and breaks, in order. Linear in the length of the text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Numbers and units as they are written, as data: what a word counts and how many of the base unit it is.
-
-Knows spelling and arithmetic only. Times are in seconds, sizes in bytes.
-"""
+"""Number words and units as data, with their factors to base units: seconds and bytes."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def checked(answer: str, query: str) -> str:
         raise ValueError("the answer holds no words")
     if len(said) > LONGEST_ANSWER:
         raise ValueError("the answer is too long")
-    if judge(_Said(said)).verdict == "hold":
+    if judge(said, fold(said)).verdict == "hold":
         raise ValueError("the answer is none that may be searched by")
     asked = read_query(query)
     there = words(asked.text)
@@ -147,11 +147,6 @@ def checked(answer: str, query: str) -> str:
     held = set(words(text))
     missing = [name for name in dict.fromkeys(there) if is_identifier(name) and name not in held]
     return " ".join([text, *missing])
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    observation: str
 
 
 def _known(word: str, own: set[str]) -> bool:

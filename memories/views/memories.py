@@ -138,16 +138,16 @@ def _add(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _list(request, form, status=422)
     given = form.cleaned_data
-    candidate = store.Candidate(
+    statement = store.Statement(
         category=given["category"],
-        observation=given["observation"],
+        text=given["observation"],
         service=given["service"],
         taxonomy=given["taxonomy"] or "ops",
         confidence=given["confidence"],
     )
     said = store.Provenance(source=Source.HUMAN, actor=actor(request), channel="human")
     try:
-        made = store.remember(candidate, said)
+        made = store.remember(statement, said)
     except MemoriesError as error:
         form.add_error("observation", str(error))
         return _list(request, form, status=422)

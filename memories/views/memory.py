@@ -16,8 +16,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from memories import listing
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.forms import EditForm
-from memories.history.chart import picture_of
-from memories.history.confidence_history import course_of
+from memories.history.chart import chart_of
+from memories.history.confidence_history import confidence_history_of
 from memories.history.timeline import entry_of, page_of
 from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore
@@ -40,14 +40,14 @@ def memory(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _page(request: HttpRequest, row: Memory, *, status: int = 200, **further: Any) -> HttpResponse:
-    course = course_of(row, at=timezone.now())
+    course = confidence_history_of(row, at=timezone.now())
     latest = listing.latest_change_of(row)
     context = {
         "memory": row,
         "form": EditForm(row, seen=latest),
         "latest": latest,
         "course": course,
-        "picture": picture_of(course),
+        "picture": chart_of(course),
         "page": page_of(row, request.GET.get("before", "")),
         "deleting": "delete" in request.GET,
         **further,

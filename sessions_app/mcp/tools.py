@@ -14,10 +14,10 @@ from django.utils import timezone
 from memories import store
 from memories.access.permissions import Access, memory_of
 from memories.api import serializers
-from memories.recall.service import Question, ask
 from memories.capture import fields
 from memories.capture.text import fold
 from memories.models import MemoryChange, Source
+from memories.recall.service import Question, ask
 from memories.taxonomy import GENERAL
 from sessions_app.cooldowns import limits
 from sessions_app.errors import InvalidSession
@@ -70,7 +70,7 @@ def remember(access: Access, observation: str, category: str, service: str | Non
         project_id=access.project_id,
         channel=CHANNEL,
     )
-    made = store.remember(store.Candidate(category, observation, service), said)
+    made = store.remember(store.Statement(category, observation, service), said)
     return {"outcome": made.outcome, "memory_id": made.memory_id, "reason": made.reason}
 
 

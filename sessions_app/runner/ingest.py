@@ -118,7 +118,7 @@ def _prepared(session: Session, batch: Batch) -> list[store.Prepared | None]:
     prepared: list[store.Prepared | None] = []
     for found in batch.memories:
         try:
-            prepared.append(store.prepare(_candidate(found), _provenance(session, found)))
+            prepared.append(store.prepare(found.statement, _provenance(session, found)))
         except MemoriesError:
             prepared.append(None)  # refused again, and counted, when it is to be stored
     return prepared
@@ -234,7 +234,7 @@ def _memories(session: Session, state: State, batch: Batch, prepared: Sequence[s
     for found, ready in zip(batch.memories, prepared, strict=True):
         try:
             said = _provenance(session, found)
-            remembered = store.remember(_candidate(found), said, at=found.at, prepared=ready)
+            remembered = store.remember(found.statement, said, at=found.at, prepared=ready)
         except MemoriesError as refusal:
             state.count("memories_refused")
             batch.warnings.append(f"a memory was refused: {refusal}")
@@ -243,11 +243,6 @@ def _memories(session: Session, state: State, batch: Batch, prepared: Sequence[s
         state.count("memories_contradicted", len(remembered.contradicted))
         if remembered.outcome in ("held", "discarded"):
             batch.warnings.append(f"a memory was {remembered.outcome} by the gate: {remembered.reason}")
-
-
-def _candidate(found: FoundMemory) -> store.Candidate:
-    marker = found.marker
-    return store.Candidate(category=marker.category, observation=marker.observation, service=marker.service)
 
 
 def _provenance(session: Session, found: FoundMemory) -> store.Provenance:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from memories.capture.markers import MemoryMarker, memory_from_key, memory_markers
+from memories.capture.markers import memory_from_key, memory_markers
+from memories.capture.statement import Statement
 from sessions_app.models import LogKind
 from sessions_app.runner import stream
 from sessions_app.runner.markers import (
@@ -63,7 +64,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class FoundMemory:
-    marker: MemoryMarker
+    statement: Statement
     channel: str
     at: datetime
 
@@ -184,7 +185,7 @@ def _structured(answer: Mapping[str, Any], at: datetime, state: State, batch: Ba
             state.count("structured_dropped")
             continue
         found = memory_from_key(key, value)
-        if isinstance(found, MemoryMarker):
+        if isinstance(found, Statement):
             state.count("structured_memories")
             batch.memories.append(FoundMemory(found, "structured", at))
         else:

@@ -36,7 +36,7 @@ def test_the_list_narrows_by_the_filters_of_the_dashboard(caller):
     [
         ("status=sleeping", "invalid_filter", "status is 'sleeping'"),
         ("confidence_min=2", "invalid_filter", "confidence_min is '2'"),
-        ("sevrice=x", "unknown_parameter", "'sevrice' is no parameter here"),
+        ("sevrice=x", "unknown_parameter", "'sevrice' is not a parameter of this route"),
         ("sort=age", "invalid_sort", "sort is 'age'"),
         ("after=yesterday", "invalid_place", "after is 'yesterday'"),
         ("text=%00", "invalid_filter", "text"),

@@ -1,12 +1,13 @@
-"""Write every figure of the benchmarks as one JSON file, or compare two such files.
+"""Write every figure of the benchmarks as one JSON file, compare two such files, or make docs/results.md of some.
 
     python -m tests.benchmarks.baseline write before.json --model model.whl     about 40 minutes
     python -m tests.benchmarks.baseline write before.json --only quality tables
     python -m tests.benchmarks.baseline compare before.json after.json
+    python -m tests.benchmarks.baseline page after.json --out docs/results.md
 
-Quality comes from `manage.py bench recall` and `bench matching` over tests/data, latency from `bench latency`, the rest
-from the tables that `pytest tests/benchmarks` prints. A comparison prints the figures that moved by more than the
-noise; it passes no verdict.
+Quality comes from `manage.py bench recall` and `bench matching` over tests/data, latency from
+`python -m tests.benchmarks.latency`, the rest from the tables that `pytest tests/benchmarks` prints. A comparison
+prints the figures that moved by more than the noise; it passes no verdict.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,12 +23,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.page import page
+
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
 RECALL_SETS = ("ops.blind", "age.blind", "changes.blind")
 QUALITY = ("recall@1", "recall@5", "recall@10", "hit@1", "hit@5", "mrr", "ndcg@10", "newer_above_older")
 TABLES = ("test_ingest", "test_sweep", "test_remember", "test_pages")
 PARTS = ("quality", "latency", "tables")
+SIZES = re.compile(r", [\d,]+ memories, .*")
+"""The part of a title that names the size of the database."""
 MOVED_QUALITY, MOVED_TIME = 0.0005, 0.1
 """A share that moved by more, and a time that moved by more than this part of itself, is shown."""
 
@@ -56,16 +62,26 @@ def quality(data_dir: Path) -> dict[str, Any]:
     return found
 
 
+def latency(folder: Path, sizes: str, data_dir: Path) -> Any:
+    out = folder / "latency.json"
+    command = [sys.executable, "-m", "tests.benchmarks.latency", "--sizes", sizes, "--runs", "100", "--out", str(out)]
+    env = {**os.environ, "CLAUDEOPS_DATA_DIR": str(data_dir)}
+    subprocess.run(command, cwd=ROOT, env=env, check=True)
+    return json.loads(out.read_text())
+
+
 def tables(folder: Path, sizes: str) -> dict[str, Any]:
     """The tables of the benchmarks under pytest: {title: {first cell of a row: {column: cell}}}."""
     lines = folder / "tables.jsonl"
     env = {**os.environ, "BENCH_JSON": str(lines), "BENCH_SIZES": sizes}
     files = [f"tests/benchmarks/{name}.py" for name in TABLES]
-    subprocess.run([sys.executable, "-m", "pytest", "-q", "-s", *files], cwd=ROOT, env=env, check=True)
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-s", *files], cwd=ROOT, env=env, check=False)
+    if done.returncode:
+        print("A benchmark failed; the tables of the others are written.", file=sys.stderr)
     found: dict[str, Any] = {}
     for line in lines.read_text().splitlines():
         one = json.loads(line)
-        rows = found.setdefault(one["title"].partition(",")[0], {})
+        rows = found.setdefault(SIZES.sub("", one["title"]), {})
         for name, *cells in one["rows"]:
             rows[name] = dict(zip(one["columns"][1:], cells, strict=True))
     return found
@@ -84,7 +100,7 @@ def write(out: Path, model: str | None, only: list[str], sizes: str) -> None:
             if part == "quality":
                 figures[part] = quality(data_dir)
             elif part == "latency":
-                figures[part] = bench("latency", "--sizes", sizes, "--runs", "100", data_dir=data_dir)
+                figures[part] = latency(folder, sizes, data_dir)
             else:
                 figures[part] = tables(folder, sizes)
             out.write_text(json.dumps(figures, indent=1))
@@ -131,9 +147,14 @@ def main() -> None:
     comparing = verbs.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
+    paging = verbs.add_parser("page")
+    paging.add_argument("files", type=Path, nargs="+")
+    paging.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     if options.verb == "write":
         write(options.out, options.model, options.only, options.sizes)
+    elif options.verb == "page":
+        options.out.write_text(page([json.loads(path.read_text()) for path in options.files]))
     else:
         print("\n".join(compare(options.before, options.after)) or "No figure moved by more than the noise.")
 

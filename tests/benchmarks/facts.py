@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection
 
 from memories.models import Inactive, Memory, Source, Verdict
-from memories.store import Candidate
+from memories.store import Statement
 from memories.taxonomy import OPS
 
 SERVICES = 100
@@ -85,8 +85,8 @@ def observation(number: int, wording: str = "first") -> str:
     return str(getattr(WORDINGS[category(number)], wording)).format(word(number))
 
 
-def candidate(number: int, wording: str = "first") -> Candidate:
-    return Candidate(category(number), observation(number, wording), service(number))
+def candidate(number: int, wording: str = "first") -> Statement:
+    return Statement(category(number), observation(number, wording), service(number))
 
 
 def store(count: int, differing: Callable[[int], dict[str, Any]], *, first: int = 0) -> None:

@@ -13,7 +13,7 @@ import pytest
 from memories import matching
 from memories.matching import Kind, matcher, relation
 from memories.models import Memory, Source
-from memories.store import Candidate, Provenance, remember
+from memories.store import Provenance, Statement, remember
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import Series, ms
 from tests.factories import SessionFactory
@@ -70,7 +70,7 @@ def test_a_thousand_near_facts(report: Report, smoke: bool) -> None:
     for wording in ("fact", "same", "against"):
         counted = taken.setdefault(wording, Counter())
         for one in near:
-            found = remember(Candidate("behavior", getattr(one, wording), f"service-{one.scope}"), said, at=NOW)
+            found = remember(Statement("behavior", getattr(one, wording), f"service-{one.scope}"), said, at=NOW)
             counted["contradicting" if found.contradicted else found.outcome] += 1
         if wording == "fact":
             assert Memory.objects.count() == len(near)

@@ -15,7 +15,7 @@ import pytest
 from memories import embedding
 from memories.models import Embedding, EmbeddingModel, Memory, PendingEmbedding, Source
 from memories.recall import keyword_index
-from memories.store import Candidate, Provenance, remember
+from memories.store import Provenance, Statement, remember
 from tests.benchmarks import facts
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import Series, growth, ms
@@ -122,9 +122,9 @@ def _said() -> Provenance:
     return Provenance(Source.RUN, "agent:benchmark", SessionFactory(agent=None).pk, tier=1, agent="benchmark")
 
 
-def _asked(number: int, wording: str) -> Candidate:
+def _asked(number: int, wording: str) -> Statement:
     if number % 2:
-        return Candidate("pattern", facts.observation(number, wording), None, "agent")
+        return Statement("pattern", facts.observation(number, wording), None, "agent")
     return facts.candidate(number, wording)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from memories.lifecycle import disagree
 from memories.models import Disagreement
-from memories.store import Candidate, Provenance, remember
+from memories.store import Provenance, Statement, remember
 from tests.factories import MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -20,7 +20,7 @@ SCREENS = [(1440, False), (1440, True), (360, False), (360, True), (2560, False)
 @pytest.fixture
 def asked(house: Any) -> list[Disagreement]:
     for text in ("Takes 60s to start after a restart", "Takes 5 minutes to start after a restart"):
-        remember(Candidate("timing", text, "paperless"), Provenance("run", "agent:watch", SessionFactory().pk), at=NOW)
+        remember(Statement("timing", text, "paperless"), Provenance("run", "agent:watch", SessionFactory().pk), at=NOW)
     older = MemoryFactory(service="forgejo", observation="Old media is purged after 90 days")
     newer = MemoryFactory(service="forgejo", observation="Media that is older than three months goes away by itself")
     evidence = {"why": "Only one of them speaks of “month”.", "cosine": 0.913, "similarity": 0.5}

@@ -8,7 +8,7 @@ import pytest
 
 from memories.lifecycle import verbs
 from memories.models import Memory, Source
-from memories.store import Candidate, Provenance, remember
+from memories.store import Provenance, Statement, remember
 from tests.factories import MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -43,7 +43,7 @@ def page(one: Any) -> Any:
 def learn(text: str, service: str = "jellyfin") -> int:
     """What a running session does with a marker."""
     said = Provenance(source=Source.RUN, actor="agent:watch", session_id=SessionFactory().pk, tier=1)
-    found = remember(Candidate(category="timing", observation=text, service=service), said).memory_id
+    found = remember(Statement(category="timing", text=text, service=service), said).memory_id
     assert found is not None
     return found
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memories.lifecycle import verbs
 from memories.models import Memory, MemoryChange, Verdict
-from memories.store import Candidate, Provenance, remember
+from memories.store import Provenance, Statement, remember
 from sessions_app.runner.launch import inject
 from tests.browser.test_dashboard_pages import picture_name
 from tests.factories import MemoryFactory, SessionFactory
@@ -26,7 +26,7 @@ def memory(house) -> Memory:
         said = Provenance(
             source="run", actor="agent:watch", session_id=SessionFactory().pk, at=now - timedelta(days=days)
         )
-        made = remember(Candidate("timing", text, "caddy"), said)
+        made = remember(Statement("timing", text, "caddy"), said)
     row = Memory.objects.get(pk=made.memory_id)
     for days in (12, 5):
         at = now - timedelta(days=days)

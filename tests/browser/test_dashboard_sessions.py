@@ -211,7 +211,9 @@ def test_the_pages_fit_any_screen(operators_window, width, dark):
         budget=2000,
         tokens=412,
         included=[entry | {"observation": "Takes 60 s to start after a restart"}] * 3,
-        left_out=[entry | {"observation": "Left out", "reason": "the budget is full with surer ones"}],
+        left_out=[
+            entry | {"observation": "Left out", "reason": "the budget is full with memories of higher confidence"}
+        ],
         counts={"eligible": 4, "included": 3, "over_budget": 1},
     )
     EventFactory(session=session, level="critical", message="Down " + "x" * 200)

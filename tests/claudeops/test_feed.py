@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from claudeops import feed
 from memories.lifecycle import curate, verbs
 from memories.models import MemoryChange
-from memories.store import Candidate, Provenance, remember
+from memories.store import Provenance, Statement, remember
 from sessions_app.models import Event, Session, Status
 from tests.factories import AgentFactory, EventFactory, MemoryFactory, SessionFactory
 
@@ -80,7 +80,7 @@ def test_what_time_takes_is_not_in_it_and_what_anybody_does_is():
     assert keys() == []
     verbs.edit(memory, by="operator", observation="Said better")
     provenance = Provenance(source="run", actor="agent:watch", tier=1, agent="watch", channel="text")
-    remember(Candidate("timing", "Takes 40 seconds to come up again", "caddy"), provenance)
+    remember(Statement("timing", "Takes 40 seconds to come up again", "caddy"), provenance)
     other = MemoryFactory()
     curate.delete(other, by="operator", reason="wrong")
     told = {(entry.row.kind, entry.observation) for entry in feed.entries(feed.places())}

@@ -17,7 +17,7 @@ from memories.capture.text import fold
 from memories.injection.ops import build
 from memories.injection.relevant import Task
 from memories.models import Project, Recalled
-from memories.recall import keyword_index, query_vector, recall, vector_search, Filters
+from memories.recall import Filters, keyword_index, query_vector, recall, vector_search
 from sessions_app.mcp import tools
 from sessions_app.mcp.scope import access_for
 from sessions_app.models import Session

@@ -10,7 +10,7 @@ from tests.processes import call
 PROCESS = """
 import pathlib, time
 from datetime import UTC, datetime
-from memories.store import Candidate, Provenance, remember
+from memories.store import Statement, Provenance, remember
 print("ready", flush=True)
 while not pathlib.Path({go!r}).exists():
     time.sleep(0.001)

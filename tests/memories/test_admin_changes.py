@@ -30,8 +30,8 @@ def test_a_confirmation_leaves_out_the_times_that_move_with_it():
     entry = entry_of(row)
     assert [(move.name, move.before, move.after) for move in entry.moved] == [("confidence", 0.7, 0.8)]
     assert entry.said == "Said again"
-    assert [(ground.about, ground.text) for ground in entry.grounds] == [
-        ("likeness", "90 % of what the two texts say is shared")
+    assert [(ground.about, ground.text) for ground in entry.evidence] == [
+        ("similarity", "90 % of the content of both texts is shared")
     ]
 
 

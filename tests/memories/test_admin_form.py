@@ -235,7 +235,7 @@ def test_the_page_tells_what_happened_from_what_to_what_why_who_and_when(signed_
     assert "by agent:watch" in html
     assert f'href="/admin/sessions_app/session/{session.pk}/change/"' in html
     assert "Takes 5 minutes to start" in html
-    assert "<dt>likeness</dt><dd>71 % of what the two texts say is shared</dd>" in html
+    assert "<dt>similarity</dt><dd>71 % of what the two texts say is shared</dd>" in html
 
 
 def test_the_page_costs_the_same_however_long_the_history(signed_in, django_assert_num_queries):

@@ -10,7 +10,7 @@ import pytest
 from memories import candidates
 from memories.lifecycle import verbs
 from memories.models import Disagreement, Embedding, Memory, MemoryChange
-from memories.store import Candidate, Provenance, prepare, remember
+from memories.store import Provenance, Statement, prepare, remember
 from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.at_once import remember_at_once
 from tests.models_http import chat, embedded_by, serving
@@ -44,7 +44,7 @@ def said(session=None):
 
 
 def say(text, service="jellyfin"):
-    return remember(Candidate("maintenance", text, service), said())
+    return remember(Statement("maintenance", text, service), said())
 
 
 def test_a_new_memory_gets_its_vector_in_the_same_transaction(model):
@@ -82,7 +82,7 @@ def test_no_model_is_asked_inside_a_transaction(model):
 def test_what_was_prepared_before_a_transaction_is_used_in_it(model):
     from django.db import transaction
 
-    candidate, by = Candidate("maintenance", "Needs the NAS mounted before it starts", "jellyfin"), said()
+    candidate, by = Statement("maintenance", "Needs the NAS mounted before it starts", "jellyfin"), said()
     prepared = prepare(candidate, by)
     with transaction.atomic():
         remember(candidate, by, prepared=prepared)
@@ -90,7 +90,7 @@ def test_what_was_prepared_before_a_transaction_is_used_in_it(model):
 
 
 def test_what_came_between_comparing_and_storing_is_compared_too(model):
-    candidate, by = Candidate("maintenance", "Takes 60s to start after a restart", "jellyfin"), said()
+    candidate, by = Statement("maintenance", "Takes 60s to start after a restart", "jellyfin"), said()
     prepared = prepare(candidate, by)
     first = say("Takes one minute to start after a restart")
     assert remember(candidate, by, prepared=prepared).outcome == "reinforced"
@@ -99,7 +99,7 @@ def test_what_came_between_comparing_and_storing_is_compared_too(model):
 
 def test_what_was_edited_between_is_compared_as_it_is_now(model):
     made = say("Takes 60s to start after a restart")
-    candidate, by = Candidate("maintenance", "Takes one minute to start after a restart", "jellyfin"), said()
+    candidate, by = Statement("maintenance", "Takes one minute to start after a restart", "jellyfin"), said()
     prepared = prepare(candidate, by)
     verbs.edit(made.memory_id, by="ann", observation="Needs the NAS mounted before it starts")
     assert remember(candidate, by, prepared=prepared).outcome == "created"
@@ -107,7 +107,7 @@ def test_what_was_edited_between_is_compared_as_it_is_now(model):
 
 def test_what_was_deleted_between_is_not_confirmed(model):
     made = say("Takes 60s to start after a restart")
-    candidate, by = Candidate("maintenance", "Takes one minute to start after a restart", "jellyfin"), said()
+    candidate, by = Statement("maintenance", "Takes one minute to start after a restart", "jellyfin"), said()
     prepared = prepare(candidate, by)
     verbs.delete(made.memory_id, by="ann")
     assert remember(candidate, by, prepared=prepared).outcome == "created"
@@ -120,7 +120,7 @@ def test_in_a_big_scope_the_same_fact_is_found_by_its_words_and_by_its_meaning(m
         say(f"Worker {number} writes its log to volume {number} at night")
     by_words = say("Must be started after the WireGuard tunnel is up")
     by_meaning = say(KNOWN)
-    compared = prepare(Candidate("maintenance", AGAIN, "jellyfin"), said()).found
+    compared = prepare(Statement("maintenance", AGAIN, "jellyfin"), said()).found
     assert by_meaning.memory_id in compared
     assert len(compared) <= 6
     assert say("Has to be started after the WireGuard tunnel is up").memory_id == by_words.memory_id
@@ -129,7 +129,7 @@ def test_in_a_big_scope_the_same_fact_is_found_by_its_words_and_by_its_meaning(m
 def test_another_scope_is_never_compared(model):
     say(KNOWN, service="caddy")
     MemoryFactory(category="timing", observation=KNOWN)
-    assert prepare(Candidate("maintenance", KNOWN, "jellyfin"), said()).found == {}
+    assert prepare(Statement("maintenance", KNOWN, "jellyfin"), said()).found == {}
 
 
 def test_a_vector_of_another_length_is_left_out(model):
@@ -178,7 +178,7 @@ def test_two_processes_that_store_the_same_fact_with_vectors_at_once_make_one_ro
         monkeypatch.setenv(f"CLAUDEOPS_{name}", value)
     assert environment()["CLAUDEOPS_EMBEDDINGS"] == "endpoint"
     texts = ("Takes 60s to start after a restart", "Takes one minute to start after a restart")
-    said = [(SessionFactory().pk, f'Candidate("maintenance", {text!r}, f"service-{{number}}")') for text in texts]
+    said = [(SessionFactory().pk, f'Statement("maintenance", {text!r}, f"service-{{number}}")') for text in texts]
     pairs = zip(*remember_at_once(tmp_path, said, 15), strict=True)
     assert [sorted(pair) for pair in pairs] == [["created", "reinforced"]] * 15
     assert (Memory.objects.count(), Embedding.objects.count()) == (15, 15)

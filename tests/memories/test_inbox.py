@@ -13,7 +13,7 @@ from memories import inbox
 from memories.errors import Conflict, InvalidMemory
 from memories.lifecycle import disagree, verbs
 from memories.models import Change, Disagreement, Inactive, Memory, MemoryChange
-from memories.store import Candidate, Provenance, remember
+from memories.store import Provenance, Statement, remember
 from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import signed_in
 
@@ -29,7 +29,7 @@ def operators(db):
 
 def say(text, session=None, service="jellyfin"):
     said = Provenance("run", "agent:watcher", (session or SessionFactory()).pk)
-    return remember(Candidate("timing", text, service), said, at=NOW)
+    return remember(Statement("timing", text, service), said, at=NOW)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from memories.embedding.sweep import sweep as embed
 from memories.matching import Kind, relation
 from memories.models import Embedding, Memory, MemoryTermsDue
 from memories.recall import keyword_index, term_statistics
-from memories.store import Candidate, Provenance, prepare, remember
+from memories.store import Provenance, Statement, prepare, remember
 from tests.factories import SessionFactory
 from tests.memories.at_once import remember_at_once
 from tests.models_http import embedded_by
@@ -73,7 +73,7 @@ def said():
 
 
 def compared(text, service="jellyfin", **candidate):
-    return prepare(Candidate("maintenance", text, service, **candidate), said()).found
+    return prepare(Statement("maintenance", text, service, **candidate), said()).found
 
 
 @pytest.fixture(params=["indexed", "not indexed yet", "more to be indexed than is read"])
@@ -101,9 +101,9 @@ def test_the_same_text_is_found_in_a_big_scope(model, settle):
 def test_the_newest_are_compared_before_anything_indexed_them(model):
     fill()
     keyword_index.catch_up()
-    made = remember(Candidate("maintenance", FACT, "jellyfin"), said())
+    made = remember(Statement("maintenance", FACT, "jellyfin"), said())
     Embedding.objects.all().delete()
-    assert remember(Candidate("maintenance", AGAIN, "jellyfin"), said()).memory_id == made.memory_id
+    assert remember(Statement("maintenance", AGAIN, "jellyfin"), said()).memory_id == made.memory_id
     raw = known("Needs the NAS mounted before it starts")
     assert MemoryTermsDue.objects.filter(memory_id=raw.pk).exists()
     assert raw.pk in compared("It needs the NAS mounted before starting")
@@ -118,7 +118,7 @@ def test_what_was_edited_is_found_by_its_new_text_before_the_index_has_it(model)
 
 
 def test_what_was_said_is_indexed_with_it(model):
-    remember(Candidate("maintenance", FACT, "jellyfin"), said())
+    remember(Statement("maintenance", FACT, "jellyfin"), said())
     assert not MemoryTermsDue.objects.exists()
 
 
@@ -127,7 +127,7 @@ def test_in_a_scope_of_all_services_one_of_another_service_is_compared(model):
     other = known(FACT, taxonomy="agent", category="pattern", agent="watcher", service="caddy")
     keyword_index.catch_up()
     by = Provenance("run", "agent:watcher", agent="watcher", at=NOW)
-    assert other.pk in prepare(Candidate("pattern", AGAIN, "jellyfin", "agent"), by).found
+    assert other.pk in prepare(Statement("pattern", AGAIN, "jellyfin", "agent"), by).found
 
 
 def test_nothing_of_another_scope_and_nothing_that_ended_is_compared(model, settle):
@@ -170,7 +170,7 @@ def test_what_only_common_words_tell_apart_is_found_by_two_of_them():
 
 def statements(text):
     with CaptureQueriesContext(connection) as asked:
-        found = remember(Candidate("maintenance", text, "jellyfin"), said())
+        found = remember(Statement("maintenance", text, "jellyfin"), said())
     return found.outcome, len(asked)
 
 
@@ -262,7 +262,7 @@ def test_two_processes_that_store_the_same_facts_in_a_big_scope_at_once_make_one
         assert environment()["CLAUDEOPS_EMBEDDINGS"] == "endpoint"
     texts = ("Must be started after the {} job is up", "Has to be started after the {} job is up")
     said = [
-        (SessionFactory().pk, f'Candidate("maintenance", {text!r}.format(f"scan{{number}}"), "jellyfin")')
+        (SessionFactory().pk, f'Statement("maintenance", {text!r}.format(f"scan{{number}}"), "jellyfin")')
         for text in texts
     ]
     pairs = zip(*remember_at_once(tmp_path, said, 15), strict=True)

@@ -12,7 +12,7 @@ from memories.history.timeline import compared
 from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore, roll_back
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
-from memories.store import Candidate, Provenance, remember
+from memories.store import Provenance, Statement, remember
 from tests.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ LONG_AGO = NOW - timedelta(days=50)
 def memory() -> Memory:
     """Written, edited twice, deactivated."""
     said = Provenance(source="human", actor="ann", channel="human")
-    made = remember(Candidate(category="timing", observation="Takes 60 s", service="caddy"), said, at=LONG_AGO)
+    made = remember(Statement(category="timing", text="Takes 60 s", service="caddy"), said, at=LONG_AGO)
     row = Memory.objects.get(pk=made.memory_id)
     verbs.edit(row, by="bob", at=LONG_AGO, observation="Takes 70 s", confidence=0.9, tags=["slow"])
     verbs.edit(row, by="bob", at=LONG_AGO, service="nginx", category="behavior")

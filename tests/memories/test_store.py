@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
-from memories.store import Candidate, Provenance, Remembered, candidate_key, remember
+from memories.store import Provenance, Remembered, Statement, remember
 from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
@@ -38,15 +38,15 @@ def said(session=None, channel="text", **fields):
 
 
 def timing(observation, service="jellyfin", **fields):
-    return Candidate("timing", observation, service, **fields)
+    return Statement("timing", observation, service, **fields)
 
 
 def behavior(observation, service="jellyfin"):
-    return Candidate("behavior", observation, service)
+    return Statement("behavior", observation, service)
 
 
 def dependency(observation, service="caddy"):
-    return Candidate("dependency", observation, service)
+    return Statement("dependency", observation, service)
 
 
 def reads(memory_id):
@@ -339,9 +339,9 @@ def test_an_agent_s_first_confidence_is_the_policy_s(session):
     assert Memory.objects.get().confidence == 0.7
 
 
-def test_the_key_of_a_candidate_is_its_scope_and_its_folded_text():
-    key = candidate_key(timing("Takes  60s"))
+def test_the_key_of_a_statement_is_its_scope_and_its_folded_text():
+    key = timing("Takes  60s").key
     assert len(key) == 64
-    assert key == candidate_key(timing("takes 60S", "JELLYFIN"))
+    assert key == timing("takes 60S", "JELLYFIN").key
     others = [timing("Takes 61s"), timing("Takes 60s", "caddy"), timing("Takes 60s", None), behavior("Takes 60s")]
-    assert len({key, *(candidate_key(other) for other in others)}) == 5
+    assert len({key, *(other.key for other in others)}) == 5

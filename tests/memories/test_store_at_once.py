@@ -11,7 +11,7 @@ from django.db import connection
 
 from memories.lifecycle.sweep import sweep
 from memories.models import Change, Memory, MemoryChange
-from memories.store import Candidate, Provenance, remember
+from memories.store import Provenance, Statement, remember
 from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.at_once import remember_at_once
 
@@ -22,7 +22,7 @@ FACT = "Takes 60s to start after restart"
 
 def run_at_once(tmp_path, sessions):
     """What each process got for each of 20 services, all beginning together."""
-    candidate = 'Candidate("timing", "Takes 60s to start after restart", f"service-{number}")'
+    candidate = 'Statement("timing", "Takes 60s to start after restart", f"service-{number}")'
     return remember_at_once(tmp_path, [(session.pk, candidate) for session in sessions], 20)
 
 
@@ -54,7 +54,7 @@ def test_threads_that_confirm_and_sweep_the_same_memories_at_once_lose_nothing()
         try:
             for memory in memories[::order]:
                 provenance = Provenance("run", "agent:watcher", session.pk)
-                remember(Candidate("timing", FACT, memory.service), provenance, at=NOW)
+                remember(Statement("timing", FACT, memory.service), provenance, at=NOW)
         finally:
             connection.close()
 

@@ -8,7 +8,7 @@ import pytest
 
 from memories.errors import InvalidMemory
 from memories.models import Inactive, Memory, MemoryChange
-from memories.store import Candidate, Provenance, remember
+from memories.store import Provenance, Statement, remember
 from tests.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +20,7 @@ def human():
 
 
 def timing(observation, **fields):
-    return Candidate("timing", observation, "jellyfin", **fields)
+    return Statement("timing", observation, "jellyfin", **fields)
 
 
 def reads(memory_id):
@@ -33,7 +33,7 @@ def test_a_person_s_memory_is_stored_as_given_past_gate_and_matching():
         service="caddy", category="dependency", observation="Must be started after WireGuard", confidence=0.8
     )
     unlike = "Can be started independently of WireGuard; password=hunter2"
-    candidate = Candidate("dependency", unlike, "caddy", confidence=0.9, tags=("a", "a"))
+    candidate = Statement("dependency", unlike, "caddy", confidence=0.9, tags=("a", "a"))
     remembered = remember(candidate, human(), at=NOW)
     memory = Memory.objects.get(pk=remembered.memory_id)
     assert (memory.confidence, memory.session_id, memory.tier, memory.source) == (0.9, None, 0, "human")
@@ -58,21 +58,24 @@ def test_a_person_cannot_say_the_very_same_twice():
 
 
 @pytest.mark.parametrize(
-    ("candidate", "message"),
+    ("given", "message"),
     [
-        (Candidate("misc", "Some text"), "category is 'misc'; ops memories have timing, dependency, behavior"),
-        (Candidate("timing", "Some text", "my service"), "service is 'my service'; allowed is one word"),
-        (Candidate("timing", "Some text", "x" * 65), "at most 64 characters"),
-        (Candidate("timing", " \n\t "), "observation is empty"),
-        (Candidate("timing", "x" * 10_001), "observation has 10,001 characters; at most 10,000"),
-        (Candidate("timing", "Some text", confidence=float("nan")), "confidence is nan; allowed is a number from 0"),
-        (Candidate("timing", "Some text", taxonomy="other"), "taxonomy is 'other'; allowed are ops, project"),
-        (Candidate("timing", "Some text", tags=("x" * 51,)), "tags: at most 20, each of at most 50"),
+        (lambda: Statement("misc", "Some text"), "category is 'misc'; ops memories have timing, dependency, behavior"),
+        (lambda: Statement("timing", "Some text", "my service"), "service is 'my service'; allowed is one word"),
+        (lambda: Statement("timing", "Some text", "x" * 65), "at most 64 characters"),
+        (lambda: Statement("timing", " \n\t "), "observation is empty"),
+        (lambda: Statement("timing", "x" * 10_001), "observation has 10,001 characters; at most 10,000"),
+        (
+            lambda: Statement("timing", "Some text", confidence=float("nan")),
+            "confidence is nan; allowed is a number from 0",
+        ),
+        (lambda: Statement("timing", "Some text", taxonomy="other"), "taxonomy is 'other'; allowed are ops, project"),
+        (lambda: Statement("timing", "Some text", tags=("x" * 51,)), "tags: at most 20, each of at most 50"),
     ],
 )
-def test_what_cannot_be_stored_is_named_and_refused(candidate, message):
+def test_what_cannot_be_stored_is_named_and_refused(given, message):
     with pytest.raises(InvalidMemory, match=message):
-        remember(candidate, human(), at=NOW)
+        remember(given(), human(), at=NOW)
     assert not Memory.objects.exists()
 
 
@@ -81,4 +84,4 @@ def test_a_refusal_spoils_nothing_of_the_transaction_around_it():
     with pytest.raises(InvalidMemory):
         remember(timing("Slow on Mondays"), human(), at=NOW)
     agent = Provenance(source="run", actor="agent:watcher", session_id=SessionFactory().pk, tier=1, channel="text")
-    assert remember(Candidate("behavior", "Restarts itself at night", "jellyfin"), agent, at=NOW).outcome == "created"
+    assert remember(Statement("behavior", "Restarts itself at night", "jellyfin"), agent, at=NOW).outcome == "created"

@@ -14,7 +14,7 @@ from django.utils import timezone
 from memories.lifecycle import verbs
 from memories.lifecycle.sweep import sweep
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
-from memories.store import Candidate, Provenance, remember
+from memories.store import Provenance, Statement, remember
 from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import HTMX, signed_in
 
@@ -39,9 +39,9 @@ def memory(db) -> Memory:
     session = SessionFactory()
     then = NOW - timedelta(days=50)
     said = Provenance(source="run", actor="agent:watch", session_id=session.pk, channel="structured", at=then)
-    made = remember(Candidate("timing", "Takes 60 s to start", "caddy"), said)
+    made = remember(Statement("timing", "Takes 60 s to start", "caddy"), said)
     again = Provenance(source="run", actor="agent:watch", session_id=SessionFactory().pk, at=NOW - timedelta(days=40))
-    remember(Candidate("timing", "It takes 60s to start", "caddy"), again)
+    remember(Statement("timing", "It takes 60s to start", "caddy"), again)
     sweep(NOW)
     MemoryFactory(observation="Another one")
     return Memory.objects.get(pk=made.memory_id)
@@ -100,12 +100,12 @@ def test_the_line_is_the_history_as_stairs(operators, memory):
     ("given", "words"),
     [
         ({"persistent": True}, "Stays at 0.70: it is persistent and never decays."),
-        ({"verdict": Verdict.HOLD}, "Stays at 0.70: what waits for review does not age."),
+        ({"verdict": Verdict.HOLD}, "Stays at 0.70: held memories do not decay."),
         ({"taxonomy": "project", "category": "pattern"}, "Stays at 0.70: project memories of this category"),
-        ({"taxonomy": "project", "category": "warning"}, "unless confirmed: that is how long a warning lasts."),
+        ({"taxonomy": "project", "category": "warning"}, "unless confirmed: the lifetime of a warning."),
         ({"expires_at": NOW + timedelta(days=3)}, "confirmed or not."),
         ({"active": False, "inactive_reason": Inactive.OPERATOR}, "Inactive at 0.70: deactivated by a person."),
-        ({"updated_at": NOW - timedelta(days=300)}, "Is overdue: the next sweep makes it inactive"),
+        ({"updated_at": NOW - timedelta(days=300)}, "Overdue: the next sweep makes it inactive"),
     ],
 )
 def test_each_fate_has_its_words(viewer, given, words):
@@ -147,7 +147,7 @@ def test_evidence_reads_as_words_and_never_as_json(operators, memory):
     assert "<dt>arrived by</dt><dd>its structured answer</dd>" in html
     assert "<dt>arrived by</dt><dd>a marker in its text</dd>" in html
     assert '<blockquote class="entry-said">It takes 60s to start</blockquote>' in html
-    assert re.search(r"<dt>likeness</dt><dd>\d+ % of what the two texts say is shared</dd>", html)
+    assert re.search(r"<dt>similarity</dt><dd>\d+ % of the content of both texts is shared</dd>", html)
     assert "&quot;" not in html.partition('id="timeline"')[2]
 
 
@@ -241,7 +241,7 @@ def test_rolling_back_is_one_change_with_its_reason_and_can_be_undone(operators,
     assert list(Memory.objects.exclude(pk=edited.pk).values()) == others
     html = html_of(operators, at(edited))
     assert f'action="{at(edited, f"/undo/{made.pk}")}"' in html
-    assert "<dt>back to after</dt>" in html
+    assert "<dt>restored to after</dt>" in html
     operators.post(at(edited, f"/undo/{made.pk}"))
     edited.refresh_from_db()
     assert edited.observation == "Takes 90 s to start"

@@ -1,25 +1,253 @@
-"""`manage.py bench`: how right and how fast recall and matching are, on sets of lines."""
+"""`manage.py bench`: evaluate recall and matching on labelled sets, and export the operator's judgements as sets."""
 
 from __future__ import annotations
 
 import sys
+import time
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from claudeops.lib.cli import Result, VerbCommand
-from memories.management.benches import export, latency, matching, recalling, results
+from django.conf import settings
+
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
+from memories import embedding
+from memories.embedding import Embedder, SemanticOff
+from memories.evaluation import judgements, matching, recall, sets
+from memories.evaluation.machine import describe
+from memories.evaluation.metrics import Confusion
+from memories.evaluation.scratch import scratch_database
+from memories.evaluation.sets import MemoryLine, PairLine, QueryLine
+from memories.evaluation.vectors import Progress
+from memories.matching import Kind
+
+SHOWN = ("recall@1", "recall@5", "recall@10", "recall@20", "hit@5", "mrr", "ndcg@10")
+REPORT_EVERY = 15.0
+"""Seconds between two lines of progress where stderr is not a terminal."""
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on, for argparse."""
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not allowed; a whole number from 1 on is.")
+    return int(text)
+
+
+def cache() -> Path:
+    """The folder of the vectors that evaluations keep."""
+    return Path(settings.CLAUDEOPS_DATA_DIR) / "bench"
+
+
+def progress(verb: str) -> Progress:
+    """Report progress on stderr: in one line on a terminal, elsewhere in a line now and then."""
+    reported = time.monotonic()
+
+    def report(done: int, total: int) -> None:
+        nonlocal reported
+        line = f"{verb} {done:,} of {total:,}"
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{line}" + ("\n" if done == total else ""))
+        elif time.monotonic() - reported > REPORT_EVERY:
+            reported = time.monotonic()
+            sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+    return report
+
+
+def matching_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--pairs", required=True, metavar="FILE", help="JSONL: id, known, new, relation, service?")
+    parser.add_argument("--out", metavar="FILE", help="write each judgement with its evidence here, one a line")
+    parser.add_argument("--words", action="store_true", help="judge without the embedding model")
+
+
+def evaluate_matching(pairs: str, out: str | None, words: bool) -> Result:
+    if out:
+        sets.check_writable(out)
+    lines = sets.read(pairs, PairLine)
+    embedder, semantic = (None, "not used (--words)") if words else _embedder()
+    judged = matching.judge(lines, embedder, cache(), progress("embedded"))
+    confusion = Confusion.of((one.relation, found.kind) for one, found in zip(lines, judged, strict=True))
+    if out:
+        found_of = zip(lines, judged, strict=True)
+        sets.write(out, ({"id": one.id, "relation": f.kind, "evidence": f.evidence} for one, f in found_of))
+    data = {
+        "set": Path(pairs).name,
+        **confusion.as_dict(),
+        "judged": len(judged),
+        "out": out,
+        "semantic": semantic,
+        "machine": describe(of_database=False),
+    }
+    if confusion.total:
+        text = _confusion_text(confusion)
+    else:
+        text = f"{len(judged)} pairs are judged; none is labelled with its relation, so nothing is counted."
+    return Result(data, "\n".join([text, *_written(out), f"Embeddings: {semantic}."]))
+
+
+def _embedder() -> tuple[Embedder | None, str]:
+    """(the configured embedder if it answers, the state of semantic search)."""
+    try:
+        embedder = embedding.wanted()
+        embedder.embed(["a probe"])
+    except SemanticOff as off:
+        return None, str(off)
+    return embedder, f"on ({embedder.name})"
+
+
+def _confusion_text(confusion: Confusion) -> str:
+    rows = [[truth, *(confusion.counts[truth, judged] for judged in Kind)] for truth in Kind]
+    rates = {
+        "distinct facts lost": confusion.share(Kind.DISTINCT, Kind.REINFORCES),
+        "contradictions swallowed": confusion.share(Kind.CONTRADICTS, Kind.REINFORCES),
+        "restatements merged": confusion.share(Kind.REINFORCES, Kind.REINFORCES),
+        "destructive errors": confusion.destructive,
+    }
+    return "\n".join(
+        [
+            table(["labelled \\ judged", *Kind], rows),
+            "",
+            f"{confusion.total} pairs, macro-F1 {confusion.macro_f1:.3f}",
+            *(f"{name:<26}{rate:.1%}" for name, rate in rates.items()),
+        ]
+    )
+
+
+def recall_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--memories", required=True, metavar="FILE", help="JSONL: id, text, service?, project?, …")
+    parser.add_argument("--queries", required=True, metavar="FILE", help="JSONL: id, query, relevant, as_of?, …")
+    parser.add_argument(
+        "--limit", type=positive, default=20, help="how many ids of each query are written (default 20)"
+    )
+    parser.add_argument("--context", action="store_true", help="count the neighbours within a sequence")
+    parser.add_argument("--out", metavar="FILE", help="write each query's ids here, best first, one JSON object a line")
+
+
+def evaluate_recall(memories: str, queries: str, limit: int, context: bool, out: str | None) -> Result:
+    if out:
+        sets.check_writable(out)
+    asked, known, folder = sets.read(queries, QueryLine), sets.read(memories, MemoryLine), cache()
+    ids = {one.id for one in known}
+    machine = describe()
+    with scratch_database():
+        stored = recall.store(known, folder, progress("embedded"))
+        ranked, semantic = recall.rank(
+            asked, stored, context=context, limit=max(20, limit), progress=progress("queried")
+        )
+    if out:
+        rows = zip(asked, ranked["recall"], strict=True)
+        sets.write(out, ({"id": one.id, "ranked": found[:limit]} for one, found in rows))
+    data = {
+        "set": Path(queries).name,
+        "context": context,
+        "semantic": semantic,
+        **recall.figures(asked, ranked),
+        "memories": len(known),
+        "queries": len(asked),
+        "unknown": sorted({name for one in asked for name in one.relevant if name not in ids}),
+        "out": out,
+        "machine": machine,
+    }
+    return Result(data, _recall_text(data))
+
+
+def _recall_text(data: Mapping[str, Any]) -> str:
+    unknown, uncounted = data["unknown"], data["queries"] - data["counted"]
+    lines = [f"{data['queries']:,} queries over {data['memories']:,} memories; semantic search is {data['semantic']}"]
+    if unknown:
+        some = ", ".join(unknown[:5]) + (", …" if len(unknown) > 5 else "")
+        lines.append(f"{len(unknown):,} relevant ids belong to no memory and cannot be found: {some}")
+    if uncounted:
+        lines.append(f"{uncounted:,} queries have no relevant memory and are not counted.")
+    if data["counted"]:
+        rows = []
+        for name, found in data["variants"].items():
+            rows.append([name, *_cells(found, "mean")])
+            if name == "recall":
+                rows += [["  95 % from", *_cells(found, "low")], ["  95 % to", *_cells(found, "high")]]
+        lines += ["", table(["ranking", *SHOWN], rows)]
+    if data["categories"]:
+        rows = [
+            [name, found["queries"], *_cells(found, "mean"), "{low:.3f} to {high:.3f}".format(**found["recall@5"])]
+            for name, found in data["categories"].items()
+        ]
+        lines += ["", table(["category", "queries", *SHOWN, "95 % of recall@5"], rows)]
+    return "\n".join([*lines, *_written(data["out"])])
+
+
+def _cells(found: Mapping[str, Any], which: str) -> list[str]:
+    return [f"{found[name][which]:.3f}" for name in SHOWN]
+
+
+def _written(out: str | None) -> list[str]:
+    return [f"The answers are in {out}."] if out else []
+
+
+def export_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--kind",
+        required=True,
+        choices=["pairs", "recall"],
+        help="pairs: answered disagreements; recall: hits marked right or wrong",
+    )
+    parser.add_argument("--out", required=True, metavar="FILE", help="file of the pairs or queries (JSONL)")
+    parser.add_argument("--memories", metavar="FILE", help="file of the memories that are searched (JSONL, for recall)")
+
+
+def export(kind: str, out: str, memories: str | None) -> Result:
+    if kind == "recall":
+        return _export_recall(out, memories)
+    if memories:
+        raise Refusal("not_for_pairs", "--memories is for --kind recall; pairs hold their texts.", "Leave it out.")
+    count = sets.write(out, judgements.answered_pairs())
+    if not count:
+        return Result({"kind": kind, "count": 0, "out": out}, f"No disagreement is answered yet; {out} is empty.")
+    action = NextAction(f"manage.py bench matching --pairs {out}", "evaluate matching on them")
+    return Result({"kind": kind, "count": count, "out": out}, f"{count} pairs are in {out}.", [action])
+
+
+def _export_recall(out: str, memories: str | None) -> Result:
+    if not memories:
+        raise Refusal("no_memories_file", "--kind recall writes two files.", "Name the other one with --memories FILE.")
+    if Path(out).resolve() == Path(memories).resolve():
+        raise Refusal("same_file", f"--out and --memories are both {out}.", "Give two files.")
+    sets.check_writable(out)
+    queries, left_out = judgements.marked_queries()
+    known = sets.write(memories, judgements.memory_lines())
+    count = sets.write(out, queries)
+    data = {"kind": "recall", "count": count, "left_out": left_out, "memories": known, "out": out}
+    data["memories_out"] = memories
+    text = f"{count} queries are in {out}, the {known} memories that may be recalled in {memories}."
+    if not count:
+        text = f"No hit that may be recalled is marked right yet; {out} is empty."
+    if left_out:
+        text += f"\n{left_out} marked queries are left out: no memory marked right for them may be recalled."
+    action = NextAction(f"manage.py bench recall --memories {memories} --queries {out}", "evaluate recall on them")
+    return Result(data, text, [action] if count else ())
 
 
 class Command(VerbCommand):
-    help = "Measure recall and matching on sets of lines; the operator's own rows are never touched."
+    help = "Evaluate recall and matching on labelled sets. Your own memories are only read, and only by export."
     noun = "bench"
-    # A new bench is a module of `management/benches` with VERBS, and its name here.
-    verbs = {**matching.VERBS, **recalling.VERBS, **latency.VERBS, **export.VERBS, **results.VERBS}
+    verbs = {
+        "matching": Verb(
+            "How often matching judges two texts as a person does, on a file of labelled pairs.",
+            evaluate_matching,
+            matching_arguments,
+        ),
+        "recall": Verb(
+            "How often recall finds the relevant memories, on a file of memories and one of queries.",
+            evaluate_recall,
+            recall_arguments,
+        ),
+        "export": Verb("Write what you answered or marked as an evaluation set.", export, export_arguments),
+    }
 
     def answer(self, command: str, run: Callable[..., Result], options: Mapping[str, Any]) -> None:
-        """As every command; Ctrl-C in the midst of it is no fault of the program's."""
         try:
             super().answer(command, run, options)
         except KeyboardInterrupt:
-            self.stderr.write("\nBroken off. The scratch database is gone; vectors that were made are kept.")
+            self.stderr.write("\nInterrupted. The scratch database is dropped; computed vectors are kept.")
             sys.exit(130)

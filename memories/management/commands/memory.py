@@ -1,4 +1,4 @@
-"""`manage.py memory`: what is known, as a person looks at it, corrects it, carries it elsewhere."""
+"""`manage.py memory`: list, correct, recall, export and import memories."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from memories.management import arguments
 from memories.management.describe import as_table, as_text
 from memories.management.recalling import recall
 from memories.models import Memory, MemoryChange, Project, Source, Verdict
-from memories.store import Candidate, Provenance, remember
+from memories.store import Provenance, Statement, remember
 
 TIERS = (1, 2, 3)
 
@@ -41,10 +41,10 @@ class Command(VerbCommand):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.verbs = {
-            "add": Verb("Write a memory yourself.", self.add, arguments.add),
+            "add": Verb("Add a memory.", self.add, arguments.add),
             "list": Verb("Memories, the last confirmed first.", self.list, arguments.listing),
             "show": Verb("One memory with its history.", self.show, arguments.memory_id),
-            "edit": Verb("Correct a memory; what is not given stays.", self.edit, arguments.edit),
+            "edit": Verb("Correct a memory; options that are not given change nothing.", self.edit, arguments.edit),
             "recall": Verb("Search what is known; --explain says why these.", self.recall, arguments.recall),
             "context": Verb("What the next session is told, exactly.", self.context, arguments.context),
             "decay": Verb(
@@ -67,7 +67,7 @@ class Command(VerbCommand):
 
     def add(self, observation: str, project: str | None, tag: list[str], persistent: bool, **given: Any) -> Result:
         by, reason = _who(given["by"]), given["reason"]
-        candidate = Candidate(
+        statement = Statement(
             given["category"],
             sys.stdin.read() if observation == "-" else observation,
             given["service"],
@@ -77,7 +77,7 @@ class Command(VerbCommand):
         )
         provenance = Provenance(Source.HUMAN, by, project_id=_project_id(project), channel="human")
         with transaction.atomic():
-            stored = remember(candidate, provenance).memory_id
+            stored = remember(statement, provenance).memory_id
             assert stored is not None  # noqa: S101  (a person's memory is stored or refused)
             if persistent:
                 verbs.mark_persistent(stored, by=by, reason=reason)
@@ -212,7 +212,9 @@ class Command(VerbCommand):
 
     def purge(self, ids: Any, inactive_days: int | None, yes: bool, by: str, reason: str) -> Result:
         if bool(ids) == (inactive_days is not None):
-            raise Refusal("usage", "Name memories, or give --inactive-days.", "Like: memory purge --inactive-days 365")
+            raise Refusal(
+                "usage", "Give IDs or --inactive-days, one of the two.", "Example: memory purge --inactive-days 365"
+            )
         if inactive_days is None:
             rows = Memory.objects.filter(pk__in=[_memory(one).pk for one in ids])
         elif inactive_days < 0:
@@ -245,7 +247,7 @@ def _memory(given: str) -> Memory:
     key = {"pk": int(given)} if given.isdecimal() and len(given) < 19 else {"uuid": _uuid(given)}
     found = Memory.objects.select_related("project").filter(**key).first()
     if found is None:
-        raise MemoryNotFound(f"There is no memory {given}.", "manage.py memory list shows what there is.")
+        raise MemoryNotFound(f"There is no memory {given}.", "List memories: manage.py memory list")
     return found
 
 
@@ -253,7 +255,7 @@ def _uuid(given: str) -> UUID:
     try:
         return UUID(given)
     except ValueError:
-        raise MemoryNotFound(f"{given!r} is no number and no UUID of a memory.") from None
+        raise MemoryNotFound(f"{given!r} is neither a number nor a UUID of a memory.") from None
 
 
 def _project_id(slug: str | None) -> int | None:

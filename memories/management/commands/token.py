@@ -1,4 +1,4 @@
-"""`manage.py token`: the keys to the API and to MCP. A secret is printed once, when it is made, and kept nowhere."""
+"""`manage.py token`: tokens for the API and MCP. A secret is printed once and not stored."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from memories.models import ApiToken, Project, Scope
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="whom or what it is for; the history names it: token NAME")
+    parser.add_argument("name", metavar="NAME", help="who or what uses it; shown in the history as: token NAME")
     parser.add_argument(
         "--scope",
         action="append",
         default=[],
         metavar="SCOPE",
-        help=f"what it may do: {', '.join(Scope.values)}; may be given several times (default: read)",
+        help=f"permission: {', '.join(Scope.values)}; may be given several times (default: read)",
     )
-    parser.add_argument("--project", help="a project's slug: it sees that one and what is global (default: all)")
-    parser.add_argument("--by", default="", help="who makes it (default: you)")
+    parser.add_argument("--project", help="a project's slug: that project plus global memories (default: all)")
+    parser.add_argument("--by", default="", help="who creates it (default: you)")
 
 
 def _revoke_arguments(parser: ArgumentParser) -> None:
@@ -33,15 +33,15 @@ def _revoke_arguments(parser: ArgumentParser) -> None:
 
 
 class Command(VerbCommand):
-    help = "Tokens: who may use the API and MCP, and for what."
+    help = "Tokens for the API and MCP."
     noun = "token"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.verbs = {
-            "add": Verb("Make a token; its secret is shown this once.", self.add, _add_arguments),
+            "add": Verb("Create a token; its secret is shown once.", self.add, _add_arguments),
             "list": Verb("All tokens, with their last use.", self.list),
-            "revoke": Verb("End a token, for good.", self.revoke, _revoke_arguments),
+            "revoke": Verb("Revoke a token for good.", self.revoke, _revoke_arguments),
         }
 
     def add(self, name: str, scope: list[str], project: str | None, by: str) -> Result:
@@ -52,7 +52,7 @@ class Command(VerbCommand):
                 known = ", ".join(Project.objects.values_list("slug", flat=True)[:20]) or "none yet"
                 raise Refusal("project_not_found", f"There is no project {project!r}.", f"Known projects: {known}.")
         token, secret = add_token(name, scope or [Scope.READ], by=by or _who(), project=within)
-        text = f"Token {token.name} ({', '.join(token.scopes)}). Its secret, shown this once:\n{secret}"
+        text = f"Token {token.name} ({', '.join(token.scopes)}). Its secret, shown only now:\n{secret}"
         return Result(_data(token) | {"secret": secret}, text, [NextAction("manage.py token list", "see all tokens")])
 
     def list(self) -> Result:
@@ -73,7 +73,7 @@ class Command(VerbCommand):
 
     def revoke(self, name: str, by: str) -> Result:
         token = revoke_token(name, by=by or _who())
-        return Result(_data(token), f"Token {token.name} opens nothing any more.")
+        return Result(_data(token), f"Token {token.name} is revoked.")
 
 
 def _data(token: ApiToken) -> dict[str, Any]:

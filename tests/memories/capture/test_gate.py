@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memories.capture.gate import judge
+from memories.capture.text import fold
 
 
-@dataclass
-class Said:
-    observation: str
+def judged(text):
+    return judge(text, fold(text))
 
 
 def verdict(text):
-    return judge(Said(text)).verdict
+    return judged(text).verdict
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ def verdict(text):
     ],
 )
 def test_observations_are_allowed(text):
-    judgement = judge(Said(text))
+    judgement = judged(text)
     assert (judgement.verdict, judgement.reason) == ("allow", "")
 
 
@@ -84,7 +83,7 @@ def test_what_says_nothing_is_discarded(text):
     ],
 )
 def test_what_looks_like_a_credential_is_held_and_the_reason_does_not_repeat_it(text):
-    judgement = judge(Said(text))
+    judgement = judged(text)
     assert judgement.verdict == "hold"
     assert judgement.reason.startswith("looks like a credential: ")
     assert not any(secret in judgement.reason for secret in ("hunter2", "s3cret", "AKIA", "ghp_", "Tr0ub"))
@@ -111,31 +110,31 @@ def test_what_looks_like_a_credential_is_held_and_the_reason_does_not_repeat_it(
     ],
 )
 def test_what_talks_to_the_model_is_held(text):
-    judgement = judge(Said(text))
+    judgement = judged(text)
     assert judgement.verdict == "hold"
     assert judgement.reason.startswith("talks to the model: ")
 
 
 def test_unreadable_text_is_held():
-    assert judge(Said("\ufffd\ufffd\x01\x02\x03 abcdef \ufffd")).reason == "mostly unreadable characters"
+    assert judged("\ufffd\ufffd\x01\x02\x03 abcdef \ufffd").reason == "mostly unreadable characters"
     assert verdict("One bad \ufffd character in a readable text") == "allow"
 
 
 def test_the_limit_of_length():
     assert verdict("word " * 2000) == "allow"
-    assert judge(Said("word " * 2001)).reason == "longer than 10,000 characters"
+    assert judged("word " * 2001).reason == "longer than 10,000 characters"
 
 
-@pytest.mark.parametrize("candidate", [None, Said(None), Said(7), object()])
-def test_what_cannot_be_judged_is_held_with_the_reason(candidate):
-    judgement = judge(candidate)
+@pytest.mark.parametrize("text", [None, 7, object()])
+def test_what_cannot_be_judged_is_held_with_the_reason(text):
+    judgement = judge(text, "a folded text")
     assert judgement.verdict == "hold"
     assert judgement.reason.startswith("could not be judged: ")
 
 
 @given(st.text(st.characters(), max_size=300))
 def test_any_text_gets_a_verdict(text):
-    judgement = judge(Said(text))
+    judgement = judged(text)
     assert judgement.verdict in ("allow", "hold", "discard")
     assert bool(judgement.reason) == (judgement.verdict != "allow")
     assert "could not be judged" not in judgement.reason
@@ -147,5 +146,5 @@ def test_any_text_gets_a_verdict(text):
 def test_no_text_makes_the_gate_slow(part):
     text = (part * 10_000)[:10_000]
     started = time.process_time()
-    judge(Said(text))
+    judged(text)
     assert time.process_time() - started < 1

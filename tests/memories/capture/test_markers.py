@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.capture.markers import MemoryMarker, MemoryMarkers, UnknownMarker, memory_from_key, memory_markers
+from memories.capture.markers import MemoryMarkers, UnknownMarker, memory_from_key, memory_markers
+from memories.capture.statement import Statement
 from memories.taxonomy import OPS
 
 
@@ -17,7 +18,7 @@ def found(text):
 def test_a_marker_with_a_service():
     text = "Checked.\n[MEMORY:timing:jellyfin] Takes 60s to start after restart -- wait before checking health\n"
     assert memory_markers(text) == MemoryMarkers(
-        [MemoryMarker("timing", "jellyfin", "Takes 60s to start after restart -- wait before checking health", 2)]
+        [Statement("timing", "Takes 60s to start after restart -- wait before checking health", "jellyfin")]
     )
 
 
@@ -125,9 +126,9 @@ def test_any_text_gives_only_storable_markers(text):
 )
 def test_keys_of_the_structured_response(key, expected):
     marker = memory_from_key(key, "Takes\n60s")
-    assert isinstance(marker, MemoryMarker)
+    assert isinstance(marker, Statement)
     assert (marker.category, marker.service) == expected
-    assert (marker.observation, marker.line) == ("Takes 60s", 0)
+    assert (marker.observation, marker.text) == ("Takes 60s", "Takes\n60s")
 
 
 @pytest.mark.parametrize(

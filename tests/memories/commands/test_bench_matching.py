@@ -83,7 +83,7 @@ def test_each_answer_is_written_with_its_evidence(pairs, tmp_path):
 def test_pairs_without_a_relation_are_judged_and_not_counted(pairs, tmp_path):
     out = tmp_path / "answers.jsonl"
     code, text, _ = run("--pairs", pairs([{"id": 1, "known": "Is on", "new": "Is off"}]), "--out", out)
-    assert (code, "nothing to count" in text) == (0, True)
+    assert (code, "nothing is counted" in text) == (0, True)
     assert json.loads(out.read_text())["id"] == "1"
 
 
@@ -96,13 +96,16 @@ def test_no_row_of_the_operators_is_read_or_written(pairs, django_assert_num_que
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("{", "line 1: no JSON"),
-        ("[1]", "line 1: list, not an object"),
-        ({"id": "a", "known": "x"}, "'new' is missing"),
-        ({"id": "a", "known": "x", "new": "  "}, "'new' is '  '"),
-        ({"id": "a", "known": "x", "new": "y", "relation": "same"}, "allowed are reinforces, contradicts, distinct"),
+        ("{", "line 1: invalid JSON"),
+        ("[1]", "line 1: Input should be a valid dictionary"),
+        ({"id": "a", "known": "x"}, "'new': Field required"),
+        ({"id": "a", "known": "x", "new": "  "}, "'new': String should match"),
+        (
+            {"id": "a", "known": "x", "new": "y", "relation": "same"},
+            "'relation': Input should be 'reinforces', 'contradicts' or 'distinct'",
+        ),
         ('{"id": "a", "known": "x", "new": "y"}\n{"id": "a", "known": "x", "new": "y"}', "the id 'a' is there twice"),
-        ("", "holds no pair"),
+        ("", "holds no lines"),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_line(row, said, pairs):
@@ -162,4 +165,4 @@ def test_a_run_that_broke_off_embeds_nothing_twice(pairs, endpoint):
 
 def test_without_a_model_it_says_so():
     _, out, _ = run("--pairs", FOLDER / "unseen.jsonl")
-    assert "Meaning: semantic search is off: it is switched off." in out
+    assert "Embeddings: semantic search is off: it is switched off." in out

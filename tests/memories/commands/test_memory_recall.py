@@ -63,7 +63,7 @@ def test_the_options_narrow(backup):
 
 def test_nothing_found_is_said_and_no_error():
     code, out, _ = run("recall", "zeppelin")
-    assert (code, out.splitlines()[0]) == (0, "Nothing that is known answers this.")
+    assert (code, out.splitlines()[0]) == (0, "No memory answers this.")
 
 
 @pytest.mark.parametrize(

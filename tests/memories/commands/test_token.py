@@ -51,7 +51,7 @@ def test_revoke_ends_it_and_the_list_says_by_whom():
     _, out, _ = run("add", "n8n")
     secret = out.split()[-1]
     code, out, _ = run("revoke", "n8n", "--by", "me")
-    assert (code, out) == (0, "Token n8n opens nothing any more.\n")
+    assert (code, out) == (0, "Token n8n is revoked.\n")
     assert access_of(secret) is None
     assert "by me" in run("list")[1]
 

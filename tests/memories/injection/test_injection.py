@@ -90,7 +90,9 @@ def test_of_50_memories_of_5000_tokens_only_the_surest_go_in_and_the_whole_text_
         "other_project": 0,
     }
     assert [entry["id"] for entry in injection.left_out] == list(surest[count:])
-    assert {entry["reason"] for entry in injection.left_out} == {"the budget of 2,000 tokens is full with surer ones"}
+    assert {entry["reason"] for entry in injection.left_out} == {
+        "the budget of 2,000 tokens is full with memories of higher confidence"
+    }
 
 
 def test_a_budget_of_4000_takes_twice_as_many():

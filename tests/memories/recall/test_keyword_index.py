@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from memories import bulk
-from memories.capture.candidate import Candidate, Provenance
+from memories.capture.statement import Provenance, Statement
 from memories.checks import check_recall_index
 from memories.lifecycle import curate, verbs
 from memories.models import Memory, MemoryTerms, MemoryTermsDue
@@ -37,7 +37,7 @@ def found(query: str) -> list[int]:
 
 
 def test_a_memory_is_found_when_it_was_created(settle):
-    said = remember(Candidate("timing", "The tunnel wg0 needs a minute", "vpn"), Provenance("human", "operator"))
+    said = remember(Statement("timing", "The tunnel wg0 needs a minute", "vpn"), Provenance("human", "operator"))
     settle()
     assert found("wg0 tunnel") == [said.memory_id]
 

@@ -1,0 +1,69 @@
+"""A statement: the new text that may become a memory, valid by construction, with the raw text beside it.
+
+Pure. Whatever takes a `Statement` (gate, matching, store) uses its fields as they are and folds nothing again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from memories.capture import fields
+from memories.capture.text import fold
+from memories.taxonomy import Taxonomy
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A new observation. `text` is as it was written; `observation` is the folded text, cut to what can be stored.
+
+    `service` is normalised (None = general). `confidence` (0..1) counts only where the taxonomy sets no first one.
+    `key` is the SHA-256 (hexadecimal) of scope and folded text: two statements of a session with one key are the same.
+    Raises InvalidMemory for a field that cannot be stored; any text is accepted, the gate judges it.
+    """
+
+    category: str
+    text: str
+    service: str | None = None
+    taxonomy: str = "ops"
+    confidence: float | None = None
+    tags: tuple[str, ...] = ()
+    observation: str = field(init=False)
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        policy = fields.checked_taxonomy(self.taxonomy)
+        folded = fold(self.text)
+        set_field = object.__setattr__  # the class is frozen for everybody else
+        set_field(self, "category", fields.checked_category(self.category, policy))
+        set_field(self, "service", fields.checked_service(self.service))
+        set_field(self, "tags", tuple(fields.checked_tags(self.tags)))
+        if self.confidence is not None:
+            set_field(self, "confidence", fields.checked_confidence(self.confidence))
+        set_field(self, "observation", folded[: fields.LONGEST_OBSERVATION])
+        parts = [self.taxonomy, self.category, self.service or "", folded.lower()]
+        set_field(self, "key", hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest())
+
+    @property
+    def policy(self) -> Taxonomy:
+        return fields.checked_taxonomy(self.taxonomy)
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a statement comes from.
+
+    `source` is a value of `Source`, `actor` a user name, `agent:<slug>` or `system`; `channel` is how it
+    arrived (text, structured, human, import); `at` when it was said (UTC), the time of storing when None.
+    """
+
+    source: str
+    actor: str
+    session_id: int | None = None
+    tier: int = 0
+    project_id: int | None = None
+    agent: str | None = None
+    channel: str = "text"
+    at: datetime | None = None

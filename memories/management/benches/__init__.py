@@ -1,1 +1,0 @@
-"""The verbs of `manage.py bench`, one module each; `commands/bench.py` lists them."""
