@@ -21,6 +21,7 @@ from memories.evaluation.vectors import Progress, embed_cached
 from memories.models import Embedding, EmbeddingModel, Memory, ModelState, PendingEmbedding, Project
 from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, fusion, keyword_index, pgvector
 from memories.recall.fusion import Weights
+from memories.recall.service import candidates_of
 
 SIGNALS = ("meaning", "words", "phrase", "age", "newer", "speaker", "confidence", "usage")
 """Signals of the ranking that are left out one at a time."""
@@ -117,7 +118,7 @@ def rank(
         candidates, state, likeness = candidates_of(one.query, filters, at=at)
         for name, (weights, neighbours) in compared.items():
             found = fusion.rank(candidates, at, weights, neighbours, likeness)
-            ranked[name].append([stored.names[hit.candidate.memory_id] for hit in found[:limit]])
+            ranked[name].append([stored.names[hit.memory_id] for hit in found[:limit]])
         if progress:
             progress(number, len(queries))
     return ranked, stored.semantic if state == "on" else state

@@ -20,7 +20,7 @@ from memories.models import (
     PendingEmbedding,
     Recalled,
 )
-from memories.recall import Filters, keyword_index, keyword_search, recall
+from memories.recall import Filters, keyword_index, recall, term_statistics
 from tests.embedders import WordEmbedder, active_model, embed_all
 from tests.factories import MemoryFactory
 
@@ -32,10 +32,10 @@ BEFORE_RECALL, BEFORE_BACKFILL, BEFORE_REWRITES, BEFORE_NUMBERS = "0008", "0050"
 @pytest.fixture
 def migrate():
     """Bring the memories' tables to a migration; at the end they are as they should be."""
-    keyword_search.forget()
+    term_statistics.forget()
     yield lambda name=None: call_command("migrate", "memories", *([name] if name else []), verbosity=0)
     call_command("migrate", verbosity=0)
-    keyword_search.forget()
+    term_statistics.forget()
 
 
 def contradicted(older: Memory, by: object, at: datetime = AT) -> None:
