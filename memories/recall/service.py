@@ -5,7 +5,6 @@ Reads; the query log gets an entry after the answer is made. Knows no request.
 
 from __future__ import annotations
 
-import heapq
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -256,8 +255,7 @@ class _Search:
     ) -> tuple[list[int], list[int]]:
         """Read the candidates of both searches and their neighbours. Returns (by words, by vector), best first."""
         while True:
-            nearest = heapq.nlargest(self.most, ((cosine, pk) for pk, cosine in cosines.items()))
-            by_vector = [pk for _, pk in nearest]
+            by_vector = sorted(cosines, key=lambda pk: (-cosines[pk], -pk))[: self.most]
             chosen = self.chosen(by_words, {**estimates, **cosines})
             read = {one.memory_id: one for one in results.read(list({*chosen, *by_vector}), self.scope)}
             if self.most >= CANDIDATES_OF_TURNS or not any(one.sequence for one in read.values()):

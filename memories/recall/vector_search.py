@@ -55,12 +55,13 @@ class Nearest:
         good = [row for row in rows if len(row[1]) == size]
         self.broken += len(rows) - len(good)
         if good:
-            floats = np.frombuffer(b"".join(raw for _, raw in good), dtype="<f4").reshape(len(good), -1)
-            for (pk, _), cosine in zip(good, (floats @ query.floats).tolist(), strict=True):
-                if cosine == cosine and abs(cosine) < 2:  # a vector that is no number would break an answer's JSON
-                    self.cosines[pk] = cosine
-                else:
-                    self.broken += 1
+            floats = np.frombuffer(b"".join([raw for _, raw in good]), dtype="<f4").reshape(len(good), -1)
+            near = floats @ query.floats
+            found = dict(zip([pk for pk, _ in good], near.tolist(), strict=True))
+            for place in np.flatnonzero(~np.isfinite(near)):  # it would break an answer's JSON
+                del found[good[place][0]]
+            self.broken += len(good) - len(found)
+            self.cosines |= found
 
 
 class VectorSearch:

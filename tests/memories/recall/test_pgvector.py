@@ -264,7 +264,6 @@ def test_what_is_created_edited_and_deleted_is_in_step(embedder, model, walking,
     assert ids("tunnel slow") == [memory.pk], "found before it is in the index"
     assert_in_step()
     pgvector.ensure()
-    assert sql("SELECT count(*) FROM embedding_halves_due") == [(0,)]
     assert ids("tunnel slow") == [memory.pk]
     verbs.edit(memory, by="operator", observation="printer jams")
     assert_in_step()
