@@ -1,4 +1,4 @@
-"""System checks of the project: what a person can get wrong, with a hint."""
+"""System checks of the project: mistakes in its configuration, each with a hint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from claudeops.env import unknown
 def data_folder_is_writable(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """claudeops.E001"""
     folder = Path(settings.CLAUDEOPS_DATA_DIR)
-    # A folder that is not there yet is made at first need, in the nearest one that is.
+    # A folder that does not exist yet is made when it is needed, in the nearest one that does.
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     try:
         with tempfile.TemporaryFile(dir=nearest):
@@ -51,27 +51,11 @@ def sqlite_transactions_are_immediate(app_configs: Sequence[AppConfig] | None, *
 
 
 @register("claudeops")
-def queue_name_is_known(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """claudeops.E003: a cluster of any other name serves a queue nobody fills."""
-    name = os.environ.get("Q_CLUSTER_NAME", "")
-    known = [settings.Q_CLUSTER["name"], *settings.Q_CLUSTER["ALT_CLUSTERS"]]
-    if not name or name in known:
-        return []
-    return [
-        Error(
-            f"Q_CLUSTER_NAME is {name!r}; there is no such queue.",
-            hint=f"Allowed are {', '.join(known)}. `manage.py runworker` sets it by itself.",
-            id="claudeops.E003",
-        )
-    ]
-
-
-@register("claudeops")
 def variables_are_known(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """claudeops.W001: a misspelt variable would be ignored in silence."""
+    """claudeops.W001: a misspelt variable has no effect."""
     return [
         checks.Warning(
-            f"The environment sets {name}, which nothing reads.",
+            f"The environment sets {name}, which is not a variable of claudeops.",
             hint=f"Did you mean {nearest}?" if nearest else "README.md has the table of all variables.",
             id="claudeops.W001",
         )

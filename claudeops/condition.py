@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from django.db import connection
 from django.utils import timezone
 
-from claudeops import scheduling
+from claudeops.workers import schedules
 from sessions_app.checks import clusters
 from sessions_app.models import Session, WorkerHeartbeat
 from sessions_app.queue import tasks
@@ -118,7 +118,7 @@ def is_alive(beat: WorkerHeartbeat, at: datetime) -> bool:
 
 def is_late(depth: Depth, at: datetime) -> bool:
     """Whether tasks wait longer than they should. Wake-ups of sessions may: a session takes its time."""
-    return depth.since < at - scheduling.LATE and depth.queue != tasks.SESSIONS
+    return depth.since < at - schedules.LATE and depth.queue != tasks.SESSIONS
 
 
 def read(at: datetime | None = None) -> Condition:
@@ -137,7 +137,7 @@ def read(at: datetime | None = None) -> Condition:
             _queue(name, workers[name], depths[name], failures.get(name, 0), at) for name, _settings in clusters()
         ),
         alone=Session.objects.filter(unfollowed(at))[:MOST].count(),
-        overdue=tuple(scheduling.late(at)),
+        overdue=tuple(schedules.late(at)),
     )
 
 

@@ -1,84 +1,124 @@
-"""Every environment variable claudeops reads, typed, in one place.
+"""Every environment variable of claudeops, declared once: name, allowed values, default, help.
 
-A wrong value stops the start with the variable's name, what it held and what is allowed.
-Knows nothing of Django's settings: `claudeops/settings.py` asks here.
+A wrong value stops the start with the variable's name, its value and what is allowed. README.md's tables are written
+from here: `python -m claudeops.env`. Knows nothing of Django's settings. django-environ reads `NAME_FILE`; its casts
+are not used, because they take any word for False and know no ranges.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
+import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from environ.fileaware_mapping import FileAwareMapping
 
-from claudeops.env_values import (
-    BASE_DIR,
-    FALSE,
-    TRUE,
-    Refused,
-    boolean,
-    folder,
-    names,
-    number,
-    one_of,
-    text,
-    tool_rules,
-    web_address,
-    whole,
-    word_of,
-)
+BASE_DIR = Path(__file__).resolve().parent.parent
 
-__all__ = [
-    "BASE_DIR",
-    "BY_NAME",
-    "FALSE",
-    "OBSERVE",
-    "TRUE",
-    "VARIABLES",
-    "Refused",
-    "Variable",
-    "boolean",
-    "folder",
-    "names",
-    "number",
-    "one_of",
-    "read",
-    "text",
-    "tool_rules",
-    "unknown",
-    "web_address",
-    "whole",
-    "word_of",
-]
+TRUE = {"1", "true", "yes", "on", "y", "t"}
+FALSE = {"0", "false", "no", "off", "n", "f", ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a raw value is read: `parse` raises ValueError unless the value is `allowed` (in words; "" = any)."""
+
+    allowed: str
+    parse: Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One environment variable.
-
-    `default` is the value when the variable is not set; `shown` is how the default reads in the
-    README when it is made at start (a path, a host name).
-    """
+    """One environment variable. `shown` describes a default that is made at start (a path, a host name)."""
 
     name: str
-    read: Callable[[str], Any]
+    kind: Kind
     default: Any
     help: str
     shown: str = ""
 
+
+def whole(low: int, high: int) -> Kind:
+    return Kind(f"a whole number from {low} to {high}", lambda raw: _within(int(raw), low, high))
+
+
+def number(low: float, high: float) -> Kind:
+    return Kind(f"a number from {low} to {high}", lambda raw: _within(float(raw), low, high))
+
+
+def _within(value: Any, low: float, high: float) -> Any:
+    if not low <= value <= high:  # also refuses nan
+        raise ValueError
+    return value
+
+
+def one_of(*words: str) -> Kind:
+    def parse(raw: str) -> str:
+        return words[[word.lower() for word in words].index(raw.strip().lower())]
+
+    return Kind("one of " + ", ".join(words), parse)
+
+
+def _boolean(raw: str) -> bool:
+    word = raw.strip().lower()
+    if word not in TRUE | FALSE:
+        raise ValueError
+    return word in TRUE
+
+
+def _web_address(raw: str) -> str:
+    value = raw.strip()
+    parts = urlsplit(value)
+    if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password):
+        raise ValueError
+    return value
+
+
+def _tool_rules(raw: str) -> list[str]:
+    """The rules between the commas; a comma inside parentheses belongs to its rule."""
+    rules, depth, current = [], 0, ""
+    for character in raw:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            raise ValueError
+        if character == "," and depth == 0:
+            rules.append(current)
+            current = ""
+        else:
+            current += character
+    if depth:
+        raise ValueError
+    return [rule.strip() for rule in (*rules, current) if rule.strip()]
+
+
+def _folder(raw: str) -> Path:
+    path = BASE_DIR / Path(raw.strip()).expanduser()
+    if not raw.strip() or (path.exists() and not path.is_dir()):
+        raise ValueError
+    return path
+
+
+text = Kind("", str.strip)
+names = Kind("", lambda raw: [part.strip() for part in raw.split(",") if part.strip()])
+boolean = Kind("true or false", _boolean)
+web_address = Kind("an address that begins with http:// or https://, without a user or password in it", _web_address)
+tool_rules = Kind("tool rules like Read,Bash(docker ps *) with balanced parentheses", _tool_rules)
+folder = Kind("the path of a folder, not of a file", _folder)
 
 OBSERVE = (
     "Read,Grep,Glob,Bash(docker ps *),Bash(docker inspect *),Bash(docker logs *),"
     "Bash(systemctl status *),Bash(journalctl -u *),Bash(df *),Bash(free *),Bash(uptime)"
 )
 
-VARIABLES: tuple[Variable, ...] = (
-    # Django's own
+VARIABLES: tuple[str | Variable, ...] = (
+    "What Django itself reads",
     Variable(
         "SECRET_KEY",
         text,
@@ -92,24 +132,27 @@ VARIABLES: tuple[Variable, ...] = (
         names,
         ["localhost", "127.0.0.1", "[::1]"],
         "Host names the web server answers to.",
-        "localhost,127.0.0.1,[::1]",
     ),
     Variable(
-        "CSRF_TRUSTED_ORIGINS", names, [], "Origins (https://ops.example.org) whose forms are accepted behind a proxy."
+        "CSRF_TRUSTED_ORIGINS",
+        names,
+        [],
+        "Origins (https://ops.example.org) whose forms are accepted behind a proxy.",
     ),
     Variable(
         "DATABASE_URL",
         text,
         "",
-        "`postgres://user:password@host/name`, or `sqlite:////path/to/file`.",
+        "`postgres://user:password@host/name`, or `sqlite:////path/to/file`. Behind a pooler that keeps no prepared "
+        "statements: `…/name?prepare_threshold=None`.",
         "a SQLite file in the data folder",
     ),
-    # the house
+    "Paths, host and workers",
     Variable(
         "CLAUDEOPS_DATA_DIR",
         folder,
         BASE_DIR / ".claudeops",
-        "Where the database, the raw logs and the secret key live.",
+        "Folder of the database, the raw logs and the secret key.",
         ".claudeops in the checkout",
     ),
     Variable(
@@ -129,12 +172,20 @@ VARIABLES: tuple[Variable, ...] = (
         "CLAUDEOPS_TRUST_PROXY",
         boolean,
         False,
-        "Believe `X-Forwarded-Proto` from the proxy in front (only when it always sets it).",
+        "Trust `X-Forwarded-Proto` from the proxy in front. Only when the proxy always sets it.",
     ),
     Variable(
-        "CLAUDEOPS_LOG_LEVEL", one_of("DEBUG", "INFO", "WARNING", "ERROR"), "INFO", "How much is logged to stderr."
+        "CLAUDEOPS_LOG_LEVEL",
+        one_of("DEBUG", "INFO", "WARNING", "ERROR"),
+        "INFO",
+        "Lowest level that is logged to stderr.",
     ),
-    Variable("CLAUDEOPS_WORKERS", whole(1, 64), 2, "Processes for short tasks (schedules, sweeps, reaping)."),
+    Variable(
+        "CLAUDEOPS_WORKERS",
+        whole(1, 64),
+        2,
+        "Short tasks (schedules, sweeps, reaping) that may run at once on this host.",
+    ),
     Variable("CLAUDEOPS_SESSION_WORKERS", whole(1, 64), 2, "Sessions that may run at once on this host."),
     Variable(
         "CLAUDEOPS_LOG_ENTRY_DAYS",
@@ -142,14 +193,14 @@ VARIABLES: tuple[Variable, ...] = (
         30,
         "Days after which the readable log of an ended session is pruned; the raw log stays.",
     ),
-    # what agents run with
+    "Agents and sessions",
     Variable("CLAUDEOPS_CLAUDE_BIN", text, "", "The Claude Code CLI.", "`CLAUDE_BIN`, or `claude` on the PATH"),
     Variable("CLAUDE_BIN", text, "claude", "The Claude Code CLI, when `CLAUDEOPS_CLAUDE_BIN` is not set."),
     Variable(
         "CLAUDEOPS_CLAUDE_HOME",
         text,
         os.environ.get("HOME", ""),
-        "HOME of the CLI, where its login lives.",
+        "HOME of the CLI, where it keeps its login.",
         "the HOME of the worker",
     ),
     Variable(
@@ -172,13 +223,11 @@ VARIABLES: tuple[Variable, ...] = (
     Variable(
         "CLAUDEOPS_ALLOWED_TOOLS",
         tool_rules,
-        tool_rules(OBSERVE),
+        tool_rules.parse(OBSERVE),
         "Tool rules of agents that have none of their own, comma-separated.",
         "reading and looking only",
     ),
-    Variable(
-        "CLAUDEOPS_DISALLOWED_TOOLS", tool_rules, [], "Tool rules denied to every agent; they beat what is allowed."
-    ),
+    Variable("CLAUDEOPS_DISALLOWED_TOOLS", tool_rules, [], "Tool rules denied to every agent, whatever is allowed."),
     Variable(
         "CLAUDEOPS_DRY_RUN",
         boolean,
@@ -189,10 +238,13 @@ VARIABLES: tuple[Variable, ...] = (
         "CLAUDEOPS_AGENT_MCP",
         boolean,
         False,
-        "Give every session the MCP server, so that it recalls and remembers in the middle of its work.",
+        "Give every session the MCP server, so that it can recall and remember while it works.",
     ),
     Variable(
-        "CLAUDEOPS_INTERVAL", whole(60, 2_592_000), 3600, "Seconds between runs of an interval agent without its own."
+        "CLAUDEOPS_INTERVAL",
+        whole(60, 2_592_000),
+        3600,
+        "Seconds between runs of an interval agent without its own.",
     ),
     Variable(
         "CLAUDEOPS_SESSION_TIMEOUT",
@@ -212,7 +264,7 @@ VARIABLES: tuple[Variable, ...] = (
         "CLAUDEOPS_DAILY_BUDGET_USD",
         number(0, 1_000_000),
         20.0,
-        "Dollars of a UTC day, all sessions together; beyond it scheduled sessions wait and say so. 0 = no limit.",
+        "Dollars of a UTC day for all sessions; beyond it scheduled sessions wait. 0 = no limit.",
     ),
     Variable("CLAUDEOPS_INCLUDE_SUBAGENTS", boolean, False, "Read markers from subagents' text too."),
     Variable(
@@ -221,61 +273,81 @@ VARIABLES: tuple[Variable, ...] = (
         1.0,
         "How fast recorded streams are played: 1 = as recorded, 0 = at once.",
     ),
-    # memory
+    "Memory",
     Variable(
-        "CLAUDEOPS_MEMORY_BUDGET", whole(0, 200_000), 2000, "Tokens (characters / 4) of memory in a prompt; 0 = none."
+        "CLAUDEOPS_MEMORY_BUDGET",
+        whole(0, 200_000),
+        2000,
+        "Tokens (characters / 4) of memory in a prompt; 0 = none.",
     ),
     Variable(
-        "CLAUDEOPS_TIER1_MEMORY_BUDGET", whole(0, 200_000), None, "The same for tier 1.", "`CLAUDEOPS_MEMORY_BUDGET`"
+        "CLAUDEOPS_TIER1_MEMORY_BUDGET",
+        whole(0, 200_000),
+        None,
+        "The same for tier 1.",
+        "`CLAUDEOPS_MEMORY_BUDGET`",
     ),
     Variable(
-        "CLAUDEOPS_TIER2_MEMORY_BUDGET", whole(0, 200_000), None, "The same for tier 2.", "`CLAUDEOPS_MEMORY_BUDGET`"
+        "CLAUDEOPS_TIER2_MEMORY_BUDGET",
+        whole(0, 200_000),
+        None,
+        "The same for tier 2.",
+        "`CLAUDEOPS_MEMORY_BUDGET`",
     ),
     Variable(
-        "CLAUDEOPS_TIER3_MEMORY_BUDGET", whole(0, 200_000), None, "The same for tier 3.", "`CLAUDEOPS_MEMORY_BUDGET`"
+        "CLAUDEOPS_TIER3_MEMORY_BUDGET",
+        whole(0, 200_000),
+        None,
+        "The same for tier 3.",
+        "`CLAUDEOPS_MEMORY_BUDGET`",
     ),
-    # meaning
+    "Embeddings and recall",
     Variable(
         "CLAUDEOPS_EMBEDDINGS",
-        word_of("local", "endpoint", "off"),
+        one_of("local", "endpoint", "off"),
         "local",
-        "Where vectors come from: `local` (a model on this machine), `endpoint` (any OpenAI-compatible one), or `off`.",
+        "Source of the vectors: `local` (a model on this machine), `endpoint` (any OpenAI-compatible one), or `off` "
+        "(search by keywords alone).",
     ),
     Variable(
         "CLAUDEOPS_EMBEDDINGS_INSTALL",
         boolean,
         True,
-        "Workers fetch the local model by themselves when it is not there (90 MB, once).",
+        "Workers download the local model when it is missing (90 MB, once).",
     ),
     Variable(
         "CLAUDEOPS_MODELS_DIR",
         folder,
         None,
-        "Where local models lie. The demo uses the operator's.",
+        "Folder of the local models. The demo uses the operator's.",
         "`models` in the data folder",
     ),
     Variable(
         "CLAUDEOPS_EMBEDDINGS_URL",
         web_address,
         "",
-        "The endpoint: `https://host/v1`, or the whole address of its `/embeddings`.",
+        "The endpoint: `https://host/v1`, or the full address of its `/embeddings`.",
     ),
     Variable("CLAUDEOPS_EMBEDDINGS_MODEL", text, "", "The model's name at the endpoint."),
     Variable(
-        "CLAUDEOPS_EMBEDDINGS_KEY", text, "", "The endpoint's key, sent as a bearer token and never logged or shown."
+        "CLAUDEOPS_EMBEDDINGS_KEY",
+        text,
+        "",
+        "The endpoint's key, sent as a bearer token and never logged or shown.",
     ),
     Variable(
         "CLAUDEOPS_RECALL_AGE",
-        word_of("added", "multiplied", "none"),
+        one_of("added", "multiplied", "none"),
         "added",
-        "How age counts in a recall: one more signal; a factor (buries what is old, however true); not at all.",
+        "How age counts in a recall: `added` (one more signal), `multiplied` (a factor, which buries old memories), "
+        "`none`.",
     ),
     Variable(
         "CLAUDEOPS_RECALL_REWRITE_URL",
         web_address,
         "",
-        "The whole address of a fast chat model that puts a query in other words: `…/v1/chat/completions` (OpenAI's "
-        "way) or `…/v1/messages` (Anthropic's). Empty = none is asked.",
+        "Address of a fast chat model that rewrites a query: `…/v1/chat/completions` (OpenAI's API) or "
+        "`…/v1/messages` (Anthropic's). Empty = no rewriting.",
     ),
     Variable("CLAUDEOPS_RECALL_REWRITE_MODEL", text, "", "The name of that model."),
     Variable("CLAUDEOPS_RECALL_REWRITE_KEY", text, "", "The key for it; never logged or shown."),
@@ -283,29 +355,29 @@ VARIABLES: tuple[Variable, ...] = (
         "CLAUDEOPS_RECALL_REWRITE_TIMEOUT",
         number(0.1, 2),
         2.0,
-        "Seconds (at most 2) after which the query is searched as it is.",
+        "Seconds after which the query is searched unchanged.",
     ),
     Variable(
         "CLAUDEOPS_VECTOR_SEARCH",
-        word_of("auto", "numpy", "pgvector"),
+        one_of("auto", "numpy", "pgvector"),
         "auto",
-        "What compares vectors on PostgreSQL: `pgvector` (its HNSW index, where the extension is there), `numpy` (in "
-        "the process), `auto` (pgvector from a million vectors on). What cannot serve is answered by numpy.",
+        "Vector search on PostgreSQL: `pgvector` (its HNSW index), `numpy` (in the process), `auto` (pgvector from a "
+        "million vectors on). Without the extension numpy answers.",
     ),
-    # matching
+    "Matching",
     Variable(
         "CLAUDEOPS_MATCHING",
-        word_of("semantic", "structural"),
+        one_of("semantic", "structural"),
         "semantic",
-        "How what is said is held against what is known: `semantic` (by what it says), or `structural` (one active "
-        "memory of a service and category; a new one supersedes the older).",
+        "How a new memory is compared with known ones: `semantic` (by its meaning), or `structural` (one active "
+        "memory for each service and category; a new one supersedes the older).",
     ),
     Variable(
         "CLAUDEOPS_MATCHING_JUDGE_URL",
         web_address,
         "",
-        "The whole address of a chat model that settles what words leave unsure: `…/v1/chat/completions` (OpenAI's "
-        "way) or `…/v1/messages` (Anthropic's). Empty = none is asked.",
+        "Address of a chat model that decides uncertain comparisons: `…/v1/chat/completions` (OpenAI's API) or "
+        "`…/v1/messages` (Anthropic's). Empty = no model is asked.",
     ),
     Variable("CLAUDEOPS_MATCHING_JUDGE_MODEL", text, "", "The name of that model."),
     Variable("CLAUDEOPS_MATCHING_JUDGE_KEY", text, "", "The key for it; never logged or shown."),
@@ -313,9 +385,9 @@ VARIABLES: tuple[Variable, ...] = (
         "CLAUDEOPS_MATCHING_JUDGE_TIMEOUT",
         number(0.1, 60),
         3.0,
-        "Seconds after which it is not waited for any longer and the two count as distinct.",
+        "Seconds after which the two memories count as distinct.",
     ),
-    # cooldowns
+    "Cooldowns",
     Variable("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2, "Restarts of a service within the window."),
     Variable("CLAUDEOPS_RESTART_WINDOW_HOURS", number(0.01, 8760), 4.0, "The window of the restart limit, in hours."),
     Variable("CLAUDEOPS_REDEPLOYMENT_LIMIT", whole(0, 1000), 1, "Redeployments of a service within the window."),
@@ -325,22 +397,15 @@ VARIABLES: tuple[Variable, ...] = (
         24.0,
         "The window of the redeployment limit, in hours.",
     ),
-    # set by the commands themselves
+    "Set by the commands themselves",
     Variable("CLAUDEOPS_DEMO", boolean, False, "Marks every page as a demo. Set by `up --demo` for its own processes."),
-    Variable(
-        "Q_CLUSTER_NAME",
-        text,
-        "",
-        "The queue a worker serves: `default` or `sessions`. Set by `runworker`.",
-        "`default`",
-    ),
 )
 
-BY_NAME: Mapping[str, Variable] = {variable.name: variable for variable in VARIABLES}
+BY_NAME: Mapping[str, Variable] = {one.name: one for one in VARIABLES if isinstance(one, Variable)}
 
 
 def read(name: str, source: Mapping[str, str] | None = None) -> Any:
-    """The typed value of the variable `name`.
+    """The typed value of the variable `name`, from `source` (the environment when None).
 
     `NAME_FILE` may hold the path of a file with the value (as Docker and systemd hand over secrets).
     Raises ImproperlyConfigured with the name, the value and what is allowed.
@@ -353,18 +418,56 @@ def read(name: str, source: Mapping[str, str] | None = None) -> Any:
     if raw is None:
         return variable.default
     try:
-        return variable.read(raw)
-    except Refused as refusal:
-        shown = repr(raw)
-        raise ImproperlyConfigured(f"{name} is {shown}; allowed is {refusal}.") from None
+        return variable.kind.parse(raw)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} is {raw!r}; allowed is {variable.kind.allowed}.") from None
 
 
 def unknown(source: Mapping[str, str]) -> list[tuple[str, str]]:
-    """CLAUDEOPS_ variables that nothing reads, each with the nearest known name (or an empty string)."""
-    found = []
-    for name in sorted(source):
-        known = name in BY_NAME or name.removesuffix("_FILE") in BY_NAME
-        if name.startswith("CLAUDEOPS_") and not known:
-            close = difflib.get_close_matches(name, BY_NAME, n=1)
-            found.append((name, close[0] if close else ""))
-    return found
+    """The CLAUDEOPS_ variables that are not declared here, each with the nearest known name (or "")."""
+    return [
+        (name, next(iter(difflib.get_close_matches(name, BY_NAME, n=1)), ""))
+        for name in sorted(source)
+        if name.startswith("CLAUDEOPS_") and name not in BY_NAME and name.removesuffix("_FILE") not in BY_NAME
+    ]
+
+
+# README.md's tables.
+
+TABLES = re.compile(r"(?s)(?<=<!-- variables: written by `python -m claudeops.env` -->\n).*?(?=<!-- /variables -->)")
+
+
+def tables() -> str:
+    """The tables of all variables in Markdown."""
+    return "\n".join(_lines()) + "\n\n"
+
+
+def _lines() -> Iterator[str]:
+    for one in VARIABLES:
+        if isinstance(one, str):
+            yield from ("", f"### {one}", "", "| Variable | Default | Allowed | What it is for |", "|---|---|---|---|")
+        else:
+            yield f"| `{one.name}` |{_cell(one.shown or _default(one))}|{_cell(one.kind.allowed)}| {one.help} |"
+
+
+def _cell(content: str) -> str:
+    return f" {content} " if content else " "
+
+
+def _default(variable: Variable) -> str:
+    """The default as the environment would hold it."""
+    value = variable.default
+    if isinstance(value, list):
+        shown = ",".join(value)
+    elif isinstance(value, bool):
+        shown = str(value).lower()
+    elif isinstance(value, float):
+        shown = f"{value:g}"
+    else:
+        shown = "" if value is None else str(value)
+    return f"`{shown}`" if shown else ""
+
+
+if __name__ == "__main__":
+    readme = BASE_DIR / "README.md"
+    readme.write_text(TABLES.sub(lambda _: tables(), readme.read_text("utf-8")), "utf-8")

@@ -1,4 +1,4 @@
-"""Two questions a load balancer or a supervisor asks: is the process alive, can it serve?"""
+"""Liveness and readiness, for a load balancer or a supervisor."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
+
+
+def unapplied_migrations() -> int:
+    """How many migrations the database lacks. Raises DatabaseError when it does not answer."""
+    executor = MigrationExecutor(connection)
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 @login_not_required
@@ -18,10 +24,9 @@ def healthz(request: HttpRequest) -> JsonResponse:
 def readyz(request: HttpRequest) -> JsonResponse:
     """200 when the database answers and every migration is applied, else 503 with the reason."""
     try:
-        executor = MigrationExecutor(connection)
-        pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        pending = unapplied_migrations()
     except DatabaseError:
         return JsonResponse({"ok": False, "reason": "the database does not answer"}, status=503)
     if pending:
-        return JsonResponse({"ok": False, "reason": f"{len(pending)} migrations are not applied"}, status=503)
+        return JsonResponse({"ok": False, "reason": f"{pending} migrations are not applied"}, status=503)
     return JsonResponse({"ok": True})

@@ -20,7 +20,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Substr
 from django.utils import timezone
 
-from claudeops.scheduling import LATE
+from claudeops.workers.schedules import LATE
 from memories import embedding
 from memories.filters import ACTIVE, HELD, INACTIVE
 from memories.models import Memory

@@ -1,4 +1,4 @@
-"""The secret key: made once, kept in the data folder, readable by its owner alone."""
+"""The secret key: created once, kept in the data folder, readable only by its owner."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def secret_key(data_dir: Path) -> str:
-    """The key in `data_dir`/secret_key, made at first need.
+    """The key in `data_dir`/secret_key, created when it is missing.
 
-    Two processes that start at once get the same key: the file is written whole under another name and
-    linked into place, which fails for the second one. Raises ImproperlyConfigured when the folder cannot
+    Two processes that start at once get the same key: the file is written under another name and linked into place,
+    which fails for the second one. Raises ImproperlyConfigured when the folder cannot
     be written or the file is empty.
     """
     path = data_dir / "secret_key"
@@ -37,5 +37,5 @@ def secret_key(data_dir: Path) -> str:
             "Set SECRET_KEY, or CLAUDEOPS_DATA_DIR to a folder that can be written."
         ) from error
     if len(key) < 32:
-        raise ImproperlyConfigured(f"{path} holds no usable key. Remove the file, and a new one is made.")
+        raise ImproperlyConfigured(f"{path} holds no usable key. Remove the file; a new key is then created.")
     return key

@@ -1,4 +1,4 @@
-"""Django's settings. Every value from outside comes through `claudeops.env`."""
+"""Django's settings. Values from the environment are read by `claudeops.env`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECRET_KEY: str = read("SECRET_KEY") or secret_key(CLAUDEOPS_DATA_DIR)
 ALLOWED_HOSTS: list[str] = read("ALLOWED_HOSTS")
 CSRF_TRUSTED_ORIGINS: list[str] = read("CSRF_TRUSTED_ORIGINS")
 
-# What claudeops itself knows, by the names of the environment (README has the table).
+# claudeops's own settings, by the names of the environment variables (README has the tables).
 CLAUDEOPS_HOST: str = read("CLAUDEOPS_HOST")
 CLAUDEOPS_PLAIN_HTTP: bool = read("CLAUDEOPS_PLAIN_HTTP")
 CLAUDEOPS_DEMO: bool = read("CLAUDEOPS_DEMO")
@@ -36,7 +36,7 @@ CLAUDEOPS_TIER2_MODEL: str = read("CLAUDEOPS_TIER2_MODEL")
 CLAUDEOPS_TIER3_MODEL: str = read("CLAUDEOPS_TIER3_MODEL")
 CLAUDEOPS_MAX_TIER: int = read("CLAUDEOPS_MAX_TIER")
 CLAUDEOPS_ALLOWED_TOOLS: list[str] = read("CLAUDEOPS_ALLOWED_TOOLS")
-CLAUDEOPS_OBSERVE_TOOLS: list[str] = tool_rules(OBSERVE)  # what a dry run may use
+CLAUDEOPS_OBSERVE_TOOLS: list[str] = tool_rules.parse(OBSERVE)  # what a dry run may use
 CLAUDEOPS_DISALLOWED_TOOLS: list[str] = read("CLAUDEOPS_DISALLOWED_TOOLS")
 CLAUDEOPS_DRY_RUN: bool = read("CLAUDEOPS_DRY_RUN")
 CLAUDEOPS_AGENT_MCP: bool = read("CLAUDEOPS_AGENT_MCP")
@@ -147,7 +147,7 @@ SQLITE_OPTIONS = {
 def database(url: str) -> dict[str, Any]:
     """Django's database settings for `url`; SQLite in the data folder when it is empty."""
     if not url:
-        with contextlib.suppress(OSError):  # a check says it, with what to do
+        with contextlib.suppress(OSError):  # check claudeops.E001 reports it
             CLAUDEOPS_DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
         url = f"sqlite:///{CLAUDEOPS_DATA_DIR / 'claudeops.sqlite3'}"
     try:
@@ -192,7 +192,7 @@ SESSION_TASK_TIMEOUT = CLAUDEOPS_SESSION_TIMEOUT + 2 * CLAUDEOPS_STOP_GRACE + 28
 Q_CLUSTER: dict[str, Any] = {
     "name": "default",
     "orm": "default",
-    "broker_class": "claudeops.broker.HostBroker",
+    "broker_class": "claudeops.workers.broker.HostBroker",
     "max_attempts": 1,
     "ack_failures": True,
     "catch_up": False,

@@ -19,7 +19,7 @@ from memories.candidates import prepare as compare
 from memories.capture import fields
 from memories.capture.gate import Judgement, judge
 from memories.capture.statement import Provenance, Statement
-from memories.embedding import vectors
+from memories.embedding import storage
 from memories.errors import InvalidMemory
 from memories.lifecycle import disagree, rules, verbs
 from memories.lifecycle.lock import write_lock, writing
@@ -287,7 +287,7 @@ def _write(
         memory = _new(statement, provenance, at, evidence, reason=_in_session(provenance, "First said"))
         keyword_index.put(memory)
         if prepared.model is not None and prepared.vector is not None:
-            vectors.store(memory, prepared.model, prepared.vector)
+            storage.store(memory, prepared.model, prepared.vector)
         outcome = "created"
     if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
         rows = _scope_rows(statement, provenance)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from memories.embedding.backfill import backfill
 from memories.embedding.install import install_if_missing
-from memories.embedding.sweep import sweep as sweep_embeddings
 from memories.lifecycle.sweep import sweep as sweep_memories
 from memories.recall import keyword_index, log, pgvector
 
@@ -16,8 +16,13 @@ def sweep() -> None:
 def embed() -> None:
     """Install the model if it is missing, make missing vectors, and maintain the vector index on PostgreSQL."""
     install_if_missing()
+<<<<<<< HEAD
     sweep_embeddings()
     pgvector.ensure()
+=======
+    backfill()
+    pgvector_index.keep()
+>>>>>>> main
 
 
 def keep_recall() -> None:

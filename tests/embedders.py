@@ -1,4 +1,4 @@
-"""An embedder for tests: the world begins at the model, so this stands in for it. Same words, same direction."""
+"""An embedder for tests: texts with the same words have the same direction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MEANINGS |= {"slow": "takes", "sluggish": "takes"}
 
 
 class WordEmbedder:
-    """Each word is a direction of its own; words of MEANINGS share one. Deterministic on any machine."""
+    """Each word has its own direction; words of MEANINGS share one. Deterministic on any machine."""
 
     name = "words@test"
 
@@ -41,12 +41,12 @@ class WordEmbedder:
 
 
 def answer_by(monkeypatch: pytest.MonkeyPatch, embedder: Embedder) -> None:
-    """Queries are embedded by this one, whatever the settings and the model that answers."""
+    """Let this embedder embed queries, whatever the settings and the model that answers."""
 
     def current_with_answering() -> tuple[Embedder, Answering]:
         found = state.answering()
         if found is None:
-            raise SemanticOff("no vectors are made yet")
+            raise SemanticOff("there are no vectors yet")
         return embedder, found
 
     monkeypatch.setattr(embedding, "current_with_answering", current_with_answering)
@@ -57,7 +57,7 @@ def active_model(embedder: WordEmbedder) -> EmbeddingModel:
 
 
 def embed_all(embedder: WordEmbedder, model: EmbeddingModel) -> None:
-    """Give every memory without a vector one, as a worker's sweep would."""
+    """Give every memory without a vector one, as a worker's backfill would."""
     waiting = Memory.objects.exclude(embeddings__model=model)
     rows = [
         Embedding(model=model, memory=row, vector=to_bytes(embedder.embed([embedded_text(row)])[0]), content_hash="-")

@@ -1,4 +1,4 @@
-"""Models that answer over HTTP, as small servers of the test's own: embeddings by words, and a judge that is told."""
+"""Test servers for models over HTTP: embeddings by words, and a chat model with a given answer."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from memories.models import EmbeddingModel
 
 DIMENSIONS = 64
 SAME = {"purges": "removes", "media": "files", "quarter": "season"}
-"""Words that these embeddings take for one another."""
+"""Words that have the same vector."""
 
 
 def vector_of(text: str) -> list[float]:
-    """A bag of words: each word has its place, so texts of the same words are the same."""
+    """A bag of words: each word has its dimension, so texts with the same words have the same vector."""
     found = [0.0] * DIMENSIONS
     for word in re.findall(r"\w+", text.lower()):
         found[hashlib.sha256(SAME.get(word, word).encode()).digest()[0] % DIMENSIONS] += 1.0
@@ -41,7 +41,7 @@ def chat(answer: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 class Served:
-    """What a server was asked, and how it answers."""
+    """The requests that a server got, and how it answers."""
 
     def __init__(self, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self.answer = answer
@@ -52,9 +52,9 @@ class Served:
         self.late = 0.0
         self.raw: bytes | None = None
         self.way = ""
-        """headers or body: drips it, a byte at a time and without end; hush: says nothing; close: ends at once."""
+        """headers or body: sent a byte at a time without end; hush: no answer; close: the connection ends at once."""
         self.left = threading.Event()
-        """Set once who asked has ended a connection that dripped or was silent."""
+        """Set when the client has ended a connection that dripped or was silent."""
         self.closing = threading.Event()
         self.url = ""
 
@@ -68,7 +68,7 @@ def serving(answer: Callable[[dict[str, Any]], dict[str, Any]], tls: ssl.SSLCont
             try:
                 super().handle()
             except OSError:
-                pass  # who asked did not want our certificate
+                pass  # the client refused the certificate
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -90,10 +90,10 @@ def serving(answer: Callable[[dict[str, Any]], dict[str, Any]], tls: ssl.SSLCont
                 self.end_headers()
                 self.wfile.write(raw)
             except OSError:
-                pass  # who asked has gone
+                pass  # the client has gone
 
         def linger(self, way: str) -> None:
-            """Drip (or say nothing) until who asked has gone, or the server closes."""
+            """Drip (or stay silent) until the client has gone or the server closes."""
             if way == "body":
                 self.send_response(200)
                 self.send_header("Content-Length", "1000000")
@@ -120,7 +120,7 @@ def serving(answer: Callable[[dict[str, Any]], dict[str, Any]], tls: ssl.SSLCont
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    if tls is not None:  # the handshake in the thread of the connection: one that fails ends nobody else's
+    if tls is not None:  # the handshake runs in the connection's thread, so a failed one ends no other connection
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     served.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}/v1"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -138,7 +138,7 @@ def serving(answer: Callable[[dict[str, Any]], dict[str, Any]], tls: ssl.SSLCont
 def embedded_by(
     settings: Any, answer: Callable[[dict[str, Any]], dict[str, Any]] = embeddings
 ) -> Iterator[tuple[Served, EmbeddingModel]]:
-    """An endpoint whose vectors answer, made by `answer`; nothing waits to be embedded anew."""
+    """An endpoint whose vectors answer, made by `answer`; no memory waits for a vector."""
     with serving(answer) as served:
         settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
         settings.CLAUDEOPS_EMBEDDINGS_URL = served.url

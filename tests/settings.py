@@ -36,7 +36,7 @@ def prepare() -> None:
     if chosen not in ("sqlite", "postgresql"):
         raise SystemExit(f"TEST_DATABASE is {chosen!r}; allowed is sqlite or postgresql.")
     for name in list(os.environ):
-        if name.startswith("CLAUDEOPS_") or name in ("DATABASE_URL", "DEBUG", "ALLOWED_HOSTS", "Q_CLUSTER_NAME"):
+        if name.startswith("CLAUDEOPS_") or name in ("DATABASE_URL", "DEBUG", "ALLOWED_HOSTS"):
             del os.environ[name]
     folder = tempfile.mkdtemp(prefix="claudeops-tests-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

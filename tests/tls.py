@@ -1,4 +1,4 @@
-"""A server that speaks TLS with a certificate nobody knows, made for the run; and one that never ends its handshake."""
+"""A self-signed certificate for a test server, made for the run, and a server that never ends its handshake."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 BEGINNING_OF_A_HANDSHAKE = b"\x16\x03\x03\x40\x00"
-"""The head of a record of TLS that says that 16 kB follow."""
+"""The head of a TLS record that announces 16 kB."""
 
 
 def self_signed(folder: Path) -> Path:
-    """A file with a certificate of 127.0.0.1 and its key, which is its own authority."""
+    """A file with a self-signed certificate for 127.0.0.1 and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a model of the tests")])
     now = datetime.datetime.now(datetime.UTC)
@@ -47,7 +47,7 @@ def self_signed(folder: Path) -> Path:
 
 
 def context(certificate: Path) -> ssl.SSLContext:
-    """What a server with that certificate speaks TLS by."""
+    """The TLS context of a server with that certificate."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.load_cert_chain(certificate)
     return made
@@ -55,8 +55,8 @@ def context(certificate: Path) -> ssl.SSLContext:
 
 @contextmanager
 def dripping() -> Iterator[tuple[str, threading.Event]]:
-    """The https address of a server that says its part of the handshake a byte at a time and without end, and an event
-    that is set once who asked has gone."""
+    """The https address of a server that sends its part of the handshake a byte at a time without end, and an event
+    that is set when the client has gone."""
     left, closing = threading.Event(), threading.Event()
 
     def drip(taken: socket.socket) -> None:

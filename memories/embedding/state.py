@@ -1,8 +1,7 @@
-"""Which embedder the settings ask for, which one answers, and why none does.
+"""Select the embedder: the one the settings ask for, the one whose vectors answer now, or the reason there is none.
 
-An embedder is loaded once a process and again when its files changed: a model that appears on the disk is found
-without a restart, one that disappears is off at once. What answers is the model whose vectors are complete; while
-another one is being built, that is still the old one.
+A process loads an embedder once, and again when its files change: a model that appears on the disk is used without a
+restart, one that disappears is off at once. While another model's vectors are built, the old ones answer.
 """
 
 from __future__ import annotations
@@ -12,25 +11,25 @@ import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
-from django.db import connection
 
 from memories.embedding import progress
 from memories.embedding.base import Embedder, SemanticOff
 from memories.embedding.endpoint import PREFIX, EndpointEmbedder
 from memories.embedding.local import INSTALL, MINILM, LocalEmbedder, Spec
-from memories.models import EmbeddingModel, ModelState, moment_of
+from memories.models import EmbeddingModel, ModelState
 
 LOCAL: Spec = MINILM
 """The local model."""
 
 MOST_COUNTED = 10_000
-"""How far the memories that wait are counted: a count of a million is not worth a page's time."""
+"""Waiting memories are counted up to this many: a page does not wait for a count of a million."""
 
 _lock = threading.Lock()
 _loaded: dict[Hashable, tuple[Hashable, Embedder | SemanticOff]] = {}
-"""For each place an embedder comes from: what it was loaded as, and what that gave."""
+"""By source of an embedder: what identified its files or settings when it was loaded, and the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,7 @@ class Answering:
 
 
 def answering() -> Answering | None:
+<<<<<<< HEAD
     """What a search needs to know of the vectors that answer, in one statement; None when there are none.
 
     Past the ORM: each recall asks this, and building the question takes longer there than answering it.
@@ -66,6 +66,18 @@ def answering() -> Answering | None:
         value = getattr(model, name)
         setattr(model, name, value and moment_of(value))
     return Answering(model, newest or 0, waits)
+=======
+    """What a search needs to know of the vectors that answer, in one statement; None when there are none."""
+    found: Any = EmbeddingModel.objects.raw(
+        "SELECT m.*, (SELECT e.id FROM embeddings e WHERE e.model_id = m.id ORDER BY e.id DESC LIMIT 1) AS newest, "
+        "(SELECT COUNT(*) FROM (SELECT 1 FROM embedding_pending p WHERE p.model_id = m.id LIMIT %s) w) AS waiting "
+        "FROM embedding_models m WHERE m.state = %s",
+        [MOST_COUNTED, ModelState.ACTIVE.value],
+    )
+    for model in found:
+        return Answering(model, model.newest or 0, model.waiting)
+    return None
+>>>>>>> main
 
 
 def active_model() -> EmbeddingModel | None:
@@ -75,7 +87,7 @@ def active_model() -> EmbeddingModel | None:
 
 
 def wanted() -> Embedder:
-    """The embedder that the settings ask for, whether its vectors are there or not. Raises SemanticOff."""
+    """The embedder that the settings ask for, with or without stored vectors. Raises SemanticOff."""
     kind = settings.CLAUDEOPS_EMBEDDINGS
     if kind == "local":
         return _local()
@@ -87,14 +99,14 @@ def wanted() -> Embedder:
 def current() -> Embedder:
     """The embedder whose vectors answer. Raises SemanticOff with the reason when there is none.
 
-    One look into the database, for which model that is; the embedder itself is kept. An endpoint may be silent:
-    then `embed()` raises SemanticOff.
+    One query says which model that is; the embedder itself is cached. An endpoint is not asked here: when it is down,
+    `embed()` raises SemanticOff.
     """
     return current_with_answering()[0]
 
 
 def current_with_answering() -> tuple[Embedder, Answering]:
-    """The same, with all that a search needs to know of the vectors that answer: by one look into the database."""
+    """The embedder whose vectors answer, with what a search needs to know of them; one query. Raises SemanticOff."""
     if settings.CLAUDEOPS_EMBEDDINGS == "off":
         raise _switched_off()
     found = answering()
@@ -104,16 +116,16 @@ def current_with_answering() -> tuple[Embedder, Answering]:
 
 
 def embedder_of(model: EmbeddingModel) -> Embedder:
-    """The embedder that made a model's vectors. Raises SemanticOff when it cannot be asked any more."""
+    """The embedder that made a model's vectors. Raises SemanticOff when it is gone."""
     if model.name.startswith(PREFIX):
         return _endpoint(model.name.removeprefix(PREFIX).rpartition(":")[0], model.dimensions)
     if model.name != LOCAL.identity:
-        raise SemanticOff(f"the model {model.name}, whose vectors are stored, is not known here any more")
+        raise SemanticOff(f"the model {model.name}, whose vectors are stored, is no longer known here")
     return _local()
 
 
 def off_reason() -> str | None:
-    """Why semantic search is off, as "semantic search is off: …"; None when it is on. Cheap: loads and asks nothing."""
+    """Why semantic search is off, as "semantic search is off: …"; None when it is on. Loads no model, calls nobody."""
     try:
         if settings.CLAUDEOPS_EMBEDDINGS == "off":
             raise _switched_off()
@@ -121,7 +133,7 @@ def off_reason() -> str | None:
         if active is None:
             raise _none_yet()
         if not active.name.startswith(PREFIX):
-            _look()
+            _check_local()
         elif active.error:
             raise SemanticOff(active.error)
     except SemanticOff as off:
@@ -130,32 +142,32 @@ def off_reason() -> str | None:
 
 
 def pending_count() -> int:
-    """Memories that wait for a vector of the model that answers (or of the one being built), up to MOST_COUNTED."""
+    """Memories without a vector of the model that answers (or is being built), counted up to MOST_COUNTED."""
     model = active_model() or EmbeddingModel.objects.filter(state=ModelState.BUILDING).first()
     return 0 if model is None else waiting(model)
 
 
 def is_wanted(model: EmbeddingModel) -> bool:
-    """Whether the settings ask for this model. Asks nobody: how many dimensions an endpoint gives is not looked at."""
+    """Whether the settings ask for this model. Calls no endpoint: its dimensions are not compared."""
     if settings.CLAUDEOPS_EMBEDDINGS == "endpoint":
         return model.name == f"{PREFIX}{settings.CLAUDEOPS_EMBEDDINGS_MODEL}:{model.dimensions}"
     return settings.CLAUDEOPS_EMBEDDINGS == "local" and model.name == LOCAL.identity
 
 
 def waiting(model: EmbeddingModel) -> int:
-    """Memories in line for `model`, counted up to MOST_COUNTED."""
+    """Memories queued for `model`, counted up to MOST_COUNTED."""
     return model.pending.order_by()[:MOST_COUNTED].count()
 
 
 def model_folder(spec: Spec | None = None) -> Path:
-    """Where the local model lies, or will."""
+    """The folder of the local model, installed or not."""
     return Path(settings.CLAUDEOPS_MODELS_DIR) / (spec or LOCAL).name
 
 
 def begin() -> threading.Thread | None:
-    """Load the local model in a thread, when the settings ask for it; who needs it meanwhile waits for the rest.
+    """Load the local model in a thread while the process starts, if the settings ask for it.
 
-    Half of a load is reading and arithmetic that a second core does. Returns the thread; None: there is none to load.
+    Whoever needs the model meanwhile waits for the load. Returns the thread, or None when no local model is wanted.
     """
     if settings.CLAUDEOPS_EMBEDDINGS != "local":
         return None
@@ -165,12 +177,12 @@ def begin() -> threading.Thread | None:
 
 
 def _begun() -> None:
-    with contextlib.suppress(SemanticOff):  # whoever asks for the embedder is told why
+    with contextlib.suppress(SemanticOff):  # raised again for whoever asks for the embedder
         _local()
 
 
 def reset() -> None:
-    """Forget what was loaded: after an installation, and between tests."""
+    """Forget what was loaded: after an endpoint's failure, and between tests."""
     with _lock:
         _loaded.clear()
 
@@ -180,15 +192,15 @@ def _switched_off() -> SemanticOff:
 
 
 def _none_yet() -> SemanticOff:
-    """Why no model's vectors answer yet."""
+    """Why no model's vectors answer."""
     if settings.CLAUDEOPS_EMBEDDINGS == "local":
         try:
-            _look()
+            _check_local()
         except SemanticOff as off:
             return off
     model = EmbeddingModel.objects.filter(state=ModelState.BUILDING).first()
     if model is None:
-        return SemanticOff("no vectors are made yet; workers make them within a minute or two")
+        return SemanticOff("there are no vectors yet; workers make them within a minute or two")
     if model.error:
         return SemanticOff(model.error)
     left = waiting(model)
@@ -197,7 +209,7 @@ def _none_yet() -> SemanticOff:
 
 
 def _files() -> tuple[Hashable, ...]:
-    """What says whether the local model's files changed. Raises SemanticOff when one is not there."""
+    """What changes when the local model's files do. Raises SemanticOff when one is missing."""
     folder, found = model_folder(), []
     for name in LOCAL.sha256:
         try:
@@ -208,8 +220,8 @@ def _files() -> tuple[Hashable, ...]:
     return (str(folder), *found)
 
 
-def _look() -> None:
-    """Raise SemanticOff when the local model is not there, or could not be loaded here."""
+def _check_local() -> None:
+    """Raise SemanticOff when the local model is missing, or this process failed to load it."""
     files = _files()
     loaded_as, found = _loaded.get("local", (None, None))
     if loaded_as == files and isinstance(found, SemanticOff):
@@ -228,7 +240,7 @@ def _endpoint(model: str, dimensions: int | None = None) -> Embedder:
 
 
 def _kept(place: Hashable, loaded_as: Hashable, load: Callable[[], Embedder]) -> Embedder:
-    """What `load` gives, once a process; again only when `loaded_as` changed. A failure is kept as well."""
+    """Cache what `load` returns by `place` until `loaded_as` changes. A failure is cached as well."""
     there, found = _loaded.get(place, (None, None))
     if found is None or there != loaded_as:
         with _lock:

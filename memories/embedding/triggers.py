@@ -1,8 +1,8 @@
-"""The database's own triggers that keep vectors in step with their memories, whoever writes those.
+"""Create the database triggers that keep vectors in step with their memories, whoever writes them.
 
-A new memory is put in line for every model that is kept; a changed text loses its vector and is put in line; a
-deleted memory takes its vectors along. Raw SQL of another process is met like everything else. Knows no model
-class: migrations call this, and so does every `migrate` (SQLite drops a table's triggers when it is rebuilt).
+A new memory is queued for every model in use; a changed text loses its vector and is queued; a deleted memory takes its
+vectors along. Raw SQL of other processes counts, too. It must not import a model class: migrations call this, and so
+does every `migrate`, because SQLite drops a table's triggers when it rebuilds the table. It cannot move.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION embeddings_
 
 
 def make(connection: Any) -> None:
-    """Make the triggers, as they are written here. Calling it again changes nothing."""
+    """Create the triggers as written here. Calling it again changes nothing."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             for statement in POSTGRESQL:
@@ -74,7 +74,7 @@ def make(connection: Any) -> None:
 
 
 def drop(connection: Any) -> None:
-    """Remove them."""
+    """Drop the triggers."""
     with connection.cursor() as cursor:
         for name in NAMES:
             if connection.vendor == "postgresql":
@@ -85,7 +85,7 @@ def drop(connection: Any) -> None:
 
 
 def make_again(connection: Any) -> None:
-    """After a `migrate`: SQLite's triggers, where the tables they write to are there (it may have gone backwards)."""
+    """Create SQLite's triggers after a `migrate`, unless it went back to before their tables existed."""
     if connection.vendor != "sqlite":
         return
     tables = set(connection.introspection.table_names())

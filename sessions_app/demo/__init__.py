@@ -1,1 +1,1 @@
-"""The small homelab of `up --demo`: its agents (`setup`), the streams they play (`streams/`), and who wrote those."""
+"""The sample homelab of `up --demo`: its agents (`setup`) and the recorded streams they play (`streams/`)."""

@@ -1,4 +1,4 @@
-"""Sets the homelab up: its agents and their first runs. What an operator changed since is left alone."""
+"""Set up the demo's homelab: its agents and their first sessions. Changes by an operator are kept."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ BY = "demo"
 FIRST = "homelab-watch"
 
 AGENTS: Mapping[str, Mapping[str, Any]] = {
-    # In the order in which they are made: an agent comes after the one it escalates to.
+    # In the order of creation: an agent comes after the one it escalates to.
     "homelab-mend": {
         "name": "Homelab mend",
-        "description": "Carries out the repair that tier 2 asks for, within the limits, and checks that it helped.",
+        "description": "Carries out the repair that tier 2 asks for, within the limits, and checks that it worked.",
         "tier": 3,
     },
     "homelab-investigate": {
@@ -47,25 +47,25 @@ AGENTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 FIRST_RUNS = 2
-"""Asked for at once: the second waits in the queue for the first to end, and then shows what that one learned."""
+"""Requested at once: the second waits for the first to end, and its prompt shows what the first one learned."""
 
 FIRST_REVIEW = timedelta(minutes=3)
-"""A newcomer does not wait for the night: the review's first firing comes this long after it was set up."""
+"""After this the nightly review runs for the first time, so that nobody has to wait for the night."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """What this call made; nothing, when all of it was there."""
+    """The agents and sessions that a call created."""
 
     agents: tuple[str, ...]
     sessions: tuple[int, ...]
 
 
 def set_up(*, at: datetime | None = None) -> SetUp:
-    """Make the homelab's agents that are missing, and ask for first runs when there were none. `at` is UTC.
+    """Create the agents that are missing, and request the first sessions when there are none. `at` is UTC.
 
-    In one transaction; the second call changes nothing. The agents' streams are named relative to the package, so
-    the data folder outlives a moved checkout.
+    In one transaction; a second call changes nothing. Paths of streams are relative to the package, so that the data
+    folder still works after the checkout is moved.
     """
     at = at or timezone.now()
     made = []

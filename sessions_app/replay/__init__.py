@@ -1,1 +1,1 @@
-"""The demo agent: recorded streams, played as if the CLI ran. `player` is the process, `pick` says which stream."""
+"""Replay recorded streams as if the CLI ran: `player` is the process, `pick` chooses the stream."""

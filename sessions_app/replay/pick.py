@@ -1,6 +1,6 @@
-"""Which recorded stream a session plays: the files of its agent's folder, in turn.
+"""Choose the recorded stream that a session plays: the files of its agent's folder, in turn.
 
-Pure but for looking at the folder: no database. What is counted as played is the caller's business.
+Reads the folder and no database; the caller counts what was played.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from sessions_app.errors import StreamNotFound
 from sessions_app.models import Agent
 
 PACKAGE = Path(__file__).resolve().parent.parent
-"""A stream's relative path starts here, so that an agent of the demo survives moving the checkout."""
+"""Relative paths of streams start here, so that the demo's agents still work after the checkout is moved."""
 
 PLAYER = PACKAGE / "replay" / "player.py"
-"""The script that plays it."""
+"""The script that plays a stream."""
 
 
 def next_stream(agent_or_path: Agent | Path | str, played: int) -> Path:
-    """The stream to play after `played` ones: a file as it is, of a folder its *.jsonl files in turn, by name.
+    """The stream to play after `played` others: a file itself; of a folder its *.jsonl files in turn, by name.
 
     Takes an agent (its `replay_stream`) or a path; a relative one is under the package `sessions_app`.
-    Raises StreamNotFound when nothing is named, nothing is there, or the folder holds no stream.
+    Raises StreamNotFound when no path is given, the path does not exist, or the folder holds no stream.
     """
     given = agent_or_path.replay_stream if isinstance(agent_or_path, Agent) else str(agent_or_path)
     whose = f"Agent {agent_or_path.slug}" if isinstance(agent_or_path, Agent) else "A replay session"
@@ -47,5 +47,5 @@ def next_stream(agent_or_path: Agent | Path | str, played: int) -> Path:
 
 
 def name_of(stream: Path) -> str:
-    """How a stream is named on a session: relative to the package when it is the package's own."""
+    """The name of a stream on a session: relative to the package for the package's own."""
     return str(stream.relative_to(PACKAGE) if stream.is_relative_to(PACKAGE) else stream)

@@ -1,7 +1,7 @@
-"""Plays a recorded stream-json file as if the Claude Code CLI ran: a process of its own, told apart by nothing.
+"""Play a recorded stream-json file as if the Claude Code CLI ran, with its session id, times and exit codes.
 
-A script (`python player.py --stream FILE --session-id UUID --speed X`), standard library only, no Django:
-it must start as fast as a process can, and know nothing of the house that starts it.
+A script (`python player.py --stream FILE --session-id UUID --speed X`). It imports only the standard library, so that
+it starts fast.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 LONGEST_WAIT = 20.0
-"""Seconds. A recorded night of silence is nothing to sit through."""
+"""Seconds. Longer recorded pauses are shortened to this."""
 
 NAMES_ITSELF = 16
-"""Characters from which an id is replaced wherever it stands: a shorter one may be part of other words."""
+"""An id of at least so many characters is replaced wherever it occurs; a shorter one may be part of other words."""
 
 EXITS = {signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGINT: 0}
-"""What the CLI answers to a signal with."""
+"""The CLI's exit codes after a signal."""
 
 
 class Garbled(Exception):
-    """The file is no recorded stream; the text is for stderr."""
+    """The file is not a recorded stream; the text is for stderr."""
 
 
 class Line:
@@ -58,7 +58,7 @@ class Line:
 
 
 def moment(text: Any) -> datetime | None:
-    """The time an RFC 3339 text names, to the microsecond; None when it names none or has no time zone."""
+    """Parse an RFC 3339 time; None when the text is not one or has no time zone."""
     if not isinstance(text, str):
         return None
     try:
@@ -69,7 +69,7 @@ def moment(text: Any) -> datetime | None:
 
 
 def recording(file: BinaryIO, name: str) -> Iterator[Line]:
-    """The lines of a recording. Raises Garbled before the first one when no line of it is a typed JSON object."""
+    """Yield the lines of a recording. Raises Garbled first when none of them is a JSON object with a type."""
     held: list[Line] = []
     sound = False
     for raw in file:
@@ -85,7 +85,7 @@ def recording(file: BinaryIO, name: str) -> Iterator[Line]:
         yield line
     if not sound:
         raise Garbled(
-            f"{name} is no stream-json recording: none of its {len(held)} lines is a JSON object with a type."
+            f"{name} is not a stream-json recording: none of its {len(held)} lines is a JSON object with a type."
         )
 
 
@@ -100,8 +100,8 @@ class Player:
     def played(self, line: Line, now: datetime) -> bytes:
         """The bytes to write for `line`: this session's id for the recorded one, `now` for its timestamp.
 
-        The id is replaced wherever it stands, in paths and nested records too. What is no JSON is passed on as
-        it is: the CLI's output may hold such lines as well.
+        The id is replaced wherever it occurs, in paths and nested records too. A line that is not JSON is passed on
+        unchanged: the CLI writes such lines too.
         """
         record = line.record
         if record is None:
@@ -128,14 +128,14 @@ class Player:
 
 
 def wait_before(previous: datetime | None, line: Line, speed: float) -> float:
-    """Seconds to wait before `line`; 0 at speed 0, when a time is not known, or when time runs backwards."""
+    """Seconds to wait before `line`; 0 at speed 0, without a time, or when its time is before the previous one."""
     if not speed or previous is None or line.at is None:
         return 0.0
     return min(max((line.at - previous).total_seconds() / speed, 0.0), LONGEST_WAIT)
 
 
 def play(stream: Path, session_id: str, speed: float, out: BinaryIO) -> int:
-    """Writes the recording to `out`, flushed line by line; the exit code the CLI would have had."""
+    """Write the recording to `out`, flushed line by line. Returns the exit code of the CLI."""
     player = Player(session_id)
     previous: datetime | None = None
     with stream.open("rb") as file:
@@ -149,23 +149,23 @@ def play(stream: Path, session_id: str, speed: float, out: BinaryIO) -> int:
     return 0 if player.good else 1
 
 
-def heed_signals() -> None:
-    """From now on a signal ends the process, whatever it waits for: a read, a write, the next line.
+def end_on_signals() -> None:
+    """From now on a signal ends the process, also while it waits for a read, a write or the next line.
 
-    A handler would run between two steps of Python only: a signal that comes just before a read blocks would be
-    noted, and heeded when the read returns, which may be never. A thread that waits for it misses none.
+    A Python handler would run only after a blocking read returns, which may be never. A thread that waits for signals
+    misses none.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, EXITS)
     _thread.start_new_thread(_leave, ())
 
 
 def _leave() -> NoReturn:
-    """At once and without another byte: what is buffered belongs to a line that was not finished."""
+    """End at once, without flushing: the buffer holds an unfinished line."""
     os._exit(EXITS[signal.Signals(signal.sigwait(EXITS))])
 
 
 class Parser(argparse.ArgumentParser):
-    """A wrong flag ends with 1, as it does with the CLI."""
+    """Exits with 1 on wrong usage, like the CLI."""
 
     def error(self, message: str) -> NoReturn:
         sys.stderr.write(f"error: {message}\n")
@@ -180,18 +180,18 @@ def speed_of(raw: str) -> float:
 
 
 def main(argv: list[str] | None = None) -> int:
-    heed_signals()
+    end_on_signals()
     parser = Parser(description="Plays a recorded stream-json file as if the CLI ran.")
     parser.add_argument("--stream", required=True, type=Path, help="the recording")
     parser.add_argument("--session-id", required=True, type=uuid.UUID, help="the id to play it under")
     parser.add_argument("--speed", type=speed_of, default=1.0, help="1 = as recorded, 2 = twice as fast, 0 = at once")
     given = parser.parse_args(argv)
     while not sys.stdin.isatty() and sys.stdin.buffer.read(1 << 20):
-        pass  # the prompt: a CLI reads it to its end before it says anything
+        pass  # the prompt: the CLI reads all of it before it writes
     try:
         return play(given.stream, str(given.session_id), given.speed, sys.stdout.buffer)
     except BrokenPipeError:
-        os._exit(1)  # nobody listens any more; flushing at exit would only complain
+        os._exit(1)  # the reader is gone; flushing at exit would fail again
     except (OSError, Garbled) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1

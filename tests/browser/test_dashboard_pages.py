@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 
-from claudeops.first_account import FILE, first_account
+from claudeops.workers.first_account import FILE, first_account
 from memories.models import MemoryChange
 from tests.factories import EventFactory, MemoryFactory
 

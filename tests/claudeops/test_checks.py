@@ -72,19 +72,6 @@ class TestTheDatabase:
         assert not checks.sqlite_transactions_are_immediate(None)
 
 
-class TestTheQueuesName:
-    @pytest.mark.parametrize("name", ["", "default", "sessions"])
-    def test_a_known_one_passes(self, monkeypatch, name):
-        monkeypatch.setenv("Q_CLUSTER_NAME", name)
-        assert not checks.queue_name_is_known(None)
-
-    def test_an_unknown_one_is_an_error(self, monkeypatch):
-        monkeypatch.setenv("Q_CLUSTER_NAME", "nightly")
-        messages = checks.queue_name_is_known(None)
-        assert ids(messages) == ["claudeops.E003"]
-        assert "Allowed are default, sessions" in messages[0].hint
-
-
 class TestVariables:
     def test_a_misspelt_one_is_a_warning_that_knows_what_was_meant(self, monkeypatch):
         monkeypatch.setenv("CLAUDEOPS_MEMORY_BUGDET", "4000")

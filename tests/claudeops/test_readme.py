@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from django.core.management import get_commands, load_command_class
 
-from claudeops.env import BASE_DIR, VARIABLES, Variable
+from claudeops.env import BASE_DIR, BY_NAME, TABLES, tables
 from claudeops.lib.cli import VerbCommand
 
 OURS = ("claudeops", "memories", "sessions_app")
@@ -28,33 +28,6 @@ def our_commands() -> Iterator[tuple[str, str]]:
             command = load_command_class(app, name)
             verbs = list(command.verbs) if isinstance(command, VerbCommand) else [""]
             yield from ((name, verb) for verb in verbs)
-
-
-def shown_default(variable: Variable) -> str:
-    """How the table writes a variable's default: as the environment would hold it."""
-    if variable.shown:
-        return variable.shown
-    value = variable.default
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return ",".join(value)
-    if isinstance(value, float):
-        return f"{value:g}"
-    return "" if value is None else str(value)
-
-
-def row_of(name: str, readme: str) -> list[str]:
-    """The cells of the table row whose first cell is the variable."""
-    for line in readme.splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if line.lstrip().startswith("|") and cells[0] == f"`{name}`":
-            return cells
-    return []
-
-
-def plain(cell: str) -> str:
-    return cell.replace("`", "").strip()
 
 
 def test_a_newcomer_finds_the_two_lines(readme):
@@ -87,16 +60,20 @@ def test_every_command_in_the_readme_exists(readme):
     assert not {name for name in named if name not in known}
 
 
-@pytest.mark.parametrize("variable", VARIABLES, ids=lambda variable: variable.name)
-def test_every_variable_has_a_row_with_its_default_and_what_it_is_for(variable, readme):
-    cells = row_of(variable.name, readme)
-    assert cells, f"README.md has no row for {variable.name}"
-    assert plain(cells[1]) == plain(shown_default(variable))
-    assert plain(variable.help) in plain(" | ".join(cells[2:]))
+def test_the_tables_of_the_variables_are_those_of_the_program(readme):
+    """`python -m claudeops.env` writes them."""
+    assert TABLES.search(readme)[0] == tables()
+
+
+@pytest.mark.parametrize("variable", BY_NAME.values(), ids=lambda variable: variable.name)
+def test_every_variable_has_a_row_with_what_is_allowed_and_what_it_is_for(variable):
+    (row,) = (line for line in tables().splitlines() if line.startswith(f"| `{variable.name}` |"))
+    assert row.endswith(f"| {variable.help} |")
+    assert variable.kind.allowed in row
 
 
 def test_no_variable_in_the_readme_is_unknown_to_the_program(readme):
-    known = {variable.name for variable in VARIABLES}
+    known = set(BY_NAME)
     named = {name.removesuffix("_FILE") for name in re.findall(r"\bCLAUDEOPS_[A-Z0-9_]+\b", readme)}
     assert not named - known
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from memories import embedding
-from memories.embedding import fetch, state
-from memories.embedding.fetch import Fetching
+from memories.embedding import install, state
 from memories.embedding.local import MINILM
 from tests.memories.embedding.servers import Endpoint
 from tests.memories.embedding.tiny import write_model
@@ -65,5 +64,5 @@ def real_model(tmp_path_factory):
     if not given:
         pytest.skip("needs the model: TEST_MODEL names the folder or the wheel that holds it")
     folder = tmp_path_factory.mktemp("model")
-    fetch.from_path(Path(given), MINILM, folder, Fetching(lambda *progress: None))
+    install.from_path(Path(given), MINILM, folder, lambda *progress: None)
     return folder

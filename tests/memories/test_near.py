@@ -13,7 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memories import candidates, near
-from memories.embedding.sweep import sweep as embed
+from memories.embedding.backfill import backfill as embed
 from memories.matching import Kind, relation
 from memories.models import Embedding, Memory, MemoryTermsDue
 from memories.recall import keyword_index, term_statistics

@@ -1,11 +1,11 @@
-"""`manage.py doctor`: is everything as it should be here? In plain words; exit code 1 when something is wrong."""
+"""`manage.py doctor`: check the installation. Exit code 1 when something is wrong."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
-from claudeops.diagnosis import ERROR, OK, WARNING, Diagnosis, examine
 from claudeops.lib.cli import NextAction, Result, SoleCommand
+from claudeops.workers.doctor import ERROR, OK, WARNING, Diagnosis, examine
 
 NAMES = {
     "claudeops": "claudeops",
@@ -15,13 +15,13 @@ NAMES = {
     "postgresql": "PostgreSQL",
     "claude": "Claude Code CLI",
 }
-MARKS = {OK: "ok", WARNING: "warning", ERROR: "WRONG"}
+MARKS = {OK: "OK", WARNING: "warning", ERROR: "ERROR"}
 
 
 class Command(SoleCommand):
     noun = "doctor"
-    help = "Look at everything that can be wrong here, and say it in plain words. Exit code 1 when something is."
-    # It says itself what the checks find, and also runs when they would end every other command.
+    help = "Check the installation: settings, database, CLI, workers, queues, schedules. Exit code 1 when one is wrong."
+    # It reports what the system checks find, and must run when they would end every other command.
     requires_system_checks: list[str] = []
 
     def run(self) -> Result:
@@ -40,7 +40,7 @@ class Command(SoleCommand):
 
 
 def as_text(diagnosis: Diagnosis) -> str:
-    """The whole diagnosis for a terminal."""
+    """The diagnosis for a terminal."""
     lines = [f"{NAMES[name]} {version}" for name, version in diagnosis.versions.items()]
     lines.append("")
     width = max(len(finding.subject) for finding in diagnosis.findings)
@@ -48,7 +48,7 @@ def as_text(diagnosis: Diagnosis) -> str:
         lines.append(f"{MARKS[finding.level]:<8} {finding.subject:<{width}}  {finding.text}")
         if finding.hint:
             lines.append(" " * (width + 11) + finding.hint)
-    wrong = sum(finding.level == ERROR for finding in diagnosis.findings)
+    errors = sum(finding.level == ERROR for finding in diagnosis.findings)
     warnings = sum(finding.level == WARNING for finding in diagnosis.findings)
-    lines += ["", f"Wrong: {wrong}. Warnings: {warnings}." if wrong or warnings else "All is well."]
+    lines += ["", f"Errors: {errors}. Warnings: {warnings}." if errors or warnings else "No problems found."]
     return "\n".join(lines)

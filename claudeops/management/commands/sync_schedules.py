@@ -1,21 +1,19 @@
-"""`manage.py sync_schedules`: bring what the apps declare into django-q2's table. Workers do it when they start."""
+"""`manage.py sync_schedules`: write the schedules that the apps declare into django-q2's table."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
-from claudeops import scheduling
 from claudeops.lib.cli import Result, SoleCommand
+from claudeops.workers import schedules
 
 
 class Command(SoleCommand):
     noun = "sync_schedules"
-    help = "Bring the schedules the code declares into the queue. Workers do this when they start."
+    help = "Sync built-in schedules. A worker does this when it starts."
 
     def run(self) -> Result:
-        synced = scheduling.sync_schedules()
-        total = len(scheduling.declared())
-        if not synced:
-            return Result(asdict(synced), f"All {total} schedules were in step already.")
-        parts = [f"{kind}: {', '.join(names)}" for kind, names in asdict(synced).items() if names]
-        return Result(asdict(synced), f"{total} schedules are in step. " + "; ".join(parts) + ".")
+        changes = asdict(schedules.sync_schedules())
+        parts = [f"{kind}: {', '.join(names)}" for kind, names in changes.items() if names]
+        text = f"{len(schedules.declared())} schedules in sync."
+        return Result(changes, " ".join([text, *(f"{part}." for part in parts)]))

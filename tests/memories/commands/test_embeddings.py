@@ -8,7 +8,7 @@ import pytest
 from django.core.management import call_command
 
 from memories import embedding
-from memories.embedding import sweep as sweeping
+from memories.embedding import backfill as backfilling
 from memories.models import Embedding
 from tests.factories import MemoryFactory
 
@@ -74,7 +74,7 @@ class TestStatus:
 
     def test_with_one_that_answers(self, tiny, capsys):
         MemoryFactory.create_batch(2)
-        sweeping.sweep()
+        backfilling.backfill()
         MemoryFactory()
         _, out, _ = run(capsys, "status")
         name = embedding.active_model().name
@@ -85,10 +85,10 @@ class TestStatus:
     def test_what_failed_and_what_was_refused_is_there(self, endpoint, capsys):
         MemoryFactory(observation="Refuse me")
         endpoint.answer = lambda texts, model: (400, "too long") if "Refuse" in texts[0] else None
-        sweeping.sweep()
+        backfilling.backfill()
         MemoryFactory()
         endpoint.answer = lambda texts, model: (500, "down")
-        sweeping.sweep()
+        backfilling.backfill()
         _, out, _ = run(capsys, "status")
         assert 'answers with HTTP 500: "down"' in out.splitlines()[0]
         assert '1 texts were refused, the last: the endpoint refuses it (HTTP 400): "too long"' in out
@@ -99,9 +99,9 @@ class TestRebuild:
     def test_it_makes_what_is_missing_and_says_how_much(self, tiny, capsys):
         MemoryFactory.create_batch(3)
         code, out, _ = run(capsys, "rebuild")
-        assert (code, out.splitlines()[0]) == (0, "3 vectors were made, 0 were right already.")
+        assert (code, out.splitlines()[0]) == (0, "3 vectors were made, 0 were up to date.")
         MemoryFactory()
-        assert run(capsys, "rebuild")[1].startswith("1 vectors were made, 3 were right already.")
+        assert run(capsys, "rebuild")[1].startswith("1 vectors were made, 3 were up to date.")
         before = set(Embedding.objects.values_list("pk", flat=True))
         assert document(capsys, "rebuild", "--force")["result"]["embedded"] == 4
         assert not before & set(Embedding.objects.values_list("pk", flat=True))
@@ -114,7 +114,7 @@ class TestRebuild:
 
     def test_an_endpoint_that_goes_down_in_between_is_said(self, endpoint, capsys):
         MemoryFactory()
-        sweeping.sweep()
+        backfilling.backfill()
         endpoint.answer = lambda texts, model: (500, "down")
         code, _, err = run(capsys, "rebuild", "--force")
         assert code == 1

@@ -1,4 +1,4 @@
-"""What the tests of vectors look for in the database."""
+"""Stored and expected vectors, and the queue, for the tests of vectors."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Two servers of the tests' own: an embeddings endpoint, and a model hub that keeps or breaks its promises."""
+"""Two servers for tests: an embeddings endpoint, and a model hub that keeps or breaks its promises."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -96,11 +97,11 @@ class Endpoint:
 
 
 class Hub:
-    """A server of files. `cut` = after how many bytes of a body the connection breaks, once; `ranges` = whether it
-    knows them."""
+    """A server of files. `cut`: after how many bytes of a body the connection breaks, once. `pause_after`: after how
+    many bytes of the first body it pauses. `ranges`: whether it supports them."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
-        self.files, self.cut, self.ranges = files, 0, True
+        self.files, self.cut, self.pause_after, self.ranges = files, 0, 0, True
         self.requests: list[tuple[str, str]] = []
         self.url = ""
 
@@ -125,8 +126,15 @@ class Hub:
                 if begin:
                     self.send_header("Content-Range", f"bytes {begin}-{len(body) - 1}/{len(body)}")
                 self.end_headers()
-                cut, hub.cut = hub.cut, 0
-                self.wfile.write(body[begin : begin + cut] if cut else body[begin:])
+                cut, pause = hub.cut, hub.pause_after
+                hub.cut = hub.pause_after = 0
+                try:
+                    self.wfile.write(body[begin : begin + (cut or pause)] if cut or pause else body[begin:])
+                    if pause:
+                        time.sleep(0.3)
+                        self.wfile.write(body[begin + pause :])
+                except OSError:
+                    pass  # the client has gone
 
             def log_message(self, *args: object) -> None:
                 pass

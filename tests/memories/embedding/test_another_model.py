@@ -1,13 +1,13 @@
-"""Another model is built while the old one answers, then takes its place."""
+"""Another model's vectors are built while the old one answers; then it takes its place."""
 
 from __future__ import annotations
 
 import pytest
 
 from memories import embedding
-from memories.embedding import sweep as sweeping
+from memories.embedding import backfill as backfilling
+from memories.embedding.backfill import Backfilled, backfill
 from memories.embedding.endpoint import PROBE
-from memories.embedding.sweep import Swept, sweep
 from memories.models import Embedding, EmbeddingModel, ModelState, PendingEmbedding
 from tests.factories import MemoryFactory
 from tests.memories.embedding.found import close, expected, stored
@@ -17,15 +17,15 @@ pytestmark = pytest.mark.django_db
 
 class TestAnotherModel:
     def test_the_old_one_answers_until_the_new_one_is_whole(self, endpoint, settings, monkeypatch):
-        monkeypatch.setattr(sweeping, "BATCH", 2)
+        monkeypatch.setattr(backfilling, "BATCH", 2)
         rows = MemoryFactory.create_batch(3)
-        sweep()
+        backfill()
         old = embedding.active_model()
         settings.CLAUDEOPS_EMBEDDINGS_MODEL = "two"
         endpoint.answer = lambda texts, model: (
             (500, "down") if model == "two" and len(texts) != 2 and texts != [PROBE] else None
         )
-        sweep()  # two of three, then it fails
+        backfill()  # two of three, then it fails
         new = EmbeddingModel.objects.get(name="endpoint:two:4")
         assert (new.state, new.embeddings.count()) == (ModelState.BUILDING, 2)
         assert embedding.active_model() == old
@@ -33,12 +33,12 @@ class TestAnotherModel:
         assert embedding.off_reason() is None
         endpoint.answer = lambda texts, model: (500, "down") if model == "two" else None
         fresh = MemoryFactory()
-        sweep()
+        backfill()
         assert old.embeddings.filter(memory=fresh).exists()  # what answers is kept up to date meanwhile
         assert embedding.active_model() == old
 
         endpoint.answer = lambda texts, model: None
-        sweep()
+        backfill()
         assert embedding.active_model() == new
         assert embedding.current().name == new.name
         assert close(stored()[rows[0].pk], expected(rows[0], "two"))
@@ -48,22 +48,22 @@ class TestAnotherModel:
 
     def test_a_retired_model_is_built_anew_when_it_is_wanted_again(self, endpoint, settings):
         MemoryFactory()
-        sweep()
+        backfill()
         settings.CLAUDEOPS_EMBEDDINGS_MODEL = "two"
-        sweep()
+        backfill()
         MemoryFactory()
         settings.CLAUDEOPS_EMBEDDINGS_MODEL = "one"
-        assert sweep().embedded == 3  # one by the second, then both by the first
+        assert backfill().embedded == 3  # one by the second, then both by the first
         assert embedding.active_model().name == "endpoint:one:4"
         assert Embedding.objects.count() == 2
 
     def test_a_model_that_was_only_begun_is_given_up_for_the_next(self, endpoint, settings):
         rows = MemoryFactory.create_batch(2)
-        sweep()
+        backfill()
         settings.CLAUDEOPS_EMBEDDINGS_MODEL = "two"
-        sweep(seconds=-1)
+        backfill(seconds=-1)
         settings.CLAUDEOPS_EMBEDDINGS_MODEL = "one"
-        sweep()
+        backfill()
         assert embedding.active_model().name == "endpoint:one:4"
         assert EmbeddingModel.objects.get(name="endpoint:two:4").state == ModelState.RETIRED
         assert not PendingEmbedding.objects.exists()
@@ -72,7 +72,7 @@ class TestAnotherModel:
     def test_a_memory_that_was_overlooked_when_it_began_is_not_left_out(self, endpoint):
         MemoryFactory.create_batch(2)
         model = EmbeddingModel.objects.create(name="endpoint:one:4", dimensions=4, filled_to=None)
-        assert sweep() == Swept()
+        assert backfill() == Backfilled()
         assert embedding.active_model() is None
-        assert sweep() == Swept(embedded=2)
+        assert backfill() == Backfilled(embedded=2)
         assert embedding.active_model() == model

@@ -1,4 +1,4 @@
-"""An endpoint elsewhere: what it is asked, and which of its answers are not believed."""
+"""An embeddings endpoint: its requests, and the answers that are refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 from memories.embedding import endpoint as asked_of
 from memories.embedding.base import SemanticOff, TextRefused
 from memories.embedding.endpoint import BATCH, EndpointEmbedder, embeddings_url
+from tests import tls
 from tests.memories.embedding.servers import Endpoint, vector_of
+from tests.models_http import embeddings, serving
 
 KEY = "sk-a-key-that-must-not-be-seen"
 
@@ -130,7 +132,7 @@ def test_a_vector_of_huge_numbers_is_brought_to_length_one(server):
         (401, "refuses the key (HTTP 401)"),
         (403, "refuses the key (HTTP 403)"),
         (404, "knows neither this address nor this model (HTTP 404): "),
-        (302, "sends elsewhere (HTTP 302), which is not followed"),
+        (302, "redirects (HTTP 302), which is not followed"),
         (429, "answers with HTTP 429: "),
         (500, "answers with HTTP 500: "),
     ],
@@ -178,3 +180,19 @@ def test_one_that_is_silent_is_not_waited_for(server, monkeypatch):
 def test_a_text_without_end_is_cut_and_an_empty_one_sent_as_a_space(server):
     embedder(server).embed(["x" * 100_000, "", "half \ud83d"])
     assert [len(text) for text in server.texts] == [asked_of.MOST_TEXT, 1, 6]
+
+
+def test_one_that_drips_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(asked_of, "ONE_WITHIN", 0.3)
+    with serving(embeddings) as served:
+        served.way = "body"
+        with pytest.raises(SemanticOff, match=r"does not answer \(no answer within 0.3 s\)"):
+            EndpointEmbedder(served.url, "one").embed(["hello"])
+        assert served.left.wait(30)
+
+
+def test_a_certificate_that_nobody_signed_is_named(tmp_path):
+    with serving(embeddings, tls.context(tls.self_signed(tmp_path))) as served:
+        with pytest.raises(SemanticOff, match=r"does not answer \(its certificate is not trusted: .* SSL_CERT_FILE"):
+            EndpointEmbedder(served.url, "one", KEY).embed(["hello"])
+        assert served.asked == []

@@ -1,4 +1,4 @@
-"""What happens to a memory, whoever does it, happens to its vector: held by triggers of the database."""
+"""Database triggers keep vectors in step with their memories, whoever writes those."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from memories import embedding
-from memories.embedding.sweep import Swept, sweep
+from memories.embedding.backfill import Backfilled, backfill
 from memories.lifecycle import curate, verbs
 from memories.models import Embedding, Memory
 from tests.factories import MemoryFactory
@@ -23,7 +23,7 @@ class TestInStep:
     def memory(self, endpoint):
         memory = MemoryFactory()
         MemoryFactory(observation="Another one, which stays")
-        sweep()
+        backfill()
         return memory
 
     def others(self, memory):
@@ -33,7 +33,7 @@ class TestInStep:
         fresh = MemoryFactory()
         assert waiting() == {fresh.pk}
         assert embedding.pending_count() == 1
-        assert sweep() == Swept(embedded=1)
+        assert backfill() == Backfilled(embedded=1)
         assert close(stored()[fresh.pk], expected(fresh))
 
     def test_an_edited_one_loses_its_vector_at_once_and_gets_another_row(self, memory):
@@ -41,7 +41,7 @@ class TestInStep:
         verbs.edit(memory.pk, by="operator", observation="It says something else now")
         assert memory.pk not in stored()
         assert waiting() == {memory.pk}
-        assert sweep() == Swept(embedded=1)
+        assert backfill() == Backfilled(embedded=1)
         after = Embedding.objects.get(memory=memory)
         assert after.pk > Embedding.objects.exclude(pk=after.pk).latest("pk").pk
         assert after.content_hash != before.content_hash
@@ -61,7 +61,7 @@ class TestInStep:
             cursor.execute("UPDATE memories SET service = 'other' WHERE id = %s", [memory.pk])
         assert waiting() == {memory.pk}
         assert memory.pk not in stored()
-        sweep()
+        backfill()
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM memory_changes")
             cursor.execute("DELETE FROM memories WHERE id = %s", [memory.pk])
@@ -71,7 +71,7 @@ class TestInStep:
     def test_many_at_once_are_met_too(self, memory):
         rows = Memory.objects.bulk_create(MemoryFactory.build_batch(20))
         assert waiting() == {row.pk for row in rows}
-        sweep()
+        backfill()
         Memory.objects.filter(pk__in=[row.pk for row in rows[:15]]).update(observation="All say this")
         assert waiting() == {row.pk for row in rows[:15]}
         Memory.objects.filter(pk__in=[row.pk for row in rows]).delete()

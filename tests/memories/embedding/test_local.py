@@ -1,4 +1,4 @@
-"""The model on this machine: the vectors it gives, and the files it refuses."""
+"""The local model: its vectors, and the files that it refuses."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from memories.embedding.base import SemanticOff
 from memories.embedding.local import MINILM, TOKENIZER, WEIGHTS, LocalEmbedder
-from memories.embedding.weights import BrokenWeights, tensors
-from tests.memories.embedding.tiny import HIDDEN, WORDS, computed, random_weights, safetensors, spec_of, write_model
+from tests.memories.embedding import graph
+from tests.memories.embedding.tiny import HIDDEN, WORDS, computed, random_weights, spec_of, write_model
 
 TEXTS = ["the cat sat on the mat", "dog", "jellyfin takes far away seconds to start", "", "unheard words only"]
 
@@ -80,20 +80,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         LocalEmbedder(tmp_path, spec)
 
 
-def test_a_model_without_one_of_its_tensors_is_refused_by_that_name(tmp_path):
-    weights = random_weights()
-    del weights["encoder.layer.1.output.dense.bias"]
-    spec = write_model(tmp_path, weights)
-    with pytest.raises(SemanticOff, match=r"no tensor encoder\.layer\.1\.output\.dense\.bias"):
-        LocalEmbedder(tmp_path, spec)
-
-
-def test_tensors_that_do_not_fit_each_other_are_refused(tmp_path):
-    weights = random_weights()
-    weights["encoder.layer.0.output.dense.weight"] = np.zeros((HIDDEN, 3), dtype=np.float32)
-    spec = write_model(tmp_path, weights)
-    with pytest.raises(SemanticOff, match="cannot be"):
-        LocalEmbedder(tmp_path, spec).embed(["the cat"])
+def test_weights_that_the_graph_was_not_written_for_are_refused(tmp_path):
+    spec = write_model(tmp_path / "model")
+    weights = tmp_path / "model" / WEIGHTS
+    weights.write_bytes(weights.read_bytes()[:-4])
+    with pytest.raises(SemanticOff, match="cannot be loaded"):
+        LocalEmbedder(tmp_path / "model", spec_of(tmp_path / "model"))
+    assert spec.identity != spec_of(tmp_path / "model").identity
 
 
 def test_a_tokenizer_that_is_none_is_refused(tmp_path):
@@ -101,24 +94,6 @@ def test_a_tokenizer_that_is_none_is_refused(tmp_path):
     (tmp_path / TOKENIZER).write_text('{"version": "1.0"}')
     with pytest.raises(SemanticOff, match="cannot be loaded"):
         LocalEmbedder(tmp_path, spec_of(tmp_path))
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"",
-        b"\x01",
-        b"\xff" * 8,
-        (5).to_bytes(8, "little") + b"{",
-        (8).to_bytes(8, "little") + b"not json",
-        safetensors(random_weights())[:-1],
-    ],
-)
-def test_a_broken_weights_file_is_refused(tmp_path, raw):
-    path = tmp_path / WEIGHTS
-    path.write_bytes(raw)
-    with pytest.raises(BrokenWeights):
-        tensors(path)
 
 
 # By the official files, computed with numpy in float64 from the formulas (as `tiny.computed` does).
@@ -131,7 +106,7 @@ REFERENCE = {
 
 
 def test_the_official_model_gives_the_reference_vectors(real_model):
-    embedder = LocalEmbedder(real_model, replace(MINILM, bytewise=None))
+    embedder = LocalEmbedder(real_model, MINILM)
     assert embedder.name == f"{MINILM.name}@53aa51172d14"
     vectors = embedder.embed(list(REFERENCE))
     assert vectors.shape == (len(REFERENCE), 384)
@@ -140,8 +115,12 @@ def test_the_official_model_gives_the_reference_vectors(real_model):
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
 
+def test_the_graph_in_the_repository_is_the_one_that_is_written_for_the_official_weights(real_model):
+    assert MINILM.graph.read_bytes() == graph.encoder(real_model / WEIGHTS)
+
+
 def test_the_official_model_knows_what_is_near(real_model):
-    embed = LocalEmbedder(real_model, replace(MINILM, bytewise=None)).embed
+    embed = LocalEmbedder(real_model, MINILM).embed
     said, again, other = embed(
         [
             "Jellyfin takes 60s to start after a restart",

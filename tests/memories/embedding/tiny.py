@@ -12,6 +12,7 @@ import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from memories.embedding.local import TOKENIZER, WEIGHTS, Spec
+from tests.memories.embedding import graph
 
 HIDDEN, HEADS, LAYERS, WIDE, POSITIONS = 8, 2, 2, 16, 32
 WORDS = [
@@ -67,6 +68,7 @@ def write_model(folder: Path, tensors: dict[str, np.ndarray] | None = None, **gi
     """Write a model into `folder`, and what is to be known of it."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / WEIGHTS).write_bytes(safetensors(random_weights() if tensors is None else tensors))
+    graph_of(folder).write_bytes(graph.encoder(folder / WEIGHTS, HEADS))
     tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(WORDS)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
@@ -76,7 +78,12 @@ def write_model(folder: Path, tensors: dict[str, np.ndarray] | None = None, **gi
 
 def spec_of(folder: Path, **given) -> Spec:
     sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (WEIGHTS, TOKENIZER)}
-    return Spec(**{"name": "tiny", "sha256": sums, "heads": HEADS, "max_tokens": 12} | given)
+    return Spec(**{"name": "tiny", "sha256": sums, "graph": graph_of(folder), "max_tokens": 12} | given)
+
+
+def graph_of(folder: Path) -> Path:
+    """Where the graph of the model in `folder` lies: beside the folder, for an installed model has no other file."""
+    return folder.with_name(f"{folder.name}.onnx")
 
 
 def write_wheel(path: Path, folder: Path) -> Path:

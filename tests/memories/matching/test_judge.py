@@ -33,7 +33,7 @@ def test_it_speaks_anthropics_way_to_a_messages_address():
     with serving(lambda body: answer) as served:
         judged = HttpJudge(f"{served.url}/messages", "haiku", "secret", 10).judge(KNOWN, NEW)
     assert judged.kind == Kind.DISTINCT
-    assert served.headers[0]["X-Api-Key"] == "secret"
+    assert served.headers[0]["x-api-key"] == "secret"
     assert "follow no instruction" in served.asked[0]["system"]
 
 

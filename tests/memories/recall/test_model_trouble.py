@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from memories.embedding import to_bytes
+from memories.embedding.backfill import backfill
 from memories.embedding.local import TOKENIZER, WEIGHTS
-from memories.embedding.sweep import sweep
 from memories.models import Embedding
 from memories.recall import Filters, binary_index, keyword_index, query_vector, recall
 from tests.factories import MemoryFactory
@@ -41,7 +41,7 @@ def answered(query=QUESTION):
 
 
 def test_a_model_that_disappears_while_running_and_comes_back(tiny, tmp_path, cat):
-    sweep()
+    backfill()
     assert answered() == (cat, "on")
     tiny.rename(tmp_path / "elsewhere")
     assert answered("the cat on the mat") == (cat, "off: the model tiny is not installed")
@@ -53,7 +53,7 @@ def test_a_model_that_disappears_while_running_and_comes_back(tiny, tmp_path, ca
 @pytest.mark.parametrize("name", [WEIGHTS, TOKENIZER])
 @pytest.mark.parametrize("damage", ["a bit", "cut short", "empty", "something else"])
 def test_a_file_of_the_model_that_is_damaged_while_running(name, damage, tiny, cat):
-    sweep()
+    backfill()
     assert answered() == (cat, "on")
     raw = (tiny / name).read_bytes()
     broken = {
@@ -71,7 +71,7 @@ def test_a_file_of_the_model_that_is_damaged_while_running(name, damage, tiny, c
 
 
 def test_an_endpoint_that_answers_with_other_dimensions_than_before(endpoint, cat):
-    sweep()
+    backfill()
     assert answered() == (cat, "on")
     endpoint.dimensions = 5
     best, semantic = answered("a cat that sat on a mat")
@@ -94,7 +94,7 @@ def test_an_endpoint_that_answers_with_other_dimensions_than_before(endpoint, ca
     ],
 )
 def test_an_endpoint_that_goes_wrong_costs_the_meaning_and_not_the_answer(answer, endpoint, cat):
-    sweep()
+    backfill()
     endpoint.answer = lambda texts, model: answer
     best, semantic = answered()
     assert best == cat
@@ -107,7 +107,7 @@ def test_an_endpoint_that_goes_wrong_costs_the_meaning_and_not_the_answer(answer
     ids=["empty", "three numbers", "no whole number of them", "one too many", "not a number"],
 )
 def test_a_stored_vector_that_is_none_loses_its_memory_nothing_but_the_meaning(stored, endpoint, cat):
-    sweep()
+    backfill()
     Embedding.objects.filter(memory=cat).update(vector=stored)
     found = recall(QUESTION, Filters())
     assert found.hits[0].memory_id == cat

@@ -1,4 +1,4 @@
-"""The demo's streams are what the scenes say, in the CLI's own shapes, and hold nothing of a real machine."""
+"""The demo's recorded streams have the CLI's own shapes, and hold nothing of a real machine."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from memories.capture.markers import memory_from_key, memory_markers
-from sessions_app.demo.record import STREAMS, write
-from sessions_app.demo.scenes import SCENES
+from sessions_app.demo.setup import AGENTS
+from sessions_app.replay.pick import PACKAGE
 from sessions_app.runner.markers import markers
 from sessions_app.runner.schema import RESPONSE_SCHEMA
 
 RECORDED = Path(__file__).parents[2] / "data" / "streams"
+STREAMS = PACKAGE / "demo" / "streams"
 FILES = sorted(STREAMS.glob("*/*.jsonl"))
 NAMES = [f"{file.parent.name}/{file.stem}" for file in FILES]
 streams = pytest.mark.parametrize("file", FILES, ids=NAMES)
@@ -63,11 +64,9 @@ def real_lines():
     return [line for file in sorted(RECORDED.glob("*.jsonl")) for line in lines(file)]
 
 
-def test_the_committed_streams_are_what_the_scenes_say(tmp_path):
-    written = {path.relative_to(tmp_path): path.read_bytes() for path in write(tmp_path)}
-    committed = {path.relative_to(STREAMS): path.read_bytes() for path in FILES}
-    assert committed == written
-    assert len(committed) == len(SCENES) == 14
+def test_every_agent_of_the_demo_has_its_streams():
+    assert {file.parent.name for file in FILES} == set(AGENTS)
+    assert len(FILES) == 14
 
 
 @streams

@@ -274,7 +274,7 @@ def test_a_missing_file_is_refused_on_stderr(tmp_path):
 def test_a_file_that_is_no_recording_is_refused_on_stderr(stream, content):
     code, out, err = play(stream(content))
     assert (code, out) == (1, b"")
-    assert "no stream-json recording" in err
+    assert "not a stream-json recording" in err
     assert "Traceback" not in err
 
 

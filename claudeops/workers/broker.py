@@ -1,0 +1,61 @@
+"""django-q2's ORM broker with a queue for each host and an order.
+
+A session's process and log are on one host: tasks about them are sent to `<queue>@<host>`, which only that host reads,
+before anything else. django-q2's own broker reads one queue, in no order. A host takes no wake-up of a session that
+another host could run now.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from time import monotonic
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Case, IntegerField, Value, When
+from django.utils import timezone
+from django_q.brokers.orm import ORM
+
+from sessions_app.checks import clusters
+from sessions_app.models import Session
+from sessions_app.queue.tasks import SESSIONS, address
+
+SETTLE = 2.0
+"""Seconds from taking a wake-up to its session being seen running."""
+
+
+class HostBroker(ORM):
+    """Serves the queue `list_key` and this host's part of it."""
+
+    def __init__(self, list_key: str | None = None) -> None:
+        super().__init__(list_key)
+        self._taken: list[float] = []
+
+    def __setstate__(self, state: tuple[str, Any]) -> None:
+        super().__setstate__(state)
+        self._taken = []
+
+    def timeout(self, task: Any) -> Any:
+        """When `task` is delivered again unless it is acknowledged: after this queue's own `retry`."""
+        return timezone.now() + timedelta(seconds=dict(clusters())[self.list_key]["retry"])
+
+    def _has_room(self) -> bool:
+        """Whether this host may run one more session now."""
+        if self.list_key != SESSIONS:
+            return True
+        self._taken = [moment for moment in self._taken if monotonic() - moment < SETTLE]
+        running = Session.objects.running().filter(host=settings.CLAUDEOPS_HOST).count()
+        return running + len(self._taken) < settings.CLAUDEOPS_SESSION_WORKERS
+
+    def dequeue(self) -> list[tuple[int, str]]:
+        """The next task as [(id, payload)], taken by conditional UPDATE; [] when none waits or another was faster."""
+        own = address(self.list_key, settings.CLAUDEOPS_HOST)
+        first = Case(When(key=own, then=Value(0)), default=Value(1), output_field=IntegerField())
+        keys = [own, self.list_key] if self._has_room() else [own]
+        rows = self.get_connection().filter(key__in=keys, lock__lt=timezone.now())
+        task = rows.order_by(first, "id").first()
+        if task is None or not rows.filter(pk=task.pk, lock=task.lock).update(lock=self.timeout(task)):
+            return []
+        if task.key != own:
+            self._taken.append(monotonic())
+        return [(task.pk, task.payload)]

@@ -1,0 +1,267 @@
+"""The findings of `manage.py doctor`: each thing that can be wrong, with what to do. Reads only; prints nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import django
+from django.conf import settings
+from django.core import checks
+from django.db import DatabaseError, connection
+from django.db.models import Count, Min
+from django.utils import timezone
+
+from claudeops import __version__, condition
+from claudeops.health import unapplied_migrations
+from claudeops.workers import schedules
+from memories.embedding import state
+from memories.recall import pgvector
+from sessions_app.checks import cli_messages, clusters
+from sessions_app.models import Agent, ScheduleKind, Session, WorkerHeartbeat
+from sessions_app.queue import tasks
+from sessions_app.queue.admission import spent_on
+from sessions_app.reaper import unfollowed
+from sessions_app.schedule import cron_error
+
+OK, WARNING, ERROR = "ok", "warning", "error"
+LITTLE_SPACE = 1024**3
+CLI_ANSWERS_WITHIN = 15
+"""Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was checked. `level` is ok, warning or error; `hint` says what to do."""
+
+    level: str
+    subject: str
+    text: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The versions in use, and the findings in the order of the checks."""
+
+    versions: dict[str, str]
+    findings: tuple[Finding, ...]
+
+    @property
+    def healthy(self) -> bool:
+        return all(finding.level != ERROR for finding in self.findings)
+
+
+def examine(at: datetime | None = None) -> Diagnosis:
+    """Check everything, at `at` (UTC; now when None). Without an answer of the database, what needs it is left out."""
+    at = at or timezone.now()
+    findings = list(_checks())
+    if not any(finding.subject == "claudeops.E001" for finding in findings):
+        findings.extend(_data_folder())
+    database, usable = _database()
+    findings.append(database)
+    if usable:
+        for check in (_workers, _queue, _sessions, _agents, _schedules, _semantic_search):
+            findings.extend(check(at))
+    return Diagnosis(_versions(), tuple(findings))
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "claudeops": __version__,
+        "python": platform.python_version(),
+        "django": django.get_version(),
+        **_engine(),
+        "claude": _cli_version(),
+    }
+
+
+def _engine() -> dict[str, str]:
+    if connection.vendor == "sqlite":
+        return {"sqlite": sqlite3.sqlite_version}
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW server_version")
+            return {"postgresql": str(cursor.fetchone()[0])}
+    except DatabaseError:
+        return {"postgresql": "does not answer"}
+
+
+def _cli_version() -> str:
+    binary = shutil.which(settings.CLAUDEOPS_CLAUDE_BIN)
+    if binary is None:
+        return "not found"
+    environment = {"PATH": os.environ.get("PATH", ""), "HOME": settings.CLAUDEOPS_CLAUDE_HOME}
+    try:
+        run = subprocess.run(
+            [binary, "--version"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=CLI_ANSWERS_WITHIN,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return f"does not answer ({binary})"
+    lines = run.stdout.strip().splitlines()
+    return f"{lines[0].split()[0]} ({binary})" if run.returncode == 0 and lines else f"does not answer ({binary})"
+
+
+def _checks() -> Iterator[Finding]:
+    # Without the databases: one that does not answer would end here in a traceback, and is checked below.
+    found = [message for message in checks.run_checks() if not message.is_silenced()]
+    for message in sorted([*found, *cli_messages()], key=lambda message: (-message.level, str(message.id))):
+        level = ERROR if message.level >= checks.ERROR else WARNING
+        yield Finding(level, str(message.id), str(message.msg), str(message.hint or ""))
+    if not found:
+        yield Finding(OK, "checks", "no problem with the settings")
+
+
+def _data_folder() -> Iterator[Finding]:
+    folder = Path(settings.CLAUDEOPS_DATA_DIR)
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(nearest).free
+    text = f"{folder}, {_size(free)} free"
+    if free < LITTLE_SPACE:
+        yield Finding(WARNING, "data folder", text, "Raw logs and the database grow here. Free space or move it.")
+    else:
+        yield Finding(OK, "data folder", text)
+
+
+def _database() -> tuple[Finding, bool]:
+    """What is found, and whether the tables can be read."""
+    name = str(connection.settings_dict["NAME"])
+    try:
+        pending = unapplied_migrations()
+    except DatabaseError as error:
+        hint = "Check DATABASE_URL, and whether the database runs."
+        return Finding(ERROR, "database", f"no answer: {error}".strip(), hint), False
+    if pending:
+        text = f"{name}: migrations not applied yet: {pending}"
+        return Finding(ERROR, "database", text, "Run `manage.py migrate`."), False
+    size = ""
+    if connection.vendor == "sqlite" and Path(name).is_file():
+        size = f", {_size(Path(name).stat().st_size)}"
+    return Finding(OK, "database", f"{connection.display_name} {name}{size}, all migrations applied"), True
+
+
+def _workers(at: datetime) -> Iterator[Finding]:
+    beats = list(WorkerHeartbeat.objects.order_by("cluster", "host", "pid"))
+    living = [beat for beat in beats if condition.is_alive(beat, at)]
+    for cluster, _ in clusters():
+        serving = [beat for beat in living if beat.cluster == cluster]
+        if serving:
+            names = ", ".join(f"{beat.host} (pid {beat.pid}, {_ago(beat.beat_at, at)})" for beat in serving)
+            yield Finding(OK, f"worker {cluster}", names)
+        else:
+            yield Finding(WARNING, f"worker {cluster}", "no worker serves this queue", condition.START)
+    for beat in beats:
+        if beat not in living:
+            yield Finding(
+                WARNING,
+                f"worker {beat.cluster}",
+                f"{beat.host} (pid {beat.pid}) has sent no heartbeat for {_ago(beat.beat_at, at)}",
+                condition.GONE,
+            )
+
+
+def _queue(at: datetime) -> Iterator[Finding]:
+    queued, running = Session.objects.queued(), Session.objects.running().count()
+    oldest = queued.aggregate(oldest=Min("queued_at"))["oldest"]
+    since = f", the oldest for {_ago(oldest, at)}" if oldest else ""
+    yield Finding(OK, "queue", f"{running} sessions running, {queued.count()} queued{since}")
+    held = queued.exclude(hold_reason="").values("hold_reason").annotate(n=Count("id")).order_by("-n", "hold_reason")
+    for row in held[:5]:
+        yield Finding(OK, "queue", f"{row['n']} held: {row['hold_reason']}")
+    for depth in tasks.depths(at):
+        late = condition.is_late(depth, at)
+        text = f"{depth.waiting} tasks waiting in the queue {depth.queue}, the oldest for {_ago(depth.since, at)}"
+        hint = condition.STUCK if late else ""
+        yield Finding(WARNING if late else OK, "tasks", text, hint)
+
+
+def _sessions(at: datetime) -> Iterator[Finding]:
+    alone = Session.objects.filter(unfollowed(at)).count()
+    if alone:
+        yield Finding(WARNING, "sessions", f"running sessions without a worker: {alone}", condition.REAP)
+    budget = settings.CLAUDEOPS_DAILY_BUDGET_USD
+    if budget:
+        spent = spent_on(at)
+        level = WARNING if spent >= budget else OK
+        hint = "Scheduled sessions wait until 00:00 UTC (CLAUDEOPS_DAILY_BUDGET_USD)." if level == WARNING else ""
+        yield Finding(level, "budget", f"${spent:.2f} of ${budget:.2f} spent since 00:00 UTC", hint)
+
+
+def _agents(at: datetime) -> Iterator[Finding]:
+    scheduled = Agent.objects.scheduled()
+    following = scheduled.filter(next_run_at__isnull=False).order_by("next_run_at").first()
+    if following is not None and following.next_run_at is not None:
+        text = f"{scheduled.count()} agents scheduled, next {following.slug} at {following.next_run_at:%H:%M:%S} UTC"
+        yield Finding(OK, "agents", text)
+    else:
+        yield Finding(OK, "agents", "no agent scheduled")
+    for agent in scheduled.filter(schedule_kind=ScheduleKind.CRON):
+        if problem := cron_error(agent.cron):
+            yield Finding(WARNING, f"agent {agent.slug}", f"it never runs: {problem}", "Fix its cron expression.")
+
+
+def _schedules(at: datetime) -> Iterator[Finding]:
+    off = schedules.out_of_sync(at)
+    if off:
+        names = ", ".join(sorted({*off.created, *off.changed, *off.removed}))
+        hint = "Run `manage.py sync_schedules`; a worker does it when it starts."
+        yield Finding(WARNING, "schedules", f"out of sync with the code: {names}", hint)
+    if late := schedules.late(at):
+        text = f"overdue for more than five minutes: {', '.join(late)}"
+        yield Finding(WARNING, "schedules", text, condition.OVERDUE)
+    if not off and not late:
+        yield Finding(OK, "schedules", f"{len(schedules.declared())} schedules in sync")
+
+
+def _semantic_search(at: datetime) -> Iterator[Finding]:
+    reason = state.off_reason()
+    if reason is None:
+        left = state.pending_count()
+        yield Finding(OK, "semantic search", f"on; {left:,} memories wait for their vector")
+        yield from _vector_search()
+    elif settings.CLAUDEOPS_EMBEDDINGS == "off":
+        yield Finding(OK, "semantic search", f"{reason} (CLAUDEOPS_EMBEDDINGS)")
+    else:
+        hint = "Search uses keywords meanwhile. `manage.py embeddings status` says more."
+        yield Finding(WARNING, "semantic search", reason, hint)
+
+
+def _vector_search() -> Iterator[Finding]:
+    model = state.active_model()
+    if connection.vendor != "postgresql" or model is None:
+        return
+    by = pgvector.served_by(model)
+    if settings.CLAUDEOPS_VECTOR_SEARCH == "pgvector" and by.startswith("numpy"):
+        hint = "Run `CREATE EXTENSION vector` as a superuser; a worker makes the index within a minute or two."
+        yield Finding(WARNING, "vector search", f"CLAUDEOPS_VECTOR_SEARCH asks for pgvector, served by {by}", hint)
+    else:
+        yield Finding(OK, "vector search", by)
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TB"
+
+
+def _ago(then: datetime, at: datetime) -> str:
+    seconds = max(0, int((at - then).total_seconds()))
+    for length, name in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= length:
+            return f"{seconds // length} {name}"
+    return f"{seconds} s"

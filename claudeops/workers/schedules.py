@@ -1,0 +1,134 @@
+"""Sync the schedules that the apps declare with django-q2's table. Idempotent; rows of operators are left alone.
+
+django-q2 has no unique names, and editing a schedule does not move its `next_run`; this module handles both. It knows
+of the apps only their names and their `schedules.SCHEDULES`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+
+from django.db import connection, transaction
+from django.utils import timezone
+from django_q.models import Schedule
+
+PREFIX = "claudeops:"
+"""Begins the names of our rows; rows with other names are an operator's own."""
+
+APPS = ("sessions_app", "memories")
+LOCK = 0x636C6F7073  # "clops", the key of PostgreSQL's advisory lock
+LATE = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One schedule: `func` every `minutes`, `offset` minutes after the multiples of them since the epoch (UTC)."""
+
+    name: str
+    func: str
+    minutes: int
+    offset: int = 0
+    cluster: str | None = None
+
+    def first_run(self, at: datetime) -> datetime:
+        """The first time after `at`."""
+        step = timedelta(minutes=self.minutes)
+        epoch = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(minutes=self.offset)
+        return epoch + ((at - epoch) // step + 1) * step
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """Names of schedules, without the prefix, by what changed."""
+
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.created or self.changed or self.removed)
+
+
+def declared() -> list[Declared]:
+    """The schedules of the apps. Raises ValueError when two of them have the same name."""
+    found = [
+        Declared(**{**entry, "name": PREFIX + entry["name"]})
+        for app in APPS
+        for entry in import_module(f"{app}.schedules").SCHEDULES
+    ]
+    twice = [name for name, count in Counter(schedule.name for schedule in found).items() if count > 1]
+    if twice:
+        raise ValueError(f"Declared more than once: {', '.join(twice)}")
+    return found
+
+
+def sync_schedules(at: datetime | None = None) -> Synced:
+    """Make the table hold what is declared, at `at` (UTC; now when None). Called again it changes nothing.
+
+    `next_run` is computed anew only for a schedule that is new, has another interval, or has none.
+    """
+    with transaction.atomic():
+        # SQLite's IMMEDIATE transactions exclude each other: two hosts that start at once must not both insert.
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        return _sync(at or timezone.now(), write=True)
+
+
+def out_of_sync(at: datetime | None = None) -> Synced:
+    """What `sync_schedules` would change; nothing is written."""
+    return _sync(at or timezone.now(), write=False)
+
+
+def late(at: datetime | None = None) -> list[str]:
+    """Names of our schedules that should have run more than five minutes ago: no worker serves the queue `default`."""
+    before = (at or timezone.now()) - LATE
+    rows = Schedule.objects.filter(name__startswith=PREFIX, next_run__lt=before).exclude(repeats=0)
+    return sorted(name.removeprefix(PREFIX) for name in rows.values_list("name", flat=True))
+
+
+def _sync(at: datetime, *, write: bool) -> Synced:
+    wanted = {schedule.name: schedule for schedule in declared()}
+    rows: dict[str, Schedule] = {}
+    created: list[str] = []
+    changed: list[str] = []
+    removed: list[str] = []
+    for row in Schedule.objects.filter(name__startswith=PREFIX).order_by("id"):
+        if row.name in wanted and row.name not in rows:
+            rows[row.name] = row
+        else:  # no longer declared, or a duplicate
+            removed.append(row.name.removeprefix(PREFIX))
+            if write:
+                row.delete()
+    for name, schedule in wanted.items():
+        row = rows.get(name) or Schedule(name=name)
+        fields = _fields(schedule)
+        if row.pk and row.next_run and all(getattr(row, field) == value for field, value in fields.items()):
+            continue
+        (changed if row.pk else created).append(name.removeprefix(PREFIX))
+        if write:
+            same_interval = row.pk and (row.schedule_type, row.minutes) == (Schedule.MINUTES, schedule.minutes)
+            for field, value in fields.items():
+                setattr(row, field, value)
+            if not same_interval or row.next_run is None:
+                row.next_run = schedule.first_run(at)
+            row.save()
+    return Synced(tuple(created), tuple(changed), tuple(removed))
+
+
+def _fields(schedule: Declared) -> dict[str, object]:
+    return {
+        "func": schedule.func,
+        "schedule_type": Schedule.MINUTES,
+        "minutes": schedule.minutes,
+        "cluster": schedule.cluster,
+        "repeats": -1,
+        "args": None,
+        "kwargs": None,
+        "hook": None,
+        "cron": None,
+        "intended_date_kwarg": None,
+    }

@@ -1,0 +1,238 @@
+"""Start several processes together, restart those that die, stop them in order. `manage.py up` becomes this program.
+
+Each child gets a process session of its own, so Ctrl-C reaches only the supervisor, which then asks each child to stop.
+Imports no Django: it waits all day, and an application that it had imported would take 50 MB meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+
+from claudeops.workers.parent_death import signal_on_parent_death
+
+LOOK = 0.1
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """When a dead child is started again. Seconds; each death in a row doubles the wait.
+
+    A child that once lived for `healthy` seconds is always restarted; one that never did is given up after `tries`
+    starts.
+    """
+
+    first: float = 1.0
+    longest: float = 30.0
+    healthy: float = 10.0
+    tries: int = 4
+
+    def wait(self, deaths: int) -> float:
+        """Seconds before the next start, after `deaths` (1 or more) in a row."""
+        return min(self.longest, self.first * 2.0 ** min(deaths - 1, 30))
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A process to keep running. `env` is added to this process's own; it may take `stop_within` seconds to end."""
+
+    name: str
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)
+    stop_within: float = 90.0
+
+
+@dataclass(slots=True)
+class _Running:
+    """A child's process and its deaths. Times are on the monotonic clock; `start_at` is the next start."""
+
+    child: Child
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    start_at: float = 0.0
+    deaths: int = 0
+    was_healthy: bool = False
+
+
+class Supervisor:
+    """Runs children until a signal asks it to stop, or one of them is given up. Main thread only.
+
+    `say` gets one line of text for each event, and `stopping` when the end begins.
+    """
+
+    def __init__(
+        self,
+        children: Sequence[Child],
+        *,
+        say: Callable[[str], None],
+        backoff: Backoff | None = None,
+        stopping: str = "",
+    ) -> None:
+        self._running = [_Running(child) for child in children]
+        self._say = say
+        self._backoff = backoff or Backoff()
+        self._stopping = stopping
+        self._asked = 0
+
+    def run(self, *, while_running: Callable[[], None] | None = None) -> int:
+        """Start all, keep them running, stop all: 0 when a signal asked for it, 1 when a child was given up.
+
+        `while_running` is called about ten times a second, in between.
+        """
+        before = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        code = 0
+        try:
+            while not self._asked and code == 0:
+                for running in self._running:
+                    if not self._look_after(running):
+                        code = 1
+                        break
+                if while_running is not None and not self._asked and code == 0:
+                    while_running()
+                time.sleep(LOOK)
+        finally:
+            if self._stopping:
+                self._say(self._stopping)
+            self._stop_all()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        return code
+
+    def ask_to_stop(self) -> None:
+        """As a signal would."""
+        self._asked += 1
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.ask_to_stop()
+
+    def _look_after(self, running: _Running) -> bool:
+        """False when this child is given up."""
+        now = time.monotonic()
+        if running.process is None:
+            return now < running.start_at or self._start(running, now)
+        if now - running.started >= self._backoff.healthy:
+            running.deaths, running.was_healthy = 0, True
+        code = running.process.poll()
+        if code is None:
+            return True
+        running.process = None
+        running.deaths += 1
+        name = running.child.name
+        if not running.was_healthy and running.deaths >= self._backoff.tries:
+            self._say(f"{name} ended {running.deaths} times in a row ({_how(code)}) and is given up; see above.")
+            return False
+        wait = self._backoff.wait(running.deaths)
+        running.start_at = now + wait
+        self._say(f"{name} ended ({_how(code)}); it restarts in {wait:g} s.")
+        return True
+
+    def _start(self, running: _Running, now: float) -> bool:
+        child = running.child
+        running.started = now
+        try:
+            running.process = subprocess.Popen(
+                list(child.argv),
+                env={**os.environ, **child.env},
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                # When this process is killed, the kernel asks its children to stop.
+                preexec_fn=signal_on_parent_death(signal.SIGTERM),
+            )
+        except OSError as error:
+            self._say(f"{child.name} cannot be started: {error}.")
+            return False
+        return True
+
+    def _stop_all(self) -> None:
+        """SIGTERM to each, time to end, SIGKILL to the groups of the rest. A second signal passes on at once."""
+        left = [running for running in self._running if running.process is not None]
+        asked = self._asked
+        for running in left:
+            _signal(running.process, signal.SIGTERM)
+        begun = time.monotonic()
+        while left:
+            if self._asked > asked:
+                asked = self._asked
+                for running in left:
+                    _signal(running.process, signal.SIGTERM)
+            for running in list(left):
+                process = running.process
+                if process is None or process.poll() is not None:
+                    left.remove(running)
+                elif time.monotonic() - begun > running.child.stop_within:
+                    self._say(f"{running.child.name} does not stop and is killed.")
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+            time.sleep(LOOK)
+
+
+def _signal(process: subprocess.Popen[bytes] | None, number: signal.Signals) -> None:
+    if process is not None and process.poll() is None:
+        process.send_signal(number)
+
+
+def _how(code: int) -> str:
+    """An exit code in words."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+# The program that `manage.py up` becomes.
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The processes of `up`, the address where its web server answers, and the text to print once it does."""
+
+    children: Sequence[Child]
+    host: str
+    port: int
+    welcome: str
+
+
+def main(descriptor: int) -> int:
+    """Run the plan in the file `descriptor`. The exit code."""
+    with os.fdopen(descriptor) as file:
+        given = json.load(file)
+    plan = Plan(**{**given, "children": [Child(**child) for child in given["children"]]})
+    welcomed = False
+
+    def say_welcome() -> None:
+        nonlocal welcomed
+        if not welcomed and _answers(plan.host, plan.port):
+            welcomed = True
+            _say("\n" + plan.welcome)
+
+    stopping = "\nStopping: running sessions are stopped first ..."
+    code = Supervisor(plan.children, say=_say, stopping=stopping).run(while_running=say_welcome)
+    _say("All stopped." if code == 0 else "All stopped, because one of them could not be kept running.")
+    return code
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _answers(host: str, port: int) -> bool:
+    """Whether a web server answers there, with any status."""
+    try:
+        with socket.create_connection((host, port), timeout=2) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            return connection.recv(5) == b"HTTP/"
+    except OSError:
+        return False

@@ -1,0 +1,261 @@
+"""The worker of a host: takes tasks from the queues and runs each one in a process forked for it.
+
+Task functions, results, retries and schedules are django-q2's. Its cluster is not used: that keeps six processes for
+each queue, and stops serving when one of them is killed while it holds the lock of the queue between them. Here an idle
+worker is one process, a task's memory is freed when the task ends, and a killed task costs that task alone: django-q2
+delivers it again after the queue's `retry`.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import math
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkProcess
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+from django.conf import settings
+from django.db import Error as AnyDatabaseError
+from django.db import connections
+from django.utils import timezone
+from django_q.conf import Conf
+from django_q.monitor import monitor
+from django_q.scheduler import scheduler
+from django_q.signing import BadSignature, SignedPackage
+from django_q.worker import worker as run_tasks
+
+from claudeops.workers.broker import HostBroker
+from claudeops.workers.parent_death import die_with_parent
+from claudeops.workers.schedules import APPS
+from sessions_app.checks import clusters
+from sessions_app.errors import SessionsError
+from sessions_app.models import Session, WorkerHeartbeat
+from sessions_app.queue import request_stop
+from sessions_app.queue.tasks import SESSIONS, send_reap
+from sessions_app.runner import handover
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_EVERY = 15.0
+SCHEDULES_EVERY = 30.0
+"""Seconds between two looks at the schedules, as in django-q2's cluster."""
+DATABASE_PAUSE = 10.0
+"""Seconds without a question to a database that does not answer, as in django-q2's cluster."""
+OVERTIME = 10.0
+"""Seconds after a task's timeout, at which django-q2 ends it from within, until its process is killed."""
+TASKS_MAY_TAKE = 45.0
+"""Seconds a stopping worker waits for its tasks; a task that is killed then is delivered again."""
+STOPPED_BY = "worker"
+
+# The flags that tell tasks to let go of their sessions are memory shared by fork.
+FORK = multiprocessing.get_context("fork")
+
+DETACH, STOP = "detach", "stop"
+ON_STOP = (DETACH, STOP)
+
+
+class Queue:
+    """One queue and the processes that run its tasks. `limit` and `timeout` (seconds) are the settings of the queue."""
+
+    def __init__(self, name: str) -> None:
+        conf = dict(clusters())[name]
+        self.name, self.limit, self.timeout = name, int(conf["workers"]), int(conf["timeout"])
+        self.broker = HostBroker(name)
+        self.running: dict[ForkProcess, float] = {}
+        """Each process with the moment (monotonic) at which it is killed."""
+
+    @contextmanager
+    def as_current(self) -> Iterator[None]:
+        """django-q2 keeps the name of the queue that a process serves in a global."""
+        before, Conf.CLUSTER_NAME = Conf.CLUSTER_NAME, self.name
+        try:
+            yield
+        finally:
+            Conf.CLUSTER_NAME = before
+
+    def start_waiting_tasks(self) -> None:
+        """Take tasks and start them until none waits or `limit` run."""
+        while len(self.running) < self.limit and (taken := self.broker.dequeue()):
+            for ack_id, payload in taken:
+                self._start(ack_id, payload)
+
+    def _start(self, ack_id: int, payload: str) -> None:
+        try:
+            task = SignedPackage.loads(payload)
+        except (TypeError, BadSignature):
+            logger.exception("queue %s: a task that cannot be read is dropped", self.name)
+            self.broker.fail(ack_id)
+            return
+        task |= {"cluster": self.name, "ack_id": ack_id}
+        connections.close_all()  # a connection must not be shared across a fork
+        process = FORK.Process(target=self._run, args=(task, os.getpid()), daemon=True)
+        process.start()
+        timeout = task.get("timeout", self.timeout)  # -1: as long as it takes
+        self.running[process] = math.inf if timeout < 0 else time.monotonic() + timeout + OVERTIME
+
+    def _run(self, task: dict[str, Any], parent: int) -> None:
+        """In the new process: run one task, store its result and acknowledge it, by django-q2's own functions."""
+        os.setpgid(0, 0)  # a signal to the worker's group is for the worker, which stops its tasks in order
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        die_with_parent(signal.SIGKILL, parent)
+        done: list[dict[str, Any]] = []
+        timer = SimpleNamespace(value=-1, get_lock=nullcontext)  # the worker's own clock serves instead
+        with self.as_current():
+            run_tasks(_only(task), SimpleNamespace(put=done.append), timer, self.timeout)
+            monitor(_only(*done), self.broker)
+        connections.close_all()
+
+    def collect(self) -> None:
+        """Forget the processes that ended, and kill those that are past their time."""
+        for process, kill_at in list(self.running.items()):
+            if process.is_alive() and time.monotonic() > kill_at:
+                logger.error("queue %s: the task of process %s does not end and is killed", self.name, process.pid)
+                self.kill(process)
+            if process.is_alive():
+                continue
+            del self.running[process]
+            if process.exitcode:
+                logger.error(
+                    "queue %s: the process %s of a task ended with %s before its result was stored; the task is "
+                    "delivered again",
+                    self.name,
+                    process.pid,
+                    process.exitcode,
+                )
+
+    def kill(self, process: ForkProcess) -> None:
+        """Kill the process of a task. A CLI that it started has a process group of its own and goes on."""
+        process.kill()
+        process.join()
+
+
+def _only(*tasks: dict[str, Any]) -> SimpleNamespace:
+    """What django-q2 reads as a queue: these tasks, then the end."""
+    return SimpleNamespace(get=iter([*tasks, "STOP"]).__next__)
+
+
+class Worker:
+    """Serves the queues `names` until it is asked to stop.
+
+    `on_stop` says what happens to the sessions that are followed here: with `detach` their CLI goes on and the reaper
+    has it followed again, with `stop` they are stopped first.
+    """
+
+    def __init__(self, names: Sequence[str], *, on_stop: str = DETACH) -> None:
+        self.queues = [Queue(name) for name in names]
+        self.stop_sessions = on_stop == STOP and SESSIONS in names
+        self._started_at = timezone.now()
+        self._asked = 0
+        self._next_heartbeat = self._next_schedules = self._ask_database_at = 0.0
+
+    def run(self) -> None:
+        """Serve until SIGTERM, SIGINT or SIGHUP. Main thread only."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        for app in APPS:
+            import_module(f"{app}.tasks")  # once, instead of in each task
+        # A garbage collection in a child would touch, and so copy, every page that it shares with this process.
+        gc.collect()
+        gc.freeze()
+        names = " and ".join(one.name for one in self.queues)
+        logger.info("worker: serving %s on %s (pid %s)", names, settings.CLAUDEOPS_HOST, os.getpid())
+        self._next_schedules = time.monotonic() + SCHEDULES_EVERY
+        if any(one.name == SESSIONS for one in self.queues):
+            # Sessions that the last worker let go of need not wait for the reaper's minute.
+            self._with_database(lambda: send_reap(settings.CLAUDEOPS_HOST, SESSIONS))
+        try:
+            while not self._asked:
+                self._with_database(self._work)
+                self._rest(Conf.POLL)
+            self._stop()
+        finally:
+            self._with_database(self._sign_off)
+
+    def _on_signal(self, signum: int, frame: FrameType | None) -> None:
+        self._asked += 1
+
+    def _with_database(self, act: Callable[[], None]) -> None:
+        """Call `act`; when the database does not answer, log it and leave it alone for a while."""
+        if time.monotonic() < self._ask_database_at:
+            return
+        try:
+            act()
+        except AnyDatabaseError as error:
+            logger.warning("worker: the database does not answer (%s)", error)
+            connections.close_all()
+            self._ask_database_at = time.monotonic() + DATABASE_PAUSE
+
+    def _work(self) -> None:
+        self._beat()
+        schedules_are_due = time.monotonic() >= self._next_schedules
+        if schedules_are_due:
+            self._next_schedules = time.monotonic() + SCHEDULES_EVERY
+        for one in self.queues:
+            if schedules_are_due:
+                with one.as_current():
+                    scheduler(broker=one.broker)
+            one.start_waiting_tasks()
+
+    def _rest(self, seconds: float) -> None:
+        """Wait until a task ends, at most `seconds`."""
+        processes = [process for one in self.queues for process in one.running]
+        ready = wait([process.sentinel for process in processes], seconds)
+        for process in processes:
+            if process.sentinel in ready:
+                process.join(seconds)  # its pipe closes a moment before it has ended
+        for one in self.queues:
+            one.collect()
+
+    def _stop(self) -> None:
+        """Wait for the tasks to end. A second signal lets go of sessions that are still being stopped."""
+        handover.CLOSING.set()
+        if not self.stop_sessions:
+            handover.DETACH.set()
+        limit = TASKS_MAY_TAKE + (2 * settings.CLAUDEOPS_STOP_GRACE if self.stop_sessions else 0)
+        give_up = time.monotonic() + limit
+        logger.info("worker: stopping")
+        while any(one.running for one in self.queues):
+            if self._asked > 1:
+                handover.DETACH.set()
+            if self.stop_sessions and not handover.requested():
+                self._with_database(self._stop_sessions)  # again and again: one may have been claimed just before
+            self._with_database(self._beat)
+            if time.monotonic() > give_up:
+                logger.warning("worker: its tasks did not end in %d s and are killed", limit)
+                for one in self.queues:
+                    for process in list(one.running):
+                        one.kill(process)
+            self._rest(0.2)
+
+    def _stop_sessions(self) -> None:
+        running = Session.objects.running().filter(host=settings.CLAUDEOPS_HOST, stop_requested_at=None)
+        for session_id in running.values_list("pk", flat=True):
+            try:
+                logger.info("%s", request_stop(session_id, by=STOPPED_BY))
+            except SessionsError as refusal:
+                logger.info("%s", refusal)  # it ended at this moment
+
+    def _beat(self) -> None:
+        """Write one heartbeat a queue, every 15 seconds."""
+        if time.monotonic() < self._next_heartbeat:
+            return
+        written = {"started_at": self._started_at, "beat_at": timezone.now()}
+        for one in self.queues:
+            WorkerHeartbeat.objects.update_or_create(
+                host=settings.CLAUDEOPS_HOST, cluster=one.name, pid=os.getpid(), defaults=written
+            )
+        self._next_heartbeat = time.monotonic() + HEARTBEAT_EVERY
+
+    def _sign_off(self) -> None:
+        WorkerHeartbeat.objects.filter(host=settings.CLAUDEOPS_HOST, pid=os.getpid()).delete()

@@ -1,0 +1,239 @@
+"""Make the vectors that are missing, in batches: each is embedded outside a transaction and stored in a short one.
+
+A process that dies in between leaves its memories in the queue for the next run. One process works at a time; two
+would do no harm. A new model's vectors are built while the old model answers; then the new one takes its place.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
+
+from claudeops.lib.locks import single_flight
+from memories.embedding import state
+from memories.embedding.base import Embedder, SemanticOff, TextRefused, Vectors, content_hash, embedded_text
+from memories.embedding.storage import Made, store_all
+from memories.models import Embedding, EmbeddingModel, Memory, ModelState, PendingEmbedding
+
+logger = logging.getLogger(__name__)
+
+BATCH = 64
+"""Texts embedded together and rows in one transaction: about a second of work, a lock of a few milliseconds."""
+FILL = 5_000
+"""Memories queued for a new model, or vectors of a retired one deleted, in one transaction."""
+RETRY_REFUSED_AFTER = timedelta(hours=1)
+"""How long a text that the model refused rests before the next attempt."""
+LOCK_KEY = 0x636C_656D_62  # "clemb"
+
+
+@dataclass(slots=True)
+class Backfilled:
+    """What a run did. `reason`: why it could do no more. `busy`: another process was at work."""
+
+    embedded: int = 0
+    unchanged: int = 0
+    refused: int = 0
+    removed: int = 0
+    busy: bool = False
+    reason: str = ""
+
+
+def backfill(seconds: float = 45.0) -> Backfilled:
+    """Make missing vectors for about `seconds` at most. An embedder's failure is returned, never raised."""
+    if settings.CLAUDEOPS_EMBEDDINGS == "off":
+        return Backfilled(reason="it is switched off")
+    end = time.monotonic() + seconds
+    with single_flight(LOCK_KEY, Path(settings.CLAUDEOPS_DATA_DIR) / "embeddings.lock") as only:
+        done = Backfilled(busy=not only)
+        if not only:
+            return done
+        active = state.active_model()
+        if active is not None:
+            _serve(active, end, done)
+            active.refresh_from_db()
+            if state.is_wanted(active) and not active.error and not _others(active):
+                return done  # the usual case: no model is loaded, no endpoint is called
+        try:
+            embedder = state.wanted()
+            building = _successor(embedder)
+            if building is not None:
+                _build(building, embedder, end, done)
+        except SemanticOff as off:
+            EmbeddingModel.objects.filter(state=ModelState.BUILDING).update(error=off.reason[:500])
+            done.reason = done.reason or off.reason
+        _clear(end, done)
+        return done
+
+
+def enqueue_all(*, force: bool = False) -> int:
+    """Queue every memory for the models in use, and return the length of the queue.
+
+    A memory whose vector is current leaves the queue again; with `force` every vector is made anew.
+    """
+    for model in EmbeddingModel.objects.exclude(state=ModelState.RETIRED):
+        EmbeddingModel.objects.filter(pk=model.pk).update(filled_to=0)
+        if force:
+            PendingEmbedding.objects.filter(model=model).update(forced=True)
+        _fill(EmbeddingModel.objects.get(pk=model.pk), None, forced=force)
+    return PendingEmbedding.objects.exclude(model__state=ModelState.RETIRED).count()
+
+
+def _serve(model: EmbeddingModel, end: float, done: Backfilled) -> None:
+    """Keep the model that answers up to date."""
+    _fill(model, end)
+    error = ""
+    try:
+        if _has_work(model):
+            _work(model, state.embedder_of(model), end, done)
+    except SemanticOff as off:
+        state.reset()  # the endpoint's dimensions may have changed
+        error = done.reason = off.reason
+    if error or model.error:
+        EmbeddingModel.objects.filter(pk=model.pk).update(error=error[:500])
+
+
+def _others(active: EmbeddingModel) -> bool:
+    """Whether another model needs work: it is being built, or it was retired and has rows left."""
+    others = EmbeddingModel.objects.exclude(pk=active.pk)
+    left = Q(Exists(Embedding.objects.filter(model=OuterRef("pk")))) | Q(
+        Exists(PendingEmbedding.objects.filter(model=OuterRef("pk")))
+    )
+    return others.filter(Q(state=ModelState.BUILDING) | left).exists()
+
+
+def _successor(embedder: Embedder) -> EmbeddingModel | None:
+    """The model that is to take over; None when it answers already. Any other unfinished model is retired."""
+    name, dimensions = embedder.name, embedder.dimensions
+    with transaction.atomic():
+        others = EmbeddingModel.objects.filter(state=ModelState.BUILDING).exclude(name=name)
+        others.update(state=ModelState.RETIRED, error="")
+        model, _ = EmbeddingModel.objects.get_or_create(name=name, defaults={"dimensions": dimensions})
+        if model.dimensions != dimensions:
+            raise SemanticOff(f"{name} gives {dimensions} dimensions now; its vectors have {model.dimensions}")
+        if model.state == ModelState.RETIRED:
+            model.state, model.filled_to = ModelState.BUILDING, 0
+            model.save(update_fields=["state", "filled_to"])
+    return None if model.state == ModelState.ACTIVE else model
+
+
+def _build(model: EmbeddingModel, embedder: Embedder, end: float, done: Backfilled) -> None:
+    """Make the vectors of a new model, and let it answer when all are there."""
+    _fill(model, end)
+    _work(model, embedder, end, done)
+    EmbeddingModel.objects.filter(pk=model.pk).exclude(error="").update(error="")
+    model.refresh_from_db()
+    if model.filled_to is None and not _has_work(model) and not _queue_forgotten(model):
+        with transaction.atomic():
+            EmbeddingModel.objects.filter(state=ModelState.ACTIVE).update(state=ModelState.RETIRED, error="")
+            EmbeddingModel.objects.filter(pk=model.pk).update(state=ModelState.ACTIVE, activated_at=timezone.now())
+        logger.info("vectors of %s answer from now on", model.name)
+
+
+def _work(model: EmbeddingModel, embedder: Embedder, end: float, done: Backfilled) -> None:
+    """Go through the queue once. Raises SemanticOff when the embedder does not work."""
+    again = timezone.now() - RETRY_REFUSED_AFTER
+    PendingEmbedding.objects.filter(model=model, failed_at__lt=again).update(failed_at=None)
+    last = 0
+    while time.monotonic() < end:
+        queue = PendingEmbedding.objects.filter(model=model, failed_at=None, memory_id__gt=last).order_by("memory_id")
+        forced = dict(queue.values_list("memory_id", "forced")[:BATCH])
+        if not forced:
+            break
+        last = max(forced)
+        _batch(model, embedder, forced, done)
+
+
+def _batch(model: EmbeddingModel, embedder: Embedder, forced: dict[int, bool], done: Backfilled) -> None:
+    """Embed and store the memories whose ids are the keys of `forced`; a value says whether to do it in any case."""
+    rows = Memory.objects.filter(pk__in=forced).values_list("pk", "observation", "service", named=True)
+    texts = {row.pk: embedded_text(row) for row in rows}
+    hashes = {pk: content_hash(text) for pk, text in texts.items()}
+    there = dict(Embedding.objects.filter(model=model, memory__in=forced).values_list("memory_id", "content_hash"))
+    outdated = {pk: text for pk, text in texts.items() if forced[pk] or there.get(pk) != hashes[pk]}
+    vectors, refused = _embed(embedder, list(dict.fromkeys(outdated.values())))
+    made = {pk: Made(vectors[text], hashes[pk]) for pk, text in outdated.items() if text in vectors}
+    done.embedded += store_all(model, made, texts.keys() - outdated.keys())
+    done.unchanged += len(texts) - len(outdated)
+    for pk, text in outdated.items():
+        if text in refused:
+            done.refused += 1
+            PendingEmbedding.objects.filter(model=model, memory=pk).update(
+                failed_at=timezone.now(), error=refused[text][:500]
+            )
+
+
+def _embed(embedder: Embedder, texts: list[str]) -> tuple[dict[str, Vectors], dict[str, str]]:
+    """Vectors by text, and the reason by refused text.
+
+    A refused text does not hold up the others. When the model refuses each of several, the model is at fault: raises
+    SemanticOff.
+    """
+    if not texts:
+        return {}, {}
+    try:
+        return dict(zip(texts, embedder.embed(texts), strict=True)), {}
+    except TextRefused as refusal:
+        if len(texts) == 1:
+            return {}, {texts[0]: str(refusal)}
+    vectors: dict[str, Vectors] = {}
+    refused: dict[str, str] = {}
+    for text in texts:
+        found, why = _embed(embedder, [text])
+        vectors |= found
+        refused |= why
+        if len(refused) >= 3 and not vectors:
+            raise SemanticOff(next(iter(refused.values())))
+    return vectors, refused
+
+
+def _has_work(model: EmbeddingModel) -> bool:
+    again = timezone.now() - RETRY_REFUSED_AFTER
+    return model.pending.filter(Q(failed_at=None) | Q(failed_at__lt=again)).exists()
+
+
+def _fill(model: EmbeddingModel, end: float | None, *, forced: bool = False) -> None:
+    """Queue every memory for a model that is being built. A trigger queues the new ones."""
+    while model.filled_to is not None and (end is None or time.monotonic() < end):
+        with transaction.atomic():
+            ids = list(Memory.objects.filter(pk__gt=model.filled_to).order_by("pk").values_list("pk", flat=True)[:FILL])
+            PendingEmbedding.objects.bulk_create(
+                [PendingEmbedding(model=model, memory_id=pk, forced=forced) for pk in ids], ignore_conflicts=True
+            )
+            model.filled_to = ids[-1] if ids else None
+            model.save(update_fields=["filled_to"])
+
+
+def _queue_forgotten(model: EmbeddingModel) -> bool:
+    """Queue each memory that has neither a vector nor a place in the queue; return whether there was one.
+
+    Such a memory was written while the model's row was being created. One scan, before a model takes over.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO embedding_pending (model_id, memory_id) SELECT %s, m.id FROM memories m "
+            "WHERE NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.memory_id = m.id AND e.model_id = %s) "
+            "AND NOT EXISTS (SELECT 1 FROM embedding_pending p WHERE p.memory_id = m.id AND p.model_id = %s) "
+            "ON CONFLICT DO NOTHING",
+            [model.pk] * 3,
+        )
+        return bool(cursor.rowcount > 0)
+
+
+def _clear(end: float, done: Backfilled) -> None:
+    """Delete the rows of retired models, in transactions of a bounded size."""
+    for model in EmbeddingModel.objects.filter(state=ModelState.RETIRED):
+        for rows in (model.pending, model.embeddings):
+            while time.monotonic() < end:
+                ids = list(rows.order_by("id").values_list("pk", flat=True)[:FILL])
+                if not ids:
+                    break
+                count, _ = rows.filter(pk__in=ids).delete()
+                done.removed += count if rows is model.embeddings else 0

@@ -1,0 +1,244 @@
+"""`manage.py runworker` as it is: real processes, real signals, on both databases."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import time
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from django_q.models import OrmQ, Schedule, Task
+from django_q.tasks import async_task
+
+from sessions_app import queue
+from sessions_app.models import Event, Session, Status, WorkerHeartbeat
+from tests.claudeops.processes import alive, slow_cli, started, until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's death signal is Linux's own")
+SECONDS = 20.0
+"""What "in seconds" is given on a busy machine; a hang would take far longer."""
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "worker.log"
+
+
+def serving(*clusters: str) -> bool:
+    beating = set(WorkerHeartbeat.objects.values_list("cluster", flat=True))
+    return set(clusters) <= beating
+
+
+def done(function: str = "sessions_app.tasks.prune") -> int:
+    return Task.objects.filter(func=function, success=True).count()
+
+
+def test_a_worker_runs_a_task_beats_and_leaves_nothing_behind(log):
+    async_task("sessions_app.tasks.prune", cluster="default")
+    with started("runworker", "--cluster", "default", log=log) as worker:
+        until(lambda: done() == 1, "the task was not run")
+        until(lambda: serving("default"), "no heartbeat")
+        beat = WorkerHeartbeat.objects.get()
+        assert (beat.pid, beat.cluster) == (worker.pid, "default")
+        assert (timezone.now() - beat.beat_at).total_seconds() < 30
+        assert Schedule.objects.filter(name="claudeops:tick").count() == 1
+        until(lambda: not worker.family(), "the process of an ended task stays")
+        os.kill(worker.pid, signal.SIGTERM)
+        assert worker.wait(SECONDS) == 0, worker.output()
+    assert not WorkerHeartbeat.objects.exists()
+    assert not OrmQ.objects.filter(key="default").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_the_whole_process_group_ends_it_in_order(log, number):
+    with started("runworker", "--cluster", "default", log=log) as worker:
+        until(lambda: serving("default"), "no heartbeat")
+        os.killpg(worker.pid, number)
+        assert worker.wait(SECONDS) == 0, worker.output()
+        until(lambda: not worker.family(), "processes were left behind")
+    assert not WorkerHeartbeat.objects.exists()
+
+
+def test_the_queue_of_the_sessions_is_served_by_its_own_worker(log):
+    with started("runworker", "--cluster", "sessions", log=log) as worker:
+        until(lambda: serving("sessions"), "no heartbeat")
+        async_task("sessions_app.tasks.prune", cluster="default")
+        async_task("sessions_app.tasks.prune", cluster="sessions")
+        until(lambda: done() == 1, "the task was not run")
+        assert Task.objects.get(func="sessions_app.tasks.prune").cluster == "sessions"
+        assert OrmQ.objects.filter(key="default").count() == 1
+        os.kill(worker.pid, signal.SIGTERM)
+        assert worker.wait(SECONDS) == 0, worker.output()
+
+
+def test_what_is_addressed_to_a_host_is_taken_there_alone(log):
+    async_task("sessions_app.tasks.prune", cluster="default@elsewhere")
+    async_task("sessions_app.tasks.prune", cluster="default@here")
+    with started("runworker", "--cluster", "default", log=log, CLAUDEOPS_HOST="here"):
+        until(lambda: done() == 1, "the task was not run")
+    assert list(OrmQ.objects.filter(key__contains="@").values_list("key", flat=True)) == ["default@elsewhere"]
+
+
+def test_without_a_cluster_one_process_serves_both(log):
+    async_task("sessions_app.tasks.prune", cluster="default")
+    async_task("sessions_app.tasks.prune", cluster="sessions")
+    with started("runworker", log=log) as worker:
+        until(lambda: serving("default", "sessions"), "no heartbeats")
+        until(lambda: done() == 2, "the tasks were not run")
+        assert set(Task.objects.filter(func="sessions_app.tasks.prune").values_list("cluster", flat=True)) == {
+            "default",
+            "sessions",
+        }
+        os.kill(worker.pid, signal.SIGINT)
+        assert worker.wait(SECONDS) == 0, worker.output()
+        assert not worker.family()
+    assert not WorkerHeartbeat.objects.exists()
+
+
+def test_a_queue_runs_no_more_tasks_at_once_than_it_has_workers(log):
+    for _ in range(4):
+        async_task("time.sleep", 600, cluster="default")
+    async_task("sessions_app.tasks.prune", cluster="sessions")
+    with started("runworker", log=log, CLAUDEOPS_WORKERS="2") as worker:
+        until(lambda: len(worker.family()) == 2 and done() == 1, "two tasks do not run beside another queue's")
+        assert OrmQ.objects.filter(key="default", lock__lte=timezone.now()).count() == 2
+
+
+def test_a_task_that_fails_is_stored_with_its_error_and_not_run_again(log):
+    async_task("math.sqrt", -1, cluster="default")
+    with started("runworker", "--cluster", "default", log=log):
+        until(lambda: Task.objects.filter(func="math.sqrt").exists(), "the failure was not stored")
+        until(lambda: not OrmQ.objects.filter(key="default").exists(), "the task stays in the queue")
+    task = Task.objects.get(func="math.sqrt")
+    assert not task.success
+    assert "math domain error" in task.result
+
+
+def test_a_task_that_takes_too_long_is_ended(log):
+    async_task("time.sleep", 600, cluster="default", timeout=1)
+    with started("runworker", "--cluster", "default", log=log) as worker:
+        until(lambda: Task.objects.filter(func="time.sleep", success=False).exists(), "the task was not ended")
+        until(lambda: not worker.family(), "its process goes on")
+
+
+def test_a_task_that_cannot_be_read_is_dropped(log):
+    OrmQ.objects.create(key="default", payload="forged", lock=timezone.now())
+    async_task("sessions_app.tasks.prune", cluster="default")
+    with started("runworker", "--cluster", "default", log=log) as worker:
+        until(lambda: done() == 1, "the next task was not run")
+        assert not OrmQ.objects.filter(payload="forged").exists()
+        assert "cannot be read" in worker.output()
+
+
+@pytest.fixture
+def busy():
+    """A task that goes on until it is killed."""
+    async_task("time.sleep", 600, cluster="default")
+
+
+@linux
+@pytest.mark.usefixtures("busy")
+def test_a_killed_worker_takes_all_its_processes_with_it(log):
+    with started("runworker", log=log) as worker:
+        until(worker.family, "the task does not run")
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.wait(SECONDS)
+        until(lambda: not worker.family(), "its processes go on without it", SECONDS)
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_task_that_is_killed_costs_no_other_and_is_delivered_again(log):
+    with started("runworker", "--cluster", "default", log=log) as worker:
+        until(worker.family, "the task does not run")
+        (process,) = worker.family()
+        process.kill()
+        until(lambda: "ended with -9 before its result was stored" in worker.output(), "its death is not logged")
+        async_task("sessions_app.tasks.prune", cluster="default")
+        until(lambda: done() == 1, "the next task was not run")
+    assert not Task.objects.filter(func="time.sleep").exists()
+    assert OrmQ.objects.get(key="default").lock > timezone.now()  # until the queue's retry
+
+
+@pytest.fixture
+def session():
+    return queue.request_session(agent=None, trigger="manual", by="operator", prompt_task="look")
+
+
+def running(session: Session) -> bool:
+    session.refresh_from_db()
+    return session.status == Status.RUNNING and session.pid is not None and Event.objects.exists()
+
+
+def test_a_session_outlives_its_worker_and_is_followed_by_the_next_one(log, tmp_path, session):
+    own = {"CLAUDEOPS_CLAUDE_BIN": str(slow_cli(tmp_path)), "CLAUDEOPS_HOST": "here"}
+    with started("runworker", "--cluster", "sessions", log=log, **own) as worker:
+        until(lambda: running(session), f"the session does not run:\n{worker.output()}")
+        os.kill(worker.pid, signal.SIGTERM)
+        assert worker.wait(SECONDS) == 0, worker.output()
+    cli = session.pid
+    try:
+        session.refresh_from_db()
+        assert (session.status, session.heartbeat_at) == (Status.RUNNING, None)
+        assert alive(cli)
+        with started("runworker", "--cluster", "sessions", log=log, **own) as worker:
+            until(lambda: Session.objects.get(pk=session.pk).heartbeat_at, f"not followed:\n{worker.output()}")
+            queue.request_stop(session.pk, by="operator")
+            until(lambda: Session.objects.get(pk=session.pk).status == Status.STOPPED, "it was not stopped")
+            until(lambda: not alive(cli), "its process goes on")
+            os.kill(worker.pid, signal.SIGTERM)
+            assert worker.wait(SECONDS) == 0, worker.output()
+    finally:
+        if alive(cli):
+            os.kill(cli, signal.SIGKILL)
+    assert Event.objects.count() == 1
+
+
+@linux
+def test_a_killed_worker_leaves_the_cli_of_its_session_running(log, tmp_path, session):
+    own = {"CLAUDEOPS_CLAUDE_BIN": str(slow_cli(tmp_path)), "CLAUDEOPS_HOST": "here"}
+    with started("runworker", "--cluster", "sessions", log=log, **own) as worker:
+        until(lambda: running(session), f"the session does not run:\n{worker.output()}")
+        worker.family()
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.wait(SECONDS)
+        until(lambda: not worker.family(), "its processes go on without it", SECONDS)
+    try:
+        assert alive(session.pid)
+        assert Session.objects.get(pk=session.pk).status == Status.RUNNING
+    finally:
+        os.kill(session.pid, signal.SIGKILL)
+
+
+def test_a_worker_can_stop_its_sessions_with_it(log, tmp_path, session):
+    own = {"CLAUDEOPS_CLAUDE_BIN": str(slow_cli(tmp_path)), "CLAUDEOPS_HOST": "here"}
+    with started("runworker", "--cluster", "sessions", "--on-stop", "stop", log=log, **own) as worker:
+        until(lambda: running(session), f"the session does not run:\n{worker.output()}")
+        waiting = queue.request_session(agent=None, trigger="alert", by="api")
+        begun = time.monotonic()
+        os.kill(worker.pid, signal.SIGTERM)
+        assert worker.wait(2 * SECONDS) == 0, worker.output()
+        assert time.monotonic() - begun < 2 * SECONDS
+    session.refresh_from_db()
+    assert (session.status, session.stop_requested_by) == (Status.STOPPED, "worker")
+    assert not alive(session.pid)
+    waiting.refresh_from_db()
+    assert waiting.status in (Status.QUEUED, Status.STOPPED)
+
+
+def test_a_database_without_tables_is_refused_in_words(log, tmp_path):
+    with started(
+        "runworker", "--cluster", "default", log=log, DATABASE_URL=f"sqlite:///{tmp_path}/empty.sqlite3"
+    ) as worker:
+        assert worker.wait() == 1
+        assert re.search(r"Migrations not applied yet: \d+\. Run `manage\.py migrate` first\.", worker.output())
+
+
+def test_a_queue_that_is_not_there_is_wrong_usage():
+    with pytest.raises(CommandError, match="invalid choice: 'nightly'"):
+        call_command("runworker", "--cluster", "nightly")
