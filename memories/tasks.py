@@ -16,13 +16,8 @@ def sweep() -> None:
 def embed() -> None:
     """Install the model if it is missing, make missing vectors, and maintain the vector index on PostgreSQL."""
     install_if_missing()
-<<<<<<< HEAD
-    sweep_embeddings()
-    pgvector.ensure()
-=======
     backfill()
-    pgvector_index.keep()
->>>>>>> main
+    pgvector.ensure()
 
 
 def keep_recall() -> None:

@@ -42,31 +42,6 @@ class Answering:
 
 
 def answering() -> Answering | None:
-<<<<<<< HEAD
-    """What a search needs to know of the vectors that answer, in one statement; None when there are none.
-
-    Past the ORM: each recall asks this, and building the question takes longer there than answering it.
-    """
-    columns = [field.attname for field in EmbeddingModel._meta.concrete_fields]
-    listed = ", ".join(f"m.{name}" for name in columns)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {listed}, "  # noqa: S608  (our own names)
-            "(SELECT e.id FROM embeddings e WHERE e.model_id = m.id ORDER BY e.id DESC LIMIT 1), "
-            "(SELECT COUNT(*) FROM (SELECT 1 FROM embedding_pending p WHERE p.model_id = m.id LIMIT %s) w) "
-            "FROM embedding_models m WHERE m.state = %s",
-            [MOST_COUNTED, ModelState.ACTIVE.value],
-        )
-        row = cursor.fetchone()
-    if row is None:
-        return None
-    *values, newest, waits = row
-    model = EmbeddingModel.from_db(connection.alias, columns, values)
-    for name in ("created_at", "activated_at"):
-        value = getattr(model, name)
-        setattr(model, name, value and moment_of(value))
-    return Answering(model, newest or 0, waits)
-=======
     """What a search needs to know of the vectors that answer, in one statement; None when there are none."""
     found: Any = EmbeddingModel.objects.raw(
         "SELECT m.*, (SELECT e.id FROM embeddings e WHERE e.model_id = m.id ORDER BY e.id DESC LIMIT 1) AS newest, "
@@ -77,7 +52,6 @@ def answering() -> Answering | None:
     for model in found:
         return Answering(model, model.newest or 0, model.waiting)
     return None
->>>>>>> main
 
 
 def active_model() -> EmbeddingModel | None:

@@ -10,7 +10,7 @@ from django.conf import settings as django_settings
 from memories import embedding
 from memories.embedding.backfill import backfill
 from memories.models import Embedding, Memory, MemoryTerms, Recalled
-from memories.recall import binary_index, keyword_index, query_vector, recall, term_statistics, Asker, Filters
+from memories.recall import Asker, Filters, binary_index, query_vector, recall, term_statistics
 from sessions_app.models import Status
 from tests.factories import MemoryFactory, SessionFactory
 from tests.models_http import embeddings, serving
@@ -65,13 +65,8 @@ def model(settings, tmp_path, monkeypatch):
 def test_recall_keeps_answering_while_a_rebuild_a_sweep_and_an_ingest_run(model):
     lasting = MemoryFactory(observation="The tunnel wg0 drops its peers", category="baseline", confidence=1.0)
     MemoryFactory.create_batch(100)
-<<<<<<< HEAD:tests/memories/recall/test_busy.py
     keyword_index.catch_up()
-    sweep()
-=======
-    index.catch_up()
     backfill()
->>>>>>> main:tests/memories/test_recall_busy.py
     session = SessionFactory(status=Status.RUNNING, tier=1)
     session.log_file = f"busy-{session.uuid}.jsonl"
     session.save()
@@ -93,15 +88,9 @@ def test_recall_keeps_answering_while_a_rebuild_a_sweep_and_an_ingest_run(model)
     assert [process.returncode for process in busy] == [0, 0, 0], outputs
     assert wait_for(lambda: Recalled.objects.count() == answers)  # those that met a writer follow by a thread
     assert Memory.objects.filter(category="behavior").count() == 25
-<<<<<<< HEAD:tests/memories/recall/test_busy.py
     keyword_index.catch_up()
-    sweep()
-    (hit,) = recall("restarts number 21", Filters()).hits[:1]
-=======
-    index.catch_up()
     backfill()
-    (hit,) = recall("restarts number 21").hits[:1]
->>>>>>> main:tests/memories/test_recall_busy.py
+    (hit,) = recall("restarts number 21", Filters()).hits[:1]
     assert "number 21 " in hit.observation
     assert hit.parts.cosine is not None
     assert Embedding.objects.filter(model__state="active").count() == Memory.objects.count()
@@ -122,15 +111,9 @@ with connection.cursor() as cursor:
 def test_raw_sql_of_another_process_keeps_the_index_in_step(settled, model):
     edited = MemoryFactory(observation="The tunnel drops at night")
     deleted = MemoryFactory(observation="The tunnel drops its peers")
-<<<<<<< HEAD:tests/memories/recall/test_busy.py
     keyword_index.catch_up()
-    sweep()
-    assert {hit.memory_id for hit in recall("tunnel", Filters()).hits} == {edited.pk, deleted.pk}
-=======
-    index.catch_up()
     backfill()
-    assert {hit.memory_id for hit in recall("tunnel").hits} == {edited.pk, deleted.pk}
->>>>>>> main:tests/memories/test_recall_busy.py
+    assert {hit.memory_id for hit in recall("tunnel", Filters()).hits} == {edited.pk, deleted.pk}
     columns = [field.column for field in Memory._meta.concrete_fields if field.column != "id"]
     new = {"uuid": f"'{'ab' * 16}'", "observation": "'The doorbell rings twice'"}
     code = RAW.format(
@@ -143,13 +126,8 @@ def test_raw_sql_of_another_process_keeps_the_index_in_step(settled, model):
     said = process.communicate(timeout=60)
     assert process.returncode == 0, said
     if settled:
-<<<<<<< HEAD:tests/memories/recall/test_busy.py
         keyword_index.catch_up()
-        sweep()
-=======
-        index.catch_up()
         backfill()
->>>>>>> main:tests/memories/test_recall_busy.py
         added = Memory.objects.get(observation="The doorbell rings twice")
         assert set(MemoryTerms.objects.values_list("memory_id", flat=True)) == {edited.pk, added.pk}
     else:
@@ -173,13 +151,8 @@ with writing():
 
 def test_a_recall_is_answered_while_another_process_writes(model, tmp_path):
     memory = MemoryFactory(observation="The tunnel wg0 drops its peers")
-<<<<<<< HEAD:tests/memories/recall/test_busy.py
     keyword_index.catch_up()
-    sweep()
-=======
-    index.catch_up()
     backfill()
->>>>>>> main:tests/memories/test_recall_busy.py
     go = tmp_path / "go"
     process = call(HOLD.format(go=str(go)))
     try:
