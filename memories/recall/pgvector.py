@@ -43,6 +43,10 @@ MOST_DIMENSIONS = 4_000
 _lock = Lock()
 _seen: dict[tuple[str, int], tuple[float, str]] = {}
 
+HAS_COPIES = (
+    f"SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('{TABLE}') AND attname = 'half' AND NOT attisdropped"  # noqa: S608
+)
+"""A dropped extension takes the column along, and a dump restored without pgvector has no table."""
 COPY = f"""
 CREATE OR REPLACE FUNCTION embedding_half(raw bytea, dimensions int) RETURNS halfvec LANGUAGE sql IMMUTABLE
   SET search_path FROM CURRENT AS $$
@@ -56,17 +60,21 @@ CREATE OR REPLACE FUNCTION embedding_half(raw bytea, dimensions int) RETURNS hal
 $$;
 CREATE OR REPLACE FUNCTION embedding_halves_copy() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT AS $$ BEGIN
-  IF to_regclass('{TABLE}') IS NOT NULL THEN
-    INSERT INTO {TABLE} (embedding_id, model_id, memory_id, half)
+  IF NOT EXISTS ({HAS_COPIES}) THEN RETURN NULL; END IF;
+  IF TG_OP = 'TRUNCATE' THEN DELETE FROM {TABLE};
+  ELSIF TG_OP = 'DELETE' THEN DELETE FROM {TABLE} WHERE embedding_id = OLD.id;
+  ELSE INSERT INTO {TABLE} (embedding_id, model_id, memory_id, half)
     SELECT NEW.id, NEW.model_id, NEW.memory_id, embedding_half(NEW.vector, m.dimensions) FROM embedding_models m
     WHERE m.id = NEW.model_id AND m.dimensions <= {MOST_DIMENSIONS}
     ON CONFLICT (embedding_id) DO UPDATE SET half = EXCLUDED.half;
   END IF; RETURN NULL; END $$;
-CREATE OR REPLACE TRIGGER {TABLE}_copy AFTER INSERT OR UPDATE OF vector ON embeddings
+CREATE OR REPLACE TRIGGER {TABLE}_copy AFTER INSERT OR DELETE OR UPDATE OF vector ON embeddings
   FOR EACH ROW EXECUTE FUNCTION embedding_halves_copy();
+CREATE OR REPLACE TRIGGER {TABLE}_empty AFTER TRUNCATE ON embeddings
+  FOR EACH STATEMENT EXECUTE FUNCTION embedding_halves_copy();
 """  # noqa: S608
 """A float32 is put together from its bytes, since PostgreSQL casts no bytea. What is no number becomes zeros, which are
-near to nothing. The trigger does nothing where the table is missing."""
+near to nothing. The trigger does nothing where there are no copies."""
 
 
 FIND_TYPES = (
@@ -258,9 +266,12 @@ def _ensure(model: EmbeddingModel, end: float) -> str:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [TABLE])
         cursor.execute(FIND_TYPES)
+        cursor.execute(HAS_COPIES)
+        if cursor.fetchone() is None:
+            drop()
         cursor.execute(
-            f"CREATE TABLE IF NOT EXISTS {TABLE} (embedding_id bigint PRIMARY KEY REFERENCES embeddings "
-            f"ON DELETE CASCADE, model_id bigint NOT NULL, memory_id bigint NOT NULL, half halfvec NOT NULL); {COPY}"
+            f"CREATE TABLE IF NOT EXISTS {TABLE} (embedding_id bigint PRIMARY KEY, "
+            f"model_id bigint NOT NULL, memory_id bigint NOT NULL, half halfvec NOT NULL); {COPY}"
             f"CREATE INDEX IF NOT EXISTS {TABLE}_by_memory ON {TABLE} (memory_id); "
             f"CREATE INDEX IF NOT EXISTS {index} ON {TABLE} USING hnsw ((half::halfvec({size:d})) halfvec_ip_ops) "
             f"WHERE model_id = {model.pk:d}; COMMENT ON INDEX {index} IS NULL"

@@ -17,7 +17,7 @@ from memories.capture.text import fold
 from memories.injection.ops import build
 from memories.injection.relevant import Task
 from memories.models import Project, Recalled
-from memories.recall import Filters, keyword_index, query_vector, recall, vector_search
+from memories.recall import Filters, binary_index, keyword_index, query_vector, recall
 from sessions_app.mcp import tools
 from sessions_app.mcp.scope import access_for
 from sessions_app.models import Session
@@ -87,13 +87,13 @@ def answered(response: Any) -> str:
 @pytest.fixture
 def house(settings, tmp_path):
     settings.CLAUDEOPS_DATA_DIR = tmp_path
-    vector_search.forget()
+    binary_index.forget()
     query_vector.forget()
     mine = ProjectFactory(slug="mine")
     agent = AgentFactory(slug="watcher", project=mine)
     session = SessionFactory(agent=agent, project=mine, status="running")
     yield House(mine, session, bearer("read", project=mine), Model("read", project=mine), signed_in("viewer"))
-    vector_search.forget()
+    binary_index.forget()
     query_vector.forget()
 
 

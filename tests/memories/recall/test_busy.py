@@ -10,7 +10,7 @@ from django.conf import settings as django_settings
 from memories import embedding
 from memories.embedding.backfill import backfill
 from memories.models import Embedding, Memory, MemoryTerms, Recalled
-from memories.recall import Asker, Filters, binary_index, query_vector, recall, term_statistics
+from memories.recall import Asker, Filters, binary_index, keyword_index, query_vector, recall, term_statistics
 from sessions_app.models import Status
 from tests.factories import MemoryFactory, SessionFactory
 from tests.models_http import embeddings, serving

@@ -10,7 +10,7 @@ from django.conf import settings as configured
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from claudeops import diagnosis
+from claudeops.workers import doctor
 from memories.embedding import to_bytes
 from memories.lifecycle import curate, verbs
 from memories.models import Embedding, EmbeddingModel, Memory, Project, Verdict
@@ -472,11 +472,11 @@ def test_auto_begins_where_it_pays_and_numpy_removes_all_of_it(embedder, model, 
 
 @by_itself
 def test_doctor_says_who_searches(embedder, model, monkeypatch):
-    monkeypatch.setattr(diagnosis.state, "off_reason", lambda: None)
+    monkeypatch.setattr(doctor.state, "off_reason", lambda: None)
 
     def said():
         pgvector.forget()
-        (finding,) = [one for one in diagnosis._meaning(NOON) if one.subject == "vector search"]
+        (finding,) = [one for one in doctor._meaning(NOON) if one.subject == "vector search"]
         return finding
 
     assert (said().level, said().text) == (
@@ -487,7 +487,7 @@ def test_doctor_says_who_searches(embedder, model, monkeypatch):
     embed_all(embedder, model)
     pgvector.ensure()
     assert said().level == "ok"
-    assert said().text.startswith("pgvector 0.")
+    assert said().text.startswith("pgvector (HNSW)")
 
 
 @by_itself
