@@ -1,4 +1,4 @@
-"""The admin site with claudeops's name on it: one place to sign in, the same header as the overview."""
+"""The admin site: the dashboard's header and its sign-in page."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
-# What is looked at most comes first.
+# The apps in the order in which they are used most.
 ORDER = ("sessions_app", "memories", "auth", "django_q")
 
 
 class ClaudeopsAdminSite(admin.AdminSite):
     site_header = "claudeops"
     site_title = "claudeops"
-    index_title = "Everything, by kind"
+    index_title = "All records"
     enable_nav_sidebar = False
 
     @method_decorator(never_cache)
     @login_not_required
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """There is one sign-in page for everything."""
+        """Redirect to the one sign-in page."""
         if self.has_permission(request):
             return HttpResponseRedirect(reverse("admin:index", current_app=self.name))
         after = request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index", current_app=self.name)

@@ -21,7 +21,7 @@ from claudeops.lib.api_errors import Refused
 from memories.access.bearer import note_when_sent
 from memories.api import ROUTERS
 from memories.errors import MemoriesError
-from sessions_app.api import router as sessions_router
+from sessions_app.api.routes import router as sessions_router
 from sessions_app.errors import SessionsError
 
 log = logging.getLogger(__name__)

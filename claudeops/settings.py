@@ -104,7 +104,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "claudeops.middleware.StaffOnlyMiddleware",
-    "claudeops.method.MethodMiddleware",  # after the CSRF check and after who may come in
+    "claudeops.lib.form_method.MethodMiddleware",  # after the CSRF check and after who may come in
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -204,7 +204,7 @@ Q_CLUSTER: dict[str, Any] = {
     "ALT_CLUSTERS": {"sessions": cluster(CLAUDEOPS_SESSION_WORKERS, SESSION_TASK_TIMEOUT)},
 }
 
-AUTHENTICATION_BACKENDS = ["claudeops.rights.RightsBackend"]
+AUTHENTICATION_BACKENDS = ["claudeops.roles.RightsBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
@@ -219,6 +219,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = False
 USE_TZ = True
+FORMAT_MODULE_PATH = "claudeops.formats"
 
 APPEND_SLASH = True
 STATIC_URL = "static/"

@@ -21,11 +21,11 @@ from memories.capture.gate import Judgement, judge
 from memories.capture.statement import Provenance, Statement
 from memories.embedding import storage
 from memories.errors import InvalidMemory
-from memories.lifecycle import disagree, rules, verbs
+from memories.lifecycle import disagreements, rules, verbs
 from memories.lifecycle.lock import write_lock, writing
-from memories.lifecycle.record import Why, added, change_of, moment, whole_row
+from memories.lifecycle.write import Why, change_of, whole_row
 from memories.matching import Kind, Relation
-from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict
+from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict, to_utc
 from memories.models.memory import MemoryQuerySet
 from memories.near import same_text
 from memories.recall import keyword_index
@@ -85,7 +85,7 @@ def remember(
     a field that cannot be stored, and for a person's text that is active in the scope already.
     """
     _check_source(provenance)
-    when = moment(at or provenance.at)
+    when = to_utc(at or provenance.at)
     if provenance.source == Source.HUMAN:
         return _remember_human(statement, provenance, when)
     judgement = judge(statement.text, statement.observation)
@@ -139,8 +139,8 @@ def decide(relations: Mapping[int, Relation], rows: Iterable[Memory]) -> Decisio
 
 def insert(memory: Memory, why: Why) -> Memory:
     """Save a new memory with the first row of its history. Inside `writing()` only."""
-    added(memory)
-    added(change_of(memory, Change.CREATED, {}, whole_row(memory), why))
+    memory.save(force_insert=True)
+    change_of(memory, Change.CREATED, {}, whole_row(memory), why).save(force_insert=True)
     return memory
 
 
@@ -295,7 +295,7 @@ def _write(
     lowered = []
     objected = _contradicted_by_session(provenance) if decision.contradicted else ()
     for row, found in decision.contradicted:
-        disagree.note(row, memory, DisagreementKind.CONTRADICTION, at=at, evidence=found.evidence)
+        disagreements.note(row, memory, DisagreementKind.CONTRADICTION, at=at, evidence=found.evidence)
         if row.pk in objected:
             continue
         verbs.contradict(
@@ -317,7 +317,7 @@ def _note_likeness(memory: Memory, relations: Mapping[int, Relation], at: dateti
     unsure = nearest_unsure(relations.items())
     row = None if unsure is None else Memory.objects.filter(pk=unsure, active=True).first()
     if row is not None:
-        disagree.note(row, memory, DisagreementKind.DUPLICATE, at=at, evidence=relations[row.pk].evidence)
+        disagreements.note(row, memory, DisagreementKind.DUPLICATE, at=at, evidence=relations[row.pk].evidence)
 
 
 def _supersede_all(scope: MemoryQuerySet, memory: Memory, provenance: Provenance, at: datetime) -> tuple[int, ...]:
@@ -326,7 +326,7 @@ def _supersede_all(scope: MemoryQuerySet, memory: Memory, provenance: Provenance
         return ()
     others = list(scope.allowed().filter(active=True).exclude(pk=memory.pk).order_by("pk"))
     for row in others:
-        disagree.supersede(row, memory, by=provenance.actor, at=at)
+        disagreements.supersede(row, memory, by=provenance.actor, at=at)
     return tuple(row.pk for row in others)
 
 

@@ -3,7 +3,7 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from memories.views import bulk, history, inbox, memories, memory, recall, review
+from memories.web import bulk, history, inbox, memories, memory, recall, review
 
 urlpatterns: list[URLPattern] = [
     path("memories", memories.memories, name="memories"),

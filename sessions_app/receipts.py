@@ -19,7 +19,7 @@ CAP = 10_000
 FEW = 10
 """Sessions that a memory's own page shows of each kind."""
 
-SAID = {Change.CREATED: "said it first", Change.REINFORCED: "confirmed it", Change.CONTRADICTED: "contradicted it"}
+SAID = {Change.CREATED: "created it", Change.REINFORCED: "confirmed it", Change.CONTRADICTED: "contradicted it"}
 LISTED = ("id", "agent__slug", "tier", "status", "queued_at", "started_at")
 
 

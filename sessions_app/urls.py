@@ -3,19 +3,19 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from sessions_app.views import cooldowns, events, log, mcp, of_memory, sessions, sessions_page
+from sessions_app.web import cooldowns, events, log, mcp, memory_sessions, session, sessions
 
 urlpatterns: list[URLPattern] = [
     path("sessions", sessions.sessions, name="sessions"),
     path("sessions/rows", sessions.rows, name="sessions-rows"),
-    path("sessions/<int:pk>", sessions_page.session, name="session"),
-    path("sessions/<int:pk>/live", sessions_page.session_live, name="session-live"),
-    path("sessions/<int:pk>/stop", sessions_page.stop, name="session-stop"),
-    path("sessions/<int:pk>/again", sessions_page.again, name="session-again"),
+    path("sessions/<int:pk>", session.session, name="session"),
+    path("sessions/<int:pk>/live", session.session_live, name="session-live"),
+    path("sessions/<int:pk>/stop", session.stop, name="session-stop"),
+    path("sessions/<int:pk>/again", session.again, name="session-again"),
     path("sessions/<int:pk>/log", log.session_log, name="session-log"),
     path("sessions/<int:pk>/log/raw", log.session_raw, name="session-raw"),
-    path("memories/preview", of_memory.preview, name="preview"),
-    path("memories/<int:pk>/sessions", of_memory.told, name="memory-sessions"),
+    path("memories/preview", memory_sessions.preview, name="preview"),
+    path("memories/<int:pk>/sessions", memory_sessions.told, name="memory-sessions"),
     path("events", events.events, name="events"),
     path("events/rows", events.rows, name="events-rows"),
     path("mcp", mcp.mcp, name="mcp"),

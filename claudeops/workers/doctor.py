@@ -19,8 +19,9 @@ from django.db import DatabaseError, connection
 from django.db.models import Count, Min
 from django.utils import timezone
 
-from claudeops import __version__, condition
+from claudeops import __version__
 from claudeops.health import unapplied_migrations
+from claudeops.overview import health
 from claudeops.workers import schedules
 from memories.embedding import state
 from memories.recall import pgvector
@@ -155,21 +156,21 @@ def _database() -> tuple[Finding, bool]:
 
 def _workers(at: datetime) -> Iterator[Finding]:
     beats = list(WorkerHeartbeat.objects.order_by("cluster", "host", "pid"))
-    living = [beat for beat in beats if condition.is_alive(beat, at)]
+    living = [beat for beat in beats if health.is_alive(beat, at)]
     for cluster, _ in clusters():
         serving = [beat for beat in living if beat.cluster == cluster]
         if serving:
             names = ", ".join(f"{beat.host} (pid {beat.pid}, {_ago(beat.beat_at, at)})" for beat in serving)
             yield Finding(OK, f"worker {cluster}", names)
         else:
-            yield Finding(WARNING, f"worker {cluster}", "no worker serves this queue", condition.START)
+            yield Finding(WARNING, f"worker {cluster}", "no worker serves this queue", health.START)
     for beat in beats:
         if beat not in living:
             yield Finding(
                 WARNING,
                 f"worker {beat.cluster}",
                 f"{beat.host} (pid {beat.pid}) has sent no heartbeat for {_ago(beat.beat_at, at)}",
-                condition.GONE,
+                health.GONE,
             )
 
 
@@ -182,16 +183,16 @@ def _queue(at: datetime) -> Iterator[Finding]:
     for row in held[:5]:
         yield Finding(OK, "queue", f"{row['n']} held: {row['hold_reason']}")
     for depth in tasks.depths(at):
-        late = condition.is_late(depth, at)
+        late = health.is_late(depth, at)
         text = f"{depth.waiting} tasks waiting in the queue {depth.queue}, the oldest for {_ago(depth.since, at)}"
-        hint = condition.STUCK if late else ""
+        hint = health.STUCK if late else ""
         yield Finding(WARNING if late else OK, "tasks", text, hint)
 
 
 def _sessions(at: datetime) -> Iterator[Finding]:
     alone = Session.objects.filter(unfollowed(at)).count()
     if alone:
-        yield Finding(WARNING, "sessions", f"running sessions without a worker: {alone}", condition.REAP)
+        yield Finding(WARNING, "sessions", f"running sessions without a worker: {alone}", health.REAP)
     budget = settings.CLAUDEOPS_DAILY_BUDGET_USD
     if budget:
         spent = spent_on(at)
@@ -221,7 +222,7 @@ def _schedules(at: datetime) -> Iterator[Finding]:
         yield Finding(WARNING, "schedules", f"out of sync with the code: {names}", hint)
     if late := schedules.late(at):
         text = f"overdue for more than five minutes: {', '.join(late)}"
-        yield Finding(WARNING, "schedules", text, condition.OVERDUE)
+        yield Finding(WARNING, "schedules", text, health.OVERDUE)
     if not off and not late:
         yield Finding(OK, "schedules", f"{len(schedules.declared())} schedules in sync")
 

@@ -1,74 +1,28 @@
-"""The forms of the memories' admin pages: bad input is said at its field, in the store's own words.
+"""The forms of the memories' admin pages: bad input is refused at its field, in the store's own words.
 
-They check by the same functions the store uses (`memories.capture.fields`); they save nothing.
+They check by the same functions as the store; they save nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 from django import forms
-from django.core.exceptions import ValidationError
 
-from memories.admin.filters import category_groups
-from memories.bulk import BulkAction
 from memories.capture import fields as stored
-from memories.errors import InvalidMemory, MemoriesError
+from memories.errors import MemoriesError
 from memories.models import Memory
 from memories.taxonomy import TAXONOMIES
+from memories.web.forms import categories, checked
 
-REASON = "Goes into the memory's history."
-
-
-def checked(check: Callable[..., Any], *values: Any) -> Any:
-    """What `check` makes of the values; its refusal as a form's error."""
-    try:
-        return check(*values)
-    except InvalidMemory as refusal:
-        raise ValidationError(f"{refusal} {refusal.fix}".strip()) from refusal
+REASON = "Recorded in the memory's history."
 
 
 class TagsField(forms.CharField):
     """A list of words, typed with commas between them."""
 
     def prepare_value(self, value: Any) -> Any:
-        return ", ".join(str(part) for part in value) if isinstance(value, list | tuple) else value
-
-    def to_python(self, value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return list(value)
-        return [part.strip() for part in str(value or "").split(",") if part.strip()]
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        return bool(self.to_python(initial) != self.to_python(data))
-
-    def validate(self, value: Any) -> None:
-        return None
-
-    def run_validators(self, value: Any) -> None:
-        return None
-
-
-class LocalDateTime(forms.DateTimeInput):
-    """The browser's own date and time field; all times here are UTC."""
-
-    input_type = "datetime-local"
-
-    def __init__(self) -> None:
-        super().__init__(format="%Y-%m-%dT%H:%M")
-
-
-class MinuteField(forms.DateTimeField):
-    """A time in UTC, shown to the minute; what the row has of seconds is no change of the person's."""
-
-    widget = LocalDateTime
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        if isinstance(initial, datetime):
-            initial = initial.replace(second=0, microsecond=0)
-        return bool(super().has_changed(initial, data))
+        return ", ".join(value) if isinstance(value, list | tuple) else value
 
 
 class MemoryForm(forms.ModelForm):
@@ -88,26 +42,28 @@ class MemoryForm(forms.ModelForm):
     service = forms.CharField(
         required=False,
         empty_value=None,
-        help_text="One word; empty or general = it belongs to no service.",
+        help_text="One word; empty or general: no service.",
         show_hidden_initial=True,
     )
-    category = forms.ChoiceField(choices=category_groups, show_hidden_initial=True)
+    category = forms.ChoiceField(choices=categories, show_hidden_initial=True)
     confidence = forms.FloatField(
         min_value=0,
         max_value=1,
         required=False,
         widget=forms.NumberInput(attrs={"step": "any", "min": 0, "max": 1}),
+        help_text="0 to 1. Empty: the taxonomy's default.",
         show_hidden_initial=True,
     )
     tags = TagsField(required=False, help_text="Separated by commas.", show_hidden_initial=True)
     persistent = forms.BooleanField(required=False, help_text="Never decays.", show_hidden_initial=True)
-    expires_at = MinuteField(
+    expires_at = forms.DateTimeField(
         required=False,
         label="Expires",
-        help_text="UTC. From then on it is inactive.",
+        help_text="UTC. From then on the memory is inactive.",
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": 1}, format="%Y-%m-%dT%H:%M:%S"),
         show_hidden_initial=True,
     )
-    reason = forms.CharField(required=False, max_length=500, label="Why", help_text=REASON)
+    reason = forms.CharField(required=False, max_length=500, label="Reason", help_text=REASON)
 
     class Meta:
         model = Memory
@@ -115,19 +71,17 @@ class MemoryForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if self.instance.pk:
-            taxonomy = TAXONOMIES[self.instance.taxonomy]
-            self.fields["category"].choices = [(name, name) for name in taxonomy.categories]  # type: ignore[attr-defined]
-            self.fields["confidence"].required = True
-            self.fields["confidence"].help_text = (
-                ""
-                if taxonomy.inactive_below is None
-                else f"0 to 1. Inactive below {taxonomy.inactive_below:g}; raised to it or above, it is active again."
-            )
-        else:
-            self.fields["confidence"].help_text = "0 to 1. Empty = the taxonomy's own."
-            self.fields["confidence"].initial = None
-            self.initial.setdefault("confidence", None)
+        if not self.instance.pk:
+            self.initial["confidence"] = None
+            return
+        taxonomy = TAXONOMIES[self.instance.taxonomy]
+        self.fields["category"].choices = [(name, name) for name in taxonomy.categories]  # type: ignore[attr-defined]
+        self.fields["confidence"].required = True
+        self.fields["confidence"].help_text = (
+            ""
+            if taxonomy.inactive_below is None
+            else f"0 to 1. Inactive below {taxonomy.inactive_below:g}; raised to it or above, it is active again."
+        )
 
     def clean_observation(self) -> str:
         return str(checked(stored.checked_observation, self.cleaned_data["observation"]))
@@ -137,59 +91,26 @@ class MemoryForm(forms.ModelForm):
         return service
 
     def clean_tags(self) -> list[str]:
-        return list(checked(stored.checked_tags, self.cleaned_data["tags"]))
+        tags = [tag.strip() for tag in self.cleaned_data["tags"].split(",") if tag.strip()]
+        return list(checked(stored.checked_tags, tags))
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         slug = self.instance.taxonomy if self.instance.pk else cleaned.get("taxonomy") or "ops"
-        category = cleaned.get("category")
-        if category and slug in TAXONOMIES:
+        if "category" in cleaned and slug in TAXONOMIES:
             try:
-                checked(stored.checked_category, category, TAXONOMIES[slug])
-            except ValidationError as error:
+                checked(stored.checked_category, cleaned["category"], TAXONOMIES[slug])
+            except forms.ValidationError as error:
                 self.add_error("category", error)
         if self.refused is not None:
             self.add_error("observation", f"{self.refused} {self.refused.fix}".strip())
         return cleaned
 
     def _post_clean(self) -> None:
-        """An empty confidence is the taxonomy's affair, not a value for the row."""
+        """An empty confidence is left to the taxonomy; it is no value for the row."""
         empty = self.cleaned_data.get("confidence") is None
         if empty:
             self.cleaned_data.pop("confidence", None)
         super()._post_clean()  # type: ignore[misc]
         if empty:
             self.cleaned_data["confidence"] = None
-
-
-class BulkForm(forms.Form):
-    """What a bulk action asks for, made from its `params`; `rows` are the memories a target may be chosen from."""
-
-    def __init__(self, action: BulkAction, rows: list[Memory], *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for param in action.params:
-            if param.kind == "confidence":
-                self.fields[param.name] = forms.FloatField(
-                    label=param.label,
-                    min_value=0,
-                    max_value=1,
-                    required=param.required,
-                    widget=forms.NumberInput(attrs={"step": "0.05", "min": 0, "max": 1, "autofocus": True}),
-                )
-            elif param.kind == "memory":
-                self.fields[param.name] = forms.TypedChoiceField(
-                    label="Which text stays?",
-                    choices=[(row.pk, row.observation) for row in rows],
-                    coerce=int,
-                    initial=rows[0].pk if rows else None,
-                    widget=forms.RadioSelect,
-                    error_messages={"required": "Choose the memory whose text stays."},
-                )
-            else:
-                self.fields[param.name] = forms.CharField(
-                    label=param.label,
-                    required=param.required,
-                    widget=forms.Textarea(attrs={"rows": 2}),
-                    empty_value=None,
-                )
-        self.fields["reason"] = forms.CharField(label="Why", required=False, max_length=500, help_text=REASON)

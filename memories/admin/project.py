@@ -1,18 +1,13 @@
-"""The admin of projects: what a memory can be limited to."""
+"""The admin of projects."""
 
 from django.contrib import admin
 
-from memories.adminkit import LeanAdmin
+from claudeops.lib.admin_lists import ListAdmin
 from memories.models import Project
-from memories.templatetags.claudeops import ago
 
 
 @admin.register(Project)
-class ProjectAdmin(LeanAdmin):
-    list_display = ("slug", "name", "created")
+class ProjectAdmin(ListAdmin):
+    list_display = ("slug", "name", "created_at")
     search_fields = ("slug", "name")
     fields = ("slug", "name")
-
-    @admin.display(description="created", ordering="created_at")
-    def created(self, project: Project) -> str:
-        return ago(project.created_at)

@@ -9,15 +9,16 @@ from django.http import HttpRequest
 from ninja import Router, Status
 
 from claudeops.lib.api_errors import Refused, check_names, narrowed
-from memories import listing, store
+from memories import store
 from memories.access.bearer import access_in, needs
 from memories.access.permissions import changeable_memories, changeable_memory, memory_of, project_of, visible_memories
 from memories.api import serializers, shapes
-from memories.bulk import BULK_ACTIONS
 from memories.errors import AccessDenied, MemoryNotFound
-from memories.filters import MemoryFilterSet
 from memories.lifecycle import verbs
+from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, MemoryChange, Scope, Source
+from memories.queries import list as listing
+from memories.queries.filters import MemoryFilterSet
 
 HISTORY = 100
 PLACE = {

@@ -20,8 +20,8 @@ from memories.capture import fields
 from memories.capture.gate import judge
 from memories.errors import InvalidMemory
 from memories.lifecycle.lock import writing
-from memories.lifecycle.record import Why, moment, plain
-from memories.models import Inactive, Memory, Project, Source, Verdict
+from memories.lifecycle.write import Why, json_value
+from memories.models import Inactive, Memory, Project, Source, Verdict, to_utc
 from memories.store import insert_all
 from memories.taxonomy import TAXONOMY_VERSION
 
@@ -53,7 +53,7 @@ def export_lines(queryset: QuerySet[Memory]) -> Iterator[str]:
         entry |= {name: getattr(memory, name) for name in READ}
         entry["project"] = memory.project.slug if memory.project else None
         entry |= {name: getattr(memory, name) for name in STATE}
-        entry |= {name: plain(getattr(memory, name)) for name in TIMES}
+        entry |= {name: json_value(getattr(memory, name)) for name in TIMES}
         entry["superseded_by"] = str(memory.superseded_by.uuid) if memory.superseded_by else None
         yield json.dumps(entry, ensure_ascii=False)
 
@@ -65,7 +65,7 @@ def import_lines(lines: Iterable[str], *, by: str, at: datetime | None = None, r
     wrote or approved passes the gate. Raises InvalidMemory, which names the lines that cannot be stored; then
     nothing is stored.
     """
-    why = Why(by, moment(at), reason or "Imported.", {"channel": "import"})
+    why = Why(by, to_utc(at), reason or "Imported.", {"channel": "import"})
     parsed = _parse(lines, why.at)
     with writing():
         found = _Found(parsed)
@@ -205,7 +205,7 @@ def _time(entry: dict[str, Any], name: str) -> datetime | None:
     found = parse_datetime(value) if isinstance(value, str) else None
     if found is None or found.tzinfo is None:
         raise ValueError(f"{name} is {value!r}; allowed is a time like 2026-01-31T08:00:00+00:00.")
-    return moment(found)
+    return to_utc(found)
 
 
 def _whole(entry: dict[str, Any], name: str, default: int, most: int = 32_767) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from memories.history.confidence_history import ConfidenceHistory, Mark
-from memories.lifecycle.forecast import Point
+from memories.history.forecast import Point
 
 WIDTH = 1000
 """Width of the plot in SVG units."""

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from memories.lifecycle.age import age_of
-from memories.lifecycle.forecast import End, Forecast, Point, forecast, steps_taken
+from memories.history.forecast import End, Forecast, Point, forecast, steps_taken
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
 from memories.taxonomy import TAXONOMIES
 
@@ -49,7 +48,7 @@ def confidence_history_of(memory: Memory, *, at: datetime) -> ConfidenceHistory:
     changes = list(rows[: MOST + 1])
     cut = len(changes) > MOST
     points, marks = _past(memory, changes[:MOST], cut)
-    ahead = forecast(age_of(memory), at)
+    ahead = forecast(memory, at)
     return ConfidenceHistory(
         past=_forwards(points, at),
         marks=tuple(Mark(min(one.at, at), one.confidence, one.kind, one.label) for one in marks),

@@ -15,8 +15,8 @@ from django.db.models import Q
 from claudeops.lib.word_diff import Piece, word_diff
 from memories.errors import InvalidMemory
 from memories.history.evidence import EvidenceLine, evidence_lines
-from memories.lifecycle.record import plain
 from memories.lifecycle.restore import STAYS, check_restorable, state_after
+from memories.lifecycle.write import json_value
 from memories.models import Change, Memory, MemoryChange
 
 # Labels of columns; a column without one is shown by its name.
@@ -89,13 +89,6 @@ def changed_columns(change: MemoryChange) -> tuple[ChangedColumn, ...]:
         )
         for name in names
     )
-
-
-def all_columns(change: MemoryChange) -> list[ChangedColumn]:
-    """All columns of a change, including those that `changed_columns` leaves out."""
-    before, after = change.before or {}, change.after or {}
-    names = dict.fromkeys([*before, *after])
-    return [ChangedColumn(_name(name), before.get(name), after.get(name), text=name == "observation") for name in names]
 
 
 def entry_of(change: MemoryChange) -> Entry:
@@ -182,7 +175,8 @@ def compared(memory: Memory, change: int) -> Compared:
         text=word_diff(observation, memory.observation),
         same_text=observation == memory.observation,
         moved=tuple(
-            ChangedColumn(_name(name), plain(state[name]), plain(getattr(memory, name)), text=False) for name in told
+            ChangedColumn(_name(name), json_value(state[name]), json_value(getattr(memory, name)), text=False)
+            for name in told
         ),
         refused=refused,
     )

@@ -18,11 +18,9 @@ from django.db import transaction
 from memories.injection import rows
 from memories.injection.budget import Line, choose, cut, safe, shown
 from memories.injection.relevant import Relevant, Task, relevant
-from memories.lifecycle.age import age_of
-from memories.lifecycle.record import moment
 from memories.lifecycle.rules import aged
 from memories.lifecycle.sweep import is_due, sweep
-from memories.models import Inactive, Memory, Verdict
+from memories.models import Inactive, Memory, Verdict, to_utc
 from memories.taxonomy import OPS
 
 MOST_LEFT_OUT = 200
@@ -89,7 +87,7 @@ def explain(*, budget: int, project_id: int | None = None, at: datetime | None =
 
     Reads in chunks and keeps only the ids of the included memories.
     """
-    when = moment(at)
+    when = to_utc(at)
     injection = build(budget=budget, project_id=project_id, at=when)
     for place, entry in enumerate(injection.included, start=1):
         label = _label(entry["service"], entry["category"], entry["observation"], entry["confidence"])
@@ -188,11 +186,12 @@ def _entry(memory: Memory, reason: str) -> dict[str, Any]:
 
 
 def _left_out(memory: Memory, project_id: int | None, budget: int, at: datetime) -> Explained:
-    confidence, active, why_not = aged(age_of(memory), at)
+    new = aged(memory, at)
+    confidence = new.get("confidence", memory.confidence)
     if memory.verdict == Verdict.HOLD:
         reason = _held(memory)
-    elif not active:
-        reason = inactive(why_not)
+    elif not new.get("active", memory.active):
+        reason = inactive(new.get("inactive_reason", memory.inactive_reason))
     elif memory.project_id is not None and memory.project_id != project_id:
         reason = "belongs to another project"
     elif confidence < (OPS.injected_from or 0.0):

@@ -1,32 +1,31 @@
-"""How confidence moves. Pure arithmetic on the policies of `taxonomy.py`; knows no database and no clock.
+"""The arithmetic of confidence, decay and expiry, on the policies of `taxonomy.py`. Pure: no database, no clock.
 
-Confidences are 0..1 at six decimals, times are aware and UTC. `sweep.py` says the decay rule again in SQL;
-a property test holds that both agree.
+Confidences are 0..1 at six decimals, times are aware and UTC. What is said of a memory here holds for a row of
+`Memory` and for anything else with these columns.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Protocol
 
 from memories.capture.fields import checked_confidence
-from memories.taxonomy import Decay, Taxonomy
+from memories.models import Inactive, Verdict
+from memories.taxonomy import TAXONOMIES, Decay, Taxonomy
 
 
-@dataclass(frozen=True, slots=True)
-class Age:
-    """What the sweep looks at, and what it changes: confidence, active, and why it is not."""
+class Ageing(Protocol):
+    """The columns of a memory that decay and expiry read; `taxonomy` is a slug."""
 
-    taxonomy: Taxonomy
-    category: str
-    confidence: float
-    active: bool
-    inactive_reason: str
-    held: bool
-    persistent: bool
-    updated_at: datetime
-    decayed_until: datetime | None
-    expires_at: datetime | None
+    taxonomy: Any
+    category: Any
+    confidence: Any
+    active: Any
+    verdict: Any
+    persistent: Any
+    updated_at: Any
+    decayed_until: Any
+    expires_at: Any
 
 
 def clamp(confidence: float) -> float:
@@ -43,7 +42,7 @@ def contradicted(confidence: float, taxonomy: Taxonomy) -> float:
 
 
 def is_active(confidence: float, taxonomy: Taxonomy) -> bool:
-    """Whether a memory of this confidence is above where its taxonomy lets go of it."""
+    """Whether a memory of this confidence reaches the threshold of its taxonomy."""
     return taxonomy.inactive_below is None or confidence >= taxonomy.inactive_below
 
 
@@ -58,7 +57,7 @@ def decayed(
 ) -> tuple[float, datetime | None]:
     """The confidence at `at`, and up to when decay is then taken.
 
-    Only whole periods count, so it is the same however often it is asked: at once after 44 days or every
+    Only whole periods count, so the result does not depend on how often it is computed: once after 44 days, or every
     hour for 44 days.
     """
     start = decay_start(updated_at, decayed_until, decay)
@@ -69,28 +68,43 @@ def decayed(
 
 
 def kept_decay(updated_at: datetime, decayed_until: datetime | None, decay: Decay | None) -> datetime | None:
-    """`decayed_until` after a confirmation at `updated_at`: forgotten where the new grace outlasts it.
+    """`decayed_until` after a confirmation at `updated_at`: None where the new grace ends later.
 
-    It is kept when an old log confirms what has decayed since, or the same weeks would be taken twice.
+    It is kept when an old log confirms a memory that has decayed since, or the same weeks would be taken twice.
     """
     if decay is None or decayed_until is None or decayed_until <= updated_at + decay.grace:
         return None
     return decayed_until
 
 
-def aged(memory: Age, at: datetime) -> tuple[float, bool, str]:
-    """(confidence, active, inactive reason) as a sweep at `at` would leave them."""
-    taxonomy = memory.taxonomy
-    unchanged = memory.confidence, memory.active, memory.inactive_reason
+def expiry(memory: Ageing) -> datetime | None:
+    """When a memory expires whatever its confidence: by its own `expires_at` or by its category, the earlier one."""
+    lasts = None if memory.persistent else TAXONOMIES[memory.taxonomy].expires.get(memory.category)
+    ends = [memory.expires_at] if memory.expires_at is not None else []
+    if lasts is not None:
+        ends.append(memory.updated_at + lasts)
+    return min(ends, default=None)
+
+
+def decay_of(memory: Ageing) -> Decay | None:
+    """How a memory decays; None for one that does not: persistent, held for review, or by its taxonomy."""
+    return None if memory.persistent or memory.verdict == Verdict.HOLD else TAXONOMIES[memory.taxonomy].decay
+
+
+def aged(memory: Ageing, at: datetime) -> dict[str, Any]:
+    """The columns that decay and expiry change until `at`; empty when nothing is due. What expires does not decay."""
     if not memory.active:
-        return unchanged
-    lasts = None if memory.persistent else taxonomy.expires.get(memory.category)
-    over = memory.expires_at is not None and memory.expires_at <= at
-    if over or (lasts is not None and memory.updated_at + lasts <= at):
-        return memory.confidence, False, "expired"
-    if taxonomy.decay is None or memory.persistent or memory.held:
-        return unchanged
-    confidence, until = decayed(memory.confidence, memory.updated_at, memory.decayed_until, at, taxonomy.decay)
+        return {}
+    over = expiry(memory)
+    if over is not None and over <= at:
+        return {"active": False, "inactive_reason": Inactive.EXPIRED.value}
+    decay = decay_of(memory)
+    if decay is None:
+        return {}
+    confidence, until = decayed(memory.confidence, memory.updated_at, memory.decayed_until, at, decay)
     if until == memory.decayed_until:
-        return unchanged
-    return (confidence, True, "") if is_active(confidence, taxonomy) else (confidence, False, "decayed")
+        return {}
+    new: dict[str, Any] = {"confidence": confidence, "decayed_until": until}
+    if not is_active(confidence, TAXONOMIES[memory.taxonomy]):
+        new |= {"active": False, "inactive_reason": Inactive.DECAYED.value}
+    return new

@@ -1,9 +1,9 @@
-"""What can be done to one memory. Each verb is one function, one transaction, one change row.
+"""The verbs for one memory. Each is one function, one transaction, one change row.
 
 Every verb takes a memory or its id, `by=` (user name, agent:<slug> or system), `at=` (aware UTC, default now)
 and `reason=` in words. It returns the change row, or None when there was nothing to change, and raises
-MemoryNotFound, or InvalidMemory for a value that cannot be stored. What many memories get at once is in
-`memories/bulk.py`; merging and deleting in `curate.py`.
+MemoryNotFound, or InvalidMemory for a value that cannot be stored. The actions on many memories are in `bulk.py`;
+merging and deleting are in `merge.py`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from django.contrib.auth import get_user_model
 from memories.capture import fields
 from memories.errors import Conflict
 from memories.lifecycle import rules
-from memories.lifecycle.curate import delete, merge
 from memories.lifecycle.lock import writing
-from memories.lifecycle.record import Why, apply, difference, locked, moment
-from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
+from memories.lifecycle.merge import delete, merge
+from memories.lifecycle.write import Why, apply, difference, locked
+from memories.models import Change, Inactive, Memory, MemoryChange, Verdict, to_utc
 from memories.taxonomy import TAXONOMIES, Taxonomy
 
 __all__ = [
@@ -37,11 +37,11 @@ __all__ = [
 ]
 
 STAYS_INACTIVE = (Inactive.OPERATOR, Inactive.MERGED, Inactive.SUPERSEDED, Inactive.EXPIRED)
-"""Why a memory is inactive although its confidence would carry it: an agent's word does not bring it back."""
+"""Reasons for being inactive that do not depend on confidence: a reinforcement does not reactivate such a memory."""
 
 
 class Unset:
-    """Of an argument that was not given; None is a value."""
+    """The type of an argument that was not given; None is a value."""
 
 
 UNSET: Final = Unset()
@@ -61,11 +61,11 @@ def reinforce(
     session_id: int | None = None,
     candidate_key: str | None = None,
 ) -> MemoryChange | None:
-    """Somebody said the same again: more confidence, a fresh `updated_at`, and active again where it may be.
+    """Confirm a memory: more confidence, a new `updated_at`, and active again where that is allowed.
 
-    Always writes its change row, also at full confidence: that it was confirmed is worth knowing.
+    Always writes its change row, also at full confidence.
     """
-    why = Why(by, moment(at), reason, evidence, session_id, candidate_key)
+    why = Why(by, to_utc(at), reason, evidence, session_id, candidate_key)
     with writing():
         row = locked(memory)
         taxonomy = policy(row)
@@ -73,7 +73,7 @@ def reinforce(
         back = not row.active and row.inactive_reason not in STAYS_INACTIVE
         if back and rules.is_active(new["confidence"], taxonomy):
             new |= {"active": True, "inactive_reason": ""}
-        return apply(row, Change.REINFORCED, new, why, handed=memory, always=True)
+        return apply(row, Change.REINFORCED, new, why, caller=memory, always=True)
 
 
 def contradict(
@@ -85,14 +85,14 @@ def contradict(
     evidence: dict[str, Any] | None = None,
     session_id: int | None = None,
 ) -> MemoryChange | None:
-    """Somebody said otherwise: less confidence, and inactive below the taxonomy's threshold."""
-    why = Why(by, moment(at), reason, evidence, session_id)
+    """Lower the confidence of a memory that was contradicted; below the taxonomy's threshold it becomes inactive."""
+    why = Why(by, to_utc(at), reason, evidence, session_id)
     with writing():
         row = locked(memory)
         new: dict[str, Any] = {"confidence": rules.contradicted(row.confidence, policy(row))}
         if row.active and not rules.is_active(new["confidence"], policy(row)):
             new |= {"active": False, "inactive_reason": Inactive.CONTRADICTED}
-        return apply(row, Change.CONTRADICTED, new, why, handed=memory)
+        return apply(row, Change.CONTRADICTED, new, why, caller=memory)
 
 
 def edit(
@@ -111,14 +111,14 @@ def edit(
     active: bool | Unset = UNSET,
     expected_change: int | None = None,
 ) -> MemoryChange | None:
-    """A person changes what a memory says or how it counts; what is not given stays.
+    """Change the columns that are given, for a person; the others stay.
 
-    New text keeps the confidence. A confidence beyond 0..1 is clamped, from the threshold on it brings an
-    inactive memory back, below it deactivates. What a person edits is confirmed by it (`updated_at`).
+    New text keeps the confidence. A confidence beyond 0..1 is clamped; from the threshold on it reactivates an
+    inactive memory, below it deactivates. An edit confirms the memory (`updated_at`).
     `expected_change` is the id of the latest change the person saw (0 for none): raises Conflict when another
     one came since.
     """
-    why = Why(by, moment(at), reason)
+    why = Why(by, to_utc(at), reason)
     with writing():
         row = locked(memory)
         if expected_change is not None:
@@ -135,7 +135,7 @@ def edit(
         if not isinstance(confidence, Unset):
             new |= at_confidence(row, confidence, why.at)
         if not isinstance(expires_at, Unset):
-            new["expires_at"] = expires_at and moment(expires_at)
+            new["expires_at"] = expires_at and to_utc(expires_at)
         if not isinstance(persistent, Unset):
             new |= persistence(row, persistent, why.at)
         if any(getattr(row, name) != value for name, value in new.items()):
@@ -145,7 +145,7 @@ def edit(
             if not difference(row, new)[1]:
                 kind = Change.REACTIVATED if active else Change.DEACTIVATED
             new |= _switched(row, active, new.get("confidence", row.confidence), why.at)
-        return apply(row, kind, new, why, handed=memory)
+        return apply(row, kind, new, why, caller=memory)
 
 
 def check_unchanged(row: Memory, expected: int) -> None:
@@ -161,7 +161,7 @@ def check_unchanged(row: Memory, expected: int) -> None:
 
 
 def _switched(row: Memory, active: bool, confidence: float, at: datetime) -> dict[str, Any]:
-    """Taken out of use, or brought back with what `confidence` it is given, at least the threshold."""
+    """The columns of a deactivated memory, or of one reactivated with at least `confidence` and the threshold."""
     if not active:
         return deactivated(row)
     return reactivated(row, at) | {"confidence": max(confidence, policy(row).inactive_below or 0.0)}
@@ -170,37 +170,37 @@ def _switched(row: Memory, active: bool, confidence: float, at: datetime) -> dic
 def set_confidence(
     memory: Memory | int, confidence: float, *, by: str, at: datetime | None = None, reason: str = ""
 ) -> MemoryChange | None:
-    """Set how much a memory counts, clamped to 0..1; activates and deactivates as `edit` does."""
-    why = Why(by, moment(at), reason)
+    """Set the confidence, clamped to 0..1; reactivates and deactivates as `edit` does."""
+    why = Why(by, to_utc(at), reason)
     with writing():
         row = locked(memory)
-        return apply(row, Change.CONFIDENCE_SET, at_confidence(row, confidence, why.at), why, handed=memory)
+        return apply(row, Change.CONFIDENCE_SET, at_confidence(row, confidence, why.at), why, caller=memory)
 
 
 def deactivate(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
-    """Take a memory out of use, for good: sessions that say it again do not bring it back."""
-    why = Why(by, moment(at), reason)
+    """Deactivate a memory for good: sessions that state it again do not reactivate it."""
+    why = Why(by, to_utc(at), reason)
     with writing():
         row = locked(memory)
-        return apply(row, Change.DEACTIVATED, deactivated(row), why, handed=memory)
+        return apply(row, Change.DEACTIVATED, deactivated(row), why, caller=memory)
 
 
 def reactivate(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
-    """Bring an inactive memory back, with at least the confidence its taxonomy asks of an active one."""
-    why = Why(by, moment(at), reason)
+    """Reactivate a memory, with at least the threshold of its taxonomy as confidence."""
+    why = Why(by, to_utc(at), reason)
     with writing():
         row = locked(memory)
-        return apply(row, Change.REACTIVATED, reactivated(row, why.at), why, handed=memory)
+        return apply(row, Change.REACTIVATED, reactivated(row, why.at), why, caller=memory)
 
 
 def mark_persistent(
     memory: Memory | int, persistent: bool = True, *, by: str, at: datetime | None = None, reason: str = ""
 ) -> MemoryChange | None:
-    """Exempt a memory from decay, or (False) let it decay again from now on."""
-    why = Why(by, moment(at), reason)
+    """Exempt a memory from decay, or (False) resume its decay from now on."""
+    why = Why(by, to_utc(at), reason)
     with writing():
         row = locked(memory)
-        return apply(row, Change.PERSISTENT_SET, persistence(row, persistent, why.at), why, handed=memory)
+        return apply(row, Change.PERSISTENT_SET, persistence(row, persistent, why.at), why, caller=memory)
 
 
 def approve(
@@ -211,36 +211,36 @@ def approve(
     reason: str = "",
     expected_text: str | None = None,
 ) -> MemoryChange | None:
-    """A person has looked at a memory and lets it be used; for a held one this is the way into prompts.
+    """Approve a memory after a person read it; a held one is injected from then on.
 
-    `expected_text` is the observation the person read: raises Conflict when it says something else by now.
+    `expected_text` is the observation the person read: raises Conflict when the memory's text differs by now.
     """
-    why = Why(by, moment(at), reason)
+    why = Why(by, to_utc(at), reason)
     with writing():
         row = locked(memory)
         if expected_text is not None and row.observation != expected_text:
             latest = MemoryChange.objects.filter(memory=row).order_by("-pk").first()
-            raise Conflict(f"Memory {row.pk} says something else by now.", "Read it again.", current=row, change=latest)
+            raise Conflict(f"The text of memory {row.pk} was changed.", "Read it again.", current=row, change=latest)
         if row.verdict == Verdict.ALLOW and row.approved_at is not None:
             return None
         users = get_user_model().objects
         user = users.filter(**{get_user_model().USERNAME_FIELD: by}).first()
         new = {"verdict": Verdict.ALLOW, "approved_at": why.at, "approved_by_id": user and user.pk}
-        return apply(row, Change.APPROVED, new | confirmed(row, why.at), why, handed=memory)
+        return apply(row, Change.APPROVED, new | confirmed(row, why.at), why, caller=memory)
 
 
-# The columns a verb gives a row. `memories/bulk.py` gives them to many.
+# The columns that a verb gives a row; the bulk actions use them as well.
 
 
 def deactivated(row: Memory) -> dict[str, Any]:
-    """Taken out of use by a person; a memory that went into another stays just that, which says more."""
+    """Deactivated by a person; a merged or superseded memory keeps that reason, which says more."""
     if not row.active and row.inactive_reason in (Inactive.MERGED, Inactive.SUPERSEDED):
         return {}
     return {"active": False, "inactive_reason": Inactive.OPERATOR}
 
 
 def reactivated(row: Memory, at: datetime) -> dict[str, Any]:
-    """Brought back; empty for an active one."""
+    """Active again; empty for an active one."""
     if row.active:
         return {}
     new = {
@@ -255,9 +255,9 @@ def reactivated(row: Memory, at: datetime) -> dict[str, Any]:
 
 
 def at_confidence(row: Memory, confidence: float, at: datetime) -> dict[str, Any]:
-    """At another confidence (clamped), and active or not as it follows; empty when it has it already.
+    """Another confidence (clamped), and whether the memory is then active; empty when it has that confidence.
 
-    Raised to the threshold or above, an inactive memory comes back, unless another one took its place.
+    Raised to the threshold or above, an inactive memory becomes active, unless it was merged or superseded.
     """
     value = rules.clamp(confidence)
     if value == row.confidence:
@@ -270,7 +270,7 @@ def at_confidence(row: Memory, confidence: float, at: datetime) -> dict[str, Any
 
 
 def persistence(row: Memory, persistent: bool, at: datetime) -> dict[str, Any]:
-    """Exempt from decay or not; the time a memory was exempt is not taken from it afterwards."""
+    """Exempt from decay or not; the time during which it was exempt never counts."""
     new: dict[str, Any] = {"persistent": persistent}
     if row.persistent and not persistent:
         new["decayed_until"] = max(row.decayed_until or at, at)
@@ -278,7 +278,7 @@ def persistence(row: Memory, persistent: bool, at: datetime) -> dict[str, Any]:
 
 
 def confirmed(row: Memory, at: datetime) -> dict[str, Any]:
-    """Known to hold at `at`."""
+    """Confirmed at `at`."""
     updated_at = max(row.updated_at, at)
     return {
         "updated_at": updated_at,

@@ -1,6 +1,6 @@
 """What is stored about what is known. QuerySets here read; `store.py` and `lifecycle/` write."""
 
-from memories.models.change import Change, MemoryChange
+from memories.models.change import Change, MemoryChange, drop_lost_links, states_before, to_utc
 from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, DisagreementKind, DisagreementState
 from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
 from memories.models.highest import highest, moment_of
@@ -35,6 +35,9 @@ __all__ = [
     "Scope",
     "Source",
     "Verdict",
+    "drop_lost_links",
     "highest",
     "moment_of",
+    "states_before",
+    "to_utc",
 ]

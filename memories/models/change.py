@@ -1,12 +1,18 @@
-"""A memory's history: one append-only row for every change. Timeline, diff and rollback are read from it."""
+"""The history of memories: one append-only row for each change. Timeline, diff and rollback are read from it."""
 
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
+from typing import Any
 
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+
+from memories.models.memory import Memory
 
 
 class Change(models.TextChoices):
@@ -31,25 +37,30 @@ class Change(models.TextChoices):
 
 
 SAID = ~Q(kind=Change.DECAYED) & ~Q(kind=Change.EXPIRED)
-"""All the others. One by one: SQLite does not know the condition of its index again in a list of values."""
+"""All changes but those of the sweep. Written as two terms: SQLite does not match a list of values with the condition
+of its index."""
+
+
+COLUMNS = {field.attname: field for field in Memory._meta.concrete_fields if field.attname not in ("id", "uuid")}
+"""The columns of a memory that a change may have moved."""
 
 
 class MemoryChangeQuerySet(models.QuerySet["MemoryChange"]):
     def said(self) -> MemoryChangeQuerySet:
-        """All but what time alone does."""
+        """All changes but those of the sweep (decay and expiry)."""
         return self.filter(SAID)
 
 
 class MemoryChange(models.Model):
     """One change of one memory.
 
-    `before` and `after` hold the fields that changed (for `created`, `after` holds the whole row; for
+    `before` and `after` hold the columns that changed (for `created`, `after` holds the whole row; for
     `deleted`, `before` does). `evidence` is why: the text that arrived, the similarity, the signals.
-    `candidate_key` names what an agent's session said, so that a replayed log changes nothing twice.
+    `candidate_key` identifies a statement of an agent's session, so that a replayed log changes nothing twice.
     The row outlives its memory: `memory_uuid` stays when the memory is deleted.
     """
 
-    memory = models.ForeignKey(  # found by the index on memory and at
+    memory = models.ForeignKey(  # served by the index on memory and at
         "memories.Memory", null=True, blank=True, on_delete=models.SET_NULL, related_name="changes", db_index=False
     )
     memory_uuid = models.UUIDField(default=uuid.uuid4)
@@ -84,13 +95,52 @@ class MemoryChange(models.Model):
         ]
         indexes = [
             models.Index(fields=["memory", "at"], name="memory_changes_memory"),
-            models.Index(fields=["memory_uuid"], name="memory_changes_uuid"),
-            # Time's changes have no session, and are most of them.
+            # Partial, because the changes of the sweep have no session and are most of the rows.
             models.Index(fields=["session"], condition=Q(session__isnull=False), name="memory_changes_session"),
             models.Index(fields=["-at"], name="memory_changes_at"),
-            # What somebody or something said, newest first: what time takes would hide it among millions.
+            # The changes that people and sessions made, newest first, among millions of the sweep.
             models.Index(fields=["-at", "-id"], condition=SAID, name="memory_changes_said"),
         ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.memory_uuid} at {self.at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def to_utc(at: datetime | None) -> datetime:
+    """`at` in UTC; now when it is None. Raises ValueError for a time without a zone."""
+    if at is None:
+        return timezone.now()
+    if timezone.is_naive(at):
+        raise ValueError("at needs a time zone.")
+    return at.astimezone(UTC)
+
+
+def states_before(changes: Iterable[MemoryChange], *, keep_lost_links: bool = False) -> dict[int, dict[str, Any]]:
+    """By memory id, the columns that `changes` (latest first) moved, with their values from before all of them.
+
+    A link to a row that was deleted since is None, unless `keep_lost_links`.
+    """
+    found: dict[int, dict[str, Any]] = defaultdict(dict)
+    for change in changes:
+        if change.memory_id is not None:
+            found[change.memory_id].update(change.before)
+    states = {
+        pk: {name: COLUMNS[name].to_python(value) for name, value in state.items() if name in COLUMNS}
+        for pk, state in found.items()
+    }
+    if not keep_lost_links:
+        drop_lost_links(states.values())
+    return states
+
+
+def drop_lost_links(states: Collection[dict[str, Any]]) -> None:
+    """Set the links in `states` (columns by attname) that point to a deleted row to None."""
+    for name, field in COLUMNS.items():
+        remote = field.remote_field
+        wanted = {state[name] for state in states if remote and state.get(name) is not None}
+        if remote is None or not wanted:
+            continue
+        there = set(remote.model._base_manager.filter(pk__in=wanted).values_list("pk", flat=True))
+        for state in states:
+            if state.get(name) in wanted - there:
+                state[name] = None

@@ -1,4 +1,4 @@
-"""One durable observation. Reads only: what changes a memory is in `store.py` and `lifecycle/`."""
+"""The model of a memory: one durable observation. Reads only; `store.py` and `lifecycle/` write."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ valid_service = RegexValidator(SERVICE_PATTERN, "A service is one word of letter
 
 
 SERVICE_TEXT = Func(F("service"), template="COALESCE(%(expressions)s, '')", output_field=models.CharField())
-"""The service for sorting, general first. Without a parameter, or SQLite would not know its index again."""
+"""The service for sorting, general first. Without a parameter, or SQLite would not use the index."""
 
 TEXT_START = Func(F("observation"), template="LOWER(SUBSTR(%(expressions)s, 1, 100))", output_field=models.CharField())
-"""How a text begins, by which the same one is found at once."""
+"""The beginning of a text, for the index that finds an equal text."""
 
 
 ANY_PROJECT: Literal["any"] = "any"
@@ -42,7 +42,7 @@ class Source(models.TextChoices):
 
 
 class Verdict(models.TextChoices):
-    """The gate's answer on a stored memory. (What it discards is not stored.)"""
+    """The gate's verdict on a stored memory. (What it discards is not stored.)"""
 
     ALLOW = "allow", "allowed"
     HOLD = "hold", "held for review"
@@ -68,7 +68,7 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(verdict=Verdict.HOLD)
 
     def awaiting_review(self) -> MemoryQuerySet:
-        """Held, and not rejected: a person who takes a held memory out of use has reviewed it."""
+        """Held, and not rejected: a person who deactivates a held memory has reviewed it."""
         return self.held().exclude(inactive_reason=Inactive.OPERATOR)
 
     def allowed(self) -> MemoryQuerySet:
@@ -139,6 +139,7 @@ class Memory(models.Model):
     source = models.CharField(max_length=16, default=Source.HUMAN, choices=Source.choices)
     verdict = models.CharField(max_length=8, default=Verdict.ALLOW, choices=Verdict.choices)
     verdict_reason = models.CharField(max_length=500, blank=True, default="")
+    # Written by the API of project memories (`relevanceScore`, issue 16).
     relevance_score = models.FloatField(null=True, blank=True)
     tags = models.JSONField(default=list, blank=True)
     persistent = models.BooleanField(default=False, help_text="Never decays.")
@@ -156,6 +157,7 @@ class Memory(models.Model):
     merged_count = models.PositiveIntegerField(default=0)
     recall_count = models.PositiveIntegerField(default=0)
     last_recalled_at = models.DateTimeField(null=True, blank=True)
+    # Written by the nightly maintenance (never recalled for 90 days, issue 19).
     stale_at = models.DateTimeField(null=True, blank=True)
     superseded_by = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="supersedes", db_index=False
@@ -177,31 +179,30 @@ class Memory(models.Model):
                 condition=Q(confidence__gte=0.0, confidence__lte=1.0), name="memories_confidence_0_to_1"
             ),
         ]
+        # Each index is read by a query of the product (tests/claudeops/test_plans.py): an index costs every change of
+        # its columns, and on PostgreSQL every change of the row.
         indexes = [
             models.Index(fields=["service", "active"], name="memories_service_active"),
-            models.Index(fields=["confidence", "active"], name="memories_confidence_active"),
-            # What the list is narrowed by, in its first order; SQLite would sort all that match for its first page.
+            # The list's filters, in its default order; SQLite would sort all matching rows for the first page.
             models.Index(fields=["category", "-updated_at", "-id"], name="memories_category"),
             models.Index(fields=["taxonomy", "-updated_at", "-id"], name="memories_taxonomy"),
             models.Index(fields=["source", "-updated_at", "-id"], name="memories_source"),
+            # The list's orders.
             models.Index(fields=["-updated_at", "-id"], name="memories_updated"),
-            models.Index(fields=["-created_at"], name="memories_created"),
-            # What the dashboard's list sorts by.
             models.Index(fields=["-confidence", "-id"], name="memories_by_confidence"),
             models.Index(SERVICE_TEXT, "id", name="memories_by_service"),
-            # Within what a new observation is compared with the known ones.
+            # The scope within which a new statement is compared with the known memories.
             models.Index(fields=["taxonomy", "category", "service"], name="memories_scope"),
-            # The same text, in however big a scope. The whole of it would be the table once more.
+            # The same text, in a scope of any size. An index on whole texts would be as big as the table.
             models.Index(TEXT_START, name="memories_by_text"),
-            # What injection reads, best first; and counts without touching the rows, for which SQLite needs the
-            # columns of the condition in the index too.
+            # What injection reads, highest confidence first. SQLite needs the columns of the condition in the index as
+            # well, to count without reading the rows.
             models.Index(
                 fields=["taxonomy", "-confidence", "id", "project", "active", "verdict"],
                 condition=Q(active=True, verdict="allow"),
                 name="memories_injection",
             ),
-            # What the lists and the overview count: few rows among many, found without reading the others, and
-            # counted (see above) without reading themselves.
+            # What the lists and the overview count: few rows among many, counted from the index alone (see above).
             models.Index(
                 fields=["-updated_at", "-id", "verdict", "inactive_reason"],
                 condition=Q(verdict="hold"),
@@ -212,19 +213,17 @@ class Memory(models.Model):
                 condition=Q(active=False, verdict="allow"),
                 name="memories_inactive",
             ),
-            # Links that few memories have. PostgreSQL writes an update into every index that holds the row, and
-            # these would hold them all.
+            # Links that few memories have: partial, because PostgreSQL writes an update into every index of the row.
             models.Index(fields=["project"], condition=Q(project__isnull=False), name="memories_project"),
-            # A project sees the global ones too. Where these are few among many, a recall must find them without
-            # reading the others.
+            # A recall in a project also reads the global memories, which may be few among many.
             models.Index(fields=["id"], condition=Q(project__isnull=True), name="memories_global"),
             models.Index(fields=["approved_by"], condition=Q(approved_by__isnull=False), name="memories_approved_by"),
             models.Index(
                 fields=["superseded_by"], condition=Q(superseded_by__isnull=False), name="memories_superseded_by"
             ),
-            # The neighbours of a turn.
+            # The neighbours of a turn in a conversation.
             models.Index(fields=["sequence", "position"], condition=~Q(sequence=""), name="memories_sequence"),
-            # What the decay sweep reads: with all it asks for, so that SQLite prefers it to memories_taxonomy.
+            # What the sweep reads, with all columns of its conditions, so that SQLite prefers it to memories_taxonomy.
             models.Index(
                 fields=["taxonomy", "updated_at", "decayed_until", "verdict", "active", "persistent"],
                 condition=Q(active=True, persistent=False),
@@ -243,7 +242,7 @@ class Memory(models.Model):
 
     @property
     def awaits_review(self) -> bool:
-        """Held, and nobody has said yet what becomes of it."""
+        """Held, and not reviewed yet."""
         return self.verdict == Verdict.HOLD and self.inactive_reason != Inactive.OPERATOR
 
     @property

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 
-from memories.lifecycle.restore import state_before
-from memories.models import Memory, MemoryChange
+from memories.models import Memory, MemoryChange, states_before
 from memories.recall.filters import Filters
 
 MOST_EDITED = 500
@@ -22,12 +20,10 @@ def edited_since(at: datetime) -> list[int]:
 def as_of(rows: Iterable[Memory], at: datetime) -> list[Memory]:
     """The rows that existed at `at`, each in the state it had then. Not to be saved."""
     there = [row for row in rows if row.created_at <= at]
-    changes: dict[int, list[MemoryChange]] = defaultdict(list)
-    for change in MemoryChange.objects.filter(memory__in=[row.pk for row in there], at__gt=at).order_by("-at", "-pk"):
-        if change.memory_id is not None:
-            changes[change.memory_id].append(change)
+    later = MemoryChange.objects.filter(memory__in=[row.pk for row in there], at__gt=at).order_by("-at", "-pk")
+    states = states_before(later)
     for row in there:
-        for name, value in state_before(changes[row.pk]).items() if row.pk in changes else ():
+        for name, value in states.get(row.pk, {}).items():
             setattr(row, name, value)
     return there
 

@@ -11,8 +11,7 @@ from datetime import datetime
 from django.contrib.auth.models import User
 
 from memories.errors import MemoryNotFound
-from memories.lifecycle.record import moment
-from memories.models import Memory, RecallMark, RecallVote
+from memories.models import Memory, RecallMark, RecallVote, to_utc
 from memories.recall.filters import InvalidRecall
 from memories.recall.log import logged_query
 from memories.recall.service import Question, by_person, filters_of
@@ -35,7 +34,7 @@ def mark(question: Question, memory_id: int, vote: str, *, by: User, at: datetim
         raise InvalidRecall(f"vote is {vote!r}; allowed are {', '.join(RecallVote.values)}.")
     if not Memory.objects.filter(pk=memory_id).exists():
         raise MemoryNotFound(f"There is no memory {memory_id}.", "`manage.py memory list` shows what there is.")
-    values = {"query": text, "vote": vote, "by": by, "at": moment(at), "filters": filters.as_dict()}
+    values = {"query": text, "vote": vote, "by": by, "at": to_utc(at), "filters": filters.as_dict()}
     return RecallMark.objects.update_or_create(query_key=query_key(text), memory_id=memory_id, defaults=values)[0]
 
 

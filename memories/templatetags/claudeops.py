@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from django import template
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -19,7 +20,7 @@ from django.utils.text import Truncator
 
 from claudeops.lib import humanize
 from claudeops.lib import markdown as markdown_of
-from memories import inbox
+from memories.queries import inbox
 
 register = template.Library()
 
@@ -184,3 +185,10 @@ def confidence(value: float) -> SafeString:
 def badge(kind: str, label: str) -> SafeString:
     """A small label; `kind` chooses its colour (a status or a level) and is a class name."""
     return format_html('<span class="badge badge-{}">{}</span>', kind, label)
+
+
+def session_link(pk: int | None) -> SafeString:
+    """A link to a session's page on the dashboard, for a column of an admin list; a dash for none."""
+    if pk is None:
+        return NONE
+    return format_html('<a href="{}">session {}</a>', reverse("session", args=[pk]), pk)

@@ -1,4 +1,4 @@
-"""The form of an agent: tool rules are typed one a line, and a template that cannot be read is refused at its field."""
+"""The form of an agent: tool rules are typed one a line; a prompt template with a syntax error is refused."""
 
 from __future__ import annotations
 
@@ -14,16 +14,10 @@ from sessions_app.models import Agent
 class RulesField(forms.CharField):
     """A list of tool rules, one a line."""
 
-    widget = forms.Textarea
-
-    def __init__(self, **kwargs: Any) -> None:
-        kwargs.setdefault(
-            "widget", forms.Textarea(attrs={"rows": 6, "class": "vLargeTextField code", "spellcheck": "false"})
-        )
-        super().__init__(required=False, **kwargs)
+    widget = forms.Textarea(attrs={"rows": 6, "class": "vLargeTextField code", "spellcheck": "false"})
 
     def prepare_value(self, value: Any) -> Any:
-        return "\n".join(str(rule) for rule in value) if isinstance(value, list | tuple) else value
+        return "\n".join(value) if isinstance(value, list | tuple) else value
 
     def to_python(self, value: Any) -> Any:
         if isinstance(value, list | tuple):
@@ -33,7 +27,7 @@ class RulesField(forms.CharField):
     def validate(self, value: Any) -> None:
         for rule in value:
             if rule.count("(") != rule.count(")"):
-                raise ValidationError(f"{rule!r} has a parenthesis without its other half.")
+                raise ValidationError(f"{rule!r} has an unbalanced parenthesis.")
 
     def run_validators(self, value: Any) -> None:
         return None
@@ -43,8 +37,10 @@ class RulesField(forms.CharField):
 
 
 class AgentForm(forms.ModelForm):
-    allowed_tools = RulesField(help_text="One rule a line, like Bash(docker ps *). Empty = CLAUDEOPS_ALLOWED_TOOLS.")
-    disallowed_tools = RulesField(help_text="One rule a line, denied on top of CLAUDEOPS_DISALLOWED_TOOLS.")
+    allowed_tools = RulesField(
+        required=False, help_text="One a line, like Bash(docker ps *). Empty: CLAUDEOPS_ALLOWED_TOOLS."
+    )
+    disallowed_tools = RulesField(required=False, help_text="One a line, besides CLAUDEOPS_DISALLOWED_TOOLS.")
 
     class Meta:
         model = Agent
@@ -67,5 +63,5 @@ class AgentForm(forms.ModelForm):
         try:
             Template(text)
         except TemplateSyntaxError as error:
-            raise ValidationError(f"This is no template: {error}.") from error
+            raise ValidationError(f"The template cannot be read: {error}.") from error
         return text

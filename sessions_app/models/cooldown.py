@@ -18,8 +18,13 @@ class Outcome(models.TextChoices):
 class CooldownAction(models.Model):
     """One restart or redeployment that a session reported. Dry runs are kept, and do not count."""
 
-    session = models.ForeignKey(
-        "sessions_app.Session", null=True, blank=True, on_delete=models.SET_NULL, related_name="cooldown_actions"
+    session = models.ForeignKey(  # served by the unique constraint
+        "sessions_app.Session",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="cooldown_actions",
+        db_index=False,
     )
     action = models.CharField(max_length=16, choices=Remediation.choices)
     service = models.CharField(max_length=64)
@@ -54,7 +59,9 @@ class CooldownAction(models.Model):
 class ServiceCheck(models.Model):
     """How a session found a service (from its structured answer). Two healthy ones in a row reset the limits."""
 
-    session = models.ForeignKey("sessions_app.Session", on_delete=models.CASCADE, related_name="service_checks")
+    session = models.ForeignKey(  # served by the unique constraint
+        "sessions_app.Session", on_delete=models.CASCADE, related_name="service_checks", db_index=False
+    )
     service = models.CharField(max_length=64)
     status = models.CharField(max_length=64)
     healthy = models.BooleanField()

@@ -13,8 +13,8 @@ class Level(models.TextChoices):
 class Event(models.Model):
     """`fingerprint` names the message within its session: the same one counts once, by whatever channel."""
 
-    session = models.ForeignKey(
-        "sessions_app.Session", null=True, blank=True, on_delete=models.CASCADE, related_name="events"
+    session = models.ForeignKey(  # served by the unique constraint
+        "sessions_app.Session", null=True, blank=True, on_delete=models.CASCADE, related_name="events", db_index=False
     )
     level = models.CharField(max_length=16, choices=Level.choices, default=Level.INFO)
     service = models.CharField(max_length=64, null=True, blank=True)

@@ -19,7 +19,6 @@ class WorkerHeartbeat(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["host", "cluster", "pid"], name="worker_heartbeats_one_a_process")
         ]
-        indexes = [models.Index(fields=["-beat_at"], name="worker_heartbeats_beat")]
 
     def __str__(self) -> str:
         return f"{self.cluster} on {self.host} (pid {self.pid})"

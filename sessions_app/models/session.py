@@ -70,11 +70,12 @@ class Session(models.Model):
     """
 
     uuid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    # The links are served by the indexes below.
     agent = models.ForeignKey(
-        "sessions_app.Agent", null=True, blank=True, on_delete=models.SET_NULL, related_name="sessions"
+        "sessions_app.Agent", null=True, blank=True, on_delete=models.SET_NULL, related_name="sessions", db_index=False
     )
     project = models.ForeignKey(
-        "memories.Project", null=True, blank=True, on_delete=models.PROTECT, related_name="sessions"
+        "memories.Project", null=True, blank=True, on_delete=models.PROTECT, related_name="sessions", db_index=False
     )
     tier = models.PositiveSmallIntegerField(default=1)
     model = models.CharField(max_length=100, blank=True, default="")
@@ -87,7 +88,9 @@ class Session(models.Model):
     prompt = models.TextField(blank=True, default="", help_text="The whole prompt, as it was sent.")
     injected_text = models.TextField(blank=True, default="")
     cli_session_id = models.CharField(max_length=64, blank=True, default="")
-    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children")
+    parent = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children", db_index=False
+    )
     requested_by = models.CharField(max_length=150, blank=True, default="")
     dry_run = models.BooleanField(default=False)
     response = models.TextField(blank=True, default="")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from decimal import Decimal
 from itertools import chain
@@ -51,12 +51,22 @@ def axe_path() -> Path | None:
     return next((path for path in chain(said, near) if path.is_file()), None)
 
 
+# Pages poll and grow older four times as often as for a person; nothing else waits between one and five seconds.
+OFTEN = """for (const name of ["setTimeout", "setInterval"]) {
+    const real = window[name];
+    window[name] = (work, wait, ...more) => real(work, wait >= 1000 && wait <= 5000 ? wait / 4 : wait, ...more);
+}"""
+
+
 class Window:
     """A browser window that remembers what its console complained about."""
 
-    def __init__(self, browser: Any, address: str, **options: Any) -> None:
+    def __init__(self, browser: Any, address: str, often: bool = True, **options: Any) -> None:
+        """`often`: pages poll more often than they do for a person (OFTEN)."""
         self.address = address
-        self.context = browser.new_context(base_url=address, **options)
+        self.context = browser.new_context(base_url=address, reduced_motion="reduce", **options)
+        if often:
+            self.context.add_init_script(OFTEN)
         self.page = self.context.new_page()
         self.complaints: list[str] = []
         self.page.on("console", self._heard)
@@ -82,10 +92,16 @@ class Window:
         self.page.click("button[type=submit]")
         self.page.wait_for_url(f"{self.address}/")
 
+    def show(self, width: int, dark: bool) -> None:
+        """Lay the page out anew, for a screen of this width and in these colours."""
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
+
     def findings(self, script: str) -> list[str]:
         """What axe-core (`script`, its source) finds serious or worse on the page as it is."""
         # Through the debugger, which the page's content policy does not bind.
-        self.page.evaluate(script)
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(script)
         found = self.page.evaluate(
             "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations"
             ".filter(v => ['serious', 'critical'].includes(v.impact))"
@@ -127,12 +143,15 @@ def axe() -> str:
 
 
 @pytest.fixture(scope="session")
-def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that pictures of pages go to: SCREENSHOTS_DIR, or a temporary one."""
-    said = os.environ.get("SCREENSHOTS_DIR")
-    folder = Path(said) if said else tmp_path_factory.mktemp("screenshots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+def album() -> Callable[[Any, str], None]:
+    """Takes a picture of a page, under a name, where SCREENSHOTS_DIR says; without it none is taken."""
+    folder = os.environ.get("SCREENSHOTS_DIR")
+
+    def take(page: Any, name: str) -> None:
+        if folder:
+            page.screenshot(path=Path(folder) / name, full_page=True)
+
+    return take
 
 
 @pytest.fixture
@@ -140,9 +159,10 @@ def window(chromium: Any, live_server: Any) -> Iterator[Any]:
     """Opens windows on the running server: window(width=360, dark=True). They must not complain."""
     opened: list[Window] = []
 
-    def new(width: int = 1440, dark: bool = False) -> Window:
+    def new(width: int = 1440, dark: bool = False, **options: Any) -> Window:
         scheme = "dark" if dark else "light"
-        one = Window(chromium, live_server.url, viewport={"width": width, "height": 900}, color_scheme=scheme)
+        viewport = {"width": width, "height": 900}
+        one = Window(chromium, live_server.url, viewport=viewport, color_scheme=scheme, **options)
         opened.append(one)
         return one
 

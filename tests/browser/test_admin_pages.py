@@ -90,7 +90,7 @@ def test_memories_that_were_ticked_are_deleted_after_a_question(operators_window
     page.select_option("select[name=action]", "delete")
     page.click("button[name=index]")
     assert "2 memories" in page.text_content("h1")
-    page.click("button.button-danger")
+    page.click("#bulk-form button[type=submit]")
     page.wait_for_url("**/admin/memories/memory/?service=bulk")
     assert "2 memories deleted." in page.text_content(".messagelist")
     assert set(Memory.objects.filter(service="bulk")) == {stays}
@@ -107,7 +107,7 @@ def test_all_that_match_are_chosen_with_one_click_more(operators_window):
     page.select_option("select[name=action]", "set_confidence")
     page.click("button[name=index]")
     page.fill("input[name=confidence]", "0.5")
-    page.click("form .button-main")
+    page.click("#bulk-form button[type=submit]")
     page.wait_for_url("**/admin/memories/memory/?service=bulk")
     assert set(Memory.objects.filter(service="bulk").values_list("confidence", flat=True)) == {0.5}
 

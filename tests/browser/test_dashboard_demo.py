@@ -29,7 +29,7 @@ def demo(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up
 @pytest.fixture
 def one(chromium: Any, demo: Up) -> Iterator[Window]:
     """A window in which the operator has signed in with what `up` said."""
-    window = Window(chromium, f"http://127.0.0.1:{demo.port}", viewport={"width": 1440, "height": 900})
+    window = Window(chromium, f"http://127.0.0.1:{demo.port}", often=False, viewport={"width": 1440, "height": 900})
     window.page.set_default_timeout(PATIENCE)
     found = re.search(r"user (\S+), password (\S+)", demo.said)
     assert found, demo.said

@@ -46,7 +46,7 @@ def test_a_cooldown_is_cleared_in_place_while_a_reason_is_typed_for_another(oper
     page.click("#clear-caddy > summary")
     page.fill("#clear-caddy-reason", "The certificate is renewed.")
     assert one.findings(axe) == []
-    page.screenshot(path=album / "cooldowns-clear-1440-light.png", full_page=True)
+    album(page, "cooldowns-clear-1440-light.png")
     page.press("#clear-caddy-reason", "Enter")
     page.wait_for_selector("#toasts >> text=Restart of caddy: cleared.", timeout=SOON)
     assert "The certificate is renewed." in str(page.text_content("#cooldown-caddy"))
@@ -63,6 +63,6 @@ def test_both_pages_fit_and_have_no_barriers(operators_window, axe, album, width
     one = operators_window(width=width, dark=dark)
     for path in ("/events", "/events?level=critical", "/cooldowns", "/cooldowns?service=caddy"):
         page = one.open(path)
-        page.screenshot(path=album / picture_name(path, width, dark), full_page=True)
+        album(page, picture_name(path, width, dark))
         assert one.findings(axe) == []
         assert one.sideways == 0

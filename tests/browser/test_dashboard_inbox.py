@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memories.lifecycle import disagree
+from memories.lifecycle import disagreements
 from memories.models import Disagreement
 from memories.store import Provenance, Statement, remember
 from tests.factories import MemoryFactory, SessionFactory
@@ -24,7 +24,7 @@ def asked(house: Any) -> list[Disagreement]:
     older = MemoryFactory(service="forgejo", observation="Old media is purged after 90 days")
     newer = MemoryFactory(service="forgejo", observation="Media that is older than three months goes away by itself")
     evidence = {"why": "Only one of them speaks of “month”.", "cosine": 0.913, "similarity": 0.5}
-    disagree.note(older, newer, "duplicate", evidence=evidence)
+    disagreements.note(older, newer, "duplicate", evidence=evidence)
     return list(Disagreement.objects.order_by("pk"))
 
 
@@ -32,7 +32,7 @@ def asked(house: Any) -> list[Disagreement]:
 def test_the_inbox_fits_every_screen_and_shuts_nobody_out(width, dark, operators_window, asked, axe, album):
     one = operators_window(width=width, dark=dark)
     page = one.open("/memories/inbox")
-    page.screenshot(path=album / f"inbox-{width}-{'dark' if dark else 'light'}.png", full_page=True)
+    album(page, f"inbox-{width}-{'dark' if dark else 'light'}.png")
     assert one.findings(axe) == []
     assert one.sideways <= 0
     assert page.locator("article.question").count() == 2
@@ -46,7 +46,7 @@ def test_a_contradiction_is_answered_by_keyboard_and_the_answer_taken_back(opera
     page.locator(".toast-text", has_text="Answered: both hold.").wait_for()
     assert Disagreement.objects.get(pk=asked[0].pk).answer == "both"
     page.goto("/memories/inbox?answered=1")
-    page.get_by_role("button", name="Take it back").click()
+    page.get_by_role("button", name="Undo answer").click()
     page.locator(".toast-text", has_text="the question is open again").wait_for()
     assert Disagreement.objects.get(pk=asked[0].pk).state == "open"
 
@@ -54,7 +54,7 @@ def test_a_contradiction_is_answered_by_keyboard_and_the_answer_taken_back(opera
 def test_two_are_merged_into_a_text_of_ones_own(operators_window, asked):
     one = operators_window()
     page = one.open("/memories/inbox?kind=duplicate")
-    page.get_by_label("The text of the one they become").fill("Media is purged when it is 90 days old")
+    page.get_by_label("Text of the merged memory").fill("Media is purged when it is 90 days old")
     page.get_by_role("button", name="Merge").click()
     page.locator(".toast-text", has_text="Answered: they are one.").wait_for()
     assert Disagreement.objects.get(pk=asked[1].pk).older.observation == "Media is purged when it is 90 days old"

@@ -56,7 +56,10 @@ def toast(page: Any) -> str:
     return page.text_content("#toasts .toast:last-child .toast-text")
 
 
-def test_what_a_session_records_appears_within_five_seconds_while_an_edit_stays_open(page):
+def test_what_a_session_records_appears_within_five_seconds_while_an_edit_stays_open(window, memories):
+    one = window(often=False)
+    one.sign_in("operator", "a long password")
+    page = one.open("/memories")
     page.click("#memory-2-pick")
     page.click("#memory-1-edit")
     page.wait_for_selector("#memory-1-observation")
@@ -90,7 +93,7 @@ def test_an_edit_in_place_with_its_slider_and_back_again(page):
     assert (memory.observation, memory.confidence) == ("Takes 90 s to start", 0.6)
     page.click("#toasts .toast-undo button")
     page.wait_for_selector("#memory-1-link:text('Takes 60 s to start')", timeout=5000)
-    assert toast(page) == "Memory 1 is as it was before."
+    assert toast(page) == "Memory 1 is restored."
     assert Memory.objects.get(pk=1).confidence == 0.55
 
 
@@ -260,7 +263,7 @@ def test_the_pages_fit_and_are_pictured(window, memories, axe, album, width, dar
     found: list[str] = []
 
     def look(what: str) -> None:
-        one.page.screenshot(path=album / f"memories-{what}-{name}.png", full_page=True)
+        album(one.page, f"memories-{what}-{name}.png")
         assert one.sideways == 0, what
         found.extend(one.findings(axe))
 

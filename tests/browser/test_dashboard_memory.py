@@ -67,7 +67,7 @@ def test_the_picture_fits_at_any_width_and_its_letters_keep_their_size(
     assert page.locator("svg.course polyline").count() == 2
     assert one.findings(axe) == []
     assert one.sideways == 0
-    page.screenshot(path=album / picture_name("memory-course", width, dark))
+    album(page, picture_name("memory-course", width, dark))
 
 
 def test_then_and_now_opens_in_its_place_and_rolls_back(operators_window, memory, axe, album):
@@ -79,7 +79,7 @@ def test_then_and_now_opens_in_its_place_and_rolls_back(operators_window, memory
     assert page.text_content(f"#compare-{first.pk} del") == "60"
     assert page.text_content(f"#compare-{first.pk} ins") == "90"
     assert one.findings(axe) == []
-    page.screenshot(path=album / picture_name("memory-compared", 1440, False), full_page=True)
+    album(page, picture_name("memory-compared", 1440, False))
     page.fill(f"#reason-{first.pk}", "It was right")
     page.click(f"#compare-{first.pk} [type=submit]")
     page.wait_for_selector("#toasts [data-toast]")
@@ -144,7 +144,7 @@ def test_without_a_script_a_state_is_compared_and_had_again(chromium, live_serve
     page.click("button[type=submit]")
     page.goto(f"/memories/{memory.pk}")
     page.click(".entry-links a >> nth=-1")
-    page.click("text=Roll back to this state")
+    page.click("text=Roll back to this version")
     assert page.text_content(".memory-text") == "Caddy takes 60 s to start"
     page.click("#toasts .toast-undo button")
     assert page.text_content(".memory-text") == "Caddy takes 90 s to start"

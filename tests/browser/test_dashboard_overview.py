@@ -128,4 +128,4 @@ def test_the_feeds_page_has_no_barrier_and_fits(operators_window, axe, album, wi
     page = one.open("/feed")
     assert one.findings(axe) == []
     assert one.sideways == 0
-    page.screenshot(path=album / picture_name("feed", width, dark), full_page=True)
+    album(page, picture_name("feed", width, dark))

@@ -91,7 +91,7 @@ def test_a_session_that_runs_is_followed_line_by_line_to_its_end(operators_windo
     total = LogEntry.objects.filter(session=session).count()
     assert total == 39
     assert numbers(page) == list(range(1, total + 1))
-    assert "The log ends here: completed." in page.text_content("#log-state")
+    assert "End of log. Session completed." in page.text_content("#log-state")
     assert page.text_content("#piece-answer strong") == "hangs"
     assert page.locator("mark.marker-event").text_content() == "[EVENT:warning:jellyfin]"
     assert "It **hangs**" in page.text_content("#piece-results")

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 from django.apps import apps
 from django.conf import settings
 from django.contrib import admin
@@ -24,6 +25,7 @@ print(*sorted(name for name in sys.modules if name in {"memories.admin", "sessio
 """
 
 
+@pytest.mark.processes
 def test_a_process_that_only_recalls_loads_no_page_of_the_admin_and_no_matching():
     done = subprocess.run(
         [sys.executable, "-c", ASKED], cwd=settings.BASE_DIR, capture_output=True, text=True, check=True, timeout=60
@@ -31,6 +33,7 @@ def test_a_process_that_only_recalls_loads_no_page_of_the_admin_and_no_matching(
     assert done.stdout.split() == []
 
 
+@pytest.mark.processes
 def test_a_command_about_memories_checks_its_surroundings_and_loads_no_page(tmp_path):
     asked = """
 import sys

@@ -82,6 +82,7 @@ def is_domain(path: Path) -> bool:
     return path.parts[0] != "claudeops" and path.parts[1].removesuffix(".py") not in SURFACES
 
 
+@pytest.mark.processes
 def test_the_import_contracts_hold():
     """import-linter reads pyproject.toml; every module has its layer there."""
     command = Path(sysconfig.get_path("scripts")) / "lint-imports"
@@ -123,6 +124,7 @@ def test_every_module_says_what_it_is_for():
     assert not found
 
 
+@pytest.mark.processes
 def test_the_top_level_is_what_the_design_fixes():
     top = {path.parts[0] for path in committed()}
     strange = {name for name in top if name not in TOP_LEVEL | BESIDE and not name.startswith(".")}
@@ -130,6 +132,7 @@ def test_the_top_level_is_what_the_design_fixes():
     assert top >= {"manage.py", "claudeops", "memories", "sessions_app", "tests", "requirements.txt", "pyproject.toml"}
 
 
+@pytest.mark.processes
 def test_nothing_committed_names_a_private_path_or_a_registry():
     """A checkout must work on any machine: no home folder of somebody's, no host that packages come from."""
     private = re.compile(

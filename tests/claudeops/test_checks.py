@@ -89,6 +89,7 @@ class TestVariables:
         assert not checks.variables_are_known(None)
 
 
+@pytest.mark.processes
 def test_production_passes_every_deployment_check_without_a_cli(tmp_path):
     """As `.ci/run` asks: no warning at all with https, without DEBUG, on a host that has no CLI and no login."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}

@@ -166,6 +166,7 @@ class TestUnknown:
 
 
 @pytest.mark.parametrize("command", ["check", "doctor", "migrate"])
+@pytest.mark.processes
 def test_a_wrong_value_stops_the_start_with_one_line(command, tmp_path):
     run = subprocess.run(
         [sys.executable, str(BASE_DIR / "manage.py"), command],
@@ -180,6 +181,7 @@ def test_a_wrong_value_stops_the_start_with_one_line(command, tmp_path):
     )
 
 
+@pytest.mark.processes
 def test_an_endpoint_that_is_not_named_stops_the_start(tmp_path):
     run = subprocess.run(
         [sys.executable, str(BASE_DIR / "manage.py"), "check"],

@@ -119,13 +119,13 @@ def test_staff_without_a_role_see_nothing_of_what_goes_on(client, django_user_mo
 def test_an_address_that_leads_nowhere_has_a_page_and_shows_it_as_text(client):
     response = client.get("/no/<b>such</b>")
     assert response.status_code == 404
-    assert b"Nothing is here" in response.content
+    assert b"Page not found" in response.content
     assert b"<b>such" not in response.content
 
 
 def test_the_page_for_a_fault_needs_nothing_that_may_be_broken():
     html = render_to_string("500.html")
-    assert "Something broke" in html
+    assert "Internal error" in html
     assert "{%" not in html
 
 

@@ -7,20 +7,21 @@ it cannot do otherwise it still does, and that is what fails here.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from claudeops import feed, overview
-from memories import listing
-from memories.filters import MemoryFilterSet
+from claudeops.overview import changes, figures
 from memories.models import Memory
-from sessions_app import history
-from sessions_app.filters import EventFilterSet, SessionFilterSet
+from memories.queries import list as listing
+from memories.queries.filters import MemoryFilterSet
+from sessions_app.cooldowns import history
 from sessions_app.models import Event, Session
-from sessions_app.views.paging import slice_of
+from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
+from sessions_app.web.paging import slice_of
 from tests.factories import AgentFactory, CooldownActionFactory
 
 pytestmark = pytest.mark.django_db
@@ -138,24 +139,36 @@ def test_the_cooldowns_of_all_services_are_found_from_service_to_service():
         assert "Seq Scan on cooldown_actions" not in plan, plan
 
 
-def test_the_front_page_counts_and_lists_through_indexes():
-    moment = connection.ops.adapt_datetimefield_value(timezone.now())
-    for sql in (overview.FIGURES, overview.LISTS, feed.NEWEST):
-        explain = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+def plans(asked: CaptureQueriesContext, *tables: str) -> Iterator[str]:
+    """How the database would answer each of the questions that were asked of these tables."""
+    explain = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+    questions = [query["sql"] for query in asked if any(f'FROM "{table}"' in query["sql"] for table in tables)]
+    for sql in questions:
         with connection.cursor() as cursor:
-            cursor.execute(f"{explain} {sql}", [moment] * sql.count("%s"))
-            plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
-        for table in ("sessions", "memories", "events", "memory_changes"):
+            cursor.execute(f"{explain} {sql}")
+            yield "\n".join(str(row[-1]) for row in cursor.fetchall())
+
+
+def test_the_overview_counts_and_lists_through_indexes():
+    AgentFactory(schedule_kind="interval", next_run_at=timezone.now())
+    tables = ("sessions", "memories", "events", "memory_changes")
+    with CaptureQueriesContext(connection) as asked:
+        changes.snapshot()
+    found = list(plans(asked, *tables))
+    assert len(found) > 10
+    for plan in found:
+        for table in tables:
             assert f"Seq Scan on {table}" not in plan, plan
             assert all("USING" in line for line in plan.splitlines() if f"SCAN {table}" in line), plan
 
 
 def test_what_waits_of_a_schedule_is_found_among_what_waits():
-    """SQLite would rather look through everything that schedules ever started."""
-    agent = AgentFactory(schedule_kind="interval", next_run_at=timezone.now())
+    """Asked for by agent or trigger, SQLite reads all that those ever started."""
+    AgentFactory(schedule_kind="interval", next_run_at=timezone.now())
     with CaptureQueriesContext(connection) as asked:
-        overview.read()
-    (sql,) = (query["sql"] for query in asked if f"+agent_id IN ({agent.pk})" in query["sql"])
+        figures.read(timezone.now())
+    (sql,) = (query["sql"] for query in asked if query["sql"].endswith(f"LIMIT {figures.QUEUE_READ}"))
+    assert 'agent_id" IN' not in sql
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN QUERY PLAN {sql}")

@@ -9,8 +9,7 @@ from django.contrib.auth.models import AnonymousUser, Group, Permission
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from claudeops.rights import RightsBackend
-from claudeops.roles import ADMIN, OPERATOR, VIEWER, set_up_roles
+from claudeops.roles import ADMIN, OPERATOR, VIEWER, RightsBackend, set_up_roles
 from tests.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db

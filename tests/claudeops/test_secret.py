@@ -45,6 +45,7 @@ def test_two_houses_have_two_keys(tmp_path):
     assert secret_key(tmp_path / "a") != secret_key(tmp_path / "b")
 
 
+@pytest.mark.processes
 def test_processes_that_start_at_once_get_one_key(tmp_path):
     """Eight processes wait for the same moment, then all ask for the key that is not there yet."""
     code = (

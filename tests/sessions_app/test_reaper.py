@@ -68,6 +68,7 @@ def later(session: Session):
 
 
 @pytest.mark.parametrize("events", [1, random.Random(7).randint(5, 30)])
+@pytest.mark.processes
 def test_a_killed_workers_session_is_followed_again_and_nothing_is_lost_or_doubled(stream, events):
     worker, session = start_worker(stream, events)
     kill(worker)
@@ -79,6 +80,7 @@ def test_a_killed_workers_session_is_followed_again_and_nothing_is_lost_or_doubl
     expect_everything_once(session)
 
 
+@pytest.mark.processes
 def test_a_session_whose_worker_and_process_are_dead_is_closed_by_its_log(stream):
     worker, session = start_worker(stream, 3)
     kill(worker)
@@ -90,6 +92,7 @@ def test_a_session_whose_worker_and_process_are_dead_is_closed_by_its_log(stream
     expect_everything_once(session)
 
 
+@pytest.mark.processes
 def test_a_session_that_died_in_the_middle_is_lost_and_keeps_what_it_said(stream):
     worker, session = start_worker(stream, 3)
     kill(worker)
@@ -103,6 +106,7 @@ def test_a_session_that_died_in_the_middle_is_lost_and_keeps_what_it_said(stream
     assert session.ingest_offset == log_path(session).stat().st_size
 
 
+@pytest.mark.processes
 def test_a_stop_asked_for_while_nobody_followed_is_carried_out_by_the_reaper(stream):
     worker, session = start_worker(stream, 1)
     kill(worker)
@@ -113,6 +117,7 @@ def test_a_stop_asked_for_while_nobody_followed_is_carried_out_by_the_reaper(str
     assert reaper.process_of(session) is None
 
 
+@pytest.mark.processes
 def test_a_deadline_that_passed_while_nobody_followed_is_kept_by_the_reaper(stream):
     worker, session = start_worker(stream, 1)
     kill(worker)
@@ -160,6 +165,7 @@ def test_a_session_of_a_host_that_is_gone_is_lost():
     assert "Its host elsewhere has not been heard of since" in session.status_reason
 
 
+@pytest.mark.processes
 def test_a_process_that_outlived_its_lost_session_is_ended(stream):
     worker, session = start_worker(stream, 1)
     kill(worker)

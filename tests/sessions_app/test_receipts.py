@@ -128,7 +128,7 @@ def test_the_sessions_of_a_memory_are_found_by_an_index():
 def test_the_page_of_a_memory_names_who_was_told_and_who_said_it(viewer):
     memory = MemoryFactory()
     told = tell(memory.pk, 2)
-    kinds = {"created": "said it first", "reinforced": "confirmed it", "contradicted": "contradicted it"}
+    kinds = {"created": "created it", "reinforced": "confirmed it", "contradicted": "contradicted it"}
     said = {}
     for kind in kinds:
         said[kind] = SessionFactory()
@@ -144,7 +144,7 @@ def test_the_page_of_a_memory_names_who_was_told_and_who_said_it(viewer):
             in part
         )
     assert part.count('href="/sessions/') == 5
-    assert 'Were told it <span class="quiet number">2</span>' in part
+    assert 'Sessions that received this memory <span class="quiet number">2</span>' in part
 
 
 def test_whoever_may_not_see_sessions_is_told_of_none(client, django_user_model):
@@ -180,7 +180,7 @@ def test_of_a_deleted_memory_they_are_still_known(viewer):
     (session,) = tell(pk, 1)
     verbs.delete(memory, by="ann")
     html = html_of(viewer, f"/memories/{pk}/sessions")
-    assert "The memory is deleted" in html
+    assert "There is no such memory" in html
     assert f'href="/sessions/{session.pk}"' in html
 
 
@@ -240,8 +240,8 @@ def test_now_stands_beside_what_the_last_session_got(viewer):
     assert marks(html, "then") == [("gone", "Goes"), ("same", "Stays"), ("same", "Falls behind"), ("moved", "Rises")]
     assert "inactive: deactivated by a person" in side(html, "then")
     assert "was number 4" in side(html, "now")
-    assert "surer by 0.5" in side(html, "now")
-    for number, name in ((1, "new"), (1, "gone"), (1, "moved"), (2, "in their place")):
+    assert "more confident by 0.5" in side(html, "now")
+    for number, name in ((1, "new"), (1, "gone"), (1, "moved"), (2, "unchanged")):
         assert f'<strong class="number">{number}</strong> {name}' in html
     assert f'href="/sessions/{session.pk}"' in html
     assert stays.observation in html
@@ -302,7 +302,7 @@ def test_without_any_session_it_shows_what_would_be_told_alone(viewer):
     assert marks(html, "now") == [("same", "Known")]
     assert "there is nothing to compare with" in html
     Memory.objects.all().delete()
-    assert "No memory would be told: none is active" in html_of(viewer, "/memories/preview")
+    assert "No memory would be injected: none is active" in html_of(viewer, "/memories/preview")
 
 
 @pytest.mark.parametrize(

@@ -18,17 +18,17 @@ from django.utils import timezone
 
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand
 from memories.api.serializers import as_data, change_data
-from memories.bulk import BULK_ACTIONS
 from memories.errors import MemoryNotFound
 from memories.exchange.import_export import export_lines, import_lines
-from memories.filters import HELD, MemoryFilterSet
 from memories.injection import ops
 from memories.lifecycle import verbs
+from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.sweep import is_due, sweep
 from memories.management import arguments
 from memories.management.describe import as_table, as_text
 from memories.management.recalling import recall
 from memories.models import Memory, MemoryChange, Project, Source, Verdict
+from memories.queries.filters import HELD, MemoryFilterSet
 from memories.store import Provenance, Statement, remember
 
 TIERS = (1, 2, 3)

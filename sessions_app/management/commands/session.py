@@ -17,9 +17,10 @@ from django.core.management.base import OutputWrapper
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
 from memories.models import Project
 from sessions_app import queue, reaper
+from sessions_app.api.serializers import as_data, as_row
 from sessions_app.errors import AgentNotFound, SessionNotFound, SessionsError
+from sessions_app.management.session_text import as_text, came_of, closing_text, entry_text, short
 from sessions_app.models import Agent, LogEntry, Runner, Session, Status, Trigger
-from sessions_app.reading import as_data, as_row, as_text, came_of, closing_text, entry_text, short
 from sessions_app.runner.importer import import_log
 from sessions_app.runner.projection import Entry
 from sessions_app.runner.run import run_session

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from claudeops.workers.supervisor import Backoff, Child, Supervisor
 from tests.claudeops.processes import alive, until
 
+pytestmark = pytest.mark.processes
+
 FAST = Backoff(first=0.01, longest=0.05, healthy=30, tries=3)
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from tests.up import PATIENCE, houses, until
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def start(tmp_path):

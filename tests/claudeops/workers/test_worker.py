@@ -18,7 +18,7 @@ from sessions_app import queue
 from sessions_app.models import Event, Session, Status, WorkerHeartbeat
 from tests.claudeops.processes import alive, slow_cli, started, until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's death signal is Linux's own")
 SECONDS = 20.0

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from memories.embedding.endpoint import PROBE
-from memories.lifecycle import disagree
+from memories.lifecycle import disagreements
 from memories.models import Memory, MemoryChange
 from tests.factories import MemoryFactory
 from tests.memories.pairs import FOLDER
@@ -131,8 +131,8 @@ def test_what_was_settled_is_exported_as_pairs_that_the_bench_reads(tmp_path):
         MemoryFactory(observation="Takes 60s to start"),
         MemoryFactory(observation="Takes 5 minutes to start"),
     )
-    disagree.answer(disagree.note(older, newer, "contradiction"), "wrong", by="ann")
-    disagree.note(older, MemoryFactory(), "duplicate")
+    disagreements.answer(disagreements.note(older, newer, "contradiction"), "wrong", by="ann")
+    disagreements.note(older, MemoryFactory(), "duplicate")
     file = tmp_path / "settled.jsonl"
     out = io.StringIO()
     call_command("bench", "export", "--kind", "pairs", "--out", str(file), stdout=out)

@@ -8,7 +8,7 @@ from django.db import connection
 
 from memories import embedding
 from memories.embedding.backfill import Backfilled, backfill
-from memories.lifecycle import curate, verbs
+from memories.lifecycle import merge, verbs
 from memories.models import Embedding, Memory
 from tests.factories import MemoryFactory
 from tests.memories.embedding.found import close, expected, stored, waiting
@@ -80,7 +80,7 @@ class TestInStep:
 
     def test_a_deleted_one_takes_its_vector_along(self, memory):
         pk = memory.pk
-        curate.delete(pk, by="operator")
+        merge.delete(pk, by="operator")
         assert pk not in stored()
         assert len(stored()) == 1
 

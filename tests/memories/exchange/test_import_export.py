@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memories.errors import InvalidMemory
+from memories.exchange import import_export
 from memories.exchange.import_export import FORMAT, Imported, export_lines, import_lines
 from memories.lifecycle import verbs
 from memories.models import Inactive, Memory, MemoryChange, Project, Verdict
@@ -126,8 +127,9 @@ def test_only_the_first_wrong_lines_are_listed():
         import_lines(["{"] * 30, **BY)
 
 
-def test_thousands_are_imported_in_batches(django_assert_max_num_queries):
-    lines = [line(observation=f"Fact number {number} of many") for number in range(2500)]
+def test_many_are_imported_in_batches(monkeypatch, django_assert_max_num_queries):
+    monkeypatch.setattr(import_export, "BATCH", 120)
+    lines = [line(observation=f"Fact number {number} of many") for number in range(600)]
     with django_assert_max_num_queries(200):
-        assert import_lines(lines, **BY) == Imported(created=2500)
-    assert MemoryChange.objects.count() == 2500
+        assert import_lines(lines, **BY) == Imported(created=600)
+    assert MemoryChange.objects.count() == 600

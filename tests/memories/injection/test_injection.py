@@ -25,7 +25,7 @@ def memory(observation="Takes 60s to start", **fields):
 
 
 def fill(count, length, **fields):
-    """`count` memories with `length` characters of text each, less sure one by one."""
+    """`count` memories with `length` characters of text each, less confident one by one."""
     for number in range(count):
         confidence = round(0.9 - number * 0.01, 2)
         memory(f"{number:03d} ".ljust(length, "x"), confidence=confidence, service=f"service-{number % 7}", **fields)

@@ -17,6 +17,7 @@ from memories.matching.model_weights import WEIGHTS
 from memories.matching.synonyms import stem
 from tests.memories.near_facts import near_facts
 from tests.memories.pairs import pairs
+from tests.thorough import some
 
 SAME, AGAINST, OTHER = Kind.REINFORCES, Kind.CONTRADICTS, Kind.DISTINCT
 NEAR = near_facts()
@@ -96,7 +97,7 @@ def test_of_1_000_facts_near_in_words_none_is_lost_and_none_superseded():
     assert len({near.fact for near in NEAR}) == len(NEAR) == 1_000
     told = [
         (one.fact, other.fact)
-        for scope in scopes
+        for scope in some(scopes, 5)
         for one, other in combinations(scope, 2)
         if relation(one.fact, other.fact, cosine=0.9).kind != OTHER
     ]
@@ -105,13 +106,16 @@ def test_of_1_000_facts_near_in_words_none_is_lost_and_none_superseded():
 
 def test_of_1_000_restatements_six_in_ten_are_merged():
     """At .85: of these sentences the median is .93."""
-    merged = [near for near in NEAR if relation(near.fact, near.same, cosine=0.85).kind == SAME]
-    assert len(merged) >= 600
+    asked = some(NEAR, 3)
+    merged = [near for near in asked if relation(near.fact, near.same, cosine=0.85).kind == SAME]
+    assert len(merged) >= 0.6 * len(asked)
 
 
 @pytest.mark.parametrize("cosine", [0.85, 0.95, 1.0])
 def test_of_1_000_contradictions_none_is_swallowed(cosine):
     swallowed = [
-        (near.fact, near.against) for near in NEAR if relation(near.fact, near.against, cosine=cosine).kind == SAME
+        (near.fact, near.against)
+        for near in some(NEAR, 3)
+        if relation(near.fact, near.against, cosine=cosine).kind == SAME
     ]
     assert swallowed == []

@@ -9,6 +9,7 @@ import pytest
 from memories.matching import Kind, matcher, relation
 from memories.matching.function_words import FUNCTION_WORDS
 from tests.memories.pairs import Figures, pairs, texts
+from tests.thorough import some
 
 KNOWN_SETS = ("timing", "dependency", "behavior", "remediation", "maintenance")
 FACTS = texts()
@@ -41,13 +42,13 @@ def test_restatements_and_contradictions_are_found_on_pairs_it_was_not_made_with
 def test_facts_of_different_services_are_hardly_ever_merged():
     """Every fact against the facts of other services: what says the same of two services is told so on purpose."""
     services = {text: pair.service for pair in pairs() for text in (pair.known, pair.new)}
-    merged = [
+    merged = {
         (one, other)
         for at, one in enumerate(FACTS)
-        for other in FACTS[at + 1 :: 7]
+        for other in some(FACTS[at + 1 :: 7], 12)
         if services[one] != services[other] and relation(one, other).kind == Kind.REINFORCES
-    ]
-    assert merged == [  # which is true
+    }
+    assert merged <= {  # which is true
         ("Listens on all interfaces", "Listens on every interface"),
         ("Database lives in SQLite", "The database is SQLite"),
         ("Secrets rotate every quarter", "Secrets are rotated quarterly"),
@@ -56,7 +57,7 @@ def test_facts_of_different_services_are_hardly_ever_merged():
         ("Before rebooting the node, drain it", "A node has to be drained prior to a reboot"),
         ("Zone transfers are permitted to ns2 only", "Zone transfers are only permitted to ns2"),
         ("Apps are synced automatically", "Sync is automatic"),
-    ]
+    }
 
 
 def words_of(text: str) -> list[tuple[int, str, str]]:
@@ -76,12 +77,14 @@ def merged(changed: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def test_one_word_put_for_another_is_never_a_restatement():
-    changed = [(text, with_piece(text, at, NONSENSE)) for text in FACTS for at, _, _ in words_of(text)]
+    changed = [(text, with_piece(text, at, NONSENSE)) for text in some(FACTS, 3) for at, _, _ in words_of(text)]
     assert merged(changed) == []
 
 
 def test_one_word_more_is_never_a_restatement():
-    changed = [(text, with_piece(text, at, NONSENSE, piece)) for text in FACTS for at, piece, _ in words_of(text)]
+    changed = [
+        (text, with_piece(text, at, NONSENSE, piece)) for text in some(FACTS, 3) for at, piece, _ in words_of(text)
+    ]
     assert merged(changed) == []
 
 

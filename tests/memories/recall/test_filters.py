@@ -174,7 +174,7 @@ def test_a_projects_rows_are_listed_whole_and_by_their_indexes():
     """Where the global memories are few: neither these nor the project's are found by reading all."""
     mine, other = ProjectFactory(), ProjectFactory()
     Memory.objects.bulk_create(
-        Memory(category="timing", observation=f"number {place}", project=other) for place in range(3000)
+        Memory(category="timing", observation=f"number {place}", project=other) for place in range(600)
     )
     rows = [MemoryFactory(project=mine), MemoryFactory(project=None), MemoryFactory(project=mine, agent="watch")]
     visible = filters.scope_of(Filters(project=mine.pk))

@@ -8,10 +8,9 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from memories import bulk
 from memories.capture.statement import Provenance, Statement
 from memories.checks import check_recall_index
-from memories.lifecycle import curate, verbs
+from memories.lifecycle import bulk, merge, verbs
 from memories.models import Memory, MemoryTerms, MemoryTermsDue
 from memories.recall import Filters, keyword_index, recall
 from memories.store import remember
@@ -54,7 +53,7 @@ def test_an_edited_memory_is_found_by_its_new_words_alone(settle):
 def test_a_merged_memory_is_no_longer_found_and_its_target_is(settle):
     target, other = MemoryFactory(observation="Restart takes 90s"), MemoryFactory(observation="Restarts are slow")
     keyword_index.catch_up()
-    curate.merge(target, [other], by="operator", observation="A restart is slow: 90s")
+    merge.merge(target, [other], by="operator", observation="A restart is slow: 90s")
     settle()
     assert found("slow") == [target.pk]
 
@@ -62,7 +61,7 @@ def test_a_merged_memory_is_no_longer_found_and_its_target_is(settle):
 def test_a_deleted_memory_leaves_nothing_behind(settle):
     memory = MemoryFactory(observation="The tunnel drops at night")
     settle()
-    curate.delete(memory, by="operator")
+    merge.delete(memory, by="operator")
     settle()
     assert found("tunnel") == []
     assert not MemoryTerms.objects.exists()
@@ -73,7 +72,7 @@ def test_memories_deleted_in_bulk_leave_nothing_behind(settle):
     for _ in range(3):
         MemoryFactory(observation="The tunnel drops")
     settle()
-    bulk.delete(Memory.objects.all(), by="operator")
+    bulk.BULK_ACTIONS["delete"].run(Memory.objects.all(), by="operator")
     assert found("tunnel") == []
     assert not MemoryTerms.objects.exists()
 

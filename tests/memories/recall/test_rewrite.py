@@ -308,7 +308,7 @@ def test_the_page_the_records_and_the_command_say_what_was_searched_beside(model
     client.force_login(operator)
     page = client.get("/memories/recall", {"query": QUESTION}).content.decode()
     assert f"rewritten: {OTHER}" in page
-    assert f"searched as well: {OTHER}" in client.get("/memories/recall/asked").content.decode()
+    assert f"also searched: {OTHER}" in client.get("/memories/recall/asked").content.decode()
     call_command("memory", "recall", QUESTION, "--explain")
     assert f"Query rewrite: rewritten: {OTHER}." in capsys.readouterr().out
     call_command("memory", "recall", QUESTION, "--json")

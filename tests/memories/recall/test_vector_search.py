@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from memories.lifecycle import curate, verbs
+from memories.lifecycle import merge, verbs
 from memories.models import Embedding, Memory
 from memories.recall import Filters, binary_index, filters, keyword_index, pgvector, query_vector, recall, vector_search
 from memories.recall.query_vector import QueryVector
@@ -106,7 +106,7 @@ def test_a_deleted_memory_is_not_found(embedder, model):
     memory = MemoryFactory(observation="wireguard sluggish")
     embed_all(embedder, model)
     ids("tunnel slow")
-    curate.delete(memory, by="operator")
+    merge.delete(memory, by="operator")
     assert ids("tunnel slow") == []
 
 

@@ -36,6 +36,7 @@ def ask(options, *calls):
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.processes
 def test_a_client_recalls_and_remembers_for_the_session_it_is_started_for():
     project = ProjectFactory(slug="mine")
     session = SessionFactory(agent=AgentFactory(slug="watcher"), project=project, status="running")
@@ -60,6 +61,7 @@ def test_a_client_recalls_and_remembers_for_the_session_it_is_started_for():
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.processes
 def test_read_only_it_offers_no_tool_that_writes():
     names, (answer,) = ask(["--read-only"], ("remember", {"observation": "Not to be stored", "category": "timing"}))
     assert names == ["recall", "memory_show", "check_cooldown"]
@@ -68,6 +70,7 @@ def test_read_only_it_offers_no_tool_that_writes():
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.processes
 def test_stdout_holds_the_protocol_alone():
     process = manage("mcp")
     process.stdin and process.stdin.close()

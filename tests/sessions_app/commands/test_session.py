@@ -210,6 +210,7 @@ def test_reap_says_when_all_is_well():
     assert run("reap")[1].strip() == "Every running session is followed."
 
 
+@pytest.mark.processes
 def test_ctrl_c_stops_the_session_it_runs(tmp_path):
     lines = [text(f"[EVENT:info] number {n}", seconds=n * 0.1) for n in range(300)]
     path = write(tmp_path / "slow", init(), *lines, result())
@@ -223,6 +224,7 @@ def test_ctrl_c_stops_the_session_it_runs(tmp_path):
     assert "stopped. Stopped by" in out
 
 
+@pytest.mark.processes
 def test_run_waits_for_the_agents_running_session_and_says_so(tmp_path, stream):
     agent = AgentFactory(slug="watcher", runner=Runner.REPLAY, replay_stream=str(stream))
     running = SessionFactory(agent=agent, status=Status.RUNNING)

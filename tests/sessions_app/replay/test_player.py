@@ -21,6 +21,8 @@ import pytest
 from sessions_app.replay.pick import PLAYER
 from sessions_app.replay.player import LONGEST_WAIT, Line, wait_before
 
+pytestmark = pytest.mark.processes
+
 OWN = "3f0d6c1e-5a3b-4c7e-9a57-1c2d3e4f5a6b"
 RECORDED = "67cde26f-17e1-4348-b9d3-bfd936af657d"
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

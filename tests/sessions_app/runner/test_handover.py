@@ -27,6 +27,7 @@ def nobody_lets_go():
     handover.DETACH.clear()
 
 
+@pytest.mark.processes
 def test_a_child_sees_what_is_set_after_it_was_forked():
     flag, ready = Flag(), FORK.Event()
     child = FORK.Process(target=wait_for, args=(flag, ready))
@@ -37,6 +38,7 @@ def test_a_child_sees_what_is_set_after_it_was_forked():
     assert child.exitcode == 0
 
 
+@pytest.mark.processes
 def test_a_child_killed_while_it_looks_holds_up_nobody():
     flag = Flag()
     for _ in range(5):

@@ -13,6 +13,8 @@ import pytest
 
 from sessions_app.runner.process import CannotStart, Process, find, find_by_session_id, start, terminate
 
+pytestmark = pytest.mark.processes
+
 OBEYS = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
 # As the CLI's Bash tool does: a child in a process session of its own, which a signal to the group does not reach.

@@ -1,0 +1,3 @@
+"""Times are UTC."""
+
+DATETIME_FORMAT = "Y-m-d H:i:s"

@@ -1,0 +1,60 @@
+"""What the overview shows, read at most once in five seconds for all browsers, and the state of its change token.
+
+Knows no request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.core.cache import cache
+from django.db.models import Model
+from django.utils import timezone
+
+from claudeops.lib.change_token import hash_of
+from claudeops.overview import feed, figures, health
+
+SECONDS = 5
+"""How old what is shown may be: an open overview asks every three seconds, in each browser."""
+STATE, SNAPSHOT = "overview-state", "overview-snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything the overview shows, and a hash of it that also moves once a minute: ages are shown in minutes."""
+
+    figures: figures.Figures
+    health: health.Health
+    entries: list[feed.Entry]
+    state: str
+
+
+def state() -> str:
+    """The hash of what the overview shows now."""
+    return cache.get(STATE) or snapshot().state
+
+
+def snapshot() -> Snapshot:
+    found: Snapshot | None = cache.get(SNAPSHOT)
+    if found is None:
+        found = _read(timezone.now())
+        cache.set_many({SNAPSHOT: found, STATE: found.state}, SECONDS)
+    return found
+
+
+def _read(at: datetime) -> Snapshot:
+    numbers, condition, entries = figures.read(at), health.read(at), feed.entries(feed.places())
+    sessions = [*numbers.running, *numbers.queued, *numbers.failed]
+    values = [_values(row) for row in (*sessions, *(one.agent for one in numbers.upcoming))]
+    reasons = [one.reason for one in numbers.upcoming]
+    counts = [getattr(numbers, name) for name in numbers.__slots__ if name not in figures.ROWS]
+    minute = at.replace(second=0, microsecond=0)
+    keys = [entry.key for entry in entries]
+    return Snapshot(numbers, condition, entries, hash_of([minute, values, reasons, counts, condition, keys]))
+
+
+def _values(row: Model) -> dict[str, Any]:
+    """The columns of a row that were read."""
+    return {name: value for name, value in vars(row).items() if name != "_state"}

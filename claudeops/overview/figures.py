@@ -1,0 +1,172 @@
+"""The figures and short lists of the overview. Reads only; knows no request.
+
+Each list is cut and each count stops at CAP, so that a million rows cost what a thousand do. A figure counts what the
+list it links to counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.conf import settings
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import Substr
+
+from claudeops.workers.schedules import LATE
+from memories import embedding
+from memories.models import Memory
+from memories.queries.filters import ACTIVE, HELD, INACTIVE, with_status
+from sessions_app.cooldowns import limits
+from sessions_app.models import Agent, Event, Level, LogEntry, ScheduleKind, Session, Trigger
+from sessions_app.queries.filters import AGES, GROUPS, WEEK, WENT_WRONG
+from sessions_app.queue.admission import Rules, day_of
+from sessions_app.schedule import cron_error
+
+CAP = 10_000
+SHOWN = 8
+LONGEST_LINE = 240
+"""Characters of the last line of a running session's log."""
+QUEUE_READ = 1000
+"""Queued sessions in which an agent's waiting one is looked for."""
+LISTED = (
+    *("agent", "tier", "trigger", "status", "status_reason", "hold_reason", "queued_at", "started_at", "ended_at"),
+    *("coalesced", "stop_requested_at", "stop_requested_by"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A number of rows, counted up to CAP."""
+
+    value: int
+
+    @property
+    def shown(self) -> str:
+        return f"{CAP:,}+" if self.value > CAP else f"{self.value:,}"
+
+    def __bool__(self) -> bool:
+        return self.value > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """An agent with a schedule, and why its next run is held; empty when nothing holds it."""
+
+    agent: Agent
+    reason: str
+
+
+ROWS = ("running", "queued", "failed", "upcoming")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The numbers and short lists of the overview. Times are UTC, money is US dollars.
+
+    `memories` by status, `events` of the last 24 hours by level. The sessions of `running` have the last line of their
+    log as `line`.
+    """
+
+    running: list[Session]
+    running_count: Count
+    queued: list[Session]
+    queued_count: Count
+    failed: list[Session]
+    memories: dict[str, Count]
+    events: dict[str, Count]
+    cooldowns: int
+    cost_today: Decimal
+    week_cost: Decimal
+    week_turns: int
+    daily_budget: float
+    upcoming: list[Upcoming]
+    agents: bool
+    semantic_off: str
+
+    @property
+    def cost_percent(self) -> int:
+        """Today's cost in whole percent of the budget, at most 100."""
+        return min(100, round(100 * float(self.cost_today) / self.daily_budget)) if self.daily_budget else 0
+
+    @property
+    def cost_level(self) -> str:
+        return "low" if self.cost_percent >= 100 else "mid" if self.cost_percent >= 80 else "high"
+
+
+def read(at: datetime) -> Figures:
+    """The figures and lists as of `at` (aware)."""
+    running, queued = Session.objects.running(), Session.objects.queued()
+    last_day = Event.objects.filter(created_at__gte=at - AGES["day"])
+    cost_today, _ = Session.objects.paid_on(day_of(at)).cost_and_turns()
+    week_cost, week_turns = Session.objects.paid_since(at - AGES[WEEK]).cost_and_turns()
+    return Figures(
+        running=_listed(running.order_by("-queued_at", "-id")),
+        running_count=_count(running),
+        queued=_listed(queued.order_by("queued_at", "id")),
+        queued_count=_count(queued),
+        failed=_failed(),
+        memories={name: _count(with_status(Memory.objects.all(), name)) for name in (ACTIVE, HELD, INACTIVE)},
+        events={level.value: _count(last_day.filter(level=level)) for level in reversed(Level)},
+        cooldowns=len(limits.refused(at=at)),
+        cost_today=cost_today,
+        week_cost=week_cost,
+        week_turns=week_turns,
+        daily_budget=settings.CLAUDEOPS_DAILY_BUDGET_USD,
+        upcoming=_upcoming(at, cost_today),
+        agents=Agent.objects.exists(),
+        semantic_off=embedding.off_reason() or "",
+    )
+
+
+def _count(rows: QuerySet[Any]) -> Count:
+    return Count(rows.order_by()[: CAP + 1].count())
+
+
+def _listed(rows: QuerySet[Session]) -> list[Session]:
+    """The first SHOWN of `rows`, each with the last line of its log."""
+    last = LogEntry.objects.filter(session=OuterRef("pk")).order_by("-seq")
+    line = Subquery(last.values(head=Substr("text", 1, LONGEST_LINE))[:1])
+    return list(rows.select_related("agent").only(*LISTED, "agent__slug").annotate(line=line)[:SHOWN])
+
+
+def _failed() -> list[Session]:
+    """The last sessions that went wrong: one query a status, since an index serves each and none serves all."""
+    found: list[Session] = []
+    for status in GROUPS[WENT_WRONG]:
+        rows = Session.objects.filter(status=status).order_by("-queued_at", "-id").select_related("agent")
+        found += rows.only(*LISTED, "agent__slug")[:SHOWN]
+    return sorted(found, key=lambda session: (session.ended_at or session.queued_at, session.pk), reverse=True)[:SHOWN]
+
+
+def _upcoming(at: datetime, spent: Decimal) -> list[Upcoming]:
+    """The agents that run next, in their order, then those whose cron expression never matches."""
+    scheduled = Agent.objects.scheduled()
+    agents = list(scheduled.filter(next_run_at__isnull=False).order_by("next_run_at", "id")[:SHOWN])
+    ids = [agent.pk for agent in agents]
+    waits, rules = _waiting(ids), Rules(at, agents=ids, spent=spent)
+    found = [Upcoming(agent, _held(agent, waits.get(agent.pk), rules)) for agent in agents]
+    stuck = scheduled.filter(next_run_at=None, schedule_kind=ScheduleKind.CRON).order_by("id")[:SHOWN]
+    return found + [
+        Upcoming(agent, f"It never runs: {problem}") for agent in stuck if (problem := cron_error(agent.cron))
+    ]
+
+
+def _waiting(agents: list[int]) -> dict[int, int]:
+    """By agent the queued session of its schedule.
+
+    Picked out of the queue here: asked for by agent or trigger, SQLite reads all that those ever started.
+    """
+    rows = Session.objects.queued().order_by("queued_at", "id").values_list("agent_id", "trigger", "id")[:QUEUE_READ]
+    return {agent: pk for agent, trigger, pk in rows if agent in agents and trigger == Trigger.SCHEDULED}
+
+
+def _held(agent: Agent, waits: int | None, rules: Rules) -> str:
+    """Why the next run of an agent's schedule is held."""
+    if agent.next_run_at is not None and agent.next_run_at < rules.at - LATE:
+        return "No worker checks the schedules. Start `manage.py runworker` (or `up`)."
+    if waits is not None:
+        return f"Session {waits} of this schedule is still queued; a further run joins it."
+    return rules.reason(Session(agent=agent, trigger=Trigger.SCHEDULED))

@@ -1,0 +1,161 @@
+"""Health of workers and queues, with the recommended action.
+
+For the overview and for `doctor`. Reads only; knows no request and not how it is shown.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import connection
+from django.utils import timezone
+
+from claudeops.workers import schedules
+from sessions_app.checks import clusters
+from sessions_app.models import Session, WorkerHeartbeat
+from sessions_app.queue import tasks
+from sessions_app.queue.tasks import Depth
+from sessions_app.reaper import unfollowed
+
+ALIVE = timedelta(seconds=60)
+"""A worker writes its heartbeat every 15 seconds; after this long without one it counts as silent."""
+STEPS = (20, 40, 60)
+"""The age of a heartbeat is shown in these steps (seconds); a healthy worker stays in the first."""
+LATELY = timedelta(days=1)
+MOST = 1000
+"""Orphaned sessions are counted up to here."""
+
+START = "Start `manage.py runworker` (or `up`)."
+GONE = "It was killed, or its host is down. Other workers take over its sessions."
+STUCK = "Its workers are stuck or missing. Restart `manage.py runworker`."
+REAP = "The reaper closes or resumes them within two minutes; `manage.py session reap` does it now."
+OVERDUE = "No worker serves the queue default. Start `manage.py runworker`."
+FAILED = "See the failed tasks; `manage.py doctor` reports other problems."
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A problem and the recommended action. Text between backquotes is a command."""
+
+    text: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One worker process. Its last heartbeat is at most `within` seconds old (a step of STEPS); None when it is silent.
+
+    `beat_at` (UTC) is set for a silent worker only: that of a living one would change every time.
+    """
+
+    pk: int
+    host: str
+    pid: int
+    within: int | None
+    beat_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """One queue: its workers, how many tasks wait and since when the oldest does (UTC), failures of the last day."""
+
+    name: str
+    workers: tuple[Worker, ...]
+    silent: tuple[Worker, ...]
+    waiting: int
+    since: datetime | None
+    late: bool
+    failures: int
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        found = []
+        if not self.workers:
+            found.append(Trouble("No worker serves this queue.", START))
+        elif self.late:
+            found.append(Trouble("Its tasks have waited too long.", STUCK))
+        for worker in self.silent:
+            found.append(Trouble(f"{worker.host} (pid {worker.pid}) has stopped sending heartbeats.", GONE))
+        if self.failures:
+            said = "One task has" if self.failures == 1 else f"{self.failures:,} tasks have"
+            found.append(Trouble(f"{said} failed in the last 24 hours.", FAILED))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The queues, in the order of the settings, and what else is wrong.
+
+    `database` is the name of the engine, `orphaned` how many running sessions no worker follows, `overdue` the names of
+    late schedules.
+    """
+
+    database: str
+    queues: tuple[Queue, ...]
+    orphaned: int
+    overdue: tuple[str, ...]
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        """Problems beyond a single queue."""
+        found = []
+        if self.orphaned:
+            sessions = "one running session" if self.orphaned == 1 else f"{self.orphaned} running sessions"
+            found.append(Trouble(f"No worker follows {sessions}.", REAP))
+        if self.overdue:
+            found.append(Trouble(f"Overdue for more than five minutes: {', '.join(self.overdue)}.", OVERDUE))
+        return found
+
+    @property
+    def ok(self) -> bool:
+        return not self.troubles and not any(queue.troubles for queue in self.queues)
+
+
+def is_alive(beat: WorkerHeartbeat, at: datetime) -> bool:
+    return beat.beat_at >= at - ALIVE
+
+
+def is_late(depth: Depth, at: datetime) -> bool:
+    """Whether tasks wait longer than they should. Tasks that start sessions may wait: a session takes its time."""
+    return depth.since < at - schedules.LATE and depth.queue != tasks.SESSIONS
+
+
+def read(at: datetime | None = None) -> Health:
+    """The health at `at` (UTC; now when None), in five queries."""
+    at = at or timezone.now()
+    workers: dict[str, list[Worker]] = defaultdict(list)
+    for beat in WorkerHeartbeat.objects.order_by("host", "pid"):
+        workers[beat.cluster].append(_worker(beat, at))
+    depths: dict[str, list[Depth]] = defaultdict(list)
+    for depth in tasks.depths(at):
+        depths[tasks.queue_of(depth.queue)].append(depth)
+    failures = tasks.failures(at - LATELY)
+    return Health(
+        database=connection.display_name,
+        queues=tuple(
+            _queue(name, workers[name], depths[name], failures.get(name, 0), at) for name, _settings in clusters()
+        ),
+        orphaned=Session.objects.filter(unfollowed(at))[:MOST].count(),
+        overdue=tuple(schedules.late(at)),
+    )
+
+
+def _worker(beat: WorkerHeartbeat, at: datetime) -> Worker:
+    if not is_alive(beat, at):
+        return Worker(beat.pk, beat.host, beat.pid, None, beat.beat_at)
+    seconds = (at - beat.beat_at).total_seconds()
+    return Worker(beat.pk, beat.host, beat.pid, next(step for step in STEPS if seconds <= step))
+
+
+def _queue(name: str, workers: list[Worker], depths: list[Depth], failures: int, at: datetime) -> Queue:
+    return Queue(
+        name=name,
+        workers=tuple(worker for worker in workers if worker.within is not None),
+        silent=tuple(worker for worker in workers if worker.within is None),
+        waiting=sum(depth.waiting for depth in depths),
+        since=min((depth.since for depth in depths), default=None),
+        late=any(is_late(depth, at) for depth in depths),
+        failures=failures,
+    )

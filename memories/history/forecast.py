@@ -1,0 +1,95 @@
+"""Forecast confidence under decay and expiry, for a memory that nobody confirms any more.
+
+Pure. `lifecycle.rules.aged` gives the state at one time, this all the steps ahead; property tests hold that both
+agree. Knows no database and no page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from memories.lifecycle.rules import Ageing, aged, clamp, decay_of, decay_start, decayed, expiry, is_active
+from memories.taxonomy import TAXONOMIES, Decay
+
+
+class End(StrEnum):
+    """What makes an untouched memory inactive."""
+
+    NOTHING = ""
+    DECAYED = "decayed"
+    OWN_TIME = "own time"
+    """Its own `expires_at`, which a confirmation does not move."""
+    CATEGORY = "category"
+    """The lifetime of its category, counted from the last confirmation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The confidence (0..1) from this time (aware, UTC) on, until the next point."""
+
+    at: datetime
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """`points` begin at the requested time and fall; `inactive_at` is None when the memory stays active.
+
+    `inactive_at` may lie before the first point: then the next sweep applies it. `limit` is the confidence below
+    which a memory of its taxonomy is inactive, None for none.
+    """
+
+    points: tuple[Point, ...]
+    inactive_at: datetime | None
+    end: End
+    limit: float | None
+
+
+def forecast(memory: Ageing, at: datetime) -> Forecast:
+    """The confidence of `memory` from `at` on, as sweeps at every moment would leave it."""
+    taxonomy = TAXONOMIES[memory.taxonomy]
+    if not memory.active:
+        return Forecast((Point(at, memory.confidence),), None, End.NOTHING, taxonomy.inactive_below)
+    over = expiry(memory)
+    end = End.NOTHING if over is None else End.OWN_TIME if over == memory.expires_at else End.CATEGORY
+    falls = [point for point in _falls(memory) if over is None or point.at < over]
+    if falls and not is_active(falls[-1].confidence, taxonomy):
+        over, end = falls[-1].at, End.DECAYED
+    if over is None or at < over:
+        now = aged(memory, at).get("confidence", memory.confidence)
+    else:
+        now = falls[-1].confidence if falls else memory.confidence
+    points = (Point(at, now), *(point for point in falls if point.at > at))
+    return Forecast(points, over, end, taxonomy.inactive_below)
+
+
+def _falls(memory: Ageing) -> Iterator[Point]:
+    """Each step down from where decay was applied last, until it is inactive or at zero."""
+    decay = decay_of(memory)
+    if decay is None:
+        return
+    start = decay_start(memory.updated_at, memory.decayed_until, decay)
+    for period in range(1, math.ceil(clamp(memory.confidence) / decay.step) + 2):
+        when = start + period * decay.every
+        left = decayed(memory.confidence, memory.updated_at, memory.decayed_until, when, decay)[0]
+        yield Point(when, left)
+        if left == 0 or not is_active(left, TAXONOMIES[memory.taxonomy]):
+            return
+
+
+def steps_taken(
+    was: float, updated_at: datetime, decayed_until: datetime | None, until: datetime, decay: Decay
+) -> list[Point]:
+    """The single steps of one sweep, which lowered a confidence `was` and applied decay up to `until`."""
+    start = decay_start(updated_at, decayed_until, decay)
+    found: list[Point] = []
+    for period in range(1, (until - start) // decay.every + 1):
+        left = clamp(was - period * decay.step)
+        found.append(Point(start + period * decay.every, left))
+        if left == 0:
+            break
+    return found

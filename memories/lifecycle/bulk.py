@@ -1,0 +1,163 @@
+"""The actions on many memories: one registry for the admin, the dashboard, the API, the commands and undo.
+
+Each action is one transaction over the memories it is given, in batches, with a change row for every memory that
+changed. Knows no request; who asks is `by=`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from django.db.models import QuerySet
+
+from memories.errors import InvalidMemory
+from memories.lifecycle import merge as merging
+from memories.lifecycle import rules, verbs
+from memories.lifecycle.bulk_write import change_all, delete_all
+from memories.lifecycle.lock import writing
+from memories.lifecycle.write import Why
+from memories.models import Change, Memory, MemoryChange, to_utc
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResult:
+    """How many memories changed and how many had nothing to change; `message` says it to a person.
+
+    `change` is one of the action's change rows, for `lifecycle.undo`; None when nothing can be undone.
+    """
+
+    changed: int
+    unchanged: int
+    message: str
+    change: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A value that an action asks for. `kind` is confidence (0 to 1), memory (an id) or text."""
+
+    name: str
+    label: str
+    kind: str
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BulkAction:
+    """One action: its button, the kind of its change rows, and the function that carries it out.
+
+    `verb(queryset, why, **params)` returns (changed, unchanged, what was done, in words). `confirm` is set where a
+    person must confirm first; `params` are the values it asks for.
+    """
+
+    name: str
+    label: str
+    kind: Change
+    verb: Callable[..., tuple[int, int, str]]
+    confirm: bool = False
+    params: tuple[Param, ...] = ()
+
+    def run(
+        self, queryset: QuerySet[Memory], *, by: str, at: datetime | None = None, reason: str = "", **params: Any
+    ) -> BulkResult:
+        """Carry it out on all of `queryset`, or on none: raises InvalidMemory or MemoryNotFound."""
+        with writing():
+            changed, unchanged, done = self.verb(queryset, Why(by, to_utc(at), reason), **params)
+            rest = f"; {_memories(unchanged)} had nothing to change" if unchanged else ""
+            last = None
+            if changed and self.kind != Change.DELETED:  # the latest change is ours: we hold the write lock
+                last = MemoryChange.objects.order_by("-pk").values_list("pk", flat=True).first()
+            return BulkResult(changed, unchanged, f"{done}{rest}.", last)
+
+
+def _memories(count: int) -> str:
+    return "1 memory" if count == 1 else f"{count:,} memories"
+
+
+def _changing(
+    name: str,
+    label: str,
+    kind: Change,
+    done: str,
+    columns: Callable[..., dict[str, Any]],
+    *,
+    params: tuple[Param, ...] = (),
+) -> BulkAction:
+    """An action that gives every memory the columns `columns(row, at, **params)`, as the verb for one memory does."""
+
+    def verb(queryset: QuerySet[Memory], why: Why, **values: Any) -> tuple[int, int, str]:
+        given = {param.name: _checked(param, values.get(param.name)) for param in params}
+        changed, unchanged = change_all(queryset, kind, why, lambda row: columns(row, why.at, **given))
+        return changed, unchanged, f"{_memories(changed)} {done.format(**given)}"
+
+    return BulkAction(name, label, kind, verb, params=params)
+
+
+def _checked(param: Param, value: Any) -> Any:
+    if value is None:
+        raise InvalidMemory(f"{param.name} is missing; allowed is a number from 0 to 1.")
+    return rules.clamp(value)
+
+
+def _merge(
+    queryset: QuerySet[Memory], why: Why, *, target: int | None = None, observation: str | None = None
+) -> tuple[int, int, str]:
+    """Merge the others of `queryset` into `target` (an id; the active one with the highest confidence when None)."""
+    if target is None:
+        target = queryset.filter(active=True).order_by("-confidence", "pk").values_list("pk", flat=True).first()
+        if target is None:
+            raise InvalidMemory("None of these memories is active; there is nothing to merge into.")
+    others = queryset.exclude(pk=target)
+    count = others.count()
+    merging.merge(target, others, by=why.by, at=why.at, reason=why.reason, observation=observation)
+    return count + 1, 0, f"{_memories(count)} merged into memory {target}"
+
+
+def _delete(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
+    count = delete_all(queryset, why)
+    return count, 0, f"{_memories(count)} deleted"
+
+
+CONFIDENCE = Param("confidence", "Confidence, from 0 to 1", "confidence")
+TARGET = Param("target", "Merge into memory (empty: the one with the highest confidence)", "memory", required=False)
+TEXT = Param("observation", "Text of the merged memory (empty: the target's own)", "text", required=False)
+
+BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
+    {
+        action.name: action
+        for action in (
+            _changing(
+                "deactivate", "Deactivate", Change.DEACTIVATED, "deactivated", lambda row, at: verbs.deactivated(row)
+            ),
+            _changing("reactivate", "Reactivate", Change.REACTIVATED, "reactivated", verbs.reactivated),
+            _changing(
+                "set_confidence",
+                "Set confidence",
+                Change.CONFIDENCE_SET,
+                "set to {confidence:g}",
+                lambda row, at, confidence: verbs.at_confidence(row, confidence, at),
+                params=(CONFIDENCE,),
+            ),
+            _changing(
+                "mark_persistent",
+                "Mark persistent (never decays)",
+                Change.PERSISTENT_SET,
+                "marked persistent",
+                lambda row, at: verbs.persistence(row, True, at),
+            ),
+            _changing(
+                "unmark_persistent",
+                "Resume decay",
+                Change.PERSISTENT_SET,
+                "set to decay again",
+                lambda row, at: verbs.persistence(row, False, at),
+            ),
+            BulkAction("merge", "Merge", Change.MERGED, _merge, confirm=True, params=(TARGET, TEXT)),
+            BulkAction("delete", "Delete", Change.DELETED, _delete, confirm=True),
+        )
+    }
+)

@@ -1,0 +1,93 @@
+"""Change or delete many memories in one transaction, in batches, with a change row each. Knows no policy."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from django.db import connection
+from django.db.models import SET_NULL, QuerySet
+
+from memories.lifecycle.lock import writing
+from memories.lifecycle.write import Why, change_of, difference, whole_row
+from memories.models import Change, Memory, MemoryChange
+
+FIELDS = {field.attname: field for field in Memory._meta.concrete_fields}
+
+BATCH = 500
+"""Rows in memory at once; both databases take more parameters than that in one statement."""
+
+
+def batches(queryset: QuerySet[Memory]) -> Iterator[list[Memory]]:
+    """The memories of `queryset` by id, locked, in batches. Inside a transaction only.
+
+    The ids are read first, because the caller may change what the queryset filters by.
+    """
+    ids = sorted(queryset.order_by().values_list("pk", flat=True))
+    for start in range(0, len(ids), BATCH):
+        rows = Memory.objects.select_for_update(of=("self",)).filter(pk__in=ids[start : start + BATCH])
+        yield list(rows.order_by("pk"))
+
+
+def write_all(changes: Iterable[tuple[Memory, str, dict[str, Any], Why]]) -> int:
+    """Write (locked row, kind, new columns, why) for each memory that they change. Returns how many those are.
+
+    Rows differ in their new values, so the UPDATE goes past the ORM: `bulk_update()` and one `update()` a row both take
+    several times as long.
+    """
+    history: list[MemoryChange] = []
+    updates: dict[tuple[str, ...], list[list[Any]]] = defaultdict(list)
+    for row, kind, new, why in changes:
+        before, after = difference(row, new)
+        if after:
+            history.append(change_of(row, kind, before, after, why))
+            values = [FIELDS[name].get_db_prep_save(new[name], connection) for name in after]
+            updates[tuple(after)].append([*values, row.pk])
+    with connection.cursor() as cursor:
+        for names, rows in updates.items():
+            columns = ", ".join(f"{FIELDS[name].column} = %s" for name in names)
+            cursor.executemany(f"UPDATE memories SET {columns} WHERE id = %s", rows)  # noqa: S608  (model columns)
+    MemoryChange.objects.bulk_create(history)
+    return len(history)
+
+
+def change_all(
+    queryset: QuerySet[Memory], kind: str, why: Why, columns_of: Callable[[Memory], dict[str, Any]]
+) -> tuple[int, int]:
+    """Give each memory the columns that `columns_of` returns for it. Returns (changed, unchanged)."""
+    changed = count = 0
+    with writing():
+        for rows in batches(queryset):
+            changed += write_all((row, kind, columns_of(row), why) for row in rows)
+            count += len(rows)
+    return changed, count - changed
+
+
+def delete_all(queryset: QuerySet[Memory], why: Why) -> int:
+    """Delete memories; the last row of each one's history holds it whole. Returns how many."""
+    count = 0
+    with writing():
+        for rows in batches(queryset):
+            history = [change_of(row, Change.DELETED, whole_row(row), {}, why) for row in rows]
+            for change in history:
+                change.memory_id = None
+            MemoryChange.objects.bulk_create(history)
+            _delete([row.pk for row in rows])
+            count += len(rows)
+    return count
+
+
+def _delete(ids: list[int]) -> None:
+    """Delete rows and what their foreign keys say, in one statement a table.
+
+    Django's delete() reads what it deletes, 100 rows at a time.
+    """
+    for relation in Memory._meta.related_objects:
+        pointing = relation.related_model._base_manager.filter(**{f"{relation.field.name}__in": ids})
+        if relation.on_delete is SET_NULL:
+            pointing.update(**{relation.field.name: None})
+        else:
+            pointing.delete()
+    rows = Memory.objects.filter(pk__in=ids)
+    rows._raw_delete(rows.db)

@@ -1,0 +1,208 @@
+"""Contradictions and suspected duplicates: record a pair, carry out an operator's answer, undo it.
+
+Each answer is one transaction, with a change row for each memory that it changes. Knows no page and no matching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+
+from memories.errors import Conflict, InvalidMemory, MemoryNotFound
+from memories.lifecycle.lock import writing
+from memories.lifecycle.merge import check_mergeable, merge
+from memories.lifecycle.restore import restore
+from memories.lifecycle.verbs import check_unchanged, confirmed, deactivated, policy, reactivated
+from memories.lifecycle.write import Why, apply, locked
+from memories.models import (
+    Answer,
+    Change,
+    Disagreement,
+    DisagreementState,
+    Inactive,
+    Memory,
+    MemoryChange,
+    to_utc,
+)
+
+
+def note(
+    older: Memory, newer: Memory, kind: str, *, at: datetime | None = None, evidence: dict[str, Any] | None = None
+) -> Disagreement | None:
+    """Open a question about a pair, once: None when there was one already, in either order, open or answered.
+
+    Inside `writing()` only.
+    """
+    if older.pk == newer.pk:
+        return None
+    pair = Q(older=older.pk, newer=newer.pk) | Q(older=newer.pk, newer=older.pk)
+    if Disagreement.objects.filter(pair, kind=kind).exists():
+        return None
+    return Disagreement.objects.create(
+        older=older,
+        newer=newer,
+        kind=kind,
+        created_at=to_utc(at),
+        evidence=evidence or {},
+        older_text=older.observation,
+        newer_text=newer.observation,
+        service=newer.service or "",
+        category=newer.category,
+    )
+
+
+def supersede(
+    older: Memory | int,
+    newer: Memory | int,
+    *,
+    by: str,
+    at: datetime | None = None,
+    reason: str = "",
+    evidence: dict[str, Any] | None = None,
+) -> MemoryChange | None:
+    """`newer` supersedes `older`, which becomes inactive and points to it. None when it did already.
+
+    Raises InvalidMemory for a memory that would supersede itself, directly or through others.
+    """
+    pk = newer if isinstance(newer, int) else newer.pk
+    why = Why(by, to_utc(at), reason or f"Superseded by memory {pk}.", {**(evidence or {}), "by": pk})
+    with writing():
+        row, other = locked(older), locked(newer)
+        seen = {row.pk}
+        follower: Memory | None = other
+        while follower is not None:
+            if follower.pk in seen:
+                raise InvalidMemory(f"Memory {other.pk} was itself superseded by memory {row.pk}.")
+            seen.add(follower.pk)
+            follower = follower.superseded_by
+        new = {"active": False, "inactive_reason": Inactive.SUPERSEDED, "superseded_by_id": other.pk}
+        return apply(row, Change.SUPERSEDED, new, why, caller=older)
+
+
+def answer(
+    disagreement: Disagreement | int,
+    said: str,
+    *,
+    by: str,
+    at: datetime | None = None,
+    reason: str = "",
+    observation: str | None = None,
+    seen: tuple[int, int] | None = None,
+) -> Disagreement:
+    """Carry out an operator's answer. The same answer twice changes nothing.
+
+    `observation` is the text of the merged memory (MERGED only); `seen` the latest changes of older and newer
+    that the person saw. Raises Conflict when either changed since or another answer was given, InvalidMemory for
+    an answer that does not fit or a text that cannot be stored, MemoryNotFound when one of the two is gone.
+    """
+    pk = disagreement if isinstance(disagreement, int) else disagreement.pk
+    when = to_utc(at)
+    with writing():
+        row = _locked(pk)
+        if said not in row.allowed_answers:
+            allowed = ", ".join(row.allowed_answers)
+            raise InvalidMemory(f"The answer is {said!r}; allowed for a {row.get_kind_display()} are {allowed}.")
+        if row.state == DisagreementState.ANSWERED:
+            if row.answer == said:
+                return row
+            words = f"{row.by or 'Somebody'} answered meanwhile: {row.get_answer_display()}."
+            raise Conflict(words, "Take that answer back first, if it is wrong.")
+        if row.older_id is None or row.newer_id is None:
+            raise MemoryNotFound("One of the two memories was deleted meanwhile.", "There is nothing left to answer.")
+        older, newer = (locked(pk) for pk in (row.older_id, row.newer_id))
+        for memory, change in zip((older, newer), seen or (), strict=False):
+            check_unchanged(memory, change)
+        why = Why(by, when, reason, {"disagreement": row.pk})
+        latest = MemoryChange.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+        _ANSWERS[Answer(said)](older, newer, why, observation)
+        row.state, row.answer, row.by, row.at = DisagreementState.ANSWERED, said, by[:150], when
+        made = MemoryChange.objects.filter(pk__gt=latest, memory__in=(older.pk, newer.pk)).order_by("pk")
+        row.changes = list(made.values_list("pk", flat=True))
+        row.save(update_fields=["state", "answer", "by", "at", "changes"])
+        return row
+
+
+def take_back(disagreement: Disagreement | int, *, by: str, at: datetime | None = None) -> Disagreement:
+    """Undo an answer: its changes are reverted, and the question is open again.
+
+    An open question stays as it is. Raises Conflict when a memory was changed since the answer.
+    """
+    pk = disagreement if isinstance(disagreement, int) else disagreement.pk
+    when = to_utc(at)
+    with writing():
+        row = _locked(pk)
+        if row.state == DisagreementState.OPEN:
+            return row
+        for change in reversed(row.changes):
+            memory = MemoryChange.objects.filter(pk=change).values_list("memory", flat=True).first()
+            if memory is None:
+                raise MemoryNotFound("One of the two memories was deleted since.", "The answer stays.")
+            restore(memory, change, by=by, at=when, reason="The answer was taken back.", only_latest=True)
+        row.state, row.answer, row.by, row.at, row.changes = DisagreementState.OPEN, "", "", None, []
+        row.save(update_fields=["state", "answer", "by", "at", "changes"])
+        return row
+
+
+def _locked(pk: int) -> Disagreement:
+    row = Disagreement.objects.select_for_update(of=("self",)).filter(pk=pk).first()
+    if row is None:
+        raise MemoryNotFound(f"There is no question {pk}.", "The inbox shows what is open.")
+    return row
+
+
+def _supersedes(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
+    words = why.reason or f"Memory {newer.pk} supersedes it from {why.at:%Y-%m-%d}."
+    supersede(older, newer, by=why.by, at=why.at, reason=words, evidence=why.evidence)
+    _back(newer, why, f"It supersedes memory {older.pk}.")
+
+
+def _both(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
+    _back(older, why, f"Both hold: memory {newer.pk} does not contradict it.", _before(older, newer))
+
+
+def _wrong(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
+    words = why.reason or f"It is wrong; memory {older.pk} holds."
+    apply(newer, Change.DEACTIVATED, deactivated(newer), why._replace(reason=words))
+    _back(older, why, f"It holds; memory {newer.pk} is wrong.", _before(older, newer))
+
+
+def _merged(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
+    target, other = (older, newer) if older.active or not newer.active else (newer, older)
+    check_mergeable(target, [other])
+    words = why.reason or f"Memories {older.pk} and {newer.pk} say the same."
+    merge(target, [other], by=why.by, at=why.at, reason=words, observation=observation)
+
+
+def _kept(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
+    """Both memories stay as they are; only the answer is stored."""
+
+
+_ANSWERS: dict[Answer, Callable[[Memory, Memory, Why, str | None], None]] = {
+    Answer.SUPERSEDES: _supersedes,
+    Answer.BOTH: _both,
+    Answer.WRONG: _wrong,
+    Answer.MERGED: _merged,
+    Answer.KEPT: _kept,
+}
+
+
+def _before(older: Memory, newer: Memory) -> float | None:
+    """The confidence of `older` before `newer` contradicted it; None when that is not known."""
+    contradicted = MemoryChange.objects.filter(memory=older, kind=Change.CONTRADICTED).order_by("-pk")
+    for change in contradicted[:50]:
+        if change.evidence.get("by") == newer.pk and "confidence" in change.before:
+            return float(change.before["confidence"])
+    return None
+
+
+def _back(row: Memory, why: Why, words: str, confidence: float | None = None) -> None:
+    """Confirm a memory that an operator backed: active, with at least the confidence from before the contradiction."""
+    new: dict[str, Any] = {}
+    if not row.active and row.inactive_reason in ("", Inactive.CONTRADICTED, Inactive.DECAYED, Inactive.LOWERED):
+        new = reactivated(row, why.at)
+    surest = max(row.confidence, confidence or 0.0, policy(row).inactive_below or 0.0)
+    new = confirmed(row, why.at) | new | {"confidence": surest}
+    apply(row, Change.BACKED, new, why._replace(reason=why.reason or words), always=True)

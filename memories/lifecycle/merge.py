@@ -1,0 +1,104 @@
+"""Merge several memories into one, and delete memories. The history outlives both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+
+from memories.capture.fields import checked_observation
+from memories.errors import InvalidMemory
+from memories.lifecycle.bulk_write import change_all, delete_all
+from memories.lifecycle.lock import writing
+from memories.lifecycle.write import Why, apply, locked
+from memories.models import Change, Inactive, Memory, MemoryChange, to_utc
+from memories.taxonomy import TAXONOMIES
+
+SCOPE_COLUMNS = {"project": "project_id", "service": "service", "category": "category", "agent": "agent"}
+
+MOST_NAMED = 100
+"""Memories that the evidence of a merge names; each merged memory has a change row of its own as well."""
+
+
+def check_mergeable(target: Memory, others: Iterable[Memory]) -> None:
+    """Raises InvalidMemory, naming the first memory that does not belong to the target's scope.
+
+    Memories can be merged when they have the same taxonomy and the same values in the fields that it compares
+    within. Anything else would move knowledge to where it does not apply.
+    """
+    if not target.active:
+        raise InvalidMemory(
+            f"Memory {target.pk} is inactive and cannot take others in.",
+            "Reactivate it first, or merge into an active one.",
+        )
+    columns = {"taxonomy": "taxonomy"}
+    columns |= {name: SCOPE_COLUMNS[name] for name in TAXONOMIES[target.taxonomy].scope}
+    for other in others:
+        if other.pk == target.pk:
+            raise InvalidMemory(f"Memory {target.pk} cannot be merged into itself.", "Leave it out of the others.")
+        if other.inactive_reason == Inactive.MERGED:
+            raise InvalidMemory(f"Memory {other.pk} was merged already.", "Leave it out.")
+        for name, column in columns.items():
+            ours, theirs = getattr(target, column), getattr(other, column)
+            if ours != theirs:
+                raise InvalidMemory(
+                    f"Memories {target.pk} and {other.pk} differ in their {name} ({_shown(ours)}, {_shown(theirs)}); "
+                    f"only memories of the same {', '.join(columns)} can be merged.",
+                    "Edit one of them first, so that both belong to the same.",
+                )
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
+def merge(
+    target: Memory | int,
+    others: QuerySet[Memory] | Iterable[Memory | int],
+    *,
+    by: str,
+    at: datetime | None = None,
+    reason: str = "",
+    observation: str | None = None,
+) -> MemoryChange | None:
+    """Make `others` part of `target`: they become inactive and point to it, it counts them.
+
+    The target keeps its text unless `observation` gives another, and takes the highest confidence of all.
+    Writes one change row for each memory; returns the target's. Raises InvalidMemory when they do not belong
+    to one scope, when the target is inactive, or when there is nothing to merge.
+    """
+    why = Why(by, to_utc(at), reason)
+    with writing():
+        into = locked(target)
+        if not isinstance(others, QuerySet):
+            others = Memory.objects.filter(pk__in=[locked(other).pk for other in others])
+        count, confidence = 0, into.confidence
+        named: list[dict[str, Any]] = []
+        for other in others.order_by("pk").iterator():
+            check_mergeable(into, [other])
+            count += 1
+            confidence = max(confidence, other.confidence)
+            if count <= MOST_NAMED:
+                named.append({"id": other.pk, "observation": other.observation})
+        if not count:
+            raise InvalidMemory("There is nothing to merge.", "Choose at least two memories.")
+        new = {
+            "observation": into.observation if observation is None else checked_observation(observation),
+            "confidence": confidence,
+            "updated_at": max(into.updated_at, why.at),
+            "merged_count": into.merged_count + count,
+        }
+        merged = {"active": False, "inactive_reason": Inactive.MERGED, "superseded_by_id": into.pk}
+        change_all(others, Change.MERGED, why._replace(evidence={"into": into.pk}), lambda row: merged)
+        evidence = {"merged": named, "count": count}
+        return apply(into, Change.MERGED, new, why._replace(evidence=evidence), caller=target)
+
+
+def delete(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
+    """Delete a memory. Its history stays, under its UUID; `before` of the last row is the whole memory."""
+    with writing():
+        row = locked(memory)
+        delete_all(Memory.objects.filter(pk=row.pk), Why(by, to_utc(at), reason))
+        return MemoryChange.objects.order_by("-pk").first()  # ours: we hold the write lock

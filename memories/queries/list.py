@@ -1,0 +1,173 @@
+"""The list of memories: orders that an index serves, and keyset pages.
+
+Reads only; knows no page and no request. A place in the list is the sorted value and the id of a row, as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, Q, QuerySet
+from django.db.models.expressions import Combinable
+
+from memories.models import Memory, MemoryChange, highest
+from memories.models.memory import SERVICE_TEXT
+
+SIZE = 50
+FEW = 500
+"""Up to this many matches are found by one scan and sorted; with more, walking the index of the order finds the first
+ones soon, which with few could mean reading all of it."""
+
+CAP = 10_000
+"""The list is counted up to here; beyond, it shows "10,000+"."""
+
+BETWEEN = "~"
+COLUMNS = (
+    *("id", "service", "category", "observation", "confidence", "active", "inactive_reason", "verdict"),
+    *("verdict_reason", "updated_at", "session_id", "source", "persistent", "taxonomy", "tier"),
+)
+"""What a row shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """One order of the list. `key` is in the address; ties are settled by id, in the same direction."""
+
+    key: str
+    label: str
+    expression: Combinable
+    column: str
+    descending: bool
+
+    def value(self, memory: Memory) -> str:
+        found = getattr(memory, self.column)
+        return found.isoformat() if isinstance(found, datetime) else str(found if found is not None else "")
+
+    def read(self, text: str) -> Any:
+        """The sorted value in a place. Raises ValueError."""
+        if self.column == "updated_at":
+            found = datetime.fromisoformat(text)
+            if found.tzinfo is None:
+                raise ValueError(text)
+            return found
+        if self.column == "confidence":
+            number = float(text)
+            if not 0 <= number <= 1:
+                raise ValueError(text)
+            return number
+        return text
+
+
+def _both(name: str, label: str, expression: Combinable, column: str) -> list[Sort]:
+    return [Sort(f"-{name}", label, expression, column, True), Sort(name, label, expression, column, False)]
+
+
+SORTS = {
+    sort.key: sort
+    for sort in (
+        *_both("updated", "confirmed", F("updated_at"), "updated_at"),
+        *_both("confidence", "confidence", F("confidence"), "confidence"),
+        *_both("service", "service", SERVICE_TEXT, "service"),
+    )
+}
+FIRST = "-updated"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page begins: behind a row (of this value and id)."""
+
+    value: Any
+    pk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows of the list in its order; `further` and `back` are the places of the pages after and before."""
+
+    rows: list[Memory]
+    further: str
+    back: str
+
+
+def place_of(sort: Sort, memory: Memory) -> str:
+    return f"{sort.value(memory)}{BETWEEN}{memory.pk}"
+
+
+def read_place(sort: Sort, text: str) -> Place:
+    """Raises ValueError for an invalid place."""
+    value, between, pk = text.rpartition(BETWEEN)
+    if not between or not pk.isdecimal() or len(pk) > 18:
+        raise ValueError(text)
+    return Place(sort.read(value), int(pk))
+
+
+def ordered(rows: QuerySet[Memory], sort: Sort, *, backwards: bool = False) -> QuerySet[Memory]:
+    down = sort.descending != backwards
+    key = sort.expression.desc() if down else sort.expression.asc()  # type: ignore[attr-defined]
+    return rows.only(*COLUMNS).order_by(key, "-pk" if down else "pk")
+
+
+def beyond(rows: QuerySet[Memory], sort: Sort, place: Place, *, backwards: bool = False) -> QuerySet[Memory]:
+    """The rows after `place` in the order, or before it."""
+    than = "lt" if sort.descending != backwards else "gt"
+    rows = rows.alias(sorted=sort.expression).filter(**{f"sorted__{than}e": place.value})  # what the index jumps to
+    return rows.filter(Q(**{f"sorted__{than}": place.value}) | Q(**{f"pk__{than}": place.pk}))
+
+
+def page_of(rows: QuerySet[Memory], sort: Sort, *, after: Place | None = None, before: Place | None = None) -> Page:
+    """SIZE of `rows`: those after a place, those just before one, or the first ones."""
+    if before is not None:
+        found = list(ordered(beyond(rows, sort, before, backwards=True), sort, backwards=True)[: SIZE + 1])
+        if len(found) <= SIZE:  # nothing is above them: this is the first page
+            return page_of(rows, sort)
+        shown = found[:SIZE][::-1]
+        return Page(shown, place_of(sort, shown[-1]), place_of(sort, shown[0]))
+    if after is not None:
+        rows_after = beyond(rows, sort, after)
+        found = list(ordered(rows_after, sort)[: SIZE + 1])
+        if not found:  # what stood there is gone
+            return page_of(rows, sort)
+    else:
+        found = list(ordered(rows, sort)[: SIZE + 1])
+    shown = found[:SIZE]
+    further = place_of(sort, shown[-1]) if len(found) > SIZE else ""
+    return Page(shown, further, place_of(sort, shown[0]) if after is not None and shown else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """All matches and their number, counted up to CAP + 1."""
+
+    rows: QuerySet[Memory]
+    count: int
+
+
+def matching_of(rows: QuerySet[Memory], *, narrowed: bool) -> Matching:
+    """`rows` and their number. When they are `narrowed`, maybe by what no index serves (a text), and few match, the
+    table is read once, not for the count, the order and the page each."""
+    rows = rows.order_by()
+    if narrowed:
+        few = list(rows.values_list("pk", flat=True)[: FEW + 1])
+        if len(few) <= FEW:
+            return Matching(Memory.objects.filter(pk__in=few), len(few))
+    return Matching(rows, rows[: CAP + 1].count())
+
+
+def latest_change() -> int:
+    """The id of the last change of any memory, 0 without one: one index lookup."""
+    return highest(MemoryChange)[0]
+
+
+def touched_since(change: int, ids: Collection[int]) -> set[int]:
+    """Which of the memories `ids` have changed after the change of this id."""
+    found = MemoryChange.objects.filter(pk__gt=change, memory__in=ids).order_by()
+    return set(found.values_list("memory", flat=True).distinct())
+
+
+def latest_change_of(memory: Memory) -> int:
+    found = MemoryChange.objects.filter(memory=memory).order_by("-pk").values_list("pk", flat=True)
+    return found.first() or 0

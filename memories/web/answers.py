@@ -1,0 +1,43 @@
+"""Answers of the memories' views: a fragment with a message for htmx, else a redirect with a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.loader import render_to_string
+
+from memories.errors import MemoriesError
+
+
+def in_words(error: MemoriesError) -> str:
+    return f"{error} {error.fix}".strip()
+
+
+def actor(request: HttpRequest) -> str:
+    """The user's name, for the change row."""
+    return str(request.user.get_username())
+
+
+def by_htmx(request: HttpRequest) -> bool:
+    return bool(getattr(request, "htmx", False))
+
+
+def toast(request: HttpRequest, text: str, *, level: str = "success", undo: str = "") -> str:
+    """A message beside an htmx answer, out of band. In a <template>: behind a <tr> a parser drops its form."""
+    context = {"text": text, "level": level, "undo": undo, "oob": True}
+    return f"<template>{render_to_string('_toast.html', context, request)}</template>"
+
+
+def fragment(
+    request: HttpRequest, template: str, context: dict[str, Any], *, said: str = "", undo: str = "", status: int = 200
+) -> HttpResponse:
+    html = render_to_string(template, context, request)
+    return HttpResponse(html + (toast(request, said, undo=undo) if said else ""), status=status)
+
+
+def moved(request: HttpRequest, to: str, text: str, *, level: int = messages.SUCCESS, undo: str = "") -> HttpResponse:
+    """Redirect with a message."""
+    messages.add_message(request, level, text, extra_tags=f"undo:{undo}" if undo else "")
+    return HttpResponseRedirect(to)

@@ -1,0 +1,332 @@
+"""The forms of the memories' pages: a new memory, an edit, a place in the list, a selection. Knows no request.
+
+Values are checked by the store's own functions, so that a refusal reads alike everywhere; a form saves nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from memories.capture import fields as stored
+from memories.errors import InvalidMemory
+from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
+from memories.models import Answer, DisagreementKind, Memory, RecallVote
+from memories.queries import list as listing
+from memories.recall.profiles import NAMES as PROFILES
+from memories.recall.profiles import Question
+from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
+
+BIGGEST_ID = 2**63 - 1
+ASKED_FROM = [
+    ("mcp", "MCP (a model)"),
+    ("injection", "prompt injection"),
+    ("page", "dashboard"),
+    ("api", "the API"),
+    ("cli", "the command line"),
+]
+"""The surfaces of a recall, in words."""
+DECIMALS = 2
+"""Decimals of a confidence on the slider."""
+
+
+def checked(check: Callable[..., Any], *values: Any) -> Any:
+    """The result of `check`; its refusal becomes a form error."""
+    try:
+        return check(*values)
+    except InvalidMemory as refusal:
+        raise ValidationError(f"{refusal} {refusal.fix}".strip()) from refusal
+
+
+def slider(shows: str) -> forms.NumberInput:
+    widget = forms.NumberInput(attrs={"min": "0", "max": "1", "step": "0.01", "data-shows": shows})
+    widget.input_type = "range"
+    return widget
+
+
+def categories() -> list[tuple[str, list[tuple[str, str]]]]:
+    return [(slug, [(name, name) for name in taxonomy.categories]) for slug, taxonomy in TAXONOMIES.items()]
+
+
+class AddForm(forms.Form):
+    """A new memory. The store clamps the confidence."""
+
+    observation = forms.CharField(
+        label="Observation",
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": "What was observed, in one sentence."}),
+    )
+    service = forms.CharField(
+        label="Service",
+        required=False,
+        empty_value=None,
+        widget=forms.TextInput(attrs={"list": "services", "placeholder": "general", "autocomplete": "off"}),
+    )
+    taxonomy = forms.ChoiceField(choices=[(slug, slug) for slug in TAXONOMIES], initial="ops", required=False)
+    category = forms.ChoiceField(choices=categories, label="Category")
+    confidence = forms.FloatField(
+        initial=DEFAULT_CONFIDENCE, required=False, widget=slider("add-confidence"), label="Confidence"
+    )
+
+    def clean_observation(self) -> str:
+        return str(checked(stored.checked_observation, self.cleaned_data["observation"]))
+
+    def clean_service(self) -> str | None:
+        service: str | None = checked(stored.checked_service, self.cleaned_data["service"])
+        return service
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        taxonomy = TAXONOMIES[cleaned.get("taxonomy") or "ops"]
+        if "category" in cleaned:
+            try:
+                checked(stored.checked_category, cleaned["category"], taxonomy)
+            except ValidationError as error:
+                self.add_error("category", error)
+        return cleaned
+
+
+class EditForm(forms.Form):
+    """An edit in place. Fields that are not sent stay; `seen` is the latest change the user saw."""
+
+    observation = forms.CharField(label="Observation", required=False, widget=forms.Textarea(attrs={"rows": 3}))
+    confidence = forms.FloatField(label="Confidence", required=False)
+    active = forms.TypedChoiceField(
+        choices=[("true", "active"), ("false", "inactive")],
+        coerce=lambda text: text == "true",
+        empty_value=None,
+        required=False,
+        label="Active",
+    )
+    seen = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_ID, widget=forms.HiddenInput)
+
+    def __init__(self, memory: Memory, data: Any = None, *, seen: int = 0) -> None:
+        self.memory = memory
+        initial = {
+            "observation": memory.observation,
+            "confidence": round(memory.confidence, DECIMALS),
+            "active": "true" if memory.active else "false",
+            "seen": seen,
+        }
+        super().__init__(data, initial=initial, auto_id=f"memory-{memory.pk}-%s")
+        self.fields["confidence"].widget = slider(f"memory-{memory.pk}-confidence-shown")
+
+    def clean_observation(self) -> str:
+        if "observation" not in self.data:
+            return ""
+        return str(checked(stored.checked_observation, self.cleaned_data["observation"]))
+
+    def wants_active(self) -> bool:
+        """Whether the checkbox is ticked."""
+        return bool(self["active"].value() == "true")
+
+    def changes(self) -> dict[str, Any]:
+        """The arguments of `verbs.edit`. Only of a valid form.
+
+        A slider shows two decimals: what it was not moved from is not set to them.
+        """
+        given: dict[str, Any] = {}
+        if "observation" in self.data:
+            given["observation"] = self.cleaned_data["observation"]
+        confidence = self.cleaned_data["confidence"]
+        if confidence is not None and stored.checked_confidence(confidence) != round(self.memory.confidence, DECIMALS):
+            given["confidence"] = confidence
+        if self.cleaned_data["active"] is not None:
+            given["active"] = self.cleaned_data["active"]
+        return given
+
+
+class RollBackForm(forms.Form):
+    """Roll back to an earlier version: the reason, and the latest change the user saw."""
+
+    reason = forms.CharField(label="Why", required=False, max_length=500, help_text="Recorded in the history.")
+    seen = forms.IntegerField(min_value=0, max_value=BIGGEST_ID, widget=forms.HiddenInput)
+
+
+class RecallForm(forms.Form):
+    """A recall query with its filters, which are optional."""
+
+    query = forms.CharField(label="Search memories", max_length=10_000, strip=True)
+    project = forms.CharField(label="Project", max_length=64, required=False, help_text="A slug, or global.")
+    service = forms.CharField(label="Service", max_length=64, required=False)
+    category = forms.ChoiceField(label="Category", required=False)
+    taxonomy = forms.ChoiceField(label="Taxonomy", required=False)
+    agent = forms.CharField(label="Agent", max_length=64, required=False)
+    tags = forms.CharField(label="Tags", max_length=500, required=False, help_text="All of these, with commas.")
+    profile = forms.ChoiceField(label="Profile", choices=[(name, name) for name in PROFILES], required=False)
+    limit = forms.IntegerField(label="At most", min_value=1, max_value=100, required=False)
+    as_of = forms.DateTimeField(
+        label="As of (UTC)",
+        required=False,
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    )
+    include_hold = forms.BooleanField(label="Include held memories", required=False)
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data, auto_id="recall-%s", initial={"profile": "balanced"})
+        names = sorted({name for taxonomy in TAXONOMIES.values() for name in taxonomy.categories})
+        for field, values in (("category", names), ("taxonomy", list(TAXONOMIES))):
+            choice = self.fields[field]
+            assert isinstance(choice, forms.ChoiceField)  # noqa: S101
+            choice.choices = [("", "any"), *((name, name) for name in values)]
+
+    def question(self) -> Question:
+        """Only of a valid form."""
+        given = self.cleaned_data
+        return Question(
+            query=given["query"],
+            project=given["project"] or None,
+            agent=given["agent"] or None,
+            service=given["service"] or None,
+            category=given["category"] or None,
+            taxonomy=given["taxonomy"] or None,
+            tags=tuple(tag.strip() for tag in given["tags"].split(",") if tag.strip()),
+            limit=given["limit"],
+            profile=given["profile"] or "balanced",
+            as_of=given["as_of"],
+            include_hold=given["include_hold"],
+        )
+
+    def narrows(self) -> bool:
+        """Whether a filter is set, so that the filters are shown open."""
+        return any(
+            str(self[name].value() or "") not in ("", "balanced", "False") for name in self.fields if name != "query"
+        )
+
+
+class MarkForm(forms.Form):
+    """A relevance judgement on one hit: right, wrong, or empty to remove it."""
+
+    memory = forms.IntegerField(min_value=1, max_value=BIGGEST_ID)
+    vote = forms.ChoiceField(choices=RecallVote.choices, required=False)
+
+
+class AskedForm(forms.Form):
+    """Filters of the query log."""
+
+    surface = forms.ChoiceField(choices=[("", "anywhere"), *ASKED_FROM], required=False, label="Asked from")
+    session = forms.IntegerField(min_value=1, max_value=BIGGEST_ID, required=False, label="Session")
+    before = forms.IntegerField(min_value=1, max_value=BIGGEST_ID, required=False, widget=forms.HiddenInput)
+
+
+class PlaceForm(forms.Form):
+    """The order of the list and a place in it: after a row or before one."""
+
+    sort = forms.ChoiceField(choices=[(key, key) for key in listing.SORTS], required=False)
+    after = forms.CharField(required=False, max_length=200)
+    before = forms.CharField(required=False, max_length=200)
+
+    def found(self) -> tuple[listing.Sort, listing.Place | None, listing.Place | None]:
+        """The order and place in the address; an invalid place is the start of the list."""
+        self.is_valid()
+        sort = listing.SORTS[self.cleaned_data.get("sort") or listing.FIRST]
+        return sort, self._place(sort, "after"), self._place(sort, "before")
+
+    def _place(self, sort: listing.Sort, name: str) -> listing.Place | None:
+        try:
+            return listing.read_place(sort, self.cleaned_data.get(name) or "")
+        except ValueError:
+            return None
+
+
+class IdRangesField(forms.Field):
+    """Ids as ranges ("1-50,53,60-61"), so that thousands fit into one hidden input."""
+
+    MOST = 20_000
+    """Ids in one field; a page shows at most a few hundred rows to tick."""
+    RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
+
+    @staticmethod
+    def pack(ids: Iterable[int]) -> str:
+        """Ids as ranges, sorted, each once."""
+        parts = []
+        for _, run in groupby(enumerate(sorted(set(ids))), lambda numbered: numbered[1] - numbered[0]):
+            found = [pk for _, pk in run]
+            parts.append(f"{found[0]}-{found[-1]}" if len(found) > 1 else f"{found[0]}")
+        return ",".join(parts)
+
+    def to_python(self, value: Any) -> list[int]:
+        """Raises ValidationError for anything that `pack` does not write, and for more than MOST."""
+        ids: list[int] = []
+        for part in filter(None, str(value or "").split(",")):
+            found = self.RANGE.fullmatch(part)
+            low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
+            if not 0 <= high - low < self.MOST - len(ids):
+                raise ValidationError(f"{part[:40]!r} is no range of at most {self.MOST:,} ids.")
+            ids.extend(range(low, high + 1))
+        return ids
+
+
+class SelectionForm(forms.Form):
+    """What a bulk action is about: ids, or all that the address's filters match.
+
+    `id` are ticked rows, `ids` the same as ranges; `up_to` and `count` are what the confirmation page showed.
+    """
+
+    action = forms.ChoiceField(
+        choices=[*((name, action.label) for name, action in BULK_ACTIONS.items()), ("export", "Export")],
+        required=False,
+    )
+    ids = IdRangesField(required=False)
+    all_matching = forms.BooleanField(required=False)
+    confirmed = forms.BooleanField(required=False)
+    up_to = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_ID)
+    count = forms.IntegerField(required=False, min_value=0)
+
+    def chosen(self, name: str = "id") -> list[int]:
+        """The selected ids: the ranges, and the rows ticked in the field `name`."""
+        given: Any = self.data  # a QueryDict: it holds several values of one name
+        ticked = [int(value) for value in given.getlist(name) if value.isdecimal() and len(value) < 19]
+        return [*self.cleaned_data["ids"], *ticked]
+
+
+class AnswersForm(forms.Form):
+    """The values that a bulk action asks for, made from its `params`; a target is chosen among `rows`."""
+
+    def __init__(self, action: BulkAction, rows: list[Memory], data: Any = None) -> None:
+        super().__init__(data, auto_id="bulk-%s")
+        for param in action.params:
+            if param.kind == "confidence":
+                self.fields[param.name] = forms.FloatField(
+                    label=param.label, initial=DEFAULT_CONFIDENCE, widget=slider("bulk-confidence-shown")
+                )
+            elif param.kind == "memory":
+                choices = [(row.pk, row.observation) for row in rows]
+                self.fields[param.name] = forms.TypedChoiceField(
+                    label="Which memory stays?",
+                    choices=choices,
+                    coerce=int,
+                    initial=choices[0][0] if choices else None,
+                    widget=forms.RadioSelect,
+                )
+            else:
+                self.fields[param.name] = forms.CharField(
+                    label=param.label, required=False, empty_value=None, widget=forms.Textarea(attrs={"rows": 2})
+                )
+        self.fields["reason"] = forms.CharField(
+            label="Why", required=False, max_length=500, help_text="Recorded in the history."
+        )
+
+    def answers(self) -> dict[str, Any]:
+        return {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
+
+
+class InboxForm(forms.Form):
+    """Filters of the inbox and the id to continue after."""
+
+    kind = forms.ChoiceField(choices=[("", "all"), *DisagreementKind.choices], required=False)
+    answered = forms.BooleanField(required=False)
+    after = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_ID)
+
+
+class AnswerForm(forms.Form):
+    """An answer to a question, with the latest changes the page knew."""
+
+    answer = forms.ChoiceField(choices=Answer.choices)
+    observation = forms.CharField(required=False, strip=True)
+    seen_older = forms.IntegerField(min_value=0, max_value=BIGGEST_ID)
+    seen_newer = forms.IntegerField(min_value=0, max_value=BIGGEST_ID)

@@ -1,0 +1,185 @@
+"""`/memories`: the list with its filters, order and pages, its poll, and adding a memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.decorators import permission_required
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from claudeops.lib.change_token import read_token
+from claudeops.lib.distinct import distinct_values
+from memories import store
+from memories.errors import MemoriesError
+from memories.lifecycle.bulk import BULK_ACTIONS
+from memories.models import Memory, Source
+from memories.queries import list as listing
+from memories.queries.filters import MemoryFilterSet
+from memories.taxonomy import GENERAL
+from memories.web import changes
+from memories.web.answers import actor, moved
+from memories.web.forms import AddForm, PlaceForm
+
+SHOWN_FILTERS = ("text", "service", "category", "status", "confidence_min", "confidence_max", "taxonomy", "source")
+"""The other filters are folded until one of them is used."""
+
+NOT_FILTERS = ("after", "before", "seen")
+NOT_CHOSEN = {"", "unknown"}
+"""What a form sends for a field without a choice."""
+
+MOST_KEPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The list that an address asks for; `rows` are all `count` that match (see `listing.matching_of`)."""
+
+    filters: MemoryFilterSet
+    rows: QuerySet[Memory]
+    count: int
+    sort: listing.Sort
+    page: listing.Page
+
+
+def query_of(request: HttpRequest, *without: str) -> str:
+    """The filters and the order of the address, without the place in the list."""
+    given = request.GET.copy()
+    for name in (*NOT_FILTERS, *without):
+        given.pop(name, None)
+    for name in [name for name in given if not set(given.getlist(name)) - NOT_CHOSEN]:
+        del given[name]
+    return given.urlencode()
+
+
+def matching(request: HttpRequest) -> tuple[MemoryFilterSet, QuerySet[Memory]]:
+    """The filters of the address and all that match; none when they cannot be read."""
+    filters = MemoryFilterSet(request.GET, queryset=Memory.objects.all())
+    return filters, filters.qs.order_by() if filters.is_valid() else Memory.objects.none()
+
+
+def found_by(request: HttpRequest) -> Found:
+    sort, after, before = PlaceForm(request.GET).found()
+    filters, rows = matching(request)
+    found = listing.matching_of(rows, narrowed=bool(query_of(request, "sort")))
+    page = listing.page_of(found.rows, sort, after=after, before=before)
+    return Found(filters, found.rows, found.count, sort, page)
+
+
+def _sorts(request: HttpRequest, current: listing.Sort) -> dict[str, dict[str, str]]:
+    """For each sortable column: the query of its link, and its current order."""
+    rest = query_of(request, "sort")
+    heads = {}
+    for sort in listing.SORTS.values():
+        name = sort.key.removeprefix("-")
+        if name in heads:
+            continue
+        here = current.key.removeprefix("-") == name
+        other = ("" if current.descending else "-") + name if here else sort.key
+        order = ("descending" if current.descending else "ascending") if here else "none"
+        heads[name] = {"query": f"{rest}&sort={other}" if rest else f"sort={other}", "order": order}
+    return heads
+
+
+def context_of(request: HttpRequest, found: Found, shown: list[Memory], seen: int) -> dict[str, Any]:
+    """The context of the list and its fragments; `shown` are the rows in the browser, `seen` the last change known."""
+    count = found.count
+    filtered = query_of(request, "sort")
+    place = {name: request.GET[name] for name in ("after", "before") if request.GET.get(name)}
+    polling = {**place, "seen": changes.token_of(seen, shown)}
+    return {
+        "page": found.page,
+        "count": f"{listing.CAP:,}+" if count > listing.CAP else f"{count:,}",
+        "total": "" if count > listing.CAP else count,
+        "one": count == 1,
+        "filtered": filtered,
+        "query": query_of(request),
+        "polling": urlencode(polling),
+        "sorts": _sorts(request, found.sort),
+        "actions": list(BULK_ACTIONS.values()),
+        "filters": found.filters,
+    }
+
+
+def _filter_fields(filters: MemoryFilterSet) -> dict[str, Any]:
+    fields = {name: filters.form[name] for name in filters.form.fields}
+    more = [field for name, field in fields.items() if name not in SHOWN_FILTERS]
+    return {
+        "filter_fields": [fields[name] for name in SHOWN_FILTERS],
+        "more_filters": more,
+        "more_used": any(str(field.value() or "") not in NOT_CHOSEN or field.errors for field in more),
+    }
+
+
+def _list(request: HttpRequest, form: AddForm, *, status: int = 200) -> HttpResponse:
+    seen = listing.latest_change()  # before the rows: what comes in between is told again, not missed
+    found = found_by(request)
+    context = context_of(request, found, found.page.rows, seen) | _filter_fields(found.filters)
+    services = [*distinct_values(Memory, "service"), GENERAL]
+    return render(request, "memories/list.html", {**context, "form": form, "services": services}, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required("memories.view_memory", raise_exception=True)
+def memories(request: HttpRequest) -> HttpResponse:
+    """`/memories`: the list; a POST adds a memory."""
+    if request.method == "POST":
+        return _add(request)
+    return _list(request, AddForm())
+
+
+@permission_required("memories.add_memory", raise_exception=True)
+def _add(request: HttpRequest) -> HttpResponse:
+    form = AddForm(request.POST)
+    if not form.is_valid():
+        return _list(request, form, status=422)
+    given = form.cleaned_data
+    statement = store.Statement(
+        category=given["category"],
+        text=given["observation"],
+        service=given["service"],
+        taxonomy=given["taxonomy"] or "ops",
+        confidence=given["confidence"],
+    )
+    said = store.Provenance(source=Source.HUMAN, actor=actor(request), channel="human")
+    try:
+        made = store.remember(statement, said)
+    except MemoriesError as error:
+        form.add_error("observation", str(error))
+        return _list(request, form, status=422)
+    return moved(request, reverse("memories"), f"Memory {made.memory_id} is added.")
+
+
+@require_safe
+@never_cache
+@permission_required("memories.view_memory", raise_exception=True)
+def rows(request: HttpRequest) -> HttpResponse:
+    """The list's poll: 204 when nothing happened since the change `seen`, else what changed on the page."""
+    latest = listing.latest_change()
+    seen = read_token(request.GET.get("seen", ""))
+    if seen.state == str(latest):
+        return HttpResponse(status=204)
+    found = found_by(request)
+    if not found.filters.is_valid():
+        return HttpResponse("The filter cannot be read.", status=400, content_type="text/plain")
+    known = [int(key) for key in seen.rows if key.isdecimal() and len(key) < 19]
+    if not known or not found.page.rows:  # from or to an empty list there is no row to insert beside
+        context = context_of(request, found, found.page.rows, latest)
+        response = render(request, "memories/_list.html", context)
+        response["HX-Retarget"], response["HX-Reswap"] = "#memories", "outerHTML"
+        return response
+    here = {row.pk for row in found.page.rows}
+    elsewhere = [pk for pk in known if pk not in here][:MOST_KEPT]
+    pushed_off = list(listing.ordered(found.rows.filter(pk__in=elsewhere), found.sort)) if elsewhere else []
+    context = context_of(request, found, [*found.page.rows, *pushed_off], latest)
+    since = seen.state
+    touched = listing.touched_since(int(since), known) if since.isdecimal() and len(since) < 19 else set()
+    news = changes.changes(seen, found.page.rows, pushed_off, touched)
+    return render(request, "memories/_rows.html", {**context, "news": news})

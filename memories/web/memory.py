@@ -1,0 +1,175 @@
+"""One memory: its page, its row in the list, editing, deleting and undoing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from memories.errors import Conflict, MemoriesError, MemoryNotFound
+from memories.history.chart import chart_of
+from memories.history.confidence_history import confidence_history_of
+from memories.history.timeline import entry_of, page_of
+from memories.lifecycle import verbs
+from memories.lifecycle.restore import restore
+from memories.models import Memory, MemoryChange
+from memories.queries import list as listing
+from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
+from memories.web.forms import EditForm
+
+CHANGES = "memories.change_memory"
+
+
+@require_http_methods(["GET", "HEAD", "PUT", "DELETE"])
+@never_cache
+@permission_required("memories.view_memory", raise_exception=True)
+def memory(request: HttpRequest, pk: int) -> HttpResponse:
+    """`/memories/{id}`: its page; PUT changes it, DELETE removes it."""
+    if request.method == "PUT":
+        return _edit(request, pk)
+    if request.method == "DELETE":
+        return _delete(request, pk)
+    return _page(request, get_object_or_404(Memory, pk=pk))
+
+
+def _page(request: HttpRequest, row: Memory, *, status: int = 200, **further: Any) -> HttpResponse:
+    course = confidence_history_of(row, at=timezone.now())
+    latest = listing.latest_change_of(row)
+    context = {
+        "memory": row,
+        "form": EditForm(row, seen=latest),
+        "latest": latest,
+        "course": course,
+        "picture": chart_of(course),
+        "page": page_of(row, request.GET.get("before", "")),
+        "deleting": "delete" in request.GET,
+        **further,
+    }
+    return render(request, "memories/memory.html", context, status=status)
+
+
+@require_safe
+@never_cache
+@permission_required("memories.view_memory", raise_exception=True)
+def history(request: HttpRequest, pk: int) -> HttpResponse:
+    """A page of the timeline (`before` a place in it): in place for htmx, else on the memory's page."""
+    found = get_object_or_404(Memory, pk=pk)
+    if not by_htmx(request):
+        return _page(request, found)
+    page = page_of(found, request.GET.get("before", ""))
+    context = {"memory": found, "page": page, "latest": listing.latest_change_of(found)}
+    return render(request, "memories/_timeline.html", context)
+
+
+@require_safe
+@never_cache
+@permission_required("memories.view_memory", raise_exception=True)
+def row(request: HttpRequest, pk: int) -> HttpResponse:
+    """The row of the list, or with `edit` or `delete` its form; empty when the memory is deleted."""
+    found = Memory.objects.filter(pk=pk).first()
+    if found is None:
+        return HttpResponse("")
+    if "edit" in request.GET and request.user.has_perm(CHANGES):
+        form = EditForm(found, seen=listing.latest_change_of(found))
+        return render(request, "memories/_edit_row.html", {"memory": found, "form": form})
+    if "delete" in request.GET and request.user.has_perm("memories.delete_memory"):
+        return render(request, "memories/_delete_row.html", {"memory": found})
+    return render(request, "memories/_row.html", {"memory": found})
+
+
+@permission_required(CHANGES, raise_exception=True)
+def _edit(request: HttpRequest, pk: int) -> HttpResponse:
+    found = Memory.objects.filter(pk=pk).first()
+    if found is None:
+        return gone(request, pk)
+    form = EditForm(found, request.POST)
+    if not form.is_valid():
+        return _again(request, found, form, 422)
+    try:
+        change = verbs.edit(pk, by=actor(request), expected_change=form.cleaned_data["seen"], **form.changes())
+    except Conflict as conflict:
+        return _conflict(request, form, conflict)
+    except MemoryNotFound:
+        return gone(request, pk)
+    except MemoriesError as error:
+        form.add_error(None, in_words(error))
+        return _again(request, found, form, 422)
+    found.refresh_from_db()
+    said = f"Memory {pk} is {change.get_kind_display()}." if change else "Nothing was changed."
+    back = reverse("memory-undo", args=[pk, change.pk]) if change else ""
+    if by_htmx(request):
+        return fragment(request, "memories/_row.html", {"memory": found}, said=said, undo=back)
+    return moved(request, reverse("memory", args=[pk]), said, undo=back)
+
+
+def _again(request: HttpRequest, found: Memory, form: EditForm, status: int, **further: Any) -> HttpResponse:
+    """The form again, with its input and errors."""
+    context = {"memory": found, "form": form, **further}
+    if by_htmx(request):
+        return fragment(request, "memories/_edit_row.html", context, status=status)
+    return _page(request, status=status, row=found, **{name: context[name] for name in context if name != "memory"})
+
+
+def _conflict(request: HttpRequest, form: EditForm, conflict: Conflict) -> HttpResponse:
+    """Both versions: the input stays in the form, the current text stands above it."""
+    current, change = conflict.current, conflict.change
+    typed = request.POST.copy()
+    typed["seen"] = str(change.pk if change else 0)
+    form.data = typed
+    meanwhile = entry_of(change) if change else None
+    return _again(request, current, form, 409, conflict=conflict, meanwhile=meanwhile)
+
+
+def gone(request: HttpRequest, pk: int) -> HttpResponse:
+    """The memory was deleted; the input is shown."""
+    text = f"Memory {pk} was deleted in the meantime. Nothing was changed."
+    context = {"pk": pk, "text": text, "typed": request.POST.get("observation", "")}
+    template = "memories/_gone_row.html" if by_htmx(request) else "memories/gone.html"
+    return render(request, template, context, status=409)
+
+
+@permission_required("memories.delete_memory", raise_exception=True)
+def _delete(request: HttpRequest, pk: int) -> HttpResponse:
+    try:
+        verbs.delete(pk, by=actor(request))
+    except MemoryNotFound:
+        said = f"Memory {pk} was deleted already."
+    else:
+        said = f"Memory {pk} is deleted. Its history stays."
+    if by_htmx(request):  # what is left of the row is for the next poll to take away
+        return fragment(request, "memories/_deleted_row.html", {"pk": pk}, said=said)
+    return moved(request, reverse("memories"), said)
+
+
+@require_POST
+@permission_required(CHANGES, raise_exception=True)
+def undo(request: HttpRequest, pk: int, change: int) -> HttpResponse:
+    """Undo a change; refused when a later one exists. Triggers the list's poll."""
+    to = reverse("memory", args=[pk])
+    try:
+        made = restore(pk, get_object_or_404(MemoryChange, pk=change), by=actor(request), only_latest=True)
+    except Conflict:
+        return _said(request, to, f"Memory {pk} was changed again since. See its page.", "error", 409)
+    except MemoriesError as error:
+        return _said(request, reverse("memories"), in_words(error), "error", 409)
+    said = f"Memory {pk} is restored." if made else f"Memory {pk} was undone already."
+    return _said(request, to, said, "success", 200)
+
+
+def _said(request: HttpRequest, to: str, text: str, level: str, status: int) -> HttpResponse:
+    if not by_htmx(request):
+        return moved(request, to, text, level=messages.SUCCESS if level == "success" else messages.ERROR)
+    shown_on_a_list = request.htmx.current_url_abs_path or ""  # type: ignore[attr-defined]
+    if shown_on_a_list.partition("?")[0] == to and status == 200:
+        messages.success(request, text)
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    response = HttpResponse(toast(request, text, level=level), status=status)
+    response["HX-Trigger"] = "wake"
+    return response

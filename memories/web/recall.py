@@ -1,0 +1,119 @@
+"""`/memories/recall`: search, see why each memory is a hit, judge it; and the query log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from memories.errors import MemoriesError
+from memories.recall import Hit, Recall, feedback
+from memories.recall import log as query_log
+from memories.recall.service import ask, by_person
+from memories.web.answers import actor, by_htmx, fragment, in_words, moved
+from memories.web.forms import AskedForm, MarkForm, RecallForm
+
+MARKS = "memories.change_memory"
+"""Whoever curates memories may judge hits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One hit with its place and its judgement (empty: none)."""
+
+    place: int
+    hit: Hit
+    vote: str
+
+
+@require_safe
+@never_cache
+@permission_required("memories.view_memory", raise_exception=True)
+def recall(request: HttpRequest) -> HttpResponse:
+    """The search box; with a query the hits, their score details, and the trace."""
+    if "query" not in request.GET:
+        return render(request, "memories/recall.html", {"form": RecallForm(), "narrowed": False})
+    form = RecallForm(request.GET)
+    found, status = None, 200
+    if not form.is_valid():
+        status = 422 if request.GET["query"].strip() else 200
+    else:
+        try:
+            found = ask(by_person(actor(request)), form.question(), "page")
+        except MemoriesError as error:
+            form.add_error(None, in_words(error))
+            status = 422
+    context = {"form": form, "narrowed": form.narrows(), **_shown(found), "asked": urlencode(_given(request))}
+    return render(request, "memories/recall.html", context, status=status)
+
+
+def _shown(found: Recall | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    marks = feedback.marks_of(found.query)
+    hits = [Shown(place, hit, marks.get(hit.memory_id, "")) for place, hit in enumerate(found.hits, 1)]
+    return {
+        "found": found,
+        "hits": hits,
+        "milliseconds": {name: 1000 * took for name, took in found.trace.steps.items()},
+    }
+
+
+def _given(request: HttpRequest) -> list[tuple[str, str]]:
+    """The query of the address, without empty fields."""
+    return [(name, value) for name in request.GET for value in request.GET.getlist(name) if value]
+
+
+@require_POST
+@permission_required(MARKS, raise_exception=True)
+def mark(request: HttpRequest) -> HttpResponse:
+    """Judge a hit as right or wrong; the query is in the address."""
+    question, word = RecallForm(request.GET), MarkForm(request.POST)
+    if not question.is_valid() or not word.is_valid():
+        return HttpResponseBadRequest(
+            "A judgement needs the query, a memory, and right or wrong.", content_type="text/plain"
+        )
+    memory, vote = word.cleaned_data["memory"], word.cleaned_data["vote"]
+    back = f"{reverse('recall')}?{urlencode(_given(request))}"
+    try:
+        feedback.mark(question.question(), memory, vote, by=_user(request))
+    except MemoriesError as error:
+        if by_htmx(request):
+            return HttpResponse(in_words(error), status=409, content_type="text/plain")
+        return moved(request, back, in_words(error), level=messages.ERROR)
+    if by_htmx(request):
+        context = {"memory_id": memory, "vote": vote, "asked": urlencode(_given(request))}
+        return fragment(request, "memories/_recall_mark.html", context)
+    said = (
+        f"Memory {memory} is marked {vote} for this query." if vote else f"The judgement of memory {memory} is removed."
+    )
+    return moved(request, f"{back}#hit-{memory}", said)
+
+
+def _user(request: HttpRequest) -> User:
+    """The signed-in user; the permission was checked before."""
+    assert isinstance(request.user, User)  # noqa: S101
+    return request.user
+
+
+@require_safe
+@never_cache
+@permission_required("memories.view_memory", raise_exception=True)
+def asked(request: HttpRequest) -> HttpResponse:
+    """The query log: who searched, from which session, and the hits; the latest first."""
+    form = AskedForm(request.GET)
+    if not form.is_valid():
+        return render(request, "memories/asked.html", {"form": form}, status=422)
+    given = form.cleaned_data
+    page = query_log.page(surface=given["surface"], session=given["session"], before=given["before"])
+    narrowed = {name: given[name] for name in ("surface", "session") if given[name]}
+    return render(request, "memories/asked.html", {"form": form, "page": page, "query": urlencode(narrowed)})

@@ -1,0 +1,80 @@
+"""Review of a memory that the gate holds: approve or reject."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from memories.errors import Conflict, MemoriesError
+from memories.lifecycle import verbs
+from memories.models import Memory, MemoryChange
+from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
+from memories.web.memory import CHANGES, gone
+
+REJECTED = "Rejected in review."
+
+
+@require_POST
+@permission_required(("memories.view_memory", CHANGES), raise_exception=True)
+def approve(request: HttpRequest, pk: int) -> HttpResponse:
+    """Approve it for injection. `text` is the text that was read; another text is not approved."""
+    found = Memory.objects.filter(pk=pk).first()
+    if found is None:
+        return gone(request, pk)
+    if not found.awaits_review:
+        return _refused(request, found, f"Memory {pk} is not held for review any more.")
+    try:
+        change = verbs.approve(pk, by=actor(request), expected_text=request.POST.get("text"))
+    except Conflict:
+        return _refused(request, found, f"Memory {pk} was changed in the meantime. Nothing was approved.")
+    except MemoriesError as error:
+        return _refused(request, found, in_words(error))
+    found.refresh_from_db()
+    told = "it is injected from now on" if found.active else "it is inactive, so it is not injected yet"
+    return _done(request, found, change, f"Memory {pk} is approved: {told}.")
+
+
+@require_POST
+@permission_required(("memories.view_memory", CHANGES), raise_exception=True)
+def reject(request: HttpRequest, pk: int) -> HttpResponse:
+    """Reject it: it is kept, inactive, and a session that repeats it does not reopen the review."""
+    found = Memory.objects.filter(pk=pk).first()
+    if found is None:
+        return gone(request, pk)
+    if not found.awaits_review:
+        return _refused(request, found, f"Memory {pk} is not held for review any more.")
+    reason = request.POST.get("reason", "").strip()[:400]
+    try:
+        change = verbs.deactivate(pk, by=actor(request), reason=f"{REJECTED} {reason}".strip())
+    except MemoriesError as error:
+        return _refused(request, found, in_words(error))
+    found.refresh_from_db()
+    return _done(request, found, change, f"Memory {pk} is rejected. It is kept, inactive.")
+
+
+def _back(request: HttpRequest, pk: int) -> str:
+    """The list when `next` names it, else the memory's page."""
+    back = request.POST.get("next", "")
+    ours = back.startswith(reverse("memories")) and url_has_allowed_host_and_scheme(back, allowed_hosts=None)
+    return back if ours else reverse("memory", args=[pk])
+
+
+def _done(request: HttpRequest, row: Memory, change: MemoryChange | None, said: str) -> HttpResponse:
+    undo = reverse("memory-undo", args=[row.pk, change.pk]) if change else ""
+    if by_htmx(request):
+        return fragment(request, "memories/_row.html", {"memory": row}, said=said, undo=undo)
+    return moved(request, _back(request, row.pk), said, undo=undo)
+
+
+def _refused(request: HttpRequest, row: Memory, text: str) -> HttpResponse:
+    """The current row, and why nothing was done."""
+    if not by_htmx(request):
+        return moved(request, _back(request, row.pk), text, level=messages.ERROR)
+    row.refresh_from_db()
+    response = fragment(request, "memories/_row.html", {"memory": row}, status=409)
+    response.write(toast(request, text, level="error"))
+    return response

@@ -1,0 +1,1 @@
+"""The HTTP API of sessions, events and cooldowns. `claudeops` mounts `routes.router`."""

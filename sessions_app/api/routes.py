@@ -1,0 +1,225 @@
+"""`/api/sessions`, `/api/events`, `/api/cooldowns/check`: what agents did, asking for a session and for its end.
+
+With a project a token sees the sessions and events of that project, and none besides. `claudeops` mounts the router.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from claudeops.lib.api_errors import Given, Refused, check_names, narrowed, page_of
+from memories.access.bearer import access_in, needs
+from memories.access.permissions import Access, project_of
+from memories.models import Project, Scope
+from sessions_app import queue
+from sessions_app.api import serializers
+from sessions_app.cooldowns import limits
+from sessions_app.errors import AgentNotFound, SessionNotFound
+from sessions_app.models import Agent, Event, Session, Trigger
+from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
+
+AFTER = {"after": "`next` of the page before."}
+
+router = Router()
+
+
+class SessionOut(Schema):
+    """One session, as in a list. Money in US dollars, times in UTC."""
+
+    id: int
+    uuid: str
+    agent: str | None
+    tier: int
+    trigger: str
+    status: str
+    status_reason: str
+    hold_reason: str
+    model: str
+    cost_usd: float
+    num_turns: int
+    duration_ms: int
+    queued_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    parent: int | None
+    dry_run: bool
+    summary: str
+
+
+class WholeSession(SessionOut):
+    """With what it said, found out and did, and what it was told."""
+
+    exit_code: int | None
+    error: str
+    escalation: dict[str, Any]
+    response: str
+    usage: dict[str, Any]
+    stats: dict[str, Any]
+    log_file: str
+    children: list[int]
+    receipt: dict[str, Any] | None
+    events: list[dict[str, Any]]
+    memories: list[dict[str, Any]]
+    cooldowns: list[dict[str, Any]]
+
+
+class SessionsOut(Schema):
+    sessions: list[SessionOut]
+    next: str
+
+
+class SessionIn(Given):
+    agent: str = Field(description="An agent's slug: it says with which rights, tools and limits.")
+    prompt: str = Field("", max_length=100_000, description="What it is asked to do.")
+    tier: int | None = Field(None, ge=1, le=3, description="1 to 3; null = the agent's own.")
+    project: str | None = Field(None, description="A slug; null = the agent's, or the token's.")
+    dry_run: bool | None = None
+
+
+class Stopped(Schema):
+    message: str
+
+
+class EventOut(Schema):
+    id: int
+    session: int | None
+    level: str
+    service: str | None
+    message: str
+    created_at: datetime
+
+
+class EventsOut(Schema):
+    events: list[EventOut]
+    next: str
+
+
+class DecisionOut(Schema):
+    """Whether it is allowed now and why; `until` (UTC) is when it will be."""
+
+    action: str
+    service: str
+    allowed: bool
+    reason: str
+    used: int
+    limit: int
+    window_hours: float
+    until: datetime | None
+    since: datetime | None
+
+
+def visible_sessions(access: Access) -> QuerySet[Session]:
+    rows = Session.objects.all()
+    return rows.filter(project=access.project_id) if access.confined else rows
+
+
+@router.get(
+    "/sessions",
+    **needs(Scope.READ, SessionsOut, filters=SessionFilterSet, also=AFTER),
+    tags=["sessions"],
+    summary="Sessions, 50 a page, the latest first",
+)
+def sessions(request: HttpRequest) -> dict[str, Any]:
+    access = access_in(request)
+    check_names(request, [*SessionFilterSet.base_filters, *AFTER])
+    filters = SessionFilterSet(request.GET, queryset=visible_sessions(access))
+    if access.confined:  # what another project has is not even a wrong value here
+        filters.filters["agent"].queryset = _agents(access)
+        filters.filters["project"].queryset = Project.objects.filter(pk=access.project_id or 0)
+    rows, further = page_of(narrowed(filters).select_related("agent"), "queued_at", request.GET.get("after", ""))
+    return {"sessions": [serializers.as_row(row) for row in rows], "next": further}
+
+
+@router.post("/sessions", **needs(Scope.RUN, {202: SessionOut}), tags=["sessions"], summary="Run a session")
+def run(request: HttpRequest, given: SessionIn) -> Status:
+    """It is queued; `hold_reason` says what it waits for. It runs with the agent's own rights and limits."""
+    access = access_in(request)
+    agent = _agents(access).filter(slug=given.agent).select_related("project").first()
+    if agent is None:
+        known = ", ".join(_agents(access).order_by("slug").values_list("slug", flat=True)[:20]) or "none yet"
+        raise AgentNotFound(f"There is no agent {given.agent!r}.", f"Known agents: {known}.")
+    session = queue.request_session(
+        agent=agent,
+        trigger=Trigger.API,
+        by=access.actor,
+        tier=given.tier,
+        prompt_task=given.prompt,
+        project=project_of(access, given.project),
+        dry_run=given.dry_run,
+    )
+    return Status(202, serializers.as_row(session))
+
+
+@router.get("/sessions/{int:session_id}", **needs(Scope.READ, WholeSession), tags=["sessions"], summary="One session")
+def session(request: HttpRequest, session_id: int) -> dict[str, Any]:
+    row = _session(access_in(request), session_id)
+    return serializers.as_data(row)
+
+
+@router.post(
+    "/sessions/{int:session_id}/stop", **needs(Scope.RUN, Stopped), tags=["sessions"], summary="Stop a session"
+)
+def stop(request: HttpRequest, session_id: int) -> dict[str, Any]:
+    access = access_in(request)
+    return {"message": queue.request_stop(_session(access, session_id).pk, by=access.actor)}
+
+
+@router.get(
+    "/events",
+    **needs(Scope.READ, EventsOut, filters=EventFilterSet, also=AFTER),
+    tags=["events"],
+    summary="Events, 50 a page, the latest first",
+)
+def events(request: HttpRequest) -> dict[str, Any]:
+    access = access_in(request)
+    check_names(request, [*EventFilterSet.base_filters, *AFTER])
+    rows = Event.objects.all()
+    if access.confined:
+        rows = rows.filter(session__project=access.project_id)
+    found, further = page_of(
+        narrowed(EventFilterSet(request.GET, queryset=rows)), "created_at", request.GET.get("after", "")
+    )
+    names = ("level", "service", "message", "created_at")
+    shown = [{"id": row.pk, "session": row.session_id} | {name: getattr(row, name) for name in names} for row in found]
+    return {"events": shown, "next": further}
+
+
+@router.get(
+    "/cooldowns/check",
+    **needs(
+        Scope.READ,
+        DecisionOut,
+        also={"action": "restart or redeployment.", "service": "The service, like jellyfin."},
+    ),
+    tags=["cooldowns"],
+    summary="Whether a service may be restarted or redeployed now",
+)
+def check(request: HttpRequest) -> dict[str, Any]:
+    """A service belongs to the house, not to a project: what anybody did to it counts."""
+    check_names(request, ["action", "service"])
+    given = {name: request.GET.get(name, "") for name in ("action", "service")}
+    if missing := [name for name, value in given.items() if not value or "\0" in value]:
+        raise Refused(422, "missing_parameter", f"{missing[0]} is missing.", "Like ?action=restart&service=jellyfin")
+    return asdict(limits.check(given["action"], given["service"]))
+
+
+def _agents(access: Access) -> QuerySet[Agent]:
+    """With a project its own agents and those that belong to none."""
+    if not access.confined:
+        return Agent.objects.all()
+    return Agent.objects.filter(Q(project=None) | Q(project=access.project_id))
+
+
+def _session(access: Access, pk: int) -> Session:
+    rows = visible_sessions(access).select_related("agent", "receipt")
+    found = rows.filter(pk=pk).first() if pk < 2**63 else None
+    if found is None:
+        raise SessionNotFound(f"There is no session {pk}.", "List what there is: GET /api/sessions")
+    return found

@@ -1,0 +1,84 @@
+"""A session as lines for a terminal. Reads only."""
+
+from __future__ import annotations
+
+from sessions_app.models import LogKind, Session, Status
+
+SIGNS: dict[str, str] = {
+    LogKind.TEXT: "",
+    LogKind.TOOL_USE: "  > ",
+    LogKind.TOOL_RESULT: "  < ",
+    LogKind.SYSTEM: "  # ",
+    LogKind.RESULT: "  = ",
+}
+
+
+def entry_text(kind: str, text: str) -> str:
+    sign = SIGNS[kind]
+    lines = text.rstrip().splitlines() or [""]
+    if kind == LogKind.TOOL_RESULT and len(lines) > 12:
+        lines = [*lines[:11], f"… {len(lines) - 11} more lines"]
+    return "\n".join(sign + printable(line) for line in lines)
+
+
+def printable(line: str) -> str:
+    """Without control characters: a log must not be able to drive the terminal."""
+    return "".join(c if c.isprintable() or c == "\t" else "·" for c in line)
+
+
+def as_text(session: Session) -> str:
+    agent = session.agent.slug if session.agent else "no agent"
+    reason = f" — {session.status_reason}" if session.status_reason else ""
+    lines = [
+        f"Session {session.pk}: {session.get_status_display()}{reason}",
+        f"{agent}, tier {session.tier}, {session.model}, "
+        f"trigger: {session.get_trigger_display()} ({session.requested_by or 'system'})",
+    ]
+    if session.hold_reason:
+        lines.append(f"Waits: {session.hold_reason}")
+    if session.started_at:
+        seconds = f", {(session.ended_at - session.started_at).total_seconds():.0f} s" if session.ended_at else ""
+        lines.append(
+            f"{session.started_at:%Y-%m-%d %H:%M:%S} UTC{seconds}, {session.num_turns} turns, ${session.cost_usd:.4f}"
+        )
+    if session.parent_id:
+        lines.append(f"Escalated from session {session.parent_id}")
+    if children := list(session.children.values_list("pk", flat=True)):
+        lines.append(f"Escalated to session {', '.join(map(str, children))}")
+    if receipt := getattr(session, "receipt", None):
+        memories = "1 memory" if len(receipt.included) == 1 else f"{len(receipt.included)} memories"
+        lines.append(f"Injected: {memories}, {receipt.tokens} of {receipt.budget} tokens")
+    if session.summary:
+        lines.append(f"Summary: {printable(session.summary)}")
+    for event in session.events.order_by("created_at", "id"):
+        lines.append(f"  event {event.level} {event.service or 'general'}: {printable(event.message)}")
+    for memory in session.memories.order_by("id"):
+        lines.append(f"  memory {memory.pk} {printable(str(memory))}")
+    for action in session.cooldown_actions.order_by("id"):
+        lines.append(f"  {action.action} {action.service}: {action.outcome} {printable(action.message)}")
+    if session.stats:
+        lines.append("Counted: " + ", ".join(f"{name} {number}" for name, number in sorted(session.stats.items())))
+    return "\n".join(lines)
+
+
+def closing_text(session: Session) -> str:
+    stored = {
+        name: number for name, number in session.stats.items() if name.startswith(("memories_", "events", "cooldowns"))
+    }
+    told = (
+        ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in sorted(stored.items())) or "nothing stored"
+    )
+    reason = f" {session.status_reason}" if session.status_reason else ""
+    head = f"Session {session.pk}: {session.get_status_display()}.{reason}"
+    return f"\n{head}\n{told}; {session.num_turns} turns, ${session.cost_usd:.4f}"
+
+
+def came_of(session: Session) -> str:
+    """One line on where a session stands: why it waits, what it found, or why it ended as it did."""
+    said: dict[str, str] = {Status.QUEUED: session.hold_reason, Status.COMPLETED: session.summary}
+    return said.get(session.status) or session.status_reason or session.summary
+
+
+def short(text: str, limit: int) -> str:
+    text = printable(" ".join(text.split()))
+    return text if len(text) <= limit else text[: limit - 1] + "…"

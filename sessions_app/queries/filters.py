@@ -1,0 +1,131 @@
+"""One FilterSet for sessions, one for events, for the page, its poll and the API.
+
+Knows no page and no request. An unknown value is an error of the form, not an empty list.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import django_filters
+from django import forms
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from claudeops.lib.distinct import distinct_values
+from memories.capture.text import normalise_service
+from memories.models import Project
+from memories.queries.filters import IdFilter
+from memories.taxonomy import GENERAL
+from sessions_app.models import Agent, Event, Level, Session, Status, Trigger
+from sessions_app.models.session import SessionQuerySet
+from sessions_app.queue.admission import day_of
+
+UNFINISHED, WENT_WRONG = "unfinished", "went_wrong"
+GROUPS: dict[str, tuple[str, ...]] = {
+    UNFINISHED: (Status.QUEUED, Status.RUNNING),
+    WENT_WRONG: (Status.FAILED, Status.TIMED_OUT, Status.LOST),
+}
+NOBODY = "none"
+
+STATUSES = [*Status.choices, (UNFINISHED, "queued or running"), (WENT_WRONG, "failed, timed out or lost")]
+TODAY, WEEK = "today", "week"
+SPENT = [(TODAY, "today, including running"), (WEEK, "in the last 7 days")]
+TIERS = [(1, "1 observe"), (2, "2 investigate"), (3, "3 remediate")]
+
+
+def _moment() -> forms.DateTimeInput:
+    return forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+
+
+class SessionFilterSet(django_filters.FilterSet):
+    """Query parameters, all optional and all together:
+
+    status (one, or `unfinished`, `went_wrong`), tier (1..3), agent (slug, or `none`), trigger, project (slug, or
+    `none`), spent (what counts as spent `today`, UTC, or in the last `week`: imported logs do not), since and until
+    (when it was asked for, UTC, both included).
+    """
+
+    status = django_filters.ChoiceFilter(choices=STATUSES, method="by_status", label="Status", empty_label="any status")
+    tier = django_filters.ChoiceFilter(
+        choices=[(str(tier), name) for tier, name in TIERS], label="Tier", empty_label="any tier"
+    )
+    agent = django_filters.ModelChoiceFilter(
+        queryset=Agent.objects.only("id", "slug"),
+        to_field_name="slug",
+        label="Agent",
+        empty_label="any agent",
+        null_label="no agent",
+        null_value=NOBODY,
+    )
+    trigger = django_filters.ChoiceFilter(choices=Trigger.choices, label="Trigger", empty_label="any trigger")
+    project = django_filters.ModelChoiceFilter(
+        queryset=Project.objects.only("id", "slug"),
+        to_field_name="slug",
+        label="Project",
+        empty_label="any project",
+        null_label="no project",
+        null_value=NOBODY,
+    )
+    spent = django_filters.ChoiceFilter(choices=SPENT, method="by_spent", label="Period", empty_label="any")
+    since = django_filters.DateTimeFilter(
+        field_name="queued_at", lookup_expr="gte", label="From (UTC)", widget=_moment()
+    )
+    until = django_filters.DateTimeFilter(field_name="queued_at", lookup_expr="lte", label="To (UTC)", widget=_moment())
+
+    class Meta:
+        model = Session
+        fields: list[str] = []  # each is declared above, so that a new column opens nothing by itself
+
+    def by_status(self, queryset: QuerySet[Session], name: str, value: str) -> QuerySet[Session]:
+        if value in GROUPS:
+            return queryset.filter(status__in=GROUPS[value])
+        return queryset.filter(status=value)
+
+    def by_spent(self, queryset: SessionQuerySet, name: str, value: str) -> QuerySet[Session]:
+        now = timezone.now()
+        return queryset.paid_on(day_of(now)) if value == TODAY else queryset.paid_since(now - AGES[WEEK])
+
+
+AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
+
+
+class EventFilterSet(django_filters.FilterSet):
+    """Query parameters, all optional and all together:
+
+    level, service (`general` = none), session (number), age (the last hour, day, week or month), since and until
+    (UTC, both included).
+    """
+
+    level = django_filters.ChoiceFilter(choices=Level.choices, label="Level", empty_label="any level")
+    service = django_filters.CharFilter(method="by_service", label="Service", max_length=64, widget=forms.Select)
+    session = IdFilter(field_name="session_id", min_value=1, max_value=2**63 - 1, label="Session")
+    age = django_filters.ChoiceFilter(
+        choices=[(name, f"the last {name}") for name in AGES], method="by_age", label="When", empty_label="any time"
+    )
+    since = django_filters.DateTimeFilter(
+        field_name="created_at", lookup_expr="gte", label="From (UTC)", widget=_moment()
+    )
+    until = django_filters.DateTimeFilter(
+        field_name="created_at", lookup_expr="lte", label="To (UTC)", widget=_moment()
+    )
+
+    class Meta:
+        model = Event
+        fields: list[str] = []  # each is declared above, so that a new column opens nothing by itself
+
+    def offer_services(self) -> None:
+        """Offer the services that have events as choices; others are accepted too."""
+        widget: Any = self.form.fields["service"].widget
+        asked = str(self.form["service"].value() or "")
+        names = [*distinct_values(Event, "service"), GENERAL]
+        if asked and asked not in names:
+            names.append(asked)
+        widget.choices = [("", "any service"), *((name, name) for name in names)]
+
+    def by_service(self, queryset: QuerySet[Event], name: str, value: str) -> QuerySet[Event]:
+        return queryset.filter(service=normalise_service(value))
+
+    def by_age(self, queryset: QuerySet[Event], name: str, value: str) -> QuerySet[Event]:
+        return queryset.filter(created_at__gte=timezone.now() - AGES[value])

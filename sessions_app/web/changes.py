@@ -1,0 +1,91 @@
+"""The change tokens of the pages of sessions, events and cooldowns.
+
+A session has no column that says when it changed: what a page shows of its sessions is hashed. Events never change
+once written, so their ids are enough. Cooldowns are derived from three append-only tables and from the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from claudeops.lib.change_token import Changes, ChangeToken, changes_of, hash_of
+from memories.models import highest
+from sessions_app.models import CooldownAction, CooldownClearance, Event, ServiceCheck, Session
+from sessions_app.web.paging import Slice
+
+SHOWN = (
+    *("id", "status", "status_reason", "hold_reason", "summary", "cost_usd", "num_turns", "duration_ms", "dry_run"),
+    *("stop_requested_by", "started_at", "ended_at", "tier", "trigger", "agent_id", "ingest_offset"),
+)
+"""The columns that a row of the list shows. The ingest offset stands for a running session's counters."""
+
+OPEN_PAGE = (
+    *("status", "status_reason", "hold_reason", "ingest_offset", "cost_usd"),
+    *("started_at", "ended_at", "stop_requested_by", "attempts", "coalesced"),
+)
+"""The columns of a session that change with whatever its ingest or its end writes."""
+
+
+def key_of(row: Session | Event) -> str:
+    return str(row.pk)
+
+
+def mark_of(session: Session) -> str:
+    return hash_of([getattr(session, name) for name in SHOWN])
+
+
+def list_state(rows: Slice[Session]) -> str:
+    """What a page of the list shows, in one query. Read before the rows: what changes in between is sent again."""
+    return hash_of(rows.values(*SHOWN))
+
+
+def list_token(state: str, sessions: Iterable[Session]) -> str:
+    return str(ChangeToken(state, rows={key_of(session): mark_of(session) for session in sessions}))
+
+
+def list_changes(seen: ChangeToken, sessions: list[Session]) -> Changes[Session]:
+    return changes_of(seen.rows, sessions, key_of, mark_of)
+
+
+def page_state(session: int) -> str | None:
+    """What the page of one session shows, but for its log; None when there is no such session.
+
+    Read from the columns that change, and from the status of the sessions it escalated to.
+    """
+    columns = Session.objects.filter(pk=session).values_list(*OPEN_PAGE).first()
+    if columns is None:
+        return None
+    below = Session.objects.filter(parent=session).order_by().values_list("pk", "status")
+    return hash_of((columns, sorted(below)))
+
+
+def events_state() -> str:
+    """The highest id of an event: while it stays the same, no event was written."""
+    return str(highest(Event)[0])
+
+
+def events_token(state: str, events: Iterable[Event]) -> str:
+    return str(ChangeToken(state, rows={key_of(event): "" for event in events}))
+
+
+def events_changes(seen: ChangeToken, events: list[Event]) -> Changes[Event]:
+    return changes_of(seen.rows, events, key_of)
+
+
+def cooldowns_state() -> str:
+    """The highest ids of what cooldowns are derived from: while they stay the same, only time changes anything."""
+    return ".".join(str(pk) for pk in highest(CooldownAction, CooldownClearance, ServiceCheck))
+
+
+def cooldowns_token(state: str, until: datetime | None) -> str:
+    """`until` is when the next action leaves its window."""
+    return f"{state}-{int(until.timestamp()) + 1 if until else ''}"
+
+
+def cooldowns_unchanged(seen: str, at: datetime) -> bool:
+    """Whether a page with the token `seen` is still right at `at` (UTC)."""
+    state, _, until = seen.partition("-")
+    if until and not (until.isdecimal() and len(until) < 12 and at.timestamp() < int(until)):
+        return False
+    return state == cooldowns_state()

@@ -1,0 +1,123 @@
+"""`/cooldowns`: the limits and the history of each service, and clearing a cooldown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from memories.capture.text import normalise_service
+from sessions_app.cooldowns import history
+from sessions_app.cooldowns import limits as rule
+from sessions_app.errors import SessionsError
+from sessions_app.models import Remediation
+from sessions_app.web import changes
+from sessions_app.web.forms import IN_FORCE, ClearForm, ServiceForm
+from sessions_app.web.paging import query_of
+from sessions_app.web.sessions import in_words
+
+
+def _asked(request: HttpRequest) -> str | None:
+    """The service in the address; None for all."""
+    form = ServiceForm(request.GET)
+    return normalise_service(form.cleaned_data.get("service")) if form.is_valid() else None
+
+
+def _skip(request: HttpRequest) -> int:
+    """How many services the pages before this one show."""
+    form = ServiceForm(request.GET)
+    return (form.cleaned_data["skip"] or 0) if form.is_valid() else 0
+
+
+def _addresses() -> dict[str, str]:
+    """The addresses of the links, resolved once a page. A session's is `sessions` and its id."""
+    return {"here": reverse("cooldowns"), "sessions": reverse("session", args=[0]).removesuffix("0")}
+
+
+def _context(request: HttpRequest) -> dict[str, Any]:
+    written, asked, skip = changes.cooldowns_state(), _asked(request), _skip(request)
+    refused = None if asked or request.GET.get("state") != IN_FORCE else rule.refused()
+    if refused is not None:
+        names = list(dict.fromkeys(decision.service for decision in refused))[skip:]
+    else:
+        names = [asked] if asked else history.acted_on(skip=skip)
+    entries = history.ENTRIES_OF_ONE if asked else history.ENTRIES
+    found = history.services(names[: history.SERVICES], entries=entries)
+    until = min((service.until for service in found if service.until), default=None)
+    return {
+        **_addresses(),
+        "services": found,
+        "asked": asked,
+        "refused": refused,
+        "skip": skip,
+        "further": skip + history.SERVICES if len(names) > history.SERVICES else None,
+        "limits": [(action, rule.limit_of(action)) for action in Remediation.values],
+        "query": query_of(request),
+        "seen": changes.cooldowns_token(written, until),
+    }
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required("sessions_app.view_cooldownaction", raise_exception=True)
+def cooldowns(request: HttpRequest) -> HttpResponse:
+    """`/cooldowns`; a POST clears one."""
+    if request.method == "POST":
+        return _clear(request)
+    return render(request, "sessions/cooldowns.html", _context(request))
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.view_cooldownaction", raise_exception=True)
+def rows(request: HttpRequest) -> HttpResponse:
+    """The page's poll: 204 while nothing changed, else all of it."""
+    if changes.cooldowns_unchanged(request.GET.get("seen", ""), timezone.now()):
+        return HttpResponse(status=204)
+    return render(request, "sessions/_cooldowns.html", _context(request))
+
+
+@permission_required("sessions_app.clear_cooldown", raise_exception=True)
+def _clear(request: HttpRequest) -> HttpResponse:
+    form = ClearForm(request.POST)
+    if not form.is_valid():
+        return _refused(request, form)
+    asked = form.cleaned_data
+    try:
+        row = rule.clear(
+            asked["service"], asked["action"] or None, by=request.user.get_username(), reason=asked["reason"]
+        )
+    except SessionsError as error:
+        form.add_error(None, in_words(error))
+        return _refused(request, form)
+    said = f"{row.get_action_display() or 'Restart and redeployment'} of {row.service}: cleared.".capitalize()
+    if request.htmx:  # type: ignore[attr-defined]
+        return _card(request, row.service, {"said": said})
+    messages.success(request, said)
+    query = query_of(request)
+    return HttpResponseRedirect(reverse("cooldowns") + (f"?{query}" if query else ""))
+
+
+def _card(request: HttpRequest, name: str, more: dict[str, Any], status: int = 200) -> HttpResponse:
+    """The card of one service, for htmx."""
+    entries = history.ENTRIES_OF_ONE if _asked(request) else history.ENTRIES
+    (service,) = history.services([name], entries=entries)
+    context = {"service": service, "query": query_of(request), "asked": _asked(request), **_addresses(), **more}
+    return render(request, "sessions/_cooldown_answer.html", context, status=status)
+
+
+def _refused(request: HttpRequest, form: ClearForm) -> HttpResponse:
+    """The errors, in the form of the service they are about, with the input kept."""
+    name = normalise_service(form.cleaned_data.get("service"))
+    if request.htmx and name:  # type: ignore[attr-defined]
+        return _card(request, name, {"form": form, "wrong": name}, status=422)
+    context = _context(request) | {"form": form, "wrong": name}
+    context["stray"] = name not in {service.name for service in context["services"]}
+    return render(request, "sessions/cooldowns.html", context, status=422)

@@ -1,0 +1,123 @@
+"""The forms of the sessions' pages: running a session, a place in a list or a log, a cooldown. Knows no request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+
+from memories.models import Project
+from sessions_app.cooldowns.limits import LONGEST_REASON
+from sessions_app.log.entries import HIGHEST
+from sessions_app.models import Agent, Remediation
+from sessions_app.queries.filters import TIERS
+
+IN_FORCE = "in_force"
+LONGEST_TASK = 20_000
+MOST_TOKENS = 1_000_000
+
+
+class RunForm(forms.Form):
+    """An operator runs a session now."""
+
+    agent = forms.ModelChoiceField(
+        queryset=Agent.objects.only("id", "slug"),
+        to_field_name="slug",
+        required=False,
+        empty_label="none (the tier's default profile)",
+        label="Agent",
+    )
+    tier = forms.TypedChoiceField(coerce=int, empty_value=None, required=False, label="Tier")
+    prompt = forms.CharField(
+        required=False,
+        max_length=LONGEST_TASK,
+        label="What to do",
+        widget=forms.Textarea(attrs={"rows": 3, "placeholder": "Empty: the agent's usual task."}),
+    )
+    dry_run = forms.BooleanField(required=False, label="Dry run: read only, change nothing")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        allowed = [(str(tier), name) for tier, name in TIERS if tier <= settings.CLAUDEOPS_MAX_TIER]
+        tier: Any = self.fields["tier"]
+        tier.choices = [("", "the agent's"), *allowed]
+        if settings.CLAUDEOPS_DRY_RUN:
+            self.fields["dry_run"].disabled = True
+            self.fields["dry_run"].initial = True
+            self.fields["dry_run"].label = "Dry run: enforced by CLAUDEOPS_DRY_RUN"
+
+    def asked(self) -> dict[str, Any]:
+        """The arguments of `queue.request_session`. Only of a valid form."""
+        given = self.cleaned_data
+        return {
+            "agent": given["agent"],
+            "tier": given["tier"],
+            "prompt_task": given["prompt"].strip(),
+            "dry_run": given["dry_run"],
+        }
+
+
+class PlaceForm(forms.Form):
+    """A place in a list: the rows older than `before`, or newer than `after` (ids)."""
+
+    before = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
+    after = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
+
+
+class PreviewForm(forms.Form):
+    """The tier, project and budget of a prompt preview, and the session to compare it with; all optional."""
+
+    tier = forms.TypedChoiceField(coerce=int, empty_value=None, required=False, label="Tier")
+    project = forms.ModelChoiceField(
+        queryset=Project.objects.order_by("slug"),
+        to_field_name="slug",
+        required=False,
+        empty_label="none (global memories only)",
+        label="Project",
+    )
+    budget = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MOST_TOKENS,
+        label="Budget in tokens",
+        widget=forms.NumberInput(attrs={"placeholder": "the tier's", "step": "1"}),
+    )
+    session = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=2**63 - 1,
+        label="Compare with session",
+        widget=forms.NumberInput(attrs={"placeholder": "the last one", "step": "1"}),
+    )
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data, auto_id="preview-%s")
+        tier: Any = self.fields["tier"]
+        tier.choices = [("", "that of the last session"), *((str(tier), name) for tier, name in TIERS if tier)]
+
+
+class LogPlaceForm(forms.Form):
+    """A place in a log: after a line, or the last lines before a line and above `floor`."""
+
+    after = forms.IntegerField(required=False, min_value=0, max_value=HIGHEST)
+    before = forms.IntegerField(required=False, min_value=1, max_value=HIGHEST)
+    floor = forms.IntegerField(required=False, min_value=0, max_value=HIGHEST)
+
+
+class ServiceForm(forms.Form):
+    """Which cooldowns: of one service, of those with one in force, or all; `skip` services are on earlier pages."""
+
+    service = forms.CharField(required=False, max_length=64)
+    state = forms.ChoiceField(required=False, choices=[("", "all"), (IN_FORCE, "in force")])
+    skip = forms.IntegerField(required=False, min_value=0, max_value=100_000)
+
+
+class ClearForm(forms.Form):
+    """The cooldown to clear, and the reason."""
+
+    service = forms.CharField(max_length=64)
+    action = forms.ChoiceField(required=False, choices=[("", "restart and redeployment"), *Remediation.choices])
+    reason = forms.CharField(
+        max_length=LONGEST_REASON, error_messages={"required": "A reason is required; it is recorded."}
+    )

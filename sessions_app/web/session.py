@@ -1,0 +1,116 @@
+"""`/sessions/{id}`: one session, its poll while it is open, stopping it, running it again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
+from sessions_app import queue
+from sessions_app.errors import SessionsError
+from sessions_app.log import entries
+from sessions_app.models import Session
+from sessions_app.web import changes, session_page
+from sessions_app.web.log import raw_log
+from sessions_app.web.sessions import in_words, say_asked
+
+PIECES = ("head", "facts", "told", "results", "answer")
+"""The parts of the page that change while a session is open; each has a fragment and an element."""
+
+HIGHEST = 2**63 - 1
+
+
+def _session(pk: int) -> Session:
+    if pk > HIGHEST:
+        raise Http404
+    rows = Session.objects.select_related("agent", "project", "parent__agent", "parent__parent__agent")
+    return get_object_or_404(rows.defer("ingest_state"), pk=pk)
+
+
+def _state(pk: int) -> str:
+    """Read first, so that what changes while the rest is read is sent with the next poll."""
+    state = changes.page_state(pk) if pk <= HIGHEST else None
+    if state is None:
+        raise Http404
+    return state
+
+
+def _context(session: Session, state: str) -> dict[str, Any]:
+    return {
+        "session": session,
+        "state": state,
+        "chain": session_page.chain_of(session),
+        "receipt": session_page.receipt_of(session),
+        **session_page.results_of(session),
+        **session_page.counted(session),
+        "raw": raw_log(session) is not None,
+    }
+
+
+def _pieces(request: HttpRequest, context: dict[str, Any]) -> dict[str, str]:
+    """Each piece, rendered."""
+    return {name: render_to_string(f"sessions/_{name}.html", context, request) for name in PIECES}
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.view_session", raise_exception=True)
+def session(request: HttpRequest, pk: int) -> HttpResponse:
+    """`/sessions/{id}`."""
+    state = _state(pk)
+    context = _context(_session(pk), state)
+    pieces = _pieces(request, context)
+    context |= {"pieces": pieces, "seen": ChangeToken(state, parts_of(pieces)), "log": entries.newest(pk)}
+    return render(request, "sessions/session.html", context)
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.view_session", raise_exception=True)
+def session_live(request: HttpRequest, pk: int) -> HttpResponse:
+    """The poll of an open session's page: 204 when it shows everything, else the pieces that changed.
+
+    The answer that shows the end of the session polls no more.
+    """
+    state = _state(pk)
+    seen = read_token(request.GET.get("seen", ""))
+    if seen.state == state:
+        return HttpResponse(status=204)
+    context = _context(_session(pk), state)
+    pieces = _pieces(request, context)
+    context |= {"changed": changed_parts(seen.parts, pieces), "seen": ChangeToken(state, parts_of(pieces))}
+    return render(request, "sessions/_live.html", context)
+
+
+@require_POST
+@permission_required(("sessions_app.view_session", "sessions_app.stop_session"), raise_exception=True)
+def stop(request: HttpRequest, pk: int) -> HttpResponse:
+    """End a queued or running session."""
+    one = _session(pk)
+    try:
+        messages.success(request, queue.request_stop(one.pk, by=request.user.get_username()))
+    except SessionsError as error:
+        messages.warning(request, in_words(error))
+    return HttpResponseRedirect(reverse("session", args=[one.pk]))
+
+
+@require_POST
+@permission_required(("sessions_app.view_session", "sessions_app.run_session"), raise_exception=True)
+def again(request: HttpRequest, pk: int) -> HttpResponse:
+    """Queue another session like this one; redirects to it."""
+    one = _session(pk)
+    try:
+        made = queue.request_again(one, by=request.user.get_username())
+    except SessionsError as error:
+        messages.error(request, f"Session {one.pk} is not run again: {in_words(error)}")
+        return HttpResponseRedirect(reverse("session", args=[one.pk]))
+    say_asked(request, made)
+    return HttpResponseRedirect(reverse("session", args=[made.pk]))

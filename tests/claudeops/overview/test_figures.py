@@ -1,0 +1,259 @@
+"""The front page: what runs, what failed, what runs next, and figures that are what their lists count."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+from html import unescape
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from claudeops.overview import figures
+from memories.models import EmbeddingModel, MemoryChange, ModelState
+from memories.queries import list as listing
+from sessions_app.models import LogEntry, Session, Status, Trigger, WorkerHeartbeat
+from tests.claudeops.front import figure, front, piece
+from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
+from tests.sessions_app.people import person
+
+
+@pytest.fixture
+def signed_in(client, operator):
+    client.force_login(operator)
+    return client
+
+
+def test_it_says_why_semantic_search_is_off_while_it_is(signed_in, settings, tmp_path):
+    settings.CLAUDEOPS_EMBEDDINGS, settings.CLAUDEOPS_MODELS_DIR = "local", tmp_path
+    assert "Semantic search is off: the model all-MiniLM-L6-v2 is not installed. Search uses keywords only." in (
+        front(signed_in)
+    )
+    settings.CLAUDEOPS_EMBEDDINGS = "endpoint"
+    EmbeddingModel.objects.create(name="endpoint:one:4", dimensions=4, state=ModelState.ACTIVE)
+    assert "emantic search" not in front(signed_in)
+
+
+def test_it_counts_what_runs_waits_is_known_and_was_reported(signed_in):
+    now = timezone.now()
+    SessionFactory(status=Status.RUNNING, started_at=now, cost_usd=Decimal("0.25"))
+    SessionFactory.create_batch(2, status=Status.QUEUED, hold_reason="Agent watch is busy with session 1.")
+    SessionFactory(status=Status.COMPLETED, ended_at=now, cost_usd=Decimal("1.25"))
+    SessionFactory(status=Status.COMPLETED, ended_at=now - timedelta(days=2), cost_usd=Decimal("9"))
+    MemoryFactory.create_batch(3)
+    MemoryFactory(active=False)
+    MemoryFactory(verdict="hold")
+    EventFactory(level="critical")
+    EventFactory(level="warning", created_at=now - timedelta(hours=30))
+    CooldownActionFactory.create_batch(2, service="caddy")
+    html = front(signed_in)
+    expected = {
+        "running": "1",
+        "queued": "2",
+        "today": "$1.50",
+        "cost": "$10.25",
+        "cooldowns": "1",
+        "active": "3",
+        "inactive": "1",
+        "held": "1",
+        "critical": "1",
+        "warning": "0",
+        "info": "0",
+    }
+    assert {name: figure(html, name) for name in expected} == expected
+    assert "today of $20.00" in html
+    assert html.count("Agent watch is busy with session 1.") == 2
+
+
+def test_it_says_what_failed_last_and_why_newest_first(signed_in):
+    now = timezone.now()
+    for hours, status in ((3, Status.TIMED_OUT), (1, Status.FAILED), (2, Status.LOST)):
+        at = now - timedelta(hours=hours)
+        SessionFactory(status=status, status_reason=f"Because of {status}.", queued_at=at, ended_at=at)
+    SessionFactory(status=Status.STOPPED, status_reason="Stopped by operator.", ended_at=now)
+    html = piece(front(signed_in), "failed")
+    places = [html.index(f"Because of {status}.") for status in ("failed", "lost", "timed_out")]
+    assert places == sorted(places)
+    assert "Stopped by operator." not in html
+
+
+def test_it_says_who_runs_next(signed_in):
+    now = timezone.now()
+    AgentFactory(slug="later", schedule_kind="interval", next_run_at=now + timedelta(hours=5, minutes=1))
+    AgentFactory(slug="soon", schedule_kind="interval", next_run_at=now + timedelta(minutes=9, seconds=30))
+    AgentFactory(slug="never", schedule_kind="interval", enabled=False, next_run_at=now)
+    AgentFactory(slug="late", schedule_kind="interval", next_run_at=now - timedelta(minutes=20, seconds=5))
+    html = front(signed_in)
+    assert html.index(">late</a>") < html.index(">soon</a>") < html.index(">later</a>")
+    assert re.search(r"due <time[^>]+>20 minutes ago</time>", html)
+    assert ">in 9 minutes</time>" in html
+    assert ">never</a>" not in html
+
+
+def test_an_empty_house_says_that_nothing_is_there_and_what_to_do(signed_in):
+    html = front(signed_in)
+    for words in (
+        "No session is running.",
+        "The queue is empty.",
+        "No session has failed.",
+        "No agents yet.",
+        "Nothing has happened yet.",
+        "No worker serves this queue. Start <code>manage.py runworker</code> (or <code>up</code>).",
+    ):
+        assert words in html
+    assert 'href="/admin/sessions_app/agent/add/"' in html
+
+
+def test_a_viewer_of_an_empty_house_is_offered_nothing_that_is_refused(client, db):
+    client.force_login(person("viewer"))
+    html = front(client)
+    assert "No agents yet." in html
+    for url in {unescape(url) for url in re.findall(r'<a[^>]+href="(/[^"]*)"', html)}:
+        assert client.get(url).status_code == 200, url
+    assert "agent/add" not in html
+    assert "Run a session" not in html
+
+
+def test_what_runs_is_shown_with_its_tier_and_the_last_line_it_wrote(signed_in):
+    session = SessionFactory(status=Status.RUNNING, tier=2, started_at=timezone.now() - timedelta(minutes=3))
+    for seq, text in enumerate(("The first line", "docker ps", "Up 3 hours <healthy>"), start=1):
+        LogEntry.objects.create(session=session, seq=seq, at=timezone.now(), kind="text", text=text, offset=seq)
+    html = front(signed_in)
+    assert re.search(r"tier 2 · since <time[^>]+>3 minutes ago</time>", html)
+    assert "Up 3 hours &lt;healthy&gt;" in html
+    assert "docker ps" not in html
+
+
+def test_what_holds_the_next_run_back_is_said(signed_in, settings):
+    soon = timezone.now() + timedelta(minutes=2)
+    every = {"schedule_kind": "interval", "next_run_at": soon}
+    busy, waits = AgentFactory(slug="busy", **every), AgentFactory(slug="waits", **every)
+    AgentFactory(slug="late", schedule_kind="interval", next_run_at=timezone.now() - timedelta(minutes=9))
+    AgentFactory(slug="broken", schedule_kind="cron", cron="0 0 31 2 *", next_run_at=None)
+    running = SessionFactory(agent=busy, status=Status.RUNNING)
+    queued = SessionFactory(agent=waits, status=Status.QUEUED, trigger="scheduled")
+    html = front(signed_in)
+    assert f"Agent busy is busy with session {running.pk};" in html
+    assert f"Session {queued.pk} of this schedule is still queued; a further run joins it." in html
+    assert "No worker checks the schedules. Start <code>manage.py runworker</code>" in html
+    assert "It never runs: " in html
+    settings.CLAUDEOPS_DAILY_BUDGET_USD = 1.0
+    free = AgentFactory(slug="free", **every)
+    SessionFactory(ended_at=timezone.now(), cost_usd=Decimal("1.50"))
+    html = front(signed_in)
+    assert "The day&#x27;s budget is spent" in html[html.index(f'id="next-{free.pk}"') :]
+
+
+def test_the_last_seven_days_are_summed_without_imported_logs(signed_in):
+    now = timezone.now()
+    SessionFactory(ended_at=now - timedelta(days=6), cost_usd=Decimal("2.50"), num_turns=40)
+    SessionFactory(ended_at=now, cost_usd=Decimal("1"), num_turns=2)
+    SessionFactory(ended_at=now - timedelta(days=8), cost_usd=Decimal("9"), num_turns=500)
+    SessionFactory(ended_at=now, cost_usd=Decimal("9"), num_turns=500, trigger="import")
+    html = front(signed_in)
+    assert (figure(html, "cost"), figure(html, "turns")) == ("$3.50", "42")
+
+
+LISTED = {
+    **dict.fromkeys(("running", "queued"), r'id="sessions-count">\s*([\d,+]+) session'),
+    **dict.fromkeys(("active", "held", "inactive"), r'id="memories-count">\s*([\d,+]+) memor'),
+    **dict.fromkeys(("critical", "warning", "info"), r'id="events-count">\s*([\d,+]+) event'),
+    **dict.fromkeys(("today", "cost"), r'id="sessions-cost">([^<]+)<'),
+    "turns": r'id="sessions-turns">([^<]+)<',
+    "cooldowns": r'id="cooldowns-count">([^<]+)<',
+}
+"""What the list that a figure leads to says of itself."""
+
+
+@pytest.fixture
+def lived_in():
+    """A house in which every figure counts something, and something beside it that it must not count."""
+    now = timezone.now()
+    SessionFactory(status=Status.RUNNING, cost_usd=Decimal("0.11"), num_turns=3)
+    SessionFactory.create_batch(2, status=Status.QUEUED)
+    SessionFactory(status=Status.FAILED, ended_at=now, cost_usd=Decimal("1.2345"), num_turns=1200)
+    SessionFactory(ended_at=now - timedelta(days=3), queued_at=now - timedelta(days=12), cost_usd=Decimal("3.1"))
+    SessionFactory(ended_at=now - timedelta(days=9), cost_usd=Decimal("50"), num_turns=70)
+    SessionFactory(ended_at=now, trigger=Trigger.IMPORT, cost_usd=Decimal("70"), num_turns=9)
+    MemoryFactory.create_batch(4)
+    MemoryFactory.create_batch(3, active=False)
+    MemoryFactory(verdict="hold")
+    MemoryFactory(verdict="hold", active=False)
+    for n, level in enumerate(("info", "warning", "critical"), start=1):
+        EventFactory.create_batch(n, level=level, session=None)
+        EventFactory(level=level, created_at=now - timedelta(days=3))
+    for service in ("caddy", "jellyfin"):
+        CooldownActionFactory.create_batch(2, service=service)
+    CooldownActionFactory(service="jellyfin", action="redeployment")
+    CooldownActionFactory(service="paperless")
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_a_figure_is_what_the_list_it_leads_to_counts(signed_in, lived_in, name):
+    html = front(signed_in)
+    link = re.search(rf'id="figure-{name}" href="([^"]+)"', html)
+    assert link
+    listed = signed_in.get(unescape(link.group(1))).content.decode()
+    said = re.search(LISTED[name], listed)
+    assert said, listed
+    assert figure(html, name) == said.group(1)
+    assert figure(html, name) not in ("0", "$0.00")
+
+
+def test_every_figure_is_held_to_its_list_and_every_link_leads_somewhere(signed_in, lived_in):
+    html = front(signed_in)
+    assert set(re.findall(r'id="figure-(\w+)"', html)) == set(LISTED)
+    for url in {unescape(url) for url in re.findall(r'<a[^>]+href="(/[^"]*)"', html)}:
+        assert signed_in.get(url).status_code == 200, url
+
+
+def test_a_count_beyond_what_is_counted_is_the_same_in_the_list(signed_in, monkeypatch):
+    for module in (figures, listing):
+        monkeypatch.setattr(module, "CAP", 2)
+    MemoryFactory.create_batch(4)
+    html = front(signed_in)
+    assert figure(html, "active") == "2+"
+    assert re.search(LISTED["active"], signed_in.get("/memories?status=active").content.decode())[1] == "2+"
+
+
+def test_its_queries_are_the_same_with_twice_the_rows_and_none_counts_without_a_limit(signed_in):
+    def queries(rows: int) -> list[str]:
+        for _ in range(rows):
+            for status in Status.values:
+                SessionFactory(status=status, agent=AgentFactory(schedule_kind="interval", next_run_at=timezone.now()))
+            MemoryChange.objects.create(memory=MemoryFactory(), kind="created")
+            EventFactory()
+            CooldownActionFactory.create_batch(2, service=f"service-{Session.objects.count()}")
+            WorkerHeartbeat.objects.create(host=f"host-{Session.objects.count()}", cluster="default", pid=1)
+        with CaptureQueriesContext(connection) as captured:
+            front(signed_in)
+        return [query["sql"] for query in captured]
+
+    queries(1)
+    few, many = queries(9), queries(10)
+    assert len(few) == len(many) < 40
+    for table in ("sessions", "memories", "events"):
+        counts = [count for sql in many for count in sql.replace('"', "").split("COUNT(")[1:]]
+        counting = [count for count in counts if f"FROM {table} " in count]
+        assert counting
+        assert all("LIMIT" in count for count in counting), counting
+
+
+def test_without_a_daily_budget_it_says_that_there_is_no_limit(signed_in, settings):
+    settings.CLAUDEOPS_DAILY_BUDGET_USD = 0
+    assert "today, no limit" in front(signed_in)
+
+
+def test_an_imported_session_costs_nothing_today(signed_in):
+    SessionFactory(trigger=Trigger.IMPORT, ended_at=timezone.now(), cost_usd=Decimal("5"))
+    assert figure(front(signed_in), "today") == "$0.00"
+
+
+def test_the_demo_is_marked_on_every_page(signed_in, settings):
+    assert "demo-banner" not in front(signed_in)
+    settings.CLAUDEOPS_DEMO = True
+    for url in ("/", "/admin/", "/admin/memories/memory/"):
+        assert b"demo-banner" in signed_in.get(url).content

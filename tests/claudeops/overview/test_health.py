@@ -1,0 +1,129 @@
+"""The workers and the queues: who serves each, what waits, what failed, and what a person is told to do about it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django_q.models import OrmQ, Schedule, Task
+
+from claudeops.overview import health
+from claudeops.overview.health import Trouble
+from sessions_app.models import Status, WorkerHeartbeat
+from sessions_app.queue import tasks
+from tests.factories import SessionFactory
+
+pytestmark = pytest.mark.django_db
+
+AT = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def worker(cluster: str = "default", host: str = "nuc-1", age: float = 3) -> WorkerHeartbeat:
+    return WorkerHeartbeat.objects.create(host=host, cluster=cluster, pid=7, beat_at=AT - timedelta(seconds=age))
+
+
+def queue(name: str) -> health.Queue:
+    return next(queue for queue in health.read(AT).queues if queue.name == name)
+
+
+def failure(cluster: str | None, age: timedelta, **fields) -> None:
+    Task.objects.create(
+        id=f"{Task.objects.count():032}", name="x", func="x", started=AT - age, stopped=AT - age, success=False,
+        cluster=cluster, **fields,
+    )  # fmt: skip
+
+
+def test_a_house_where_all_is_well():
+    worker(), worker("sessions")
+    found = health.read(AT)
+    assert found.ok
+    assert [queue.name for queue in found.queues] == ["default", "sessions"]
+    assert [[one.host for one in queue.workers] for queue in found.queues] == [["nuc-1"], ["nuc-1"]]
+    assert found.database == connection.display_name
+
+
+@pytest.mark.parametrize(("age", "within"), [(0, 20), (15, 20), (20, 20), (21, 40), (59, 60), (61, None), (7200, None)])
+def test_a_heartbeat_is_told_in_steps_so_that_one_that_comes_in_time_changes_nothing(age, within):
+    worker(age=age)
+    (one,) = (*queue("default").workers, *queue("default").silent)
+    assert one.within == within
+    assert (one.beat_at is None) == (within is not None)
+
+
+def test_a_queue_nobody_serves_says_what_to_start():
+    worker()
+    assert queue("default").troubles == []
+    assert queue("sessions").troubles == [Trouble("No worker serves this queue.", health.START)]
+
+
+def test_a_worker_that_fell_silent_is_named():
+    worker(), worker(host="nuc-2", age=300)
+    assert [trouble.text for trouble in queue("default").troubles] == ["nuc-2 (pid 7) has stopped sending heartbeats."]
+
+
+def test_what_waits_is_counted_with_what_is_addressed_to_a_host():
+    worker(), worker("sessions")
+    tasks.send_reap("nuc-1")
+    tasks.send_run(1)
+    tasks.send_follow(1, "nuc-1")
+    OrmQ.objects.filter(key="default@nuc-1").update(lock=AT - 2 * MINUTE)
+    OrmQ.objects.filter(key="sessions").update(lock=AT - 9 * MINUTE)
+    OrmQ.objects.filter(key="sessions@nuc-1").update(lock=AT + 9 * MINUTE)  # a worker has it
+    assert (queue("default").waiting, queue("default").since) == (1, AT - 2 * MINUTE)
+    assert (queue("sessions").waiting, queue("sessions").since) == (1, AT - 9 * MINUTE)
+    assert queue("default").troubles == queue("sessions").troubles == []
+
+
+def test_tasks_that_wait_for_too_long_say_what_to_restart():
+    worker()
+    tasks.send_reap("nuc-1")
+    OrmQ.objects.update(lock=AT - 6 * MINUTE)
+    assert queue("default").troubles == [Trouble("Its tasks have waited too long.", health.STUCK)]
+
+
+def test_failures_of_a_day_are_counted_by_queue():
+    worker(), worker("sessions")
+    for cluster in (None, "default", "default@nuc-1"):
+        failure(cluster, MINUTE)
+    failure("default", timedelta(hours=25))
+    failure("sessions", MINUTE)
+    assert [trouble.text for trouble in queue("default").troubles] == ["3 tasks have failed in the last 24 hours."]
+    assert [trouble.text for trouble in queue("sessions").troubles] == ["One task has failed in the last 24 hours."]
+
+
+def test_sessions_nobody_follows_and_schedules_nobody_looks_at_are_said():
+    SessionFactory.create_batch(2, status=Status.RUNNING, heartbeat_at=AT - 3 * MINUTE)
+    Schedule.objects.create(name="claudeops:tick", func="x", schedule_type=Schedule.MINUTES, next_run=AT - 6 * MINUTE)
+    assert health.read(AT).troubles == [
+        Trouble("No worker follows 2 running sessions.", health.REAP),
+        Trouble("Overdue for more than five minutes: tick.", health.OVERDUE),
+    ]
+
+
+def test_it_asks_the_same_number_of_times_however_much_there_is():
+    def queries(count: int) -> int:
+        for n in range(count):
+            worker(host=f"host-{WorkerHeartbeat.objects.count()}")
+            tasks.send_reap(f"host-{n}")
+            failure("default", MINUTE)
+        with CaptureQueriesContext(connection) as captured:
+            health.read(AT)
+        return len(captured)
+
+    assert queries(2) == queries(6) == 5
+
+
+def test_the_overview_shows_it_and_says_what_to_type(client, operator):
+    client.force_login(operator)
+    WorkerHeartbeat.objects.create(host="nuc-9", cluster="default", pid=12)
+    failure("default", AT - AT)
+    Task.objects.update(stopped=WorkerHeartbeat.objects.get().beat_at)
+    html = " ".join(client.get("/").content.decode().split())
+    assert 'nuc-9 <span class="quiet">pid 12, heartbeat within 20&nbsp;s</span>' in html
+    assert "No worker serves this queue. Start <code>manage.py runworker</code> (or <code>up</code>)." in html
+    assert "One task has failed in the last 24 hours." in html
+    assert 'href="/admin/django_q/failure/"' in html
+    assert f"{connection.display_name} answers" in html

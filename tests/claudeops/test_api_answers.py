@@ -1,0 +1,91 @@
+"""How the API answers whatever comes: always JSON, with a code, a message and what to do; and its document."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from django.test import Client
+
+from memories.api import memories as routes
+from tests.api_callers import bearer, problem
+from tests.memories.people import signed_in
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_body_that_is_no_json_is_refused():
+    caller = bearer("admin")
+    client = Client(raise_request_exception=False)
+    for body in ("{", "\xff", '{"observation": '):
+        response = client.post(
+            "/api/memories", body, content_type="application/json", headers={"Authorization": f"Bearer {caller.secret}"}
+        )
+        assert problem(response) == (400, "unreadable_body")
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/", "/api/nowhere", "/api/memories/1/2/3"])
+def test_what_is_no_route_is_said_in_json(path):
+    for method in ("GET", "POST"):
+        assert problem(bearer("admin", name=method).ask(method, path)) == (404, "not_found")
+
+
+def test_a_method_that_is_not_for_it_is_said_in_json():
+    response = bearer("admin").put("/api/memories", {})
+    assert problem(response) == (405, "method_not_allowed")
+    assert set(response.headers["Allow"].split(", ")) == {"GET", "POST"}
+
+
+def test_a_fault_of_the_program_tells_the_caller_no_detail_and_the_log_everything(monkeypatch, caplog):
+    def broken(*args, **kwargs):
+        raise RuntimeError("the secret detail")
+
+    monkeypatch.setattr(routes, "visible_memories", broken)
+    response = bearer("read").get("/api/memories")
+    assert problem(response) == (500, "internal_error")
+    assert "secret detail" not in response.content.decode()
+    assert "the secret detail" in caplog.text
+
+
+def test_no_answer_is_kept_by_a_cache():
+    assert bearer("read").get("/api/memories").headers["Cache-Control"] == "no-store"
+
+
+def test_a_cookie_and_a_forged_form_open_nothing(operator):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(operator)
+    assert problem(client.post("/api/memories", {"observation": "x", "category": "timing"})) == (401, "no_token")
+
+
+def test_the_document_names_every_route_with_its_scope_and_its_refusals():
+    document = bearer("read").get("/api/openapi.json").json()
+    assert document["openapi"].startswith("3.")
+    for path, methods in document["paths"].items():
+        assert path.startswith("/api/")
+        for operation in methods.values():
+            assert operation["security"], path
+            assert operation["summary"]
+            assert {"401", "403", "422"} <= set(operation["responses"])
+
+
+def test_the_document_is_for_who_has_a_token_or_is_signed_in(client, stranger):
+    assert problem(client.get("/api/openapi.json")) == (401, "no_token")
+    client.force_login(stranger)
+    assert problem(client.get("/api/openapi.json")) == (401, "no_token")
+    assert signed_in("viewer").get("/api/openapi.json").status_code == 200
+    assert Client().get("/api/docs").status_code == 302
+
+
+def test_the_page_shows_every_route_and_loads_nothing_from_elsewhere():
+    client = signed_in("viewer")
+    html = client.get("/api/docs").content.decode()
+    document = client.get("/api/openapi.json").json()
+    for path in document["paths"]:
+        assert f"<code>{path}</code>" in html
+    assert not re.findall(r'(?:src|href)="(?:https?:)?//', html)
+    assert "<style" not in html
+    assert not re.search(r"<script(?![^>]* src=)", html)
+    ids = re.findall(r' id="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    assert json.dumps(document)

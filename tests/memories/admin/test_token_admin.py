@@ -1,0 +1,79 @@
+"""Tokens in the admin: the secret is shown once, in the answer; revoking; who may."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.contrib.messages import get_messages
+
+from memories.access.tokens import access_of, add_token
+from memories.models import ApiToken
+from tests.factories import ProjectFactory
+from tests.memories.people import signed_in
+
+pytestmark = pytest.mark.django_db
+
+TOKENS = "/admin/memories/apitoken/"
+
+
+def test_an_admin_makes_a_token_and_sees_its_secret_this_once(caplog):
+    caplog.set_level("DEBUG")
+    client = signed_in("admin")
+    project = ProjectFactory(slug="homelab")
+    response = client.post(f"{TOKENS}add/", {"name": "n8n", "scopes": ["read", "write"], "project": project.pk})
+    assert response.status_code == 200
+    assert "no-store" in response.headers["Cache-Control"]
+    (secret,) = re.findall(r"cops_[\w-]{43}", response.content.decode())
+    token = ApiToken.objects.get()
+    assert (token.name, token.scopes, token.project, token.created_by) == (
+        "n8n",
+        ["read", "write"],
+        project,
+        "one-admin",
+    )
+    assert access_of(secret).token_id == token.pk
+    for page in (TOKENS, f"{TOKENS}{token.pk}/change/", "/admin/"):
+        html = client.get(page).content.decode()
+        assert secret not in html
+        assert not list(get_messages(response.wsgi_request))
+    assert secret not in str(dict(client.session))
+    assert secret not in caplog.text
+
+
+def test_a_name_that_is_taken_and_a_token_without_a_scope_are_said_at_the_field():
+    client = signed_in("admin")
+    add_token("n8n", ["read"], by="x")
+    html = client.post(f"{TOKENS}add/", {"name": "n8n"}).content.decode()
+    assert "A token of this name exists already" in html
+    assert "This field is required" in html
+    assert ApiToken.objects.count() == 1
+
+
+def test_an_admin_revokes_one_and_several():
+    client = signed_in("admin")
+    first, secret = add_token("one", ["read"], by="x")
+    second, _ = add_token("two", ["read"], by="x")
+    client.post(TOKENS, {"action": "revoke", "_selected_action": [first.pk], "index": "0"})
+    assert access_of(secret) is None
+    assert ApiToken.objects.get(pk=first.pk).revoked_by == "one-admin"
+    client.post(TOKENS, {"action": "revoke", "_selected_action": [first.pk, second.pk], "index": "0"})
+    assert not ApiToken.objects.filter(revoked_at=None).exists()
+
+
+def test_a_token_that_is_there_cannot_be_changed_into_another():
+    client = signed_in("admin")
+    token, _ = add_token("one", ["read"], by="x")
+    client.post(f"{TOKENS}{token.pk}/change/", {"name": "other", "scopes": ["admin"]})
+    token.refresh_from_db()
+    assert (token.name, token.scopes) == ("one", ["read"])
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator"])
+def test_others_see_the_tokens_and_make_and_revoke_none(role):
+    client = signed_in(role)
+    token, _ = add_token("one", ["read"], by="x")
+    assert client.get(TOKENS).status_code == 200
+    assert client.post(f"{TOKENS}add/", {"name": "two", "scopes": ["admin"]}).status_code == 403
+    client.post(TOKENS, {"action": "revoke", "_selected_action": [token.pk], "index": "0"})
+    assert list(ApiToken.objects.values_list("name", "revoked_at")) == [("one", None)]

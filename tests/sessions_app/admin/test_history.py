@@ -1,0 +1,129 @@
+"""What was recorded, in the admin: looked at, never written."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from sessions_app.models import (
+    CooldownAction,
+    CooldownClearance,
+    Event,
+    InjectionReceipt,
+    LogEntry,
+    ServiceCheck,
+    WorkerHeartbeat,
+)
+from tests.factories import CooldownActionFactory, EventFactory, SessionFactory
+
+
+def receipt():
+    return InjectionReceipt.objects.create(
+        session=SessionFactory(),
+        text="the text",
+        sha256="b" * 64,
+        budget=2000,
+        tokens=500,
+        counts={"eligible": 9, "included": 2, "over_budget": 7, "held": 3},
+    )
+
+
+def entry():
+    return LogEntry.objects.create(
+        session=SessionFactory(), seq=1, at=timezone.now(), kind="tool_use", text="Bash: ls", offset=0
+    )
+
+
+def check():
+    return ServiceCheck.objects.create(session=SessionFactory(), service="caddy", status="degraded", healthy=False)
+
+
+def worker():
+    pid = WorkerHeartbeat.objects.count() + 1
+    return WorkerHeartbeat.objects.create(host="nuc-1", cluster="sessions", pid=pid)
+
+
+def clearance():
+    return CooldownClearance.objects.create(service="caddy", by="anna", reason="Mended.")
+
+
+RECORDS = {
+    "event": EventFactory,
+    "cooldownaction": CooldownActionFactory,
+    "cooldownclearance": clearance,
+    "injectionreceipt": receipt,
+    "logentry": entry,
+    "servicecheck": check,
+    "workerheartbeat": worker,
+}
+
+
+@pytest.fixture
+def signed_in(client, operator):
+    client.force_login(operator)
+    return client
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_record_is_looked_at_and_never_written(signed_in, name):
+    row = RECORDS[name]()
+    model = type(row)
+    before = model.objects.values().get(pk=row.pk)
+    base = f"/admin/sessions_app/{name}/"
+    assert signed_in.get(base).status_code == 200
+    assert signed_in.get(f"{base}{row.pk}/change/").status_code == 200
+    assert signed_in.get(base + "add/").status_code == 403
+    assert signed_in.post(f"{base}{row.pk}/change/", {"service": "x"}).status_code == 403
+    assert signed_in.post(f"{base}{row.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert 'name="action"' not in signed_in.get(base).content.decode()
+    assert model.objects.values().get(pk=row.pk) == before
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_list_costs_the_same_with_twice_the_rows(signed_in, name):
+    def queries(rows: int) -> int:
+        for _ in range(rows):
+            RECORDS[name]()
+        with CaptureQueriesContext(connection) as captured:
+            assert signed_in.get(f"/admin/sessions_app/{name}/").status_code == 200
+        return len(captured)
+
+    queries(1)
+    assert queries(9) == queries(10) < 15
+
+
+def test_events_are_narrowed_by_level_service_and_age(signed_in):
+    old = timezone.now() - timedelta(days=2)
+    bad = EventFactory(level="critical", service="caddy", message="Down")
+    gone = EventFactory(level="critical", service=None, message="Was down", created_at=old)
+    fine = EventFactory(level="info", service="caddy", message="Up")
+
+    def shown(query: str) -> set[Event]:
+        html = signed_in.get("/admin/sessions_app/event/" + query).content.decode()
+        return {event for event in (bad, gone, fine) if f"/event/{event.pk}/change/" in html}
+
+    assert shown("?level__exact=critical") == {bad, gone}
+    assert shown("?level__exact=critical&age=day") == {bad}
+    assert shown("?service=general") == {gone}
+    assert shown("?service=caddy") == {bad, fine}
+    assert shown("?q=down") == {bad, gone}
+
+
+def test_dry_runs_can_be_left_out(signed_in):
+    dry = CooldownActionFactory(dry_run=True)
+    real = CooldownActionFactory()
+    html = signed_in.get("/admin/sessions_app/cooldownaction/?dry_run__exact=0").content.decode()
+    assert f"/cooldownaction/{real.pk}/" in html
+    assert f"/cooldownaction/{dry.pk}/" not in html
+    assert CooldownAction.objects.count() == 2
+
+
+def test_a_receipt_shows_its_numbers_its_text_and_its_session(signed_in):
+    row = receipt()
+    page = signed_in.get(f"/admin/sessions_app/injectionreceipt/{row.pk}/change/").content.decode()
+    for text in ("the text", "b" * 64, "over_budget", f'href="/sessions/{row.session_id}"'):
+        assert text in page

@@ -1,0 +1,106 @@
+"""`/api/sessions`, `/api/events`, `/api/cooldowns/check`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from sessions_app.models import Session, Status
+from tests.api_callers import bearer, problem
+from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def caller():
+    return bearer("read", "run")
+
+
+def test_sessions_are_listed_and_narrowed(caller):
+    failed = SessionFactory(status=Status.FAILED)
+    SessionFactory()
+    answer = caller.get("/api/sessions?status=went_wrong").json()
+    assert [row["id"] for row in answer["sessions"]] == [failed.pk]
+    assert answer["sessions"][0]["agent"] == failed.agent.slug
+
+
+def test_the_pages_hold_every_session_and_every_event_once(caller):
+    now = timezone.now()
+    agent = AgentFactory()
+    for number in range(70):
+        session = SessionFactory(agent=agent, queued_at=now - timedelta(minutes=number % 5))
+        EventFactory(session=session, created_at=now - timedelta(minutes=number % 5))
+    for what in ("sessions", "events"):
+        first = caller.get(f"/api/{what}").json()
+        second = caller.get(f"/api/{what}?after={first['next'].replace('+', '%2B')}").json()
+        seen = [row["id"] for row in first[what] + second[what]]
+        assert (len(seen), len(set(seen)), second["next"]) == (70, 70, "")
+
+
+def test_a_session_shows_what_it_said_and_found_out(caller):
+    session = SessionFactory()
+    EventFactory(session=session, message="disk is full")
+    MemoryFactory(session=session, observation="Takes a minute")
+    answer = caller.get(f"/api/sessions/{session.pk}").json()
+    assert answer["events"][0]["message"] == "disk is full"
+    assert answer["memories"][0]["observation"] == "Takes a minute"
+    for pk in (session.pk + 999, 2**70):
+        assert problem(caller.get(f"/api/sessions/{pk}")) == (404, "session_not_found")
+
+
+def test_a_session_is_asked_for_and_stopped(caller):
+    AgentFactory(slug="watcher", runner="replay", replay_stream="homelab-watch", tier=2)
+    response = caller.post("/api/sessions", {"agent": "watcher", "prompt": "Look at caddy."})
+    assert response.status_code == 202
+    session = Session.objects.get(pk=response.json()["id"])
+    assert (session.task, session.trigger, session.requested_by, session.tier) == (
+        "Look at caddy.",
+        "api",
+        "token caller",
+        2,
+    )
+    assert "stopped" in caller.post(f"/api/sessions/{session.pk}/stop", None).json()["message"]
+    session.refresh_from_db()
+    assert (session.status, session.stop_requested_by) == (Status.STOPPED, "token caller")
+    assert problem(caller.post(f"/api/sessions/{session.pk}/stop", None)) == (422, "invalid_session")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"agent": "nobody"}, 404, "agent_not_found"),
+        ({"agent": "watcher", "tier": 4}, 422, "invalid_request"),
+        ({"agent": "watcher", "stream": "/etc/passwd"}, 422, "invalid_request"),
+        ({}, 422, "invalid_request"),
+    ],
+)
+def test_a_session_that_cannot_be_is_not_asked_for(caller, body, status, code):
+    AgentFactory(slug="watcher")
+    assert problem(caller.post("/api/sessions", body)) == (status, code)
+    assert not Session.objects.exists()
+
+
+def test_events_are_narrowed_and_a_wrong_value_is_named(caller):
+    event = EventFactory(level="critical", service="nas")
+    EventFactory()
+    answer = caller.get("/api/events?level=critical&service=nas").json()["events"]
+    assert [(row["id"], row["session"]) for row in answer] == [(event.pk, event.session_id)]
+    assert problem(caller.get("/api/events?level=loud")) == (422, "invalid_filter")
+
+
+def test_a_cooldown_is_checked(caller):
+    decision = caller.get("/api/cooldowns/check?action=restart&service=Jellyfin").json()
+    assert (decision["allowed"], decision["service"], decision["used"]) == (True, "jellyfin", 0)
+    for _ in range(2):
+        CooldownActionFactory(service="jellyfin", created_at=timezone.now())
+    decision = caller.get("/api/cooldowns/check?action=restart&service=jellyfin").json()
+    assert (decision["allowed"], decision["used"]) == (False, 2)
+    assert decision["until"] is not None
+
+
+@pytest.mark.parametrize("query", ["", "?action=restart", "?action=explode&service=x", "?action=restart&service=%00"])
+def test_a_cooldown_that_cannot_be_checked_is_said(caller, query):
+    assert problem(caller.get(f"/api/cooldowns/check{query}"))[0] == 422

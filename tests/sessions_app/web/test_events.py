@@ -1,0 +1,238 @@
+"""`/events`: who sees it, what it shows, how it is narrowed and paged, what a poll brings."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from sessions_app.models import Event
+from tests.factories import AgentFactory, EventFactory, SessionFactory
+from tests.sessions_app.people import HTMX, person
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/events"
+ROWS = "/events/rows"
+
+
+@pytest.fixture
+def viewer(client):
+    client.force_login(person("viewer"))
+    return client
+
+
+def html_of(client, address: str, **headers: str) -> str:
+    response = client.get(address, headers=headers)
+    assert response.status_code == 200, address
+    return response.content.decode()
+
+
+def listed(client, query: str = "") -> list[int]:
+    return [int(pk) for pk in re.findall(r'<tr id="event-(\d+)" data-row', html_of(client, LIST + query))]
+
+
+def polling(html: str) -> str | None:
+    found = re.search(r'id="events-poll" hidden hx-get="([^"]+)"', html)
+    return found and found[1].replace("&amp;", "&")
+
+
+# -- who ---------------------------------------------------------------------------------------------------------
+
+
+def test_signed_out_the_page_leads_to_the_sign_in_and_the_fragment_is_refused(client):
+    response = client.get(LIST)
+    assert (response.status_code, response["Location"]) == (302, "/login?next=/events")
+    assert client.get(ROWS, headers=HTMX).status_code == 403
+
+
+def test_staff_without_a_role_sees_nothing(client, django_user_model):
+    client.force_login(django_user_model.objects.create_user("new", is_staff=True))
+    assert client.get(LIST).status_code == 403
+    assert client.get(ROWS).status_code == 403
+
+
+def test_nothing_can_be_sent_here(viewer):
+    for method in ("post", "put", "delete"):
+        assert getattr(viewer, method)(LIST).status_code == 405
+        assert getattr(viewer, method)(ROWS).status_code == 405
+
+
+# -- the list ----------------------------------------------------------------------------------------------------
+
+
+def test_a_row_shows_level_service_message_and_leads_to_its_session(viewer):
+    session = SessionFactory(agent=AgentFactory(slug="watch"))
+    at = timezone.now() - timedelta(hours=3)
+    EventFactory(
+        level="critical", service="jellyfin", message="Does <b>not</b> answer.", session=session, created_at=at
+    )
+    EventFactory(service=None, session=None)
+    html = html_of(viewer, LIST)
+    for text in ("badge-critical", "jellyfin", "Does &lt;b&gt;not&lt;/b&gt; answer.", ">3 hours ago</time>"):
+        assert text in html
+    assert f'href="/sessions/{session.pk}" data-open>#{session.pk} watch</a>' in html
+    assert '<td class="cell-service">general</td>' in html
+    assert "2 events</p>" in html
+
+
+def test_without_events_it_says_where_they_come_from(viewer):
+    html = html_of(viewer, LIST)
+    assert "No events yet." in html
+    assert '<a href="/sessions">the sessions</a>' in html
+
+
+def test_when_nothing_matches_it_leads_back_to_all_events(viewer):
+    EventFactory()
+    assert 'No event matches. <a href="/events">Show all events</a>' in html_of(viewer, f"{LIST}?service=caddy")
+
+
+def test_the_number_of_queries_does_not_depend_on_the_number_of_rows(viewer):
+    EventFactory.create_batch(5)
+    html_of(viewer, LIST)
+
+    def asked() -> list[int]:
+        counts = []
+        for address, headers in ((LIST, {}), (f"{ROWS}?seen=1.1", HTMX)):
+            with CaptureQueriesContext(connection) as queries:
+                html_of(viewer, address, **headers)
+            counts.append(len(queries))
+        return counts
+
+    few = asked()
+    EventFactory.create_batch(5)
+    assert asked() == few
+
+
+# -- filters -----------------------------------------------------------------------------------------------------
+
+
+def test_each_filter_narrows_the_list_and_stays_in_the_form(viewer):
+    old = timezone.now() - timedelta(days=3)
+    wanted = EventFactory(level="warning", service="jellyfin", created_at=old)
+    other = EventFactory(level="info", service=None)
+    day = f"{timezone.now() - timedelta(days=2):%Y-%m-%dT%H:%M}"
+    assert listed(viewer, "?level=warning") == [wanted.pk]
+    assert listed(viewer, "?service=jellyfin") == [wanted.pk]
+    assert listed(viewer, "?service=general") == [other.pk]
+    assert listed(viewer, f"?session={wanted.session_id}") == [wanted.pk]
+    assert listed(viewer, "?age=day") == [other.pk]
+    assert listed(viewer, "?age=week") == [other.pk, wanted.pk]
+    assert listed(viewer, f"?until={day}") == [wanted.pk]
+    assert listed(viewer, f"?since={day}") == [other.pk]
+    assert listed(viewer, "?level=warning&service=general") == []
+    assert listed(viewer, "?level=&service=&since=") == [other.pk, wanted.pk]
+    for query in ("level=warning", "service=jellyfin", "service=general", "age=day"):
+        assert f'<option value="{query.split("=")[1]}" selected>' in html_of(viewer, f"{LIST}?{query}"), query
+
+
+def test_the_services_that_have_events_are_offered_and_any_other_can_be_asked_for(viewer):
+    EventFactory(service="jellyfin")
+    html = html_of(viewer, f"{LIST}?service=caddy")
+    for name in ("jellyfin", "general"):
+        assert f'<option value="{name}">{name}</option>' in html
+    assert '<option value="caddy" selected>caddy</option>' in html
+
+
+@pytest.mark.parametrize(
+    "query", ["level=odd", "session=x", "session=99999999999999999999", "age=odd", "since=soon", "service=%00"]
+)
+def test_a_value_that_cannot_be_read_is_said_at_its_field_and_shows_no_rows(viewer, query):
+    EventFactory()
+    html = html_of(viewer, f"{LIST}?{query}")
+    assert 'class="errorlist"' in html
+    assert "<tr id=" not in html
+    assert polling(html) is None
+    assert viewer.get(f"{ROWS}?{query}", headers=HTMX).status_code == 400
+
+
+# -- pages -------------------------------------------------------------------------------------------------------
+
+
+def test_pages_go_back_and_forth_without_a_row_lost_or_twice_also_at_the_same_moment(viewer):
+    at = timezone.now()
+    Event.objects.bulk_create(
+        [Event(message=str(n), fingerprint=str(n), created_at=at - timedelta(minutes=n // 40)) for n in range(120)]
+    )
+    expected = list(Event.objects.order_by("-created_at", "-id").values_list("pk", flat=True))
+    first = listed(viewer)
+    second = listed(viewer, f"?before={first[-1]}")
+    third = listed(viewer, f"?before={second[-1]}")
+    assert first + second + third == expected
+    assert listed(viewer, f"?after={third[0]}") == second
+    assert listed(viewer, f"?after={second[0]}") == first
+    html = html_of(viewer, f"{LIST}?level=info&before={second[-1]}")
+    assert "120 events that match" in html
+    assert f'href="?level=info&amp;after={third[0]}"' in html
+    assert polling(html) is None
+
+
+# -- polling -----------------------------------------------------------------------------------------------------
+
+
+def test_a_poll_brings_nothing_while_nothing_was_written_and_looks_at_events_once(viewer):
+    EventFactory.create_batch(3)
+    address = polling(html_of(viewer, LIST))
+    with CaptureQueriesContext(connection) as queries:
+        response = viewer.get(address, headers=HTMX)
+    assert (response.status_code, response.content) == (204, b"")
+    assert len([query for query in queries if '"events"' in query["sql"]]) == 1
+
+
+def test_a_poll_brings_the_new_row_alone_to_its_place(viewer):
+    old = EventFactory()
+    address = polling(html_of(viewer, LIST))
+    new = EventFactory()
+    late = EventFactory(created_at=old.created_at - timedelta(hours=1))
+    html = html_of(viewer, address, **HTMX)
+    assert f'<tbody hx-swap-oob="afterbegin:#event-rows"><tr id="event-{new.pk}"' in html
+    assert f'<tbody hx-swap-oob="afterend:#event-{old.pk}"><tr id="event-{late.pk}"' in html
+    assert f'<tr id="event-{old.pk}"' not in html
+    assert "3 events" in html
+    assert viewer.get(polling(html), headers=HTMX).status_code == 204
+
+
+def test_the_page_does_not_grow_while_it_is_open(viewer):
+    events = EventFactory.create_batch(50)
+    address = polling(html_of(viewer, LIST))
+    EventFactory()
+    html = html_of(viewer, address, **HTMX)
+    assert f'<tr id="event-{events[0].pk}" hx-swap-oob="delete">' in html
+
+
+def test_a_row_that_another_writer_finished_late_is_not_lost(viewer):
+    first, late, last = EventFactory.create_batch(3)
+    address = polling(html_of(viewer, LIST)).replace(f"-{late.pk}-", "-")  # it had not been there yet
+    assert f"-{late.pk}-" not in address
+    EventFactory()
+    assert f'afterend:#event-{last.pk}"><tr id="event-{late.pk}"' in html_of(viewer, address, **HTMX)
+    assert f'<tr id="event-{first.pk}"' not in html_of(viewer, address, **HTMX)
+
+
+def test_the_first_event_takes_the_place_of_the_empty_state(viewer):
+    address = polling(html_of(viewer, LIST))
+    assert viewer.get(address, headers=HTMX).status_code == 204
+    EventFactory()
+    response = viewer.get(address, headers=HTMX)
+    assert response["HX-Retarget"] == "#events"
+    assert 'id="event-rows"' in response.content.decode()
+
+
+def test_a_poll_keeps_the_filters(viewer):
+    EventFactory(level="warning")
+    address = polling(html_of(viewer, f"{LIST}?level=warning"))
+    info = EventFactory(level="info")
+    html = html_of(viewer, address, **HTMX)
+    assert f'id="event-{info.pk}"' not in html
+    assert viewer.get(polling(html), headers=HTMX).status_code == 204
+    EventFactory(level="warning")
+    assert "2 events that match" in html_of(viewer, address, **HTMX)
+
+
+def test_a_token_that_is_none_is_answered_with_everything(viewer):
+    event = EventFactory()
+    assert f'id="event-{event.pk}"' in html_of(viewer, f"{ROWS}?seen=garbage.%F0%9F%92%A9-x", **HTMX)
