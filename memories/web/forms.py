@@ -18,8 +18,8 @@ from memories.errors import InvalidMemory
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
 from memories.models import Answer, DisagreementKind, Memory, RecallVote
 from memories.queries import list as listing
+from memories.recall import Question
 from memories.recall.profiles import NAMES as PROFILES
-from memories.recall.profiles import Question
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
 
 BIGGEST_ID = 2**63 - 1
