@@ -19,6 +19,6 @@ def drop_copies(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("memories", "0055_terms_found_at_once")]
+    dependencies = [("memories", "0056_unused_indexes")]
 
     operations = [migrations.RunPython(drop_copies, migrations.RunPython.noop, elidable=True)]
