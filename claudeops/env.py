@@ -143,8 +143,7 @@ VARIABLES: tuple[str | Variable, ...] = (
         "DATABASE_URL",
         text,
         "",
-        "`postgres://user:password@host/name`, or `sqlite:////path/to/file`. Behind a pooler that keeps no prepared "
-        "statements: `…/name?prepare_threshold=None`.",
+        "`postgres://user:password@host/name`, or `sqlite:////path/to/file`.",
         "a SQLite file in the data folder",
     ),
     "Paths, host and workers",

@@ -164,15 +164,7 @@ def database(url: str) -> dict[str, Any]:
     elif engine == "django.db.backends.postgresql":
         found["CONN_MAX_AGE"] = 60
         found["CONN_HEALTH_CHECKS"] = True
-        # What `memories.prepared` sends is prepared when it comes a second time, unless a pooler cannot have that.
-        options = {"prepare_threshold": 1, **found.get("OPTIONS", {})}
-        threshold = str(options["prepare_threshold"])
-        if not threshold.isdecimal() and threshold != "None":
-            raise ImproperlyConfigured(
-                f"DATABASE_URL has prepare_threshold={threshold}; allowed are a number and None (nothing is prepared)."
-            )
-        options["prepare_threshold"] = None if threshold == "None" else int(threshold)
-        found["OPTIONS"] = options
+        found.get("OPTIONS", {}).pop("prepare_threshold", None)  # no statement is prepared
     else:
         raise ImproperlyConfigured(
             f"DATABASE_URL names the engine {engine or 'of no known kind'}; allowed are postgres:// and sqlite://."

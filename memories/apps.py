@@ -25,10 +25,10 @@ class MemoriesConfig(AppConfig):
 def _after_migrate(using: str, **kwargs: Any) -> None:
     """Create the triggers again: a migration that rebuilds the table on SQLite drops them."""
     from memories.embedding import triggers
-    from memories.recall import index, pgvector_index
+    from memories.recall import keyword_index, pgvector
 
     triggers.make_again(connections[using])
     if using == "default":
-        pgvector_index.try_extension()
+        pgvector.try_extension()
     if using == "default" and "memory_terms" in connections[using].introspection.table_names():
-        index.ensure()
+        keyword_index.ensure()

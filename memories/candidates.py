@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,23 +18,16 @@ from django.db import connection
 from django.db.models import Q
 
 from memories import near
-from memories.embedding import (
-    Answering,
-    SemanticOff,
-    TextRefused,
-    Vectors,
-    current_with_answering,
-    embedded_text,
-)
-from memories.embedding.base import STORED, Embedder
+from memories.embedding import SemanticOff, TextRefused, Vectors, current_with_answering, embedded_text
+from memories.embedding.base import STORED
 from memories.matching import Kind, Relation, may_be_one, read_ahead, relation
 from memories.matching.judge import Judge, current_judge
 from memories.models import EmbeddingModel, Inactive, Memory
 from memories.models.memory import MemoryQuerySet
 from memories.near import Scope
-from memories.recall import aside
-from memories.recall.scope import Where, where
-from memories.recall.sketches import Matrix
+from memories.recall import filters
+from memories.recall.filters import Where, where
+from memories.recall.query_vector import QueryVector
 
 logger = logging.getLogger(__name__)
 
@@ -79,25 +72,16 @@ def prepare(within: Where, new: Text, *, of_service: bool = True) -> Prepared:
     """
     seen = latest_change()
     scope, service = _scope(within), new.service if of_service else None
-    embedder, answering, off = _model()
-    model, making = None, None
-    if embedder and answering:
-        # It runs beside what needs no vector: it holds no lock of Python's, and the texts take as long as it does.
-        there = near.sketches(scope, answering.model, answering.newest)
-        model, making = answering.model, aside.begin(partial(_embedded, embedder, new, there))
+    vector, off = _embedded(new)
+    model = vector.model if vector else None
     whole, rows = _first(scope, new, service, model)
-    read_ahead([new.observation, *(text for _, text, _ in rows)])
-    vector, ahead, off = making() if making else (None, None, off)
-    if vector is None:
-        model = None
     if not whole:
-        if model is not None and vector is not None:
-            wanted = near.in_meaning(scope, model, vector, ahead, CHOSEN)
-        else:
-            wanted = scope.at_most(2 * CHOSEN)
+        wanted = near.in_meaning(scope, vector, CHOSEN) if vector else []
         rows += _of(set(wanted).difference(pk for pk, _, _ in rows), scope, model)
-    known = _with_cosines(rows, model, vector)
-    prepared = Prepared(seen, _related(known, new), vector, model, off)
+    read_ahead([new.observation, *(text for _, text, _ in rows)])
+    floats = vector.floats if vector else None
+    known = _with_cosines(rows, model, floats)
+    prepared = Prepared(seen, _related(known, new), floats, model, off)
     judge = current_judge()
     return prepared if judge is None else _settled(prepared, new, judge)
 
@@ -138,36 +122,19 @@ def comparable(rows: MemoryQuerySet) -> MemoryQuerySet:
     )
 
 
-def _model() -> tuple[Embedder | None, Answering | None, str]:
-    """What makes the vector of a text, with which vectors it is compared, or why there is none.
-
-    Never inside a transaction.
-    """
+def _embedded(new: Text) -> tuple[QueryVector | None, str]:
+    """The vector of a text, or why there is none. Never inside a transaction."""
     if connection.in_atomic_block:
-        return None, None, "no model is asked inside a transaction"
+        return None, "no model is asked inside a transaction"
     try:
         embedder, found = current_with_answering()
-    except SemanticOff as off:
-        return None, None, str(off)
-    except Exception as error:  # a broken model must not cost an observation
-        return None, None, _failed(error)
-    if found.model.name != embedder.name:
-        return None, None, "the model is being changed"
-    return embedder, found, ""
-
-
-def _embedded(embedder: Embedder, new: Text, there: Matrix | None) -> tuple[Vectors | None, near.Ahead | None, str]:
-    """The vector of a text and, of the sketches `there`, what is near it, or why there is none.
-
-    Asks no database: it runs in a thread, which has no connection.
-    """
-    try:
-        vector = embedder.embed([embedded_text(new)])[0]
-        return vector, near.ahead(there, vector) if there is not None else None, ""
+        if found.model.name != embedder.name:
+            return None, "the model is being changed"
+        return QueryVector(found.model, embedder.embed([embedded_text(new)])[0], found.newest), ""
     except (SemanticOff, TextRefused) as off:
-        return None, None, str(off)
-    except Exception as error:
-        return None, None, _failed(error)
+        return None, str(off)
+    except Exception as error:  # a broken model must not cost an observation
+        return None, _failed(error)
 
 
 def _failed(error: Exception) -> str:
@@ -196,7 +163,7 @@ def _first(scope: Scope, new: Text, service: str | None, model: EmbeddingModel |
     """What is worth comparing whatever the new text's vector is, and whether that is all: of a small scope it is."""
     few = scope.few
     if few is not None and len(few) <= SCANNED:
-        return True, _of(few.tolist(), scope, model)
+        return True, _of(few, scope, model)
     return False, _of(near.in_words(scope, new.observation, service, CHOSEN), scope, model)
 
 
@@ -204,13 +171,12 @@ def _of(ids: Collection[int], scope: Scope, model: EmbeddingModel | None) -> _Ro
     """These memories, as far as they are of the scope."""
     if not ids:
         return []
-    source, join, wanted = near.given(ids)
+    source, wanted = filters.listed(ids)
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT memories.id, memories.observation, e.vector FROM {source} "  # noqa: S608
-            f"{join} memories ON memories.id = given.value "
+        cursor.execute(  # CROSS JOIN: SQLite keeps this order
+            f"SELECT memories.id, memories.observation, e.vector FROM {source} CROSS JOIN memories "  # noqa: S608
             "LEFT JOIN embeddings e ON e.memory_id = memories.id AND e.model_id = %s "
-            f"WHERE {scope.where.sql}",
+            f"WHERE memories.id = given.value AND {scope.where.sql}",
             [wanted, model.pk if model else 0, *scope.where.params],
         )
         return list(cursor.fetchall())

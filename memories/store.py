@@ -28,8 +28,8 @@ from memories.matching import Kind, Relation
 from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict, to_utc
 from memories.models.memory import MemoryQuerySet
 from memories.near import same_text
-from memories.recall import index
-from memories.recall.scope import Where
+from memories.recall import keyword_index
+from memories.recall.filters import Where
 from memories.taxonomy import DEFAULT_CONFIDENCE
 
 __all__ = [
@@ -285,7 +285,7 @@ def _write(
         ids = [row.pk for row, _ in decision.contradicted]
         evidence = {"contradicts": ids} if ids else {}
         memory = _new(statement, provenance, at, evidence, reason=_in_session(provenance, "First said"))
-        index.put(memory)
+        keyword_index.put(memory)
         if prepared.model is not None and prepared.vector is not None:
             storage.store(memory, prepared.model, prepared.vector)
         outcome = "created"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memories.embedding.backfill import backfill
 from memories.embedding.install import install_if_missing
 from memories.lifecycle.sweep import sweep as sweep_memories
-from memories.recall import index, pgvector_index, record
+from memories.recall import keyword_index, log, pgvector
 
 
 def sweep() -> None:
@@ -17,10 +17,10 @@ def embed() -> None:
     """Install the model if it is missing, make missing vectors, and maintain the vector index on PostgreSQL."""
     install_if_missing()
     backfill()
-    pgvector_index.keep()
+    pgvector.ensure()
 
 
 def keep_recall() -> None:
     """Update the full-text index and the recall counts."""
-    index.catch_up()
-    record.count()
+    keyword_index.catch_up()
+    log.count()

@@ -9,9 +9,7 @@ from uuid import UUID
 
 from memories.errors import AccessDenied, MemoryNotFound, ProjectNotFound
 from memories.models import Memory, Project, Scope
-from memories.models.memory import MemoryQuerySet
-from memories.recall.scope import isolated
-from memories.recall.values import ANY_AGENT, ANY_PROJECT, Filters
+from memories.models.memory import ANY_AGENT, ANY_PROJECT, MemoryQuerySet
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class Access:
 
 def visible_memories(access: Access) -> MemoryQuerySet:
     """The visible memories: with a project its own and the global ones, else all; of agents' memories, its own."""
-    return isolated(Filters(project=access.project, agent=access.agent))
+    return Memory.objects.all().isolated_to(access.project, access.agent)
 
 
 def changeable_memories(access: Access) -> MemoryQuerySet:

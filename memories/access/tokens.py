@@ -16,7 +16,7 @@ from memories.access.permissions import Access
 from memories.capture.text import fold
 from memories.errors import InvalidToken, TokenNotFound
 from memories.models import ApiToken, Project, Scope
-from memories.recall.values import ANY_PROJECT
+from memories.models.memory import ANY_PROJECT
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from ninja import Query, Router
 from claudeops.lib.api_errors import check_names
 from memories.access.bearer import access_in, needs
 from memories.api import shapes
-from memories.asking import Question, as_data, ask
 from memories.models import Scope
+from memories.recall.service import Question, as_data, ask
 
 router = Router(tags=["recall"])
 

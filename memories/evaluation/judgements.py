@@ -71,5 +71,6 @@ def marked_queries() -> tuple[list[dict[str, Any]], int]:
 
 
 def _is_recallable(row: Memory) -> bool:
-    state = trust.State(row.observation, row.active, row.verdict, row.taxonomy, row.stale_at is not None)
-    return not trust.objection(state, include_hold=False)
+    return not trust.objection(
+        row.observation, active=row.active, verdict=row.verdict, taxonomy=row.taxonomy, stale=row.stale_at is not None
+    )

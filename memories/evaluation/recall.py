@@ -19,9 +19,9 @@ from memories.evaluation.metrics import means_with_intervals, ranking_metrics
 from memories.evaluation.sets import MemoryLine, QueryLine
 from memories.evaluation.vectors import Progress, embed_cached
 from memories.models import Embedding, EmbeddingModel, Memory, ModelState, PendingEmbedding, Project
-from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, index, pgvector_index, ranking
-from memories.recall.engine import pool
-from memories.recall.ranking import Weights
+from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, fusion, keyword_index, pgvector
+from memories.recall.fusion import Weights
+from memories.recall.service import candidates_of
 
 SIGNALS = ("meaning", "words", "phrase", "age", "newer", "speaker", "confidence", "usage")
 """Signals of the ranking that are left out one at a time."""
@@ -56,7 +56,7 @@ def store(lines: Sequence[MemoryLine], cache: Path, progress: Progress | None = 
         ),
         batch_size=1_000,
     )
-    index.catch_up()
+    keyword_index.catch_up()
     names = {row.pk: one.id for row, one in zip(rows, lines, strict=True)}
     return Stored(names, _embed(rows, cache, progress))
 
@@ -79,22 +79,22 @@ def _embed(memories: Sequence[Memory], cache: Path, progress: Progress | None) -
         batch_size=1_000,
     )
     PendingEmbedding.objects.all().delete()
-    pgvector_index.keep()
+    pgvector.ensure()
     return f"on ({embedder.name})"
 
 
 def rankings(context: bool) -> dict[str, tuple[Weights, bool]]:
     """The rankings that are compared, by name: (weights, whether neighbours in a sequence count)."""
-    whole = ranking.WEIGHTS
+    whole = fusion.WEIGHTS
     found = {
         "recall": (whole, context),
-        "words alone": (replace(ranking.without("meaning"), age=ranking.NO_AGE), False),
-        "vectors alone": (replace(ranking.without("words"), age=ranking.NO_AGE), False),
-        **{f"without {signal}": (ranking.without(signal), context) for signal in SIGNALS},
+        "words alone": (replace(fusion.without("meaning"), age=fusion.NO_AGE), False),
+        "vectors alone": (replace(fusion.without("words"), age=fusion.NO_AGE), False),
+        **{f"without {signal}": (fusion.without(signal), context) for signal in SIGNALS},
     }
     if context:
         found["without context"] = (whole, False)
-    return found | {"age multiplied": (replace(whole, age=ranking.MULTIPLIED), context)}
+    return found | {"age multiplied": (replace(whole, age=fusion.MULTIPLIED), context)}
 
 
 def rank(
@@ -115,10 +115,10 @@ def rank(
         at = one.as_of or latest
         project = projects[one.project] if one.project else ANY_PROJECT
         filters = Filters(project=project, agent=ANY_AGENT, as_of=one.as_of)
-        candidates, state, likeness = pool(one.query, filters, at=at)
+        candidates, state, likeness = candidates_of(one.query, filters, at=at)
         for name, (weights, neighbours) in compared.items():
-            found = ranking.rank(candidates, at, weights, neighbours, likeness)
-            ranked[name].append([stored.names[hit.candidate.memory_id] for hit in found[:limit]])
+            found = fusion.rank(candidates, at, weights, neighbours, likeness)
+            ranked[name].append([stored.names[hit.memory_id] for hit in found[:limit]])
         if progress:
             progress(number, len(queries))
     return ranked, stored.semantic if state == "on" else state

@@ -14,7 +14,7 @@ from types import FrameType
 from django.conf import settings
 from django.db import connection
 
-from memories.recall import keyword, meaning, pgvector, vectors
+from memories.recall import binary_index, pgvector, query_vector, term_statistics
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def _sigterm_as_exit() -> Iterator[None]:
 
 def _forget() -> None:
     """Drop what this process keeps of a database in memory."""
-    keyword.forget()
-    vectors.forget()
+    term_statistics.forget()
+    binary_index.forget()
     pgvector.forget()
-    meaning.forget()
+    query_vector.forget()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, BooleanOptionalAction
 
-from memories.asking import PROFILES
 from memories.models import Source
+from memories.recall.profiles import NAMES as PROFILES
 from memories.taxonomy import TAXONOMIES
 
 MOST_LISTED = 10_000

@@ -9,9 +9,9 @@ from typing import Any
 
 from claudeops.lib.cli import NextAction, Refusal, Result
 from memories.access.permissions import Access
-from memories.asking import Question, as_data, ask
 from memories.injection.budget import shown
 from memories.recall import Hit, Recall
+from memories.recall.service import Question, as_data, ask
 from memories.taxonomy import GENERAL
 
 

@@ -7,9 +7,9 @@ from django.db import migrations, models
 
 
 def drop_index(apps, schema_editor):
-    from memories.recall import index
+    from memories.recall import keyword_index
 
-    index.drop()  # made after every migrate; see memories/apps.py
+    keyword_index.drop()  # made after every migrate; see memories/apps.py
 
 
 class Migration(migrations.Migration):

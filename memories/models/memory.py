@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from django.conf import settings
 from django.core.validators import RegexValidator
@@ -25,6 +25,11 @@ SERVICE_TEXT = Func(F("service"), template="COALESCE(%(expressions)s, '')", outp
 
 TEXT_START = Func(F("observation"), template="LOWER(SUBSTR(%(expressions)s, 1, 100))", output_field=models.CharField())
 """The beginning of a text, for the index that finds an equal text."""
+
+
+ANY_PROJECT: Literal["any"] = "any"
+ANY_AGENT = "*"
+"""Not a slug, so no agent can have this name."""
 
 
 class Source(models.TextChoices):
@@ -68,6 +73,19 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 
     def allowed(self) -> MemoryQuerySet:
         return self.filter(verdict=Verdict.ALLOW)
+
+    def isolated_to(self, project: int | Literal["any"] | None, agent: str | None) -> MemoryQuerySet:
+        """Scope isolation. `project`: an id gives that project's memories and the global ones, None the global ones
+        alone, ANY_PROJECT all. `agent`: a slug gives its own memories and those of no agent, None only those of no
+        agent, ANY_AGENT all."""
+        rows = self
+        if project is None:
+            rows = rows.filter(project=None)
+        elif project != ANY_PROJECT:
+            rows = rows.filter(Q(project=None) | Q(project=project))
+        if agent is None:
+            return rows.filter(agent=None)
+        return rows if agent == ANY_AGENT else rows.filter(Q(agent=None) | Q(agent=agent))
 
     def general(self) -> MemoryQuerySet:
         """Memories that belong to no service."""

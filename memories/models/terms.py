@@ -1,6 +1,6 @@
 """The companion of `memories` that full-text search reads: our own terms of each, and what is still to be indexed.
 
-Narrow, so that no migration rebuilds it. Triggers of `memories.recall.index` fill and empty it: raw SQL counts too.
+Narrow, so that no migration rebuilds it. Triggers of `memories.recall.keyword_index` fill and empty it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""Finding the right memory: `recall(query)` answers with hits and a trace of why they are there.
+"""Recall: find the memories that answer a question. `recall(query, filters)` returns hits and a trace of the reasons.
 
-Text in, values out; knows nothing of a request, a session's process or a prompt.
+`service` is the door; `keyword_search.search` and `vector_search.nearest` serve other rooms as well. The package knows
+no request, no session's process and no prompt.
 """
 
-from memories.recall.engine import recall
-from memories.recall.record import mark, unmark
-from memories.recall.values import ANY_AGENT, ANY_PROJECT, Asker, Filters, Hit, InvalidRecall, Parts, Recall, Trace
+from memories.recall.filters import ANY_AGENT, ANY_PROJECT, Filters, InvalidRecall
+from memories.recall.results import Asker, Hit, Parts, Recall
+from memories.recall.service import Question, ask, recall
+from memories.recall.trace import Trace
 
 __all__ = [
     "ANY_AGENT",
@@ -15,9 +17,9 @@ __all__ = [
     "Hit",
     "InvalidRecall",
     "Parts",
+    "Question",
     "Recall",
     "Trace",
-    "mark",
+    "ask",
     "recall",
-    "unmark",
 ]

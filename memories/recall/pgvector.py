@@ -1,293 +1,297 @@
-"""PostgreSQL's own search by meaning: pgvector's HNSW index, the scope inside the statement, rescored by the caller.
+"""PostgreSQL's own vector search: an HNSW index over half-precision copies of the vectors, made with pgvector.
 
-Says for each model whether it can serve, and why not: then the sign bits of `vectors.py` do. Knows no ranking;
-the table it reads is kept by `pgvector_index.py`.
+A sibling table of `embeddings` holds the copies and triggers keep it, so a dump can be restored where there is no
+pgvector. `ensure`, a minute's task, makes what is missing. Until all copies are there, numpy answers.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
-from memories.embedding import Vectors
-from memories.models import EmbeddingModel
-from memories.recall import scope
-from memories.recall.scope import Where
+from memories.models import Embedding, EmbeddingModel, ModelState
+from memories.recall.filters import EVERYTHING, Where
+from memories.recall.query_vector import QueryVector
 
+logger = logging.getLogger(__name__)
+
+TABLE = "embedding_halves"
 NEAREST = 120
-"""Memories that the index brings. The half-precise cosines it orders by are off by 0.0005 at most, so the best
-hundred, which a recall goes on with, are among them."""
-EF_SEARCH = ((200_000, 400), (None, 1_000))
-"""Candidates that a walk through the index keeps, by how many vectors there are (up to): recall@10 against the exact
-search is above .99 with them (docs/recall.md). 1,000 is pgvector's most."""
+"""Memories that the index brings: a recall continues with at most a hundred."""
+EF_SEARCH = 400
+"""Candidates of a walk through the index. Recall@10 against the exact search is above .99 up to 200,000 vectors."""
 NARROW = 5_000
-"""A scope of so many rows by the planner's estimate is searched row by row: about as soon as the index finds its way.
-(Of 10,000 the index found the nearest in two thirds of the time, and all of them.)"""
 NARROW_SHARE = 0.2
-"""So is one of a smaller share of all: the index is no quicker there, and its rows come in no strict order, so that
-the nearest are missed (of 100,000, recall@10 was .995 in a fifth, .96 in a tenth, .91 in a fiftieth)."""
-FRESH = 500
-"""Vectors that are not in the index yet are compared one by one up to here; with more of them numpy answers."""
-SCANNED = 20_000
-"""Rows of the index that one search looks at before it is given up and the scope is searched row by row."""
-LOOKED = 30.0
-"""Seconds for which a process believes what it saw of the index. An index that is gone meanwhile makes a search
-slow, a table that is gone sends it to numpy: neither costs a hit."""
-
-TABLE, DUE = "embedding_vectors", "embedding_vectors_due"
-TRIGGERS = ("embedding_vectors_added", "embedding_vectors_changed", "embedding_vectors_removed",
-            "embedding_vectors_emptied")  # fmt: skip
-OLDEST = (0, 7)
-"""The first pgvector with half precision."""
-ITERATIVE = (0, 8)
-"""The first one whose index goes on until enough rows are inside the filter."""
-SQLITE = "the database is SQLite"
+"""A scope of at most this many rows, or this share of all, is compared row by row: there the index is no quicker, and
+missed some of the nearest (recall@10 of 100,000: .995 in a fifth, .96 in a tenth, .91 in a fiftieth)."""
+AUTO_FROM = 1_000_000
+"""Vectors from which on the setting `auto` takes pgvector: numpy was quicker wherever it was measured below."""
+BATCH = 200
+"""Copies made in one transaction, about a millisecond each."""
+CHECKED = 30.0
+"""Seconds for which a process keeps what it saw of the index."""
+COMPLETE = "complete"
+"""The comment on the index when all vectors are copied."""
 MOST_DIMENSIONS = 4_000
-"""More than these no HNSW index takes, at half precision."""
-
-
-@dataclass(frozen=True, slots=True)
-class Extension:
-    """pgvector as this database has it: its version, and the schema its types are in."""
-
-    version: tuple[int, ...]
-    schema: str
-
-    def type(self, dimensions: int | None = None) -> str:
-        size = "" if dimensions is None else f"({dimensions})"
-        return f"{connection.ops.quote_name(self.schema)}.halfvec{size}"
-
-    @property
-    def inner_product(self) -> str:
-        """The operator whose smallest value is the greatest cosine of normalised vectors."""
-        return f"OPERATOR({connection.ops.quote_name(self.schema)}.<#>)"
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Whether pgvector serves a model. `reason` is why it does not, empty when it does. `rows` is an estimate."""
-
-    reason: str = ""
-    extension: Extension | None = None
-    rows: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """(memory id, stored vector) of what is near, or None when numpy is to answer. `by` says who serves, and why."""
-
-    by: str
-    rows: Sequence[tuple[int, bytes | memoryview]] | None = None
-
+"""An HNSW index takes no more at half precision."""
 
 _lock = Lock()
-_looked: dict[tuple[str, int], tuple[float, State]] = {}
+_seen: dict[tuple[str, int], tuple[float, str]] = {}
+
+HAS_COPIES = (
+    f"SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('{TABLE}') AND attname = 'half' AND NOT attisdropped"  # noqa: S608
+)
+"""A dropped extension takes the column along, and a dump restored without pgvector has no table."""
+COPY = f"""
+CREATE OR REPLACE FUNCTION embedding_half(raw bytea, dimensions int) RETURNS halfvec LANGUAGE sql IMMUTABLE
+  SET search_path FROM CURRENT AS $$
+  SELECT CASE WHEN octet_length(raw) <> 4 * dimensions OR bool_or(exponent = 255) THEN array_fill(0, ARRAY[dimensions])
+    ELSE array_agg(CASE WHEN exponent = 0 THEN 0 ELSE sign * (1 + fraction / 8388608.0::float8)
+      * power(2::float8, exponent - 127) END ORDER BY place) END::real[]::halfvec
+  FROM (SELECT place, 1 - 2 * (high >> 7) AS sign, ((high & 127) << 1) + (middle >> 7) AS exponent,
+      ((middle & 127) << 16) + (get_byte(raw, 4 * place + 1) << 8) + get_byte(raw, 4 * place) AS fraction
+    FROM generate_series(0, least(dimensions, octet_length(raw) / 4) - 1) place,
+      LATERAL (SELECT get_byte(raw, 4 * place + 3) AS high, get_byte(raw, 4 * place + 2) AS middle) bytes) numbers
+$$;
+CREATE OR REPLACE FUNCTION embedding_halves_copy() RETURNS trigger LANGUAGE plpgsql
+  SET search_path FROM CURRENT AS $$ BEGIN
+  IF NOT EXISTS ({HAS_COPIES}) THEN RETURN NULL; END IF;
+  IF TG_OP = 'TRUNCATE' THEN DELETE FROM {TABLE};
+  ELSIF TG_OP = 'DELETE' THEN DELETE FROM {TABLE} WHERE embedding_id = OLD.id;
+  ELSE INSERT INTO {TABLE} (embedding_id, model_id, memory_id, half)
+    SELECT NEW.id, NEW.model_id, NEW.memory_id, embedding_half(NEW.vector, m.dimensions) FROM embedding_models m
+    WHERE m.id = NEW.model_id AND m.dimensions <= {MOST_DIMENSIONS}
+    ON CONFLICT (embedding_id) DO UPDATE SET half = EXCLUDED.half;
+  END IF; RETURN NULL; END $$;
+CREATE OR REPLACE TRIGGER {TABLE}_copy AFTER INSERT OR DELETE OR UPDATE OF vector ON embeddings
+  FOR EACH ROW EXECUTE FUNCTION embedding_halves_copy();
+CREATE OR REPLACE TRIGGER {TABLE}_empty AFTER TRUNCATE ON embeddings
+  FOR EACH STATEMENT EXECUTE FUNCTION embedding_halves_copy();
+"""  # noqa: S608
+"""A float32 is put together from its bytes, since PostgreSQL casts no bytea. What is no number becomes zeros, which are
+near to nothing. The trigger does nothing where there are no copies."""
 
 
-def index_name(model: EmbeddingModel) -> str:
-    return f"{TABLE}_hnsw_{model.pk}_{model.dimensions}"
+FIND_TYPES = (
+    "SELECT set_config('search_path', current_setting('search_path') || ', ' || quote_ident(n.nspname), true) "
+    "FROM pg_extension x JOIN pg_namespace n ON n.oid = x.extnamespace WHERE x.extname = 'vector'"
+)
+"""Hosted databases keep extensions in a schema outside of the search path."""
 
 
-def extension() -> Extension | None:
-    """pgvector, when this database has it."""
+def unusable(model: EmbeddingModel) -> str:
+    """Who searches the model's vectors instead of pgvector, and why; empty when pgvector does."""
     if connection.vendor != "postgresql":
-        return None
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT x.extversion, n.nspname FROM pg_extension x JOIN pg_namespace n ON n.oid = x.extnamespace "
-            "WHERE x.extname = 'vector'"
-        )
-        found = cursor.fetchone()
-    return Extension(_version(found[0]), found[1]) if found else None
+        return "numpy"
+    if settings.CLAUDEOPS_VECTOR_SEARCH == "numpy":
+        return "numpy: CLAUDEOPS_VECTOR_SEARCH is numpy"
+    key = (str(connection.settings_dict["NAME"]), model.pk)
+    with _lock:
+        at, found = _seen.get(key, (-CHECKED, ""))
+    if time.monotonic() - at > CHECKED:
+        found = _look(model)
+        with _lock:
+            _seen[key] = (time.monotonic(), found)
+    return f"numpy: {found}" if found else ""
 
 
-def unfit(model: EmbeddingModel, found: Extension | None) -> str:
-    """Why no index can be made for this model here; empty when one can."""
+def served_by(model: EmbeddingModel) -> str:
+    """Who searches this model's vectors, and why."""
+    return unusable(model) or "pgvector (HNSW)"
+
+
+def forget() -> None:
+    """Look at the database again: the index was made or dropped."""
+    with _lock:
+        _seen.clear()
+
+
+def nearest(query: QueryVector, scope: Where) -> tuple[list[tuple[int, bytes | memoryview]] | None, str]:
+    """((memory id, stored vector) of the nearest within the scope, who searched). No rows where pgvector failed."""
+    size, model = query.model.dimensions, query.model.pk
+    vector = f"[{','.join(map('{:.6g}'.format, query.floats.tolist()))}]"
+    order = f"(v.half::halfvec({size:d})) <#> %s::halfvec({size:d})"
+    of_model = f"{TABLE} v WHERE v.model_id = {model:d}"
+    read = "SELECT e.memory_id, e.vector FROM near JOIN embeddings e ON e.id = near.embedding_id"
+    # The scope as a condition of each row that the walk meets, so that the order stays the index's.
+    inside = f"(SELECT {scope.sql} FROM memories WHERE memories.id = v.memory_id)"  # noqa: S608
+    walk = f"SELECT v.embedding_id FROM {of_model} AND {inside} ORDER BY {order} LIMIT {NEAREST}"  # noqa: S608
+    # The sum keeps the index away: each row of the scope is compared.
+    whole = (
+        f"SELECT v.embedding_id FROM memories, {of_model} AND v.memory_id = memories.id AND {scope.sql} "  # noqa: S608
+        f"ORDER BY ({order}) + 0 LIMIT {NEAREST}"
+    )
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(FIND_TYPES)
+            cursor.execute(
+                "SELECT set_config('hnsw.ef_search', %s, true), "
+                "set_config('hnsw.iterative_scan', 'relaxed_order', true)",
+                [str(EF_SEARCH)],
+            )
+            rows: list[Any] = []
+            if not _narrow(cursor, scope):
+                cursor.execute(f"WITH near AS MATERIALIZED ({walk}) {read}", [*scope.params, vector])
+                rows = cursor.fetchall()
+            if len(rows) < NEAREST:
+                cursor.execute(f"WITH near AS MATERIALIZED ({whole}) {read}", [*scope.params, vector])
+                rows = cursor.fetchall()
+            return rows, served_by(query.model)
+    except DatabaseError as error:
+        forget()
+        return None, f"numpy: pgvector failed ({str(error).splitlines()[0][:200]})"
+
+
+def _narrow(cursor: Any, scope: Where) -> bool:
+    """Whether the scope holds few rows by the planner's estimate. A wrong estimate costs time, no hit."""
+    if scope == EVERYTHING:
+        return False
+    cursor.execute(f"EXPLAIN (FORMAT JSON) SELECT 1 FROM memories WHERE {scope.sql}", scope.params)  # noqa: S608
+    rows = cursor.fetchone()[0][0]["Plan"]["Plan Rows"]
+    cursor.execute("SELECT reltuples FROM pg_class WHERE oid = to_regclass('memories')")
+    return bool(rows <= max(NARROW, NARROW_SHARE * cursor.fetchone()[0]))
+
+
+def try_extension() -> str:
+    """Make the extension where it is missing and this user may. Returns why not. Runs after a migrate alone: what
+    somebody dropped stays dropped."""
     if connection.vendor != "postgresql":
-        return SQLITE
+        return "the database is SQLite"
     if settings.CLAUDEOPS_VECTOR_SEARCH == "numpy":
         return "CLAUDEOPS_VECTOR_SEARCH is numpy"
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT installed_version FROM pg_available_extensions WHERE name = 'vector'")
+            found = cursor.fetchone()
+            if found is None:
+                return "this PostgreSQL server has no pgvector installed"
+            if found[0] is None:
+                cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except DatabaseError as error:
+        reason = str(error).splitlines()[0][:200]
+        logger.info("pgvector is not used: %s", reason)
+        return reason
+    finally:
+        forget()
+    return ""
+
+
+def ensure(seconds: float = 200.0) -> str:
+    """Make the table, its trigger and the index, and copy the vectors that are missing, for about `seconds`.
+
+    The index is made while it is empty, which locks nothing for long. Returns why pgvector does not serve yet.
+    """
+    if connection.vendor != "postgresql" or connection.in_atomic_block:
+        return "inside a transaction" if connection.in_atomic_block else "the database is SQLite"
+    model = EmbeddingModel.objects.filter(state=ModelState.ACTIVE).first()
+    try:
+        if settings.CLAUDEOPS_VECTOR_SEARCH == "numpy":
+            drop()
+        if model is None:
+            return "no model's vectors answer yet"
+        reason = _unfit(model)
+        if not reason and settings.CLAUDEOPS_VECTOR_SEARCH == "auto" and not _many(model):
+            reason = f"fewer than {AUTO_FROM:,} vectors"
+        if reason:
+            return reason
+        end = time.monotonic() + seconds
+        for other in EmbeddingModel.objects.filter(state=ModelState.BUILDING):  # while it has few vectors
+            if not _unfit(other):
+                _ensure(other, end)
+        return _ensure(model, end)
+    except DatabaseError as error:
+        logger.warning("pgvector's index could not be made: %s", error)
+        return str(error).splitlines()[0][:200]
+    finally:
+        forget()
+
+
+def drop() -> None:
+    """Remove the copies, the index and the trigger. Writing a vector costs nothing more."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"DROP TABLE IF EXISTS {TABLE}; DROP FUNCTION IF EXISTS embedding_halves_copy() CASCADE; "
+                "DROP FUNCTION IF EXISTS embedding_half"
+            )
+        forget()
+
+
+def _index_of(model: EmbeddingModel) -> str:
+    return f"{TABLE}_hnsw_{model.pk}"
+
+
+def _unfit(model: EmbeddingModel) -> str:
+    """Why no index can be made for this model here; empty when one can."""
+    if settings.CLAUDEOPS_VECTOR_SEARCH == "numpy":
+        return "CLAUDEOPS_VECTOR_SEARCH is numpy"
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT string_to_array(extversion, '.')::int[] FROM pg_extension WHERE extname = 'vector'")
+        found = cursor.fetchone()
     if found is None:
         return "this database has no extension pgvector"
-    if found.version < OLDEST:
-        return f"pgvector is {'.'.join(map(str, found.version))}, and 0.7 is the oldest that serves"
+    if tuple(found[0]) < (0, 8):
+        return "pgvector is older than 0.8, which searches on until enough rows are within the scope"
     if model.dimensions > MOST_DIMENSIONS:
         return f"an HNSW index takes {MOST_DIMENSIONS:,} dimensions at most, and {model.name} has {model.dimensions:,}"
     return ""
 
 
-def state(model: EmbeddingModel) -> State:
-    """Whether pgvector serves `model` now: looked up again after LOOKED seconds."""
-    if connection.vendor != "postgresql" or settings.CLAUDEOPS_VECTOR_SEARCH == "numpy":
-        return State(unfit(model, None))
-    key = (str(connection.settings_dict["NAME"]), model.pk)
-    with _lock:
-        at, known = _looked.get(key, (0.0, None))
-    if known is None or time.monotonic() - at > LOOKED:
-        known = _look(model)
-        with _lock:
-            _looked[key] = (time.monotonic(), known)
-    return known
-
-
-def forget() -> None:
-    """Look at the database again: after the index was made or dropped."""
-    with _lock:
-        _looked.clear()
-
-
-def served_by(model: EmbeddingModel) -> str:
-    """Who searches this model's vectors, and why: "pgvector 0.8.5 (HNSW)", "numpy: …", on SQLite "numpy"."""
-    return _named(state(model))
-
-
-def nearest(model: EmbeddingModel, query: Vectors, visible: Where, beside: Sequence[int] = ()) -> Answer:
-    """The vectors nearest to `query` (one normalised vector) within `visible`, or that numpy is to find them.
-
-    Those of the memories in `beside` come along, as far as they are visible.
-
-    Never raises for what is wrong with the extension, the table or the index.
-    """
-    now = state(model)
-    if now.reason or now.extension is None:
-        return Answer(_named(now))
-    try:
-        with transaction.atomic():
-            rows = _Search(model, now.extension, now.rows, query, visible, beside).rows()
-    except DatabaseError as error:
-        forget()
-        return Answer(f"numpy: pgvector failed ({str(error).splitlines()[0][:200]})")
-    if rows is None:
-        return Answer(f"numpy: more than {FRESH} vectors are new and not in pgvector's index yet")
-    return Answer(_named(now), rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Search:
-    model: EmbeddingModel
-    extension: Extension
-    total: int
-    query: Vectors
-    visible: Where
-    beside: Sequence[int] = ()
-
-    def rows(self) -> list[tuple[int, bytes | memoryview]] | None:
-        """What is near; None when too much is not in the index yet."""
-        if self.prepared() > FRESH:
-            return None
-        if not self.narrow():
-            found = self.run(*self.by_index())
-            if sum(indexed for _, _, indexed in found) >= NEAREST:
-                return [(pk, raw) for pk, raw, _ in found]
-        # The index ended before there were enough, or is not asked: nothing in the scope is passed over.
-        return [(pk, raw) for pk, raw, _ in self.run(*self.row_by_row())]
-
-    def prepared(self) -> int:
-        """Set what this transaction searches with. Returns how many vectors are not copied yet, up to FRESH + 1."""
-        ef_search = next(ef for most, ef in EF_SEARCH if most is None or self.total <= most)
-        wanted = {"hnsw.ef_search": str(ef_search), "jit": "off"}
-        if self.extension.version >= ITERATIVE:
-            wanted |= {"hnsw.iterative_scan": "relaxed_order", "hnsw.max_scan_tuples": str(SCANNED)}
-        chosen = ", ".join("set_config(%s, %s, true)" for _ in wanted)
-        due = f"SELECT 1 FROM {DUE} WHERE model_id = {self.model.pk:d} LIMIT {FRESH + 1}"  # noqa: S608
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f"SELECT (SELECT count(*) FROM ({due}) d), {chosen}",  # noqa: S608
-                [part for pair in wanted.items() for part in pair],
-            )
-            return int(cursor.fetchone()[0])
-
-    def narrow(self) -> bool:
-        """Whether the planner thinks that few rows are inside the scope. Wrong costs time, never a hit."""
-        if self.total <= NARROW:
-            return True
-        if self.visible.sql == "1 = 1":
-            return False
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f"EXPLAIN (FORMAT JSON) SELECT 1 FROM memories WHERE {self.visible.sql}",  # noqa: S608
-                self.visible.params,
-            )
-            return bool(cursor.fetchone()[0][0]["Plan"]["Plan Rows"] <= max(NARROW, NARROW_SHARE * self.total))
-
-    @property
-    def distance(self) -> str:
-        size = self.model.dimensions
-        return f"(v.vector::{self.extension.type(size)}) {self.extension.inner_product} %s::{self.extension.type(size)}"
-
-    @property
-    def vector(self) -> str:
-        return f"[{','.join(map('{:.6g}'.format, self.query.tolist()))}]"
-
-    def by_index(self) -> tuple[str, list[Any]]:
-        """The scope as a condition of each row that the walk meets, so that the order stays the index's."""
-        inside = f"(SELECT {self.visible.sql} FROM memories WHERE memories.id = v.memory_id)"  # noqa: S608
-        return (
-            f"SELECT v.embedding_id FROM {TABLE} v WHERE v.model_id = {self.model.pk:d} AND {inside} "  # noqa: S608
-            f"ORDER BY {self.distance} LIMIT {NEAREST}",
-            [*self.visible.params, self.vector],
-        )
-
-    def row_by_row(self) -> tuple[str, list[Any]]:
-        """Every row of the scope compared. (The sum keeps the index away.)"""
-        return (
-            f"SELECT v.embedding_id FROM memories JOIN {TABLE} v "  # noqa: S608
-            f"ON v.memory_id = memories.id AND v.model_id = {self.model.pk:d} "
-            f"WHERE {self.visible.sql} ORDER BY ({self.distance}) + 0 LIMIT {NEAREST}",
-            [*self.visible.params, self.vector],
-        )
-
-    def run(self, near: str, params: list[Any]) -> list[tuple[int, bytes | memoryview, bool]]:
-        """(memory id, stored vector, whether it is of `near`), with what is due and `beside`, at one moment."""
-        there, listed = scope.listed(self.beside)
-        more = "UNION ALL SELECT e.memory_id, e.vector, false FROM {0} JOIN memories ON memories.id = e.memory_id "
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f"WITH near AS MATERIALIZED ({near}) "  # noqa: S608
-                "SELECT e.memory_id, e.vector, true FROM near JOIN embeddings e ON e.id = near.embedding_id "
-                f"{more.format(f'{DUE} d JOIN embeddings e ON e.id = d.embedding_id')} "
-                f"WHERE d.model_id = {self.model.pk:d} AND {self.visible.sql} "
-                f"{more.format('embeddings e')} "
-                f"WHERE e.memory_id IN ({there}) AND e.model_id = {self.model.pk:d} AND {self.visible.sql}",
-                [*params, *self.visible.params, listed, *self.visible.params],
-            )
-            return list(cursor.fetchall())
-
-
-def _look(model: EmbeddingModel) -> State:
-    found = extension()
-    if reason := unfit(model, found):
-        return State(reason, found)
+def _look(model: EmbeddingModel) -> str:
+    if reason := _unfit(model):
+        return reason
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT (SELECT i.indisvalid AND i.indisready FROM pg_index i WHERE i.indexrelid = to_regclass(%s)), "
-            "(SELECT c.reltuples FROM pg_class c WHERE c.oid = to_regclass(%s)), "
-            "(SELECT count(*) FROM pg_trigger WHERE tgrelid = to_regclass('embeddings') AND tgname = ANY(%s) "
-            "AND tgenabled IN ('O', 'A'))",
-            [index_name(model), index_name(model), list(TRIGGERS)],
+            "SELECT obj_description(to_regclass(%s)), EXISTS (SELECT 1 FROM pg_trigger WHERE tgname = %s "
+            "AND tgrelid = to_regclass('embeddings') AND tgenabled IN ('O', 'A'))",
+            [_index_of(model), f"{TABLE}_copy"],
         )
-        valid, rows, triggers = cursor.fetchone()
-    if triggers < len(TRIGGERS) or valid is None:
-        return State("pgvector's index is not made yet", found)
-    if not valid:
-        return State("pgvector's index is being built", found)
-    return State("", found, int(max(rows, 0)))
+        comment, trigger = cursor.fetchone()
+    return "" if comment == COMPLETE and trigger else "pgvector's index is not complete yet"
 
 
-def _named(now: State) -> str:
-    if now.reason == SQLITE:
-        return "numpy"
-    if now.reason or now.extension is None:
-        return f"numpy: {now.reason}"
-    return f"pgvector {'.'.join(map(str, now.extension.version))} (HNSW)"
+def _many(model: EmbeddingModel) -> bool:
+    return Embedding.objects.filter(model=model).order_by("id")[AUTO_FROM - 1 : AUTO_FROM].exists()
 
 
-def _version(text: str) -> tuple[int, ...]:
-    """0.8.0-dev is 0.8.0."""
-    return tuple(int(part) for part in text.partition("-")[0].split(".") if part.isdigit())
+def _ensure(model: EmbeddingModel, end: float) -> str:
+    if not _look(model):
+        return ""
+    size, index = model.dimensions, _index_of(model)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [TABLE])
+        cursor.execute(FIND_TYPES)
+        cursor.execute(HAS_COPIES)
+        if cursor.fetchone() is None:
+            drop()
+        cursor.execute(
+            f"CREATE TABLE IF NOT EXISTS {TABLE} (embedding_id bigint PRIMARY KEY, "
+            f"model_id bigint NOT NULL, memory_id bigint NOT NULL, half halfvec NOT NULL); {COPY}"
+            f"CREATE INDEX IF NOT EXISTS {TABLE}_by_memory ON {TABLE} (memory_id); "
+            f"CREATE INDEX IF NOT EXISTS {index} ON {TABLE} USING hnsw ((half::halfvec({size:d})) halfvec_ip_ops) "
+            f"WHERE model_id = {model.pk:d}; COMMENT ON INDEX {index} IS NULL"
+        )
+    last = 0
+    while time.monotonic() < end:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(FIND_TYPES)
+            cursor.execute(
+                "WITH missing AS (SELECT e.id, e.memory_id, e.vector FROM embeddings e "  # noqa: S608
+                "WHERE e.model_id = %s AND e.id > %s "
+                f"AND NOT EXISTS (SELECT 1 FROM {TABLE} v WHERE v.embedding_id = e.id) "
+                f"ORDER BY e.id LIMIT {BATCH} FOR SHARE OF e), "
+                f"copied AS (INSERT INTO {TABLE} (embedding_id, model_id, memory_id, half) SELECT id, %s, memory_id, "
+                "embedding_half(vector, %s) FROM missing ON CONFLICT DO NOTHING) SELECT max(id) FROM missing",
+                [model.pk, last, model.pk, size],
+            )
+            (highest,) = cursor.fetchone()
+            if highest is None:
+                cursor.execute(f"COMMENT ON INDEX {index} IS '{COMPLETE}'")
+                return ""
+            last = highest
+    return "the vectors are being copied"

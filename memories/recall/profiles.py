@@ -1,11 +1,11 @@
-"""How much a recall gives: lean where room is short, deep for a question that matters, auto by the query. Pure."""
+"""How many hits a recall returns: lean for little room, deep for what matters, auto by the query. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memories.recall.terms import Query
-from memories.recall.values import InvalidRecall
+from memories.recall.filters import InvalidRecall
+from memories.recall.query import Query
 
 MOST = 100
 

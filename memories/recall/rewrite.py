@@ -1,6 +1,6 @@
-"""The query in other words, by a fast model, to be searched beside the original. Off unless the settings name one.
+"""Put a query in other words by a fast model, to search these beside the original. Off unless the settings name one.
 
-Whatever goes wrong, and whatever the model says too much, leaves the original alone. Knows no database.
+The original is always searched, whatever the model answers. Knows no database.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from django.conf import settings
 from memories.capture.gate import judge
 from memories.capture.text import fold
 from memories.chat import PAUSE, ChatModel, NoAnswer
-from memories.recall.terms import COMPOUND, LONGEST_QUERY, STOP_WORDS, Query, is_identifier, read_query, words
+from memories.recall.query import Query, is_identifier, read_query
+from memories.recall.terms import COMPOUND, LONGEST_QUERY, STOP_WORDS, words
 
 FEWEST_WORDS = 4
 """Fewer is a short query: what it names is what it is about."""

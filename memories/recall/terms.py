@@ -1,4 +1,4 @@
-"""Text to terms: what is indexed and what a query is searched by, the same on every database. Pure.
+"""Turn text into terms, for the index and for queries, the same on every database. Pure.
 
 A term is ASCII letters, digits and `_` alone (anything else is spelled by its code point), so that no database's own
 tokenizer can take it apart or fold it differently: stemming, folding and stop words happen here and nowhere else.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import snowballstemmer
@@ -19,7 +17,6 @@ from memories.capture.text import fold
 LONGEST_QUERY = 2_000
 """Characters of a query that are read: more is a document, not a question."""
 LONGEST_TERM = 64
-MOST_QUERY_TERMS = 64
 
 STOP_WORDS = frozenset(
     """
@@ -31,32 +28,16 @@ STOP_WORDS = frozenset(
     would you your
     """.split()  # noqa: SIM905
 )
-"""Words that say how something is asked, not what about. `before` and `not` matter to matching, not to finding.
-`may` is a month."""
+"""Words that say how something is asked, not what about. `may` is a month, so it is none of them."""
 
 # A word, or several joined by what joins the parts of an identifier: 2.1.330, 10.0.0.5:8080, /var/lib/x, a-b, a_b.
 COMPOUND = re.compile(r"[^\W_]+(?:['’._:/@+#\\-]+[^\W_]+)*")
 COARSE = re.compile(r"[:/@+#\\]+")
 FINE = re.compile(r"['’._-]+")
 PLAIN = re.compile(r"[a-z]+\Z")
-QUOTED = re.compile(r"\"([^\"]{3,})\"|“([^”]{3,})”|`([^`]{3,})`")
-SPEAKER = re.compile(r"\s*([^\W\d_]{2,40}):\s")
 UNSAFE = re.compile(r"[^a-z0-9]")
 
 _stemmer = snowballstemmer.stemmer("english")
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query as it is searched: its terms, and what must stand whole for the boost of a phrase.
-
-    `wholes` are normalised; `literal` when it reads as something to be found as it is written.
-    """
-
-    text: str
-    terms: tuple[str, ...]
-    wholes: tuple[str, ...]
-    literal: bool
 
 
 def normalise(text: str) -> str:
@@ -117,81 +98,3 @@ def _words(text: str) -> tuple[str, ...]:
 def index_terms(text: str) -> list[str]:
     """The terms of a text, stop words out, repeated as often as they stand there."""
     return [term_of(word) for word in words(text) if word not in STOP_WORDS]
-
-
-def read_query(text: str) -> Query:
-    """A query's distinct terms in their order. One of nothing but stop words is searched by these."""
-    cut = normalise(text[:LONGEST_QUERY])
-    found = words(cut)
-    kept = [word for word in found if word not in STOP_WORDS] or found
-    terms = tuple(dict.fromkeys(term_of(word) for word in kept))[:MOST_QUERY_TERMS]
-    wholes = [next(filter(None, groups)) for groups in QUOTED.findall(cut)]
-    wholes += [word for word in found if is_identifier(word)]
-    bare = cut.strip(" \"'`“”.?!,;:")
-    if " " in bare and bare.count(" ") < 8:
-        wholes.append(bare)
-    literal = bool(QUOTED.search(cut)) or len(kept) <= 2 or all(is_identifier(word) for word in kept)
-    return Query(cut, terms, tuple(dict.fromkeys(whole.strip() for whole in wholes if whole.strip())), literal)
-
-
-def is_identifier(word: str) -> bool:
-    """Whether a normalised word names one thing: it has a digit beside other characters, or is joined of parts."""
-    if any(mark in word for mark in "._:/@+#\\-"):
-        return True
-    return len(word) > 1 and any(c.isdigit() for c in word) and not word.isdigit()
-
-
-def said_by(turn: str, terms: Container[str]) -> bool:
-    """Whether one of the query's terms is the name that the turn begins with, as in "Ada: I was there"."""
-    named = SPEAKER.match(turn)
-    return named is not None and _name(named[1]) in terms
-
-
-@lru_cache(maxsize=1_024)
-def _name(said: str) -> str:
-    return term_of(normalise(said))
-
-
-def stands_whole(wholes: Sequence[str], text: str) -> bool:
-    """Whether one of the phrases or identifiers stands in the text, at word boundaries."""
-    if not wholes:
-        return False
-    if not text.isascii():
-        searched = normalise(text)
-        return any(_stands(whole, searched) for whole in wholes)
-    # Hundreds of candidates pass here. Folding an ASCII text changes what is between its words, not these, so most
-    # are settled by a look for these, and what has no space needs no folding at all.
-    searched = text.lower()
-    for whole, parts in _parts(tuple(wholes)):
-        for part in parts:
-            if part not in searched:
-                break
-        else:
-            if _stands(whole, normalise(text) if len(parts) > 1 else searched):
-                return True
-    return False
-
-
-@lru_cache(maxsize=256)
-def _parts(wholes: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each phrase with its words, the longest first."""
-    return tuple((whole, tuple(sorted(whole.split(" "), key=len, reverse=True))) for whole in wholes)
-
-
-def _stands(whole: str, searched: str) -> bool:
-    """Whether it stands in a normalised text, at word boundaries."""
-    start = searched.find(whole)
-    while start >= 0:
-        end = start + len(whole)
-        if not (start and _joins(searched, start - 1, -1)) and not (end < len(searched) and _joins(searched, end, 1)):
-            return True
-        start = searched.find(whole, start + 1)
-    return False
-
-
-def _joins(text: str, at: int, step: int) -> bool:
-    """Whether the character at `at` continues what is beside it: 2.1.33 stands neither in 2.1.330 nor in 2.1.33.4."""
-    if text[at].isalnum() or text[at] == "_":
-        return True
-    beyond = at + step
-    return text[at] in ".:-" and 0 <= beyond < len(text) and text[beyond].isalnum()

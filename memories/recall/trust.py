@@ -1,17 +1,11 @@
-"""The trust pass: what was found and does not come back, and why, each reason counted. Pure.
+"""The trust pass: which memories that were found are not returned, and why. Pure.
 
-Scope is not judged here but in the query (`scope.py`): what another project knows never gets this far.
+Scope is not judged here but in the query (`filters.py`): another project's memories never get this far.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
-
 from memories.models import Verdict
-from memories.recall.ranking import SHORTEST, Ranked, Weights
 
 TOO_SHORT = "too short"
 STALE = "stale"
@@ -23,62 +17,22 @@ OTHER_SCOPE = "other scope"
 NEAR_IDENTICAL = "says nearly the same as a better hit"
 BEYOND = "beyond what the profile gives"
 
-DAYS_STALE_FOR_GOOD = "knowledge"
+STALE_FOR_GOOD = "knowledge"
 """The taxonomy whose stale memories are never recalled (DESIGN section 5); in the others they rank behind."""
-
+SHORTEST = 5
+"""Characters of a memory worth returning, as the gate has it."""
 
 ALLOWED, ON_HOLD = Verdict.ALLOW.value, Verdict.HOLD.value
 
 
-class Judged(Protocol):
-    """What the pass asks of a memory."""
-
-    @property
-    def observation(self) -> str: ...
-    @property
-    def active(self) -> bool: ...
-    @property
-    def verdict(self) -> str: ...
-    @property
-    def taxonomy(self) -> str: ...
-    @property
-    def stale(self) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """That alone, where there is no row."""
-
-    observation: str
-    active: bool
-    verdict: str
-    taxonomy: str
-    stale: bool
-
-
-def objection(state: Judged, include_hold: bool) -> str:
-    """Why this memory may not be returned, or an empty string."""
-    if len(state.observation.strip()) < SHORTEST:
+def objection(
+    observation: str, *, active: bool, verdict: str, taxonomy: str, stale: bool, include_hold: bool = False
+) -> str:
+    """Why a memory with these fields may not be returned, or an empty string."""
+    if len(observation.strip()) < SHORTEST:
         return TOO_SHORT
-    if not state.active:
+    if not active:
         return INACTIVE
-    if state.verdict != ALLOWED:
-        if state.verdict != ON_HOLD:
-            return DISCARDED
-        if not include_hold:
-            return HELD
-    if state.stale and state.taxonomy == DAYS_STALE_FOR_GOOD:
-        return STALE
-    return ""
-
-
-def above_minimum(ranked: Iterable[Ranked], weights: Weights, by_words: bool, dropped: Counter[str]) -> list[Ranked]:
-    """Those whose score says something; the floor is lower when there are only words."""
-    floor = weights.minimum_by_words if by_words else weights.minimum
-    kept = []
-    for one in ranked:
-        if one.fused + one.context < floor:
-            dropped[BELOW_MINIMUM] += 1
-        else:
-            kept.append(one)
-    return kept
+    if verdict != ALLOWED and not (include_hold and verdict == ON_HOLD):
+        return HELD if verdict == ON_HOLD else DISCARDED
+    return STALE if stale and taxonomy == STALE_FOR_GOOD else ""

@@ -13,12 +13,13 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from memories.asking import PROFILES, Question
 from memories.capture import fields as stored
 from memories.errors import InvalidMemory
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
 from memories.models import Answer, DisagreementKind, Memory, RecallVote
 from memories.queries import list as listing
+from memories.recall import Question
+from memories.recall.profiles import NAMES as PROFILES
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
 
 BIGGEST_ID = 2**63 - 1

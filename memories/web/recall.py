@@ -15,11 +15,10 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from memories import asked as asked_before
-from memories import marking
-from memories.asking import ask, by_person
 from memories.errors import MemoriesError
-from memories.recall import Hit, Recall
+from memories.recall import Hit, Recall, feedback
+from memories.recall import log as query_log
+from memories.recall.service import ask, by_person
 from memories.web.answers import actor, by_htmx, fragment, in_words, moved
 from memories.web.forms import AskedForm, MarkForm, RecallForm
 
@@ -60,7 +59,7 @@ def recall(request: HttpRequest) -> HttpResponse:
 def _shown(found: Recall | None) -> dict[str, Any]:
     if found is None:
         return {}
-    marks = marking.marks_of(found.query)
+    marks = feedback.marks_of(found.query)
     hits = [Shown(place, hit, marks.get(hit.memory_id, "")) for place, hit in enumerate(found.hits, 1)]
     return {
         "found": found,
@@ -86,7 +85,7 @@ def mark(request: HttpRequest) -> HttpResponse:
     memory, vote = word.cleaned_data["memory"], word.cleaned_data["vote"]
     back = f"{reverse('recall')}?{urlencode(_given(request))}"
     try:
-        marking.mark(question.question(), memory, vote, by=_user(request))
+        feedback.mark(question.question(), memory, vote, by=_user(request))
     except MemoriesError as error:
         if by_htmx(request):
             return HttpResponse(in_words(error), status=409, content_type="text/plain")
@@ -115,6 +114,6 @@ def asked(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return render(request, "memories/asked.html", {"form": form}, status=422)
     given = form.cleaned_data
-    page = asked_before.page(surface=given["surface"], session=given["session"], before=given["before"])
+    page = query_log.page(surface=given["surface"], session=given["session"], before=given["before"])
     narrowed = {name: given[name] for name in ("surface", "session") if given[name]}
     return render(request, "memories/asked.html", {"form": form, "page": page, "query": urlencode(narrowed)})

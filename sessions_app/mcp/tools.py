@@ -13,10 +13,10 @@ from django.utils import timezone
 from memories import store
 from memories.access.permissions import Access, memory_of
 from memories.api import serializers
-from memories.asking import Question, ask
 from memories.capture import fields
 from memories.capture.text import fold
 from memories.models import MemoryChange, Source
+from memories.recall.service import Question, ask
 from memories.taxonomy import GENERAL
 from sessions_app.cooldowns import limits
 from sessions_app.errors import InvalidSession

@@ -12,7 +12,7 @@ from django.db import connection
 
 from memories.evaluation.scratch import scratch_database
 from memories.models import Embedding, Memory, MemoryTerms, MemoryTermsDue, PendingEmbedding
-from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, index, recall
+from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, keyword_index, recall
 from tests import processes
 from tests.benchmarks.latency.filling import Filler
 from tests.benchmarks.latency.measuring import tenth_nearest, times
@@ -57,7 +57,7 @@ def test_a_filled_database_is_whole_and_takes_more(tmp_path: Path, settings: Any
         filler.begin()
         filler.fill(60)
         filler.fill(300)
-        assert index.missing() == []
+        assert keyword_index.missing() == []
         assert Memory.objects.count() == MemoryTerms.objects.count() == Embedding.objects.count() == 300
         assert not MemoryTermsDue.objects.exists()
         assert not PendingEmbedding.objects.exists()

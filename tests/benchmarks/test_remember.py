@@ -14,7 +14,7 @@ import pytest
 
 from memories import embedding
 from memories.models import Embedding, EmbeddingModel, Memory, PendingEmbedding, Source
-from memories.recall import index
+from memories.recall import keyword_index
 from memories.store import Provenance, Statement, remember
 from tests.benchmarks import facts
 from tests.benchmarks.conftest import Report
@@ -94,7 +94,7 @@ def test_remembering_with_vectors(report: Report, sizes: list[int], smoke: bool,
     for size in sizes:
         facts.forget()
         facts.store(size, lambda number: {"updated_at": NOW} | (BIG if number % 2 else {}))
-        index.catch_up(batch=facts.BATCH)
+        keyword_index.catch_up(batch=facts.BATCH)
         fill_vectors(model)
         EmbeddingModel.objects.update(state="active")
         facts.settle()

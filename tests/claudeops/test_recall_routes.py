@@ -17,7 +17,7 @@ from memories.capture.text import fold
 from memories.injection.ops import build
 from memories.injection.relevant import Task
 from memories.models import Project, Recalled
-from memories.recall import Filters, index, meaning, recall, vectors
+from memories.recall import Filters, binary_index, keyword_index, query_vector, recall
 from sessions_app.mcp import tools
 from sessions_app.mcp.scope import access_for
 from sessions_app.models import Session
@@ -87,14 +87,14 @@ def answered(response: Any) -> str:
 @pytest.fixture
 def house(settings, tmp_path):
     settings.CLAUDEOPS_DATA_DIR = tmp_path
-    vectors.forget()
-    meaning.forget()
+    binary_index.forget()
+    query_vector.forget()
     mine = ProjectFactory(slug="mine")
     agent = AgentFactory(slug="watcher", project=mine)
     session = SessionFactory(agent=agent, project=mine, status="running")
     yield House(mine, session, bearer("read", project=mine), Model("read", project=mine), signed_in("viewer"))
-    vectors.forget()
-    meaning.forget()
+    binary_index.forget()
+    query_vector.forget()
 
 
 @pytest.fixture(params=["words", "words and meaning"])
@@ -111,7 +111,7 @@ def known(house, request, monkeypatch):
             for more in ({}, {"tags": ["x"]}, {"verdict": "hold"}, {"position": 0, "sequence": "talk"}):
                 MemoryFactory(observation=f"{text} {SECRET}", category="dependency", **scope, **more)
         if request.param == "words":
-            index.catch_up()
+            keyword_index.catch_up()
             return
         found = WordEmbedder()
         answer_by(monkeypatch, found)
@@ -183,7 +183,7 @@ def refused(way: str, query: str) -> bool:
 @pytest.mark.parametrize("way", CONFINED)
 def test_any_text_is_answered_or_refused_in_words(way, query, house):
     MemoryFactory(observation="The nightly backup needs the NAS mounted", project=house.mine)
-    index.catch_up()
+    keyword_index.catch_up()
     if way in ("api get", "page", "mcp by a token"):
         query = query.encode("utf-8", "replace").decode()  # an address cannot hold half a character
     if refused(way, query):

@@ -20,7 +20,7 @@ from memories.models import (
     PendingEmbedding,
     Recalled,
 )
-from memories.recall import index, keyword, recall
+from memories.recall import Filters, keyword_index, recall, term_statistics
 from tests.embedders import WordEmbedder, active_model, embed_all
 from tests.factories import MemoryFactory
 
@@ -32,10 +32,10 @@ BEFORE_RECALL, BEFORE_BACKFILL, BEFORE_REWRITES, BEFORE_NUMBERS = "0008", "0050"
 @pytest.fixture
 def migrate():
     """Bring the memories' tables to a migration; at the end they are as they should be."""
-    keyword.forget()
+    term_statistics.forget()
     yield lambda name=None: call_command("migrate", "memories", *([name] if name else []), verbosity=0)
     call_command("migrate", verbosity=0)
-    keyword.forget()
+    term_statistics.forget()
 
 
 def contradicted(older: Memory, by: object, at: datetime = AT) -> None:
@@ -105,9 +105,9 @@ def test_memories_of_before_recall_are_found_by_words_and_wait_for_a_vector(migr
             cursor.execute(f"INSERT INTO memories ({names}) VALUES ({marks})", list(known.values()))
     migrate()
     tunnel = Memory.objects.get(observation="The tunnel wg0 drops")
-    assert [hit.memory_id for hit in recall("wg0 tunnel").hits] == [tunnel.pk]  # read as it is
-    assert index.catch_up() == 2
-    assert [hit.memory_id for hit in recall("wg0 tunnel").hits] == [tunnel.pk]
+    assert [hit.memory_id for hit in recall("wg0 tunnel", Filters()).hits] == [tunnel.pk]  # read as it is
+    assert keyword_index.catch_up() == 2
+    assert [hit.memory_id for hit in recall("wg0 tunnel", Filters()).hits] == [tunnel.pk]
     assert (tunnel.sequence, tunnel.position) == ("", None)
     assert check_recall_index(None, databases=["default"]) == []
     embedder = WordEmbedder()
@@ -145,35 +145,35 @@ def old_values(cursor, given):
 
 def test_there_and_back_with_rows_in_every_table_leaves_the_memories_and_their_index(migrate):
     memory = MemoryFactory(observation="The tunnel wg0 drops")
-    index.catch_up()
+    keyword_index.catch_up()
     recalled = Recalled.objects.create(query="wg0", hits=[[memory.pk, 1.0]], surface="cli", rewritten="tunnel", at=AT)
     migrate(BEFORE_REWRITES)
     migrate()
     kept = Recalled.objects.get()
     assert (kept.pk, kept.query, kept.hits, kept.rewritten) == (recalled.pk, "wg0", [[memory.pk, 1.0]], "")
-    assert (MemoryTerms.objects.count(), index.missing()) == (1, [])
+    assert (MemoryTerms.objects.count(), keyword_index.missing()) == (1, [])
     migrate(BEFORE_RECALL)
     migrate()
-    assert [hit.memory_id for hit in recall("wg0").hits] == [memory.pk]
-    index.catch_up()
-    assert [hit.memory_id for hit in recall("wg0").hits] == [memory.pk]
+    assert [hit.memory_id for hit in recall("wg0", Filters()).hits] == [memory.pk]
+    keyword_index.catch_up()
+    assert [hit.memory_id for hit in recall("wg0", Filters()).hits] == [memory.pk]
     assert not EmbeddingModel.objects.exists() and not PendingEmbedding.objects.exists()
     assert Memory.objects.get().observation == memory.observation
 
 
 def test_the_index_of_words_stays_whole_and_in_step_when_its_table_is_rebuilt(migrate):
     kept, edited, gone = (MemoryFactory(observation=f"The tunnel wg{place} drops") for place in range(3))
-    index.catch_up()
+    keyword_index.catch_up()
     for name in (BEFORE_NUMBERS, None):
         migrate(name)
-        assert index.due(10) == []  # nothing is indexed anew
+        assert keyword_index.due(10) == []  # nothing is indexed anew
         assert check_recall_index(None, databases=["default"]) == []
-        assert [hit.memory_id for hit in recall("wg0").hits] == [kept.pk]
+        assert [hit.memory_id for hit in recall("wg0", Filters()).hits] == [kept.pk]
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":  # raises when the index and the table do not say the same
             cursor.execute("INSERT INTO memory_terms_fts (memory_terms_fts) VALUES ('integrity-check')")
     Memory.objects.filter(pk=edited.pk).update(observation="The printer jams")
     gone.delete()
-    assert index.catch_up() == 1
-    assert [hit.memory_id for hit in recall("printer").hits] == [edited.pk]
-    assert recall("wg1 wg2").hits == ()
+    assert keyword_index.catch_up() == 1
+    assert [hit.memory_id for hit in recall("printer", Filters()).hits] == [edited.pk]
+    assert recall("wg1 wg2", Filters()).hits == ()

@@ -29,7 +29,7 @@ from memories.models import (
     Source,
     Verdict,
 )
-from memories.recall import index, pgvector_index
+from memories.recall import keyword_index, pgvector
 from tests.benchmarks.latency.sentences import PROJECTS, Sentence, sentence
 
 CHUNK = 2_000
@@ -83,11 +83,11 @@ class Filler:
         self.count = size
         # What the load of the size before made due again is indexed as it is.
         MemoryTermsDue.objects.filter(memory_id__in=MemoryTerms.objects.values("memory_id")).delete()
-        index.catch_up(batch=CHUNK)
+        keyword_index.catch_up(batch=CHUNK)
         PendingEmbedding.objects.all().delete()
         with connection.cursor() as cursor:  # as autovacuum does soon after
             cursor.execute("VACUUM ANALYZE" if connection.vendor == "postgresql" else "PRAGMA wal_checkpoint(TRUNCATE)")
-        pgvector_index.keep(INDEX_TIMEOUT)
+        pgvector.ensure(INDEX_TIMEOUT)
 
     def _embed(self, size: int) -> None:
         end = time.monotonic() + self.seconds

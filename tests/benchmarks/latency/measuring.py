@@ -26,8 +26,9 @@ from memories.embedding import Embedder, SemanticOff, Vectors
 from memories.evaluation.machine import describe, load
 from memories.evaluation.scratch import scratch_database
 from memories.models import Embedding, EmbeddingModel, Project
-from memories.recall import vectors
-from memories.recall.scope import EVERYTHING
+from memories.recall import vector_search
+from memories.recall.filters import EVERYTHING
+from memories.recall.query_vector import QueryVector
 from tests.benchmarks.latency import worker
 from tests.benchmarks.latency.filling import Filler
 from tests.benchmarks.latency.sentences import queries, sentence
@@ -182,9 +183,11 @@ class _Size:
             return None
         texts = [query for query, _ in queries(COMPARED, self.size, self._seed("exact"))]
         asked = np.concatenate([self.embedder.embed([text]) for text in texts])
+        newest = Embedding.objects.filter(model=model).latest("id").pk
         found = []
         for query, tenth in zip(asked, tenth_nearest(asked, model), strict=True):
-            near = sorted(vectors.search(model, query, EVERYTHING).cosines.values(), reverse=True)[:10]
+            nearest = vector_search.nearest(QueryVector(model, query, newest), EVERYTHING, vector_search.FOR_RECALL)
+            near = sorted(nearest.cosines.values(), reverse=True)[:10]
             found.append(sum(one >= tenth - TOLERANCE for one in near) / min(10, self.size))
         return round(float(np.mean(found)), 4)
 

@@ -100,7 +100,7 @@ def load(pipe: Connection, observations: Sequence[dict[str, Any]]) -> None:
     from django.utils import timezone
 
     from memories.lifecycle.sweep import sweep
-    from memories.recall import index
+    from memories.recall import keyword_index
 
     done, lock, over = Counter(indexed=0, swept=0, ingested=0, refused=0), threading.Lock(), threading.Event()
 
@@ -119,10 +119,10 @@ def load(pipe: Connection, observations: Sequence[dict[str, Any]]) -> None:
         connection.close()
 
     def reindex(turn: int) -> int:
-        count = index.catch_up(limit=REINDEX_BATCH)
+        count = keyword_index.catch_up(limit=REINDEX_BATCH)
         if not count:  # every memory becomes due again
             with connection.cursor() as cursor:
-                cursor.execute(index.ALL_ROWS)
+                cursor.execute(keyword_index.ALL_ROWS)
         return count
 
     def ingest(turn: int) -> int:

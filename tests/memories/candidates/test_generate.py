@@ -16,7 +16,7 @@ from memories import candidates, near
 from memories.embedding.backfill import backfill as embed
 from memories.matching import Kind, relation
 from memories.models import Embedding, Memory, MemoryTermsDue
-from memories.recall import index, keyword
+from memories.recall import keyword_index, term_statistics
 from memories.store import Provenance, Statement, prepare, remember
 from tests.factories import SessionFactory
 from tests.memories.at_once import remember_at_once
@@ -32,9 +32,9 @@ SIZE = 120
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
-    keyword.forget()
+    term_statistics.forget()
     yield
-    keyword.forget()
+    term_statistics.forget()
 
 
 @pytest.fixture(autouse=True, params=["by the indexes", "all of it"])
@@ -80,9 +80,9 @@ def compared(text, service="jellyfin", **candidate):
 def settle(request, monkeypatch):
     def run():
         if request.param == "indexed":
-            index.catch_up()
+            keyword_index.catch_up()
         elif request.param == "more to be indexed than is read":
-            monkeypatch.setattr(near, "DUE", 5)
+            monkeypatch.setattr(near, "UNINDEXED", 5)
 
     return run
 
@@ -100,7 +100,7 @@ def test_the_same_text_is_found_in_a_big_scope(model, settle):
 
 def test_the_newest_are_compared_before_anything_indexed_them(model):
     fill()
-    index.catch_up()
+    keyword_index.catch_up()
     made = remember(Statement("maintenance", FACT, "jellyfin"), said())
     Embedding.objects.all().delete()
     assert remember(Statement("maintenance", AGAIN, "jellyfin"), said()).memory_id == made.memory_id
@@ -112,7 +112,7 @@ def test_the_newest_are_compared_before_anything_indexed_them(model):
 def test_what_was_edited_is_found_by_its_new_text_before_the_index_has_it(model):
     fill()
     memory = known("The printer jams at noon")
-    index.catch_up()
+    keyword_index.catch_up()
     Memory.objects.filter(pk=memory.pk).update(observation=FACT)
     assert memory.pk in compared(AGAIN)
 
@@ -125,7 +125,7 @@ def test_what_was_said_is_indexed_with_it(model):
 def test_in_a_scope_of_all_services_one_of_another_service_is_compared(model):
     fill(taxonomy="agent", category="pattern", agent="watcher", service="nginx")
     other = known(FACT, taxonomy="agent", category="pattern", agent="watcher", service="caddy")
-    index.catch_up()
+    keyword_index.catch_up()
     by = Provenance("run", "agent:watcher", agent="watcher", at=NOW)
     assert other.pk in prepare(Statement("pattern", AGAIN, "jellyfin", "agent"), by).found
 
@@ -144,28 +144,27 @@ def test_nothing_of_another_scope_and_nothing_that_ended_is_compared(model, sett
     assert not {memory.pk for memory in outside} & compared(FACT).keys()
 
 
-def test_of_many_that_ended_the_few_that_did_not_are_all_compared():
+def test_of_many_that_ended_the_few_that_did_not_are_all_compared(monkeypatch):
+    monkeypatch.setattr(near, "FEW", 300)
     fill(active=False, inactive_reason="expired")
     left = [known(f"Rule {number} of the firewall drops port {number}") for number in range(10)]
-    index.catch_up()
+    keyword_index.catch_up()
     assert compared("Subtitles vanish when two clients stream at once").keys() == {memory.pk for memory in left}
 
 
-def test_a_common_word_brings_no_more_than_its_newest(model, monkeypatch):
-    monkeypatch.setattr(near, "POSTED", 10)
+def test_a_common_word_brings_no_more_than_its_newest(model):
     fill()
     fact = known(FACT)
-    index.catch_up()
+    keyword_index.catch_up()
     assert len(compared("The log of a worker at night")) <= 3 * candidates.CHOSEN
     assert fact.pk in compared(AGAIN)
 
 
-def test_what_only_common_words_tell_apart_is_found_by_two_of_them(monkeypatch):
-    monkeypatch.setattr(near, "POSTED", 10)
+def test_what_only_common_words_tell_apart_is_found_by_two_of_them():
     fact = known("The tunnel needs the printer")
     fill(40, text="The tunnel {} is of volume {}")
     fill(40, text="The printer {} is of volume {}")
-    index.catch_up()
+    keyword_index.catch_up()
     assert fact.pk in compared("The printer is what the tunnel needs")
 
 
@@ -178,12 +177,12 @@ def statements(text):
 def test_a_bigger_scope_costs_no_more_statements(model):
     fill(60)
     embed()
-    index.catch_up()
+    keyword_index.catch_up()
     statements("The first of all")  # what is kept afterwards is asked once
     few = [statements("Subtitles vanish when two clients stream"), statements(FACT), statements(AGAIN)]
     fill(900, first=60)
     embed()
-    index.catch_up()
+    keyword_index.catch_up()
     statements("The second of all")
     Memory.objects.filter(observation=FACT).delete()
     many = [statements("Posters are missing after a scan of all"), statements(FACT), statements(AGAIN)]
@@ -196,7 +195,7 @@ def test_no_statement_reads_a_table_through(model):
     fill(300)
     fact = known(FACT)
     embed()
-    index.catch_up()
+    keyword_index.catch_up()
     with CaptureQueriesContext(connection) as asked:
         assert fact.pk in compared(FACT)
     plans = []
@@ -218,17 +217,6 @@ def test_no_statement_reads_a_table_through(model):
     assert [plan for _, plan in plans if through.search(plan)] == []
 
 
-def test_what_lies_in_a_big_scope_is_not_listed_where_the_nearest_are_of_it(settings):
-    with embedded_by(settings):
-        fill()
-        embed()
-        index.catch_up()
-        with CaptureQueriesContext(connection) as asked:
-            assert compared(FACT)
-    listed = [one for one in asked if f"LIMIT {near.MASKED + 1}" in one["sql"]]
-    assert listed == []
-
-
 NAMES = [f"{a}{b}" for a in ("disk", "proxy", "cert", "queue", "cache", "node") for b in ("er", "al", "um", "ix", "or")]
 FORMS = (
     ("Restarting the {} clears the stale lock of the {}", "A restart of the {} clears the stale lock of the {}"),
@@ -247,7 +235,7 @@ def test_a_restatement_that_a_look_at_the_whole_scope_finds_is_among_the_chosen(
     for form, one, other in pairs:
         known(form[0].format(one, other), service=chance.choice(["jellyfin", "jellyfin", "caddy"]))
     if indexed:
-        index.catch_up()
+        keyword_index.catch_up()
     texts = dict(Memory.objects.filter(service="jellyfin").values_list("pk", "observation"))
     words = {pk: set(re.findall(r"\w+", text.lower())) for pk, text in texts.items()}
     count = Counter(word for held in words.values() for word in held)
@@ -267,7 +255,7 @@ def test_two_processes_that_store_the_same_facts_in_a_big_scope_at_once_make_one
 ):
     fill()
     embed()
-    index.catch_up()
+    keyword_index.catch_up()
     if model is not None:
         for name in ("EMBEDDINGS", "EMBEDDINGS_URL", "EMBEDDINGS_MODEL"):
             monkeypatch.setenv(f"CLAUDEOPS_{name}", getattr(settings, f"CLAUDEOPS_{name}"))

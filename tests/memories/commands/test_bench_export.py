@@ -8,8 +8,8 @@ import json
 import pytest
 from django.core.management import call_command
 
-from memories.asking import Question
-from memories.marking import mark
+from memories.recall.feedback import mark
+from memories.recall.service import Question
 from tests.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)

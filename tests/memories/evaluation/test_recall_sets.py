@@ -15,7 +15,7 @@ from claudeops.env import BASE_DIR
 from memories.embedding.local import MINILM
 from memories.evaluation.recall import store
 from memories.evaluation.sets import MemoryLine, QueryLine, read
-from memories.recall import Filters, recall, vectors
+from memories.recall import Filters, binary_index, recall
 
 DATA = BASE_DIR / "tests" / "data" / "recall"
 PARTS = ("tuning", "blind")
@@ -103,7 +103,7 @@ def test_what_replaced_a_fact_is_above_it_and_old_truths_stay_where_they_are(tmp
 def test_a_recall_of_five_hits_loses_nothing_to_the_trust_pass_and_the_collapse(tmp_path):
     names = store(read(DATA / "ops.memories.jsonl", MemoryLine), tmp_path).names
     asked = [one for one in read(DATA / "ops.blind.queries.jsonl", QueryLine) if one.category != "oblique"][::3]
-    vectors.forget()
+    binary_index.forget()
     whole = 0.0
     for one in asked:
         hits = recall(one.query, Filters(), limit=5, at=one.as_of).hits

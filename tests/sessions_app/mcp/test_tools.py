@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from memories.asking import Question, ask
 from memories.errors import AccessDenied, InvalidMemory, MemoryNotFound, ProjectNotFound
 from memories.models import Memory, MemoryChange, Recalled
+from memories.recall.service import Question, ask
 from sessions_app.errors import AgentNotFound, InvalidSession, SessionNotFound
 from sessions_app.mcp import tools
 from sessions_app.mcp.scope import access_for

@@ -1,0 +1,181 @@
+"""What a recall may return: `Filters`, and the same as a condition in SQL. Every search reads within such a condition.
+
+The only place that turns filters into a condition of the database. It knows no ranking.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Literal
+
+from django.core.exceptions import EmptyResultSet, FullResultSet
+from django.db import connection
+from django.db.models import BooleanField, Q
+from django.db.models.expressions import RawSQL
+
+from memories.errors import MemoriesError
+from memories.models import Memory
+from memories.models.memory import ANY_AGENT, ANY_PROJECT, MemoryQuerySet
+from memories.taxonomy import TAXONOMIES
+
+
+class InvalidRecall(MemoriesError):
+    """A recall's profile, limit or filter is not an allowed one."""
+
+    code = "invalid_recall"
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a recall may return. Nothing outside `project` and `agent` comes back on any route.
+
+    `project`: an id gives that project's memories and the global ones, None the global ones alone, ANY_PROJECT
+    all (an operator's view). `agent`: a slug gives that agent's own memories and those of no agent, None only
+    those of no agent, ANY_AGENT all. `services`: any of these, None among them = general; no tuple = all.
+    `tags`: all of these. `since` and `until` bound `updated_at` (aware UTC; until exclusive). `as_of`: what was
+    known at that time, in the state it had then. `include_hold` also returns memories held for review.
+    """
+
+    project: int | Literal["any"] | None = None
+    agent: str | None = None
+    services: tuple[str | None, ...] | None = None
+    taxonomy: str | None = None
+    categories: tuple[str, ...] | None = None
+    tags: tuple[str, ...] = ()
+    include_hold: bool = False
+    since: datetime | None = None
+    until: datetime | None = None
+    as_of: datetime | None = None
+
+    def checked(self) -> Filters:
+        """Itself. Raises InvalidRecall for an unknown taxonomy, a wrong project and a time without a zone."""
+        if self.taxonomy is not None and self.taxonomy not in TAXONOMIES:
+            raise InvalidRecall(f"taxonomy is {self.taxonomy!r}; allowed are {', '.join(TAXONOMIES)}.")
+        number = isinstance(self.project, int) and not isinstance(self.project, bool)
+        if not (self.project is None or self.project == ANY_PROJECT or number):
+            raise InvalidRecall(f"project is {self.project!r}; allowed are an id, None (global) or {ANY_PROJECT!r}.")
+        for name in ("since", "until", "as_of"):
+            value = getattr(self, name)
+            if value is not None and value.tzinfo is None:
+                raise InvalidRecall(f"{name} needs a time zone.")
+        return self
+
+    def as_dict(self) -> dict[str, Any]:
+        """The filters that differ from their defaults, as JSON."""
+        given = {
+            each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default
+        }
+        return {
+            name: list(value)
+            if isinstance(value, tuple)
+            else value.isoformat()
+            if isinstance(value, datetime)
+            else value
+            for name, value in given.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A set of memories as an SQL condition on the table `memories`.
+
+    `halves`: the same set as two disjoint ones, each of which has its own index.
+    """
+
+    sql: str
+    params: tuple[Any, ...] = ()
+    halves: tuple[Where, ...] = ()
+
+
+EVERYTHING = Where("1 = 1")
+
+
+def within(filters: Filters) -> MemoryQuerySet:
+    """The rows that pass the filters. Inactive and held ones are among them: the trust pass counts those."""
+    rows = Memory.objects.all().isolated_to(filters.project, filters.agent)
+    if filters.as_of is not None:  # what can change is compared with the row as it was (`as_of.passes`)
+        return rows.filter(created_at__lte=filters.as_of)
+    if filters.taxonomy is not None:
+        rows = rows.filter(taxonomy=filters.taxonomy)
+    if filters.services is not None:
+        named = Q(service__in=[name for name in filters.services if name is not None])
+        rows = rows.filter(named | Q(service=None) if None in filters.services else named)
+    if filters.categories is not None:
+        rows = rows.filter(category__in=filters.categories)
+    for tag in filters.tags:
+        rows = rows.filter(_has_tag(tag))
+    if filters.since is not None:
+        rows = rows.filter(updated_at__gte=filters.since)
+    if filters.until is not None:
+        rows = rows.filter(updated_at__lt=filters.until)
+    return rows
+
+
+def scope_of(filters: Filters) -> Where:
+    """The condition of `within`. Cached, because compiling it takes as long as a query."""
+    try:
+        return _cached(connection.vendor, filters)
+    except TypeError:  # a list among the filters
+        return _compiled(filters)
+
+
+def _compiled(filters: Filters) -> Where:
+    found = where(within(filters))
+    if filters.project is None or filters.project == ANY_PROJECT:
+        return found
+    own = within(replace(filters, project=ANY_PROJECT)).filter(project=filters.project)
+    return replace(found, halves=(where(own), where(within(replace(filters, project=None)))))
+
+
+@lru_cache(maxsize=512)
+def _cached(vendor: str, filters: Filters) -> Where:
+    return _compiled(filters)
+
+
+def where(rows: MemoryQuerySet) -> Where:
+    """The condition of a queryset, as SQL."""
+    compiler = rows.query.get_compiler(connection=connection)
+    try:
+        sql, params = compiler.compile(rows.query.where)
+    except FullResultSet:
+        return EVERYTHING
+    except EmptyResultSet:
+        return Where("1 = 0")
+    return Where(f"({sql})", tuple(params))
+
+
+def ids_in(scope: Where, most: int | None = None) -> list[int]:
+    """The ids of a scope in no order, at most `most` of them."""
+    parts = scope.halves or (scope,)
+    each = " UNION ALL ".join(f"SELECT memories.id FROM memories WHERE {part.sql}" for part in parts)  # noqa: S608
+    limit, values = ("", []) if most is None else (" LIMIT %s", [most])
+    with connection.cursor() as cursor:
+        cursor.execute(each + limit, [*(value for part in parts for value in part.params), *values])
+        return [pk for (pk,) in cursor.fetchall()]
+
+
+def listed(ids: Iterable[int]) -> tuple[str, Any]:
+    """(a FROM item with the column `value`, its one parameter): a thousand ids as one parameter."""
+    if connection.vendor == "postgresql":
+        return "unnest(%s::bigint[]) AS given(value)", list(ids)
+    return "json_each(%s) AS given", json.dumps(list(ids))
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _has_tag(tag: str) -> Q:
+    if connection.vendor == "postgresql":
+        return Q(tags__contains=[tag])
+    tagged = "EXISTS (SELECT 1 FROM json_each(memories.tags) WHERE json_each.value = %s)"
+    return Q(RawSQL(tagged, [tag], output_field=BooleanField()))  # noqa: S611  (a constant; the tag is a parameter)
+
+
+__all__ = ["ANY_AGENT", "ANY_PROJECT", "EVERYTHING", "Filters", "InvalidRecall", "Where"]

@@ -1,0 +1,221 @@
+"""The full-text index of our own terms, and its triggers.
+
+Triggers note which memories are due, whoever writes (bulk, raw SQL, another process); `catch_up` indexes them. Until
+then a search reads them as texts. `ensure` makes what is missing: a migration that rebuilds `memories` on SQLite
+drops its triggers silently.
+"""
+
+from __future__ import annotations
+
+import calendar
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from django.db import connection, transaction
+
+from memories.models import Memory, MemoryTerms, MemoryTermsDue
+from memories.recall.terms import index_terms
+
+BATCH = 500
+PAUSE = 0.2
+"""Seconds at most between two batches of an index that is made anew on SQLite; as long as a batch took."""
+
+# An update of what a memory is found by makes it due; confidence, verdict and ages do not.
+SQLITE_TRIGGERS = {
+    "memory_terms_on_insert": (
+        "AFTER INSERT ON memories BEGIN INSERT OR IGNORE INTO memory_terms_due (memory_id) VALUES (new.id); END"
+    ),
+    "memory_terms_on_update": (
+        "AFTER UPDATE OF observation, service, tags, created_at ON memories BEGIN "
+        "INSERT OR IGNORE INTO memory_terms_due (memory_id) VALUES (new.id); END"
+    ),
+    "memory_terms_on_delete": (
+        "AFTER DELETE ON memories BEGIN DELETE FROM memory_terms WHERE memory_id = old.id; "
+        "DELETE FROM memory_terms_due WHERE memory_id = old.id; END"
+    ),
+    "memory_terms_fts_insert": (
+        "AFTER INSERT ON memory_terms BEGIN "
+        "INSERT INTO memory_terms_fts (rowid, terms) VALUES (new.memory_id, new.terms); END"
+    ),
+    "memory_terms_fts_delete": (
+        "AFTER DELETE ON memory_terms BEGIN INSERT INTO memory_terms_fts (memory_terms_fts, rowid, terms) "
+        "VALUES ('delete', old.memory_id, old.terms); END"
+    ),
+    "memory_terms_fts_update": (
+        "AFTER UPDATE ON memory_terms BEGIN INSERT INTO memory_terms_fts (memory_terms_fts, rowid, terms) "
+        "VALUES ('delete', old.memory_id, old.terms); "
+        "INSERT INTO memory_terms_fts (rowid, terms) VALUES (new.memory_id, new.terms); END"
+    ),
+}
+SQLITE_TABLES = (
+    # No positions and no sizes: terms are looked up, ranking is our own. Every character of a term is a token's.
+    "CREATE VIRTUAL TABLE IF NOT EXISTS memory_terms_fts USING fts5(terms, content='memory_terms', "
+    "content_rowid='memory_id', tokenize=\"ascii tokenchars '_'\", detail=none, columnsize=0)",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS memory_terms_vocabulary USING fts5vocab('memory_terms_fts', 'row')",
+)
+
+POSTGRESQL_TRIGGERS = {
+    "memory_terms_on_insert": "AFTER INSERT ON memories FOR EACH ROW EXECUTE FUNCTION memory_terms_mark()",
+    "memory_terms_on_update": (
+        "AFTER UPDATE OF observation, service, tags, created_at ON memories "
+        "FOR EACH ROW EXECUTE FUNCTION memory_terms_mark()"
+    ),
+    "memory_terms_on_delete": "AFTER DELETE ON memories FOR EACH ROW EXECUTE FUNCTION memory_terms_forget()",
+    "memory_terms_on_truncate": "AFTER TRUNCATE ON memories FOR EACH STATEMENT EXECUTE FUNCTION memory_terms_empty()",
+}
+POSTGRESQL_TABLES = (
+    "ALTER TABLE memory_terms ADD COLUMN IF NOT EXISTS vector tsvector "
+    "GENERATED ALWAYS AS (array_to_tsvector(string_to_array(terms, ' '))) STORED",
+    "CREATE INDEX IF NOT EXISTS memory_terms_vector ON memory_terms USING gin (vector)",
+    "CREATE OR REPLACE FUNCTION memory_terms_mark() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+    "INSERT INTO memory_terms_due (memory_id) VALUES (NEW.id) "
+    # Not DO NOTHING: the lock on the row keeps `catch_up` from taking the text that is about to change.
+    "ON CONFLICT (memory_id) DO UPDATE SET memory_id = EXCLUDED.memory_id; RETURN NULL; END $$",
+    "CREATE OR REPLACE FUNCTION memory_terms_forget() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+    # In the order in which `catch_up` takes them, or the two could wait for each other.
+    "DELETE FROM memory_terms_due WHERE memory_id = OLD.id; DELETE FROM memory_terms WHERE memory_id = OLD.id; "
+    "RETURN NULL; END $$",
+    "CREATE OR REPLACE FUNCTION memory_terms_empty() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+    "DELETE FROM memory_terms; DELETE FROM memory_terms_due; RETURN NULL; END $$",
+)
+MISSING_ROWS = (
+    "INSERT INTO memory_terms_due (memory_id) SELECT m.id FROM memories m "
+    "WHERE NOT EXISTS (SELECT 1 FROM memory_terms t WHERE t.memory_id = m.id) "
+    "AND NOT EXISTS (SELECT 1 FROM memory_terms_due d WHERE d.memory_id = m.id)"
+)
+ALL_ROWS = (
+    "INSERT INTO memory_terms_due (memory_id) SELECT m.id FROM memories m "
+    "WHERE NOT EXISTS (SELECT 1 FROM memory_terms_due d WHERE d.memory_id = m.id)"
+)
+ORPHANS = "DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = {table}.memory_id)"
+
+
+TEXTS = ("observation", "service", "tags", "created_at")
+"""The columns that `text_of` takes."""
+
+
+def text_of(observation: str, service: str | None, tags: Iterable[str] | None, created_at: datetime) -> str:
+    """What of a memory is indexed, as one text. Its month and year as words: "in May" finds what was said in May."""
+    said = created_at.astimezone(UTC)
+    month = calendar.month_name[said.month]
+    return " ".join([service or "", observation, *(str(tag) for tag in tags or ()), month, str(said.year)])
+
+
+def missing() -> list[str]:
+    """The triggers and tables of the index that are not there, by name; empty when it is whole."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(
+                "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D' "
+                "AND tgrelid = to_regclass('memories')"
+            )
+            there = {name for (name,) in cursor.fetchall()}
+            cursor.execute("SELECT to_regclass('memory_terms_vector') IS NOT NULL")
+            if cursor.fetchone()[0]:
+                there.add("memory_terms_vector")
+            return [name for name in (*POSTGRESQL_TRIGGERS, "memory_terms_vector") if name not in there]
+        cursor.execute("SELECT name FROM sqlite_master WHERE type IN ('trigger', 'table')")
+        there = {name for (name,) in cursor.fetchall()}
+        return [name for name in (*SQLITE_TRIGGERS, "memory_terms_fts", "memory_terms_vocabulary") if name not in there]
+
+
+def ensure() -> list[str]:
+    """Make what is missing of the index, and mark for it what may have changed meanwhile. Returns what was missing.
+
+    Idempotent; runs after every migrate. The rows themselves follow by `catch_up`.
+    """
+    lost = missing()
+    with transaction.atomic(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            for statement in POSTGRESQL_TABLES:
+                cursor.execute(statement)
+            for name, body in POSTGRESQL_TRIGGERS.items():
+                if name in lost:
+                    cursor.execute(f"DROP TRIGGER IF EXISTS {name} ON memories")
+                    cursor.execute(f"CREATE TRIGGER {name} {body}")
+        else:
+            for statement in SQLITE_TABLES:
+                cursor.execute(statement)
+            for name, body in SQLITE_TRIGGERS.items():
+                cursor.execute(f"CREATE TRIGGER IF NOT EXISTS {name} {body}")
+            if any(name.startswith("memory_terms_fts") for name in lost):
+                cursor.execute("INSERT INTO memory_terms_fts (memory_terms_fts) VALUES ('rebuild')")
+        # While a trigger was missing, any text may have changed.
+        cursor.execute(ALL_ROWS if "memory_terms_on_update" in lost else MISSING_ROWS)
+        for table in ("memory_terms", "memory_terms_due"):
+            cursor.execute(ORPHANS.format(table=table))
+    return lost
+
+
+def drop() -> None:
+    """Remove the index and its triggers, for a migration that goes backwards."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            for name in POSTGRESQL_TRIGGERS:
+                cursor.execute(f"DROP TRIGGER IF EXISTS {name} ON memories")
+            for function in ("mark", "forget", "empty"):
+                cursor.execute(f"DROP FUNCTION IF EXISTS memory_terms_{function}()")
+            return
+        for name in SQLITE_TRIGGERS:
+            cursor.execute(f"DROP TRIGGER IF EXISTS {name}")
+        for name in ("memory_terms_vocabulary", "memory_terms_fts"):
+            cursor.execute(f"DROP TABLE IF EXISTS {name}")
+
+
+DUE = "SELECT memory_id FROM memory_terms_due ORDER BY memory_id DESC LIMIT %s"
+"""Memories whose terms are not those of their text, the newest first."""
+
+
+def due(limit: int) -> list[int]:
+    """Ids of the memories whose terms are not those of their text, the newest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(DUE, [limit])
+        return [pk for (pk,) in cursor.fetchall()]
+
+
+def catch_up(limit: int | None = None, batch: int = BATCH) -> int:
+    """Index what is due, in short transactions of `batch` rows. Returns how many rows were done."""
+    done = 0
+    while limit is None or done < limit:
+        ids = due(batch if limit is None else min(batch, limit - done))
+        if not ids:
+            break
+        begun = time.monotonic()
+        _index(ids)
+        done += len(ids)
+        if connection.vendor == "sqlite" and len(ids) == batch:
+            # One writer at a time, and none is served in turn: without a pause the others might never get theirs.
+            time.sleep(min(PAUSE, time.monotonic() - begun))
+    return done
+
+
+def put(memory: Memory) -> None:
+    """Index a memory that the caller has just created, in the same transaction: nothing is due then."""
+    terms = index_terms(text_of(*(getattr(memory, name) for name in TEXTS)))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO memory_terms (memory_id, terms, length) VALUES (%s, %s, %s)",
+            [memory.pk, " ".join(terms), len(terms)],
+        )
+        cursor.execute("DELETE FROM memory_terms_due WHERE memory_id = %s", [memory.pk])
+
+
+def _index(ids: Sequence[int]) -> None:
+    # The texts are turned into terms inside: what is written must be of the text that is there, and a row
+    # that is edited meanwhile becomes due again.
+    with transaction.atomic():
+        taken = set(
+            MemoryTermsDue.objects.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)
+            .filter(memory_id__in=ids)
+            .values_list("memory_id", flat=True)
+        )
+        MemoryTermsDue.objects.filter(memory_id__in=taken).delete()
+        rows = Memory.objects.filter(pk__in=taken).values_list("pk", *TEXTS)
+        found = {pk: index_terms(text_of(*texts)) for pk, *texts in rows}
+        MemoryTerms.objects.bulk_create(
+            [MemoryTerms(memory_id=pk, terms=" ".join(terms), length=len(terms)) for pk, terms in found.items()],
+            update_conflicts=True,
+            unique_fields=["memory_id"],
+            update_fields=["terms", "length"],
+        )

@@ -1,0 +1,225 @@
+"""The recall query log: an entry is appended after each answer, and a schedule counts it on the memories.
+
+An answer never waits for the log, and never fails for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import DatabaseError, OperationalError, connection, transaction
+from django.db.models import Case, F, IntegerField, Q, Value, When
+
+from memories.capture.text import fold
+from memories.models import Memory, Recalled
+from memories.recall.filters import Filters
+from memories.recall.results import Asker, Hit
+
+logger = logging.getLogger(__name__)
+
+LONGEST_QUERY = 2_000
+LONGEST_WAIT = 0.02
+"""Seconds that an answer waits for SQLite's one writer before its entry is left to a thread."""
+MOST_WAITING = 1_000
+NOT_LOGGED = "a recall was answered and could not be logged: %s"
+BATCH = 500
+PAGE = 50
+SHOWN = 3
+"""Hits of an entry that are shown with their text."""
+
+
+def add(
+    query: str, filters: Filters, hits: tuple[Hit, ...], asker: Asker, at: datetime, rewritten: str = ""
+) -> int | None:
+    """Append one entry and return its id; `rewritten` is what was searched beside the query.
+
+    None when it could not be written. Where SQLite's one writer is busy, a thread writes it as soon as it can.
+    """
+    row = {
+        "query": logged_query(query),
+        "rewritten": logged_query(rewritten),
+        "filters": filters.as_dict(),
+        "hits": [[hit.memory_id, round(hit.score, 4)] for hit in hits],
+        "surface": asker.surface[:16],
+        "actor": asker.actor[:150],
+        "session_id": asker.session_id,
+        "at": at,
+        "counted": False,
+    }
+    # A transaction of the caller's goes on: a failure here must end neither that nor the answer.
+    inside, on_postgresql = connection.in_atomic_block, connection.vendor == "postgresql"
+    try:
+        with _short_busy_timeout(), transaction.atomic() if inside or on_postgresql else nullcontext():
+            if on_postgresql and not inside:  # no disk is waited for: the last entries may be lost in a power cut
+                with connection.cursor() as cursor:
+                    cursor.execute("SET LOCAL synchronous_commit = off")
+            return Recalled.objects.create(**row).pk
+    except OperationalError as error:
+        if connection.in_atomic_block or "locked" not in str(error):
+            logger.warning(NOT_LOGGED, error)
+        else:
+            _later.write(Recalled(**row))
+    except DatabaseError as error:
+        logger.warning(NOT_LOGGED, error)
+    return None
+
+
+@contextmanager
+def _short_busy_timeout() -> Iterator[None]:
+    """On SQLite, a write within waits for another writer no longer than LONGEST_WAIT."""
+    if connection.vendor != "sqlite" or connection.in_atomic_block:
+        yield
+        return
+    connection.ensure_connection()
+    usual = connection.settings_dict["OPTIONS"].get("timeout", 5.0)
+    connection.connection.execute(f"PRAGMA busy_timeout = {int(LONGEST_WAIT * 1000)}")
+    try:
+        yield
+    finally:
+        if connection.connection is not None:
+            connection.connection.execute(f"PRAGMA busy_timeout = {int(usual * 1000)}")
+
+
+class _Later:
+    """Entries that wait for the writer, and the thread that writes them; it ends when there are none."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: list[Recalled] = []
+        self._writing = False
+
+    def write(self, row: Recalled) -> None:
+        with self._lock:
+            if len(self._rows) >= MOST_WAITING:
+                logger.warning(NOT_LOGGED, "too many wait for the database already")
+                return
+            self._rows.append(row)
+            if self._writing:
+                return
+            self._writing = True
+        # No daemon: a command that ends writes its entry first.
+        threading.Thread(target=self._work, name="recall-log").start()
+
+    def _work(self) -> None:
+        try:
+            while rows := self._taken():
+                try:
+                    with transaction.atomic():
+                        Recalled.objects.bulk_create(rows)
+                except DatabaseError as error:
+                    logger.warning(NOT_LOGGED, error)
+        except BaseException:
+            with self._lock:
+                self._writing = False
+            raise
+        finally:
+            connection.close()
+
+    def _taken(self) -> list[Recalled]:
+        with self._lock:
+            rows, self._rows = self._rows, []
+            self._writing = bool(rows)  # set under the lock: what comes later starts a thread of its own
+            return rows
+
+
+_later = _Later()
+
+
+def count() -> int:
+    """Bring `recall_count` and `last_recalled_at` of the memories up to the log. Returns how many entries were counted.
+
+    In batches, each its own transaction and one UPDATE; an entry is counted once, whoever counts.
+    """
+    done = 0
+    while True:
+        with transaction.atomic():
+            rows = Recalled.objects.filter(counted=False).order_by("pk")
+            if connection.features.has_select_for_update_skip_locked:
+                rows = rows.select_for_update(skip_locked=True)
+            batch = list(rows[:BATCH])
+            times: Counter[int] = Counter()
+            latest: dict[int, datetime] = {}
+            for row in batch:
+                for pk, _ in row.hits:
+                    times[pk] += 1
+                    latest[pk] = max(latest.get(pk, row.at), row.at)
+            _add(times, latest)
+            Recalled.objects.filter(pk__in=[row.pk for row in batch]).update(counted=True)
+        done += len(batch)
+        if len(batch) < BATCH:
+            return done
+
+
+def _add(times: Counter[int], latest: dict[int, datetime]) -> None:
+    ids = sorted(times)
+    for start in range(0, len(ids), BATCH):
+        part = ids[start : start + BATCH]
+        more = Case(*(When(pk=pk, then=Value(times[pk])) for pk in part), output_field=IntegerField(), default=Value(0))
+        Memory.objects.filter(pk__in=part).update(recall_count=F("recall_count") + more)
+        for at in sorted({latest[pk] for pk in part}):
+            those = [pk for pk in part if latest[pk] == at]
+            newer = Memory.objects.filter(pk__in=those).exclude(last_recalled_at__gt=at)
+            newer.update(last_recalled_at=at)
+
+
+def logged_query(query: str) -> str:
+    """The query as the log keeps it."""
+    return fold(query)[:LONGEST_QUERY].rstrip()  # so that what is kept is kept as itself
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedHit:
+    """A hit of an entry; `text` is what the memory says now, empty when it is deleted."""
+
+    memory_id: int
+    score: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry with its first hits, and how many more there were."""
+
+    row: Recalled
+    hits: list[LoggedHit]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Up to PAGE entries, the latest first; `older` is the `before` of the next page, 0 on the last one."""
+
+    rows: list[Entry]
+    older: int
+
+
+def page(*, surface: str = "", session: int | None = None, before: int | None = None) -> Page:
+    """The entries of a surface or session, from before an entry on. Three queries, however many there are."""
+    rows = Recalled.objects.order_by("-at", "-pk")
+    if surface:
+        rows = rows.filter(surface=surface)
+    if session is not None:
+        rows = rows.filter(session=session)
+    place = Recalled.objects.filter(pk=before).values_list("at", "pk").first() if before else None
+    if place is not None:
+        at, pk = place
+        rows = rows.filter(at__lte=at).filter(Q(at__lt=at) | Q(pk__lt=pk))
+    found = list(rows[: PAGE + 1])
+    shown = found[:PAGE]
+    wanted = {int(hit[0]) for row in shown for hit in row.hits[:SHOWN]}
+    texts = dict(Memory.objects.filter(pk__in=wanted).values_list("pk", "observation"))
+    asked = [
+        Entry(
+            row,
+            [LoggedHit(int(hit[0]), float(hit[1]), texts.get(int(hit[0]), "")) for hit in row.hits[:SHOWN]],
+            max(0, len(row.hits) - SHOWN),
+        )
+        for row in shown
+    ]
+    return Page(asked, shown[-1].pk if len(found) > PAGE else 0)

@@ -1,0 +1,68 @@
+"""The vector of a query, or the reason why there is none. An embedder that fails costs semantic search, no answer."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+
+from memories import embedding
+from memories.embedding import Answering, Embedder, SemanticOff, TextRefused, Vectors
+from memories.models import EmbeddingModel
+
+KEPT = 256
+"""Vectors of queries that a process keeps: a page whose filters change asks the same query again."""
+
+_lock = Lock()
+_kept: OrderedDict[tuple[str, str], Vectors] = OrderedDict()
+
+
+@dataclass(frozen=True, slots=True)
+class QueryVector:
+    """A normalised vector and the model that made it, as vector search takes it.
+
+    `newest` is the highest embedding id of the model, `waiting` how many memories have no vector yet.
+    """
+
+    model: EmbeddingModel
+    floats: Vectors
+    newest: int
+    waiting: int = 0
+
+
+def query_vector(text: str) -> QueryVector | str:
+    """The vector of a query; otherwise why semantic search is off."""
+    try:
+        embedder, answering = embedding.current_with_answering()
+        model = answering.model
+        if embedder.dimensions != model.dimensions or embedder.name != model.name:
+            return f"the embedder is {embedder.name}, the stored vectors are of {model.name}"
+        return QueryVector(model, _floats(text, embedder, answering), answering.newest, answering.waiting)
+    except SemanticOff as off:
+        return off.reason
+    except TextRefused as refused:
+        return f"the model does not take this query: {refused}"
+
+
+def _floats(text: str, embedder: Embedder, answering: Answering) -> Vectors:
+    key = (embedder.name, text)
+    with _lock:
+        if key in _kept:
+            _kept.move_to_end(key)
+            return _kept[key]
+    found = np.asarray(embedder.embed([text])[0], dtype=np.float32)
+    if found.shape != (answering.model.dimensions,):
+        raise SemanticOff(f"the embedder gave {found.size} dimensions, not {answering.model.dimensions}")
+    with _lock:
+        _kept[key] = found
+        while len(_kept) > KEPT:
+            _kept.popitem(last=False)
+    return found
+
+
+def forget() -> None:
+    """Drop the kept vectors."""
+    with _lock:
+        _kept.clear()

@@ -1,0 +1,235 @@
+"""What a recall answers with, and the candidates it is made from, read from the database within a scope.
+
+`Candidate` is a memory while it is ranked, `Hit` one that is returned.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from memories.models import Memory
+from memories.recall import filters
+from memories.recall.filters import Where
+from memories.recall.trace import Trace
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A memory that a search found: its columns, then what the searches say of it, then what ranking makes of that.
+
+    `confirmed_at` is its `updated_at`, `priority` whether a person approved it or made it persistent. `uuid`, `tags`
+    and `created_at` are as the database gives them. `terms` and `length` are those of the full-text index.
+    `shared` is the coverage by a turn together with those around it; `speaker`: the query names who said it.
+    """
+
+    memory_id: int
+    confirmed_at: datetime
+    observation: str = ""
+    service: str | None = None
+    active: bool = True
+    verdict: str = "allow"
+    taxonomy: str = ""
+    stale: bool = False
+    confidence: float = 0.7
+    recall_count: int = 0
+    priority: bool = False
+    sequence: str = ""
+    position: int | None = None
+    category: str = ""
+    project_id: int | None = None
+    agent: str | None = None
+    uuid: Any = ""
+    tags: Any = ()
+    created_at: Any = ""
+    terms: str | None = None
+    length: int | None = None
+
+    cosine: float | None = None
+    vector_rank: int | None = None
+    coverage: float = 0.0
+    keyword_rank: int | None = None
+    keyword_score: float | None = None
+    shared: float = 0.0
+    phrase: bool = False
+    speaker: bool = False
+
+    fused: float = 0.0
+    context: float = 0.0
+    raised: float = 0.0
+    score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asked: `surface` is cli, api, mcp, page, injection, store or bench; `actor` a user name, token or agent."""
+
+    surface: str
+    actor: str = ""
+    session_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """How a hit's score came about. Ranks count from 1; None = that search did not find it.
+
+    `coverage` is the share (0..1) of the query's idf mass that the memory's terms cover, `cosine` −1..1,
+    `age_days` days since it was last confirmed. `boosts` are the named additions; `final` is what ranks.
+    """
+
+    keyword_rank: int | None = None
+    keyword_score: float | None = None
+    coverage: float = 0.0
+    vector_rank: int | None = None
+    cosine: float | None = None
+    phrase: bool = False
+    fused: float = 0.0
+    context: float = 0.0
+    age_factor: float = 1.0
+    age_days: float = 0.0
+    boosts: dict[str, float] = field(default_factory=dict)
+    stale: bool = False
+    final: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One memory that is returned (with `as_of` in the state it had then). `score` is `parts.final`."""
+
+    memory_id: int
+    uuid: UUID
+    observation: str
+    service: str | None
+    category: str
+    taxonomy: str
+    confidence: float
+    score: float
+    parts: Parts
+    project_id: int | None = None
+    agent: str | None = None
+    verdict: str = "allow"
+    tags: tuple[str, ...] = ()
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    collapsed: tuple[int, ...] = ()
+    """Memories that say nearly the same and are not shown beside it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {each.name: _json(getattr(self, each.name)) for each in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """The answer: best hit first. `recall_id` is its entry in the query log, None when it was not logged."""
+
+    query: str
+    hits: tuple[Hit, ...]
+    trace: Trace
+    recall_id: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "query": self.query,
+            "hits": [hit.as_dict() for hit in self.hits],
+            "trace": self.trace.as_dict(),
+            "recall_id": self.recall_id,
+        }
+
+
+# On SQLite a plus makes an expression of a column, which comes as it is stored: Django's conversion of two times and
+# of a truth value takes longer for hundreds of rows than finding them.
+COLUMNS = (
+    "memories.id, {plus}memories.updated_at, memories.observation, memories.service, {plus}memories.active, "
+    "memories.verdict, memories.taxonomy, memories.stale_at IS NOT NULL, memories.confidence, memories.recall_count, "
+    "memories.persistent OR memories.approved_at IS NOT NULL, memories.sequence, memories.position, "
+    "memories.category, memories.project_id, memories.agent, memories.uuid, memories.tags, {plus}memories.created_at, "
+    "t.terms, t.length"
+)
+
+
+def read(ids: Sequence[int], scope: Where) -> list[Candidate]:
+    """Those of these memories that are within the scope, in no order."""
+    if not ids:
+        return []
+    source, given = filters.listed(ids)
+    return _read(f"memories.id IN (SELECT value FROM {source})", [given], scope)  # noqa: S608
+
+
+def read_neighbours(candidates: Iterable[Candidate], scope: Where) -> list[Candidate]:
+    """The memories before and after these in their sequences, within the scope."""
+    known = {(one.sequence, one.position) for one in candidates if one.sequence and one.position is not None}
+    around = {(name, place + step) for name, place in known if place is not None for step in (-1, 1)} - known
+    if not around:
+        return []
+    marks = ", ".join(["(%s, %s)"] * len(around))
+    # The second condition is the index's own: without it SQLite reads the whole table.
+    which = f"(memories.sequence, memories.position) IN (VALUES {marks}) AND NOT (memories.sequence = '')"
+    return _read(which, [value for pair in sorted(around) for value in pair], scope)
+
+
+def candidate_of(memory: Memory) -> Candidate:
+    """A memory that is at hand, for instance as it was at an earlier time."""
+    same = ("observation", "service", "active", "verdict", "taxonomy", "confidence", "recall_count", "sequence")
+    more = ("position", "category", "project_id", "agent", "uuid", "tags", "created_at")
+    return Candidate(
+        memory.pk,
+        memory.updated_at,
+        stale=memory.stale_at is not None,
+        priority=memory.persistent or memory.approved_at is not None,
+        **{name: getattr(memory, name) for name in (*same, *more)},
+    )
+
+
+def hit_of(one: Candidate, parts: Parts, collapsed: Sequence[int]) -> Hit:
+    tags = json.loads(one.tags) if isinstance(one.tags, str) else one.tags
+    return Hit(
+        memory_id=one.memory_id,
+        uuid=one.uuid if isinstance(one.uuid, UUID) else UUID(one.uuid),
+        observation=one.observation,
+        service=one.service,
+        category=one.category,
+        taxonomy=one.taxonomy,
+        confidence=one.confidence,
+        score=one.score,
+        parts=parts,
+        project_id=one.project_id,
+        agent=one.agent,
+        verdict=one.verdict,
+        tags=tuple(str(tag) for tag in tags or ()),
+        created_at=_time_of(one.created_at),
+        updated_at=one.confirmed_at,
+        collapsed=tuple(collapsed),
+    )
+
+
+def _read(which: str, values: Sequence[Any], scope: Where) -> list[Candidate]:
+    columns = COLUMNS.format(plus="+" if connection.vendor == "sqlite" else "")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {columns} FROM memories LEFT JOIN memory_terms t ON t.memory_id = memories.id "  # noqa: S608
+            f"WHERE {which} AND {scope.sql}",
+            [*values, *scope.params],
+        )
+        return [Candidate(pk, _time_of(at), *rest) for pk, at, *rest in cursor.fetchall()]
+
+
+def _time_of(value: datetime | str) -> datetime:
+    """A time as the database gives it: SQLite's is text without a zone, and is UTC."""
+    found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return asdict(value) if isinstance(value, Parts) else value

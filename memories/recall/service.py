@@ -1,0 +1,382 @@
+"""The door of recall: `recall` searches within filters, `ask` does so for a caller from outside, within its access.
+
+Reads; the query log gets an entry after the answer is made. Knows no request.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+from django.conf import settings
+from django.utils import timezone
+
+from memories.access.permissions import Access, project_of
+from memories.capture import fields
+from memories.capture.text import fold
+from memories.embedding import Vectors
+from memories.errors import AccessDenied
+from memories.models import Memory, Project
+from memories.recall import (
+    as_of,
+    filters,
+    fusion,
+    keyword_search,
+    log,
+    profiles,
+    rerank,
+    results,
+    supersession,
+    trust,
+    vector_search,
+)
+from memories.recall.bm25 import KeywordHits
+from memories.recall.filters import ANY_AGENT, Filters, InvalidRecall
+from memories.recall.fusion import Weights
+from memories.recall.query import Query, read_query, said_by, stands_whole
+from memories.recall.query_vector import QueryVector, query_vector
+from memories.recall.results import Asker, Candidate, Hit, Recall
+from memories.recall.rewrite import Rewritten
+from memories.recall.rewrite import rewritten as rewrite_query
+from memories.recall.supersession import Likeness
+from memories.recall.terms import LONGEST_QUERY
+from memories.recall.trace import Trace
+from memories.taxonomy import TAXONOMIES
+
+CANDIDATES = 60
+"""Candidates of each search. On 1,000 facts the figures are those of 100, and of 40."""
+CANDIDATES_OF_TURNS = 100
+"""The same where turns of a conversation are among them: these lend each other part of their score."""
+MORE_THAN_ASKED = 40
+"""At least this many more than are to be returned: some are held, inactive or near-duplicates."""
+
+GLOBAL = "global"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, by names: `project` a slug or `global`, `service` one word or `general`, `as_of` aware UTC."""
+
+    query: str
+    project: str | None = None
+    agent: str | None = None
+    service: str | None = None
+    category: str | None = None
+    taxonomy: str | None = None
+    tags: tuple[str, ...] = ()
+    limit: int | None = None
+    profile: str = "balanced"
+    as_of: datetime | None = None
+    include_hold: bool = False
+
+
+def ask(access: Access, question: Question, surface: str) -> Recall:
+    """The answer within what `access` may see, logged under its name.
+
+    How much other projects would have had is not told to who may not see them. Raises InvalidRecall, InvalidMemory
+    for an impossible service, AccessDenied and ProjectNotFound for a project.
+    """
+    asker = Asker(surface, access.actor, access.session_id)
+    found = recall(
+        question.query, filters_of(access, question), profile=question.profile, limit=question.limit, asked_by=asker
+    )
+    if access.confined and trust.OTHER_SCOPE in found.trace.dropped:
+        kept = {reason: count for reason, count in found.trace.dropped.items() if reason != trust.OTHER_SCOPE}
+        found = replace(found, trace=replace(found.trace, dropped=kept))
+    return found
+
+
+def by_person(name: str) -> Access:
+    """The access of a signed-in member of staff: everything, as on every page."""
+    return Access(name, frozenset())
+
+
+def as_data(found: Recall) -> dict[str, Any]:
+    """The answer as plain values, each hit with its project's slug."""
+    data = found.as_dict()
+    slugs = dict(Project.objects.filter(pk__in={hit.project_id for hit in found.hits}).values_list("pk", "slug"))
+    for hit in data["hits"]:
+        hit["project"] = slugs.get(hit.pop("project_id"))
+    return data
+
+
+def filters_of(access: Access, question: Question) -> Filters:
+    """The question's names as filters. Raises as `ask` does."""
+    if question.category and not any(question.category in one.categories for one in TAXONOMIES.values()):
+        known = sorted({category for one in TAXONOMIES.values() for category in one.categories})
+        raise InvalidRecall(f"category is {question.category!r}; allowed are {', '.join(known)}.")
+    return Filters(
+        project=_project(access, question.project),
+        agent=_agent(access, question.agent),
+        services=(fields.checked_service(question.service),) if question.service else None,
+        taxonomy=question.taxonomy or None,
+        categories=(question.category,) if question.category else None,
+        tags=tuple(question.tags),
+        include_hold=question.include_hold,
+        as_of=question.as_of,
+    ).checked()
+
+
+def _project(access: Access, slug: str | None) -> int | Literal["any"] | None:
+    if slug == GLOBAL and not Project.objects.filter(slug=GLOBAL).exists():
+        return None  # everybody may see what is global
+    found = project_of(access, slug)
+    return access.project if access.confined or found is None else found.pk
+
+
+def _agent(access: Access, slug: str | None) -> str | None:
+    if not slug or slug == access.agent:
+        return access.agent
+    if access.agent != ANY_AGENT:
+        raise AccessDenied(f"{access.actor} asks for its own agent only.", "Leave the agent out.")
+    return slug
+
+
+def recall(
+    query: str,
+    where: Filters,
+    *,
+    profile: str = "balanced",
+    limit: int | None = None,
+    at: datetime | None = None,
+    asked_by: Asker | None = None,
+    weights: Weights | None = None,
+    rewrite: bool = True,
+) -> Recall:
+    """The memories that answer `query` within `where`, best first.
+
+    `profile` is lean, balanced, deep or auto; `limit` (1..100) overrides how many it returns. `at` (aware UTC,
+    default as_of, else now) is the time ages are counted to. With `asked_by` the answer is logged.
+    `weights` replaces the configured ranking (benchmarks). `rewrite`: whether the query may also be searched in
+    other words, when the profile allows it and the settings name a model. Raises InvalidRecall.
+    """
+    weights = weights or fusion.configured(settings.CLAUDEOPS_RECALL_AGE)
+    most = max(CANDIDATES, (limit or 0) + MORE_THAN_ASKED)
+    search = _Search(where.checked(), weights, at or where.as_of or timezone.now(), most)
+    asked = read_query(query)
+    chosen = profiles.chosen(profile, asked)
+    profiles.how_many(chosen, limit, [])
+    if asked.terms:
+        search.run(asked, fold(query[:LONGEST_QUERY]))
+        if rewrite:
+            search.run_rewritten(query, asked, chosen)
+    hits = tuple(search.hits(chosen, limit))
+    trace = search.trace(asked, chosen.name)
+    entry = log.add(query, where, hits, asked_by, timezone.now(), search.other.text) if asked_by else None
+    return Recall(query, hits, trace, entry)
+
+
+def candidates_of(query: str, where: Filters, *, at: datetime) -> tuple[list[Candidate], str, Likeness]:
+    """The unranked candidates of a query, the state of semantic search, and how alike candidates are: for benches."""
+    search = _Search(where.checked(), fusion.WEIGHTS, at, CANDIDATES)
+    asked = read_query(query)
+    if asked.terms:
+        search.run(asked, fold(query[:LONGEST_QUERY]))
+    return list(search.candidates.values()), search.semantic, search.likeness
+
+
+class _Search:
+    """The steps of one search: what was read so far, what was dropped, how long each step took."""
+
+    def __init__(self, where: Filters, weights: Weights, at: datetime, most: int) -> None:
+        self.filters, self.weights, self.at, self.most = where, weights, at, most
+        self.scope = filters.scope_of(where)
+        self.asked = read_query("")
+        self.vector: QueryVector | str = "nothing was asked"
+        self.vectors_by = ""
+        self.words = KeywordHits()
+        self.cosines: dict[int, float] = {}
+        self.candidates: dict[int, Candidate] = {}
+        self.ranked: list[Candidate] = []
+        self.dropped: Counter[str] = Counter()
+        self.steps: defaultdict[str, float] = defaultdict(float)
+        self.notes: list[str] = []
+        self.other = Rewritten("off: not asked for")
+        self.searched: tuple[str, ...] = ()
+
+    @property
+    def semantic(self) -> str:
+        return f"off: {self.vector}" if isinstance(self.vector, str) else "on"
+
+    def run(self, asked: Query, text: str) -> None:
+        self.asked = asked
+        with self.timed("embedding"):
+            self.vector = query_vector(text)
+        with self.timed("words"):
+            self.words = keyword_search.search(asked.terms, self.scope, as_of=self.filters.as_of)
+            self.dropped[trust.OTHER_SCOPE] += self.words.outside
+            by_words = self.words.best(keyword_search.MOST_READ)
+        search = None if isinstance(self.vector, str) else vector_search.VectorSearch(self.vector)
+        with self.timed("vectors"):
+            near = search.nearest(self.scope, vector_search.FOR_RECALL) if search else vector_search.Nearest()
+            estimates = search.estimates(by_words) if search else {}
+        with self.timed("rows"):
+            by_words, by_vector = self.read(by_words, near.cosines, estimates)
+        self.dropped[trust.OTHER_SCOPE] += near.outside
+        self.vectors_by = near.by if search else ""
+        if near.broken:
+            self.notes.append(f"{near.broken} stored vectors have another size or no numbers and were passed over")
+        with self.timed("ranking"):
+            self.complete(by_words, by_vector)
+            ranked = fusion.rank(self.candidates.values(), self.at, self.weights, likeness=self.likeness)
+            self.ranked = rerank.above_minimum(ranked, self.weights, isinstance(self.vector, str), self.dropped)
+
+    def run_rewritten(self, query: str, asked: Query, profile: profiles.Profile) -> None:
+        """Search the query in other words as well. A memory's score is the better of the two, so none loses any."""
+        if not profile.rewrite:
+            self.other = Rewritten(f"off: not in the profile {profile.name}")
+            return
+        with self.timed("rewrite"):
+            self.other = rewrite_query(query, asked)
+        if not self.other.text:
+            return
+        beside = _Search(self.filters, self.weights, self.at, self.most)
+        beside.run(read_query(self.other.text), self.other.text)
+        self.candidates |= beside.candidates
+        best: dict[int, Candidate] = {}
+        for one in (*self.ranked, *beside.ranked):
+            if one.memory_id not in best or one.score > best[one.memory_id].score:
+                best[one.memory_id] = one
+        self.ranked = fusion.in_order(best.values())
+        self.dropped |= beside.dropped  # the larger count of each: most are the same memories
+        for name, seconds in beside.steps.items():
+            self.steps[name] += seconds
+        self.notes += [note for note in beside.notes if note not in self.notes]
+        self.searched = tuple(dict.fromkeys((*self.words.searched, *beside.words.searched)))
+
+    def read(
+        self, by_words: Sequence[int], cosines: Mapping[int, float], estimates: Mapping[int, float]
+    ) -> tuple[list[int], list[int]]:
+        """Read the candidates of both searches and their neighbours. Returns (by words, by vector), best first."""
+        while True:
+            by_vector = sorted(cosines, key=lambda pk: (-cosines[pk], -pk))[: self.most]
+            chosen = self.chosen(by_words, {**estimates, **cosines})
+            read = {one.memory_id: one for one in results.read(list({*chosen, *by_vector}), self.scope)}
+            if self.most >= CANDIDATES_OF_TURNS or not any(one.sequence for one in read.values()):
+                break
+            self.most = CANDIDATES_OF_TURNS
+        ids = list(dict.fromkeys([*chosen, *by_vector]))
+        there = {one.memory_id: one for one in self.as_it_was([read[pk] for pk in ids if pk in read])}
+        self.dropped[trust.OTHER_SCOPE] += len(ids) - len(there)
+        self.judge(there[pk] for pk in ids if pk in there)
+        self.judge(self.as_it_was(results.read_neighbours(self.candidates.values(), self.scope)))
+        self.cosines = dict(cosines)
+        return by_words, by_vector
+
+    def chosen(self, by_words: Sequence[int], cosines: Mapping[int, float]) -> list[int]:
+        """Of hundreds of memories that hold as much of the query those that are near it as well, in their order."""
+        if isinstance(self.vector, str):
+            return list(by_words[: max(self.most, CANDIDATES_OF_TURNS)])
+        if not cosines or len(by_words) <= self.most:
+            return list(by_words[: self.most])
+        covered = np.array([self.words.coverage(pk) for pk in by_words])
+        near = np.array([cosines.get(pk, 0.0) for pk in by_words])
+        scores = fusion.both(near, covered, self.weights)
+        return [by_words[place] for place in np.sort(np.argsort(-scores, kind="stable")[: self.most])]
+
+    def judge(self, found: Iterable[Candidate]) -> None:
+        """Take in what passes the trust pass."""
+        for one in found:
+            reason = trust.objection(
+                one.observation,
+                active=one.active,
+                verdict=one.verdict,
+                taxonomy=one.taxonomy,
+                stale=one.stale,
+                include_hold=self.filters.include_hold,
+            )
+            if reason:
+                self.dropped[reason] += 1
+            else:
+                self.candidates[one.memory_id] = one
+
+    def as_it_was(self, found: Sequence[Candidate]) -> Sequence[Candidate]:
+        if self.filters.as_of is None or not found:
+            return found
+        now = Memory.objects.filter(pk__in=[one.memory_id for one in found])
+        then = as_of.as_of(now, self.filters.as_of)
+        return [results.candidate_of(row) for row in then if as_of.passes(row, self.filters)]
+
+    def complete(self, by_words: Sequence[int], by_vector: Sequence[int]) -> None:
+        """Give each candidate the figures of both searches."""
+        if self.filters.as_of is not None:  # the candidates are as they were, the index is of today
+            keyword_search.read(self.words, self.candidates, self.scope)
+        else:
+            new = [one for pk, one in self.candidates.items() if pk not in self.words.held and one.terms is not None]
+            self.words.add((one.memory_id, one.length or 0, one.terms or "") for one in new)
+        if not isinstance(self.vector, str):
+            missing = [pk for pk in self.candidates if pk not in self.cosines]
+            self.cosines |= vector_search.cosines(self.vector, missing, self.scope)
+        places = {pk: place for place, pk in enumerate(by_words, 1)}
+        near = {pk: place for place, pk in enumerate(by_vector, 1)}
+        turns = {(one.sequence, one.position): pk for pk, one in self.candidates.items() if one.sequence}
+        said: defaultdict[str, set[str]] = defaultdict(set)
+        for (sequence, _), pk in turns.items():
+            said[sequence].update(self.words.terms_in(pk))
+        for pk, one in self.candidates.items():
+            one.cosine, one.vector_rank = self.cosines.get(pk), near.get(pk)
+            one.coverage, one.keyword_rank = self.words.coverage(pk), places.get(pk)
+            one.keyword_score = self.words.score(pk) if pk in places else None
+            one.phrase = stands_whole(self.asked.wholes, one.observation)
+            if one.sequence:
+                one.shared = self.shared(one, turns, said[one.sequence])
+                one.speaker = said_by(one.observation, self.asked.terms)
+
+    def shared(self, one: Candidate, turns: Mapping[tuple[str, int | None], int], by_others: Collection[str]) -> float:
+        """How much of the query a turn covers together with those around it."""
+        parts: list[tuple[Collection[str], float]] = [(self.words.terms_in(one.memory_id), 1.0)]
+        if one.position is not None:
+            for step, share in ((-1, fusion.SHARED_PREVIOUS), (1, fusion.SHARED_NEXT)):
+                parts.append((self.words.terms_in(turns.get((one.sequence, one.position + step))), share))
+        return self.words.shared_coverage([*parts, (by_others, fusion.SHARED_SEQUENCE)])
+
+    def likeness(self, ids: Sequence[int]) -> Vectors:
+        """How likely each candidate supersedes another one, in the order of the ids."""
+        if isinstance(self.vector, str):
+            return np.zeros((len(ids), len(ids)), dtype=np.float32)
+        cosines = vector_search.between(self.vector.model, ids, self.scope)
+        return supersession.likely(cosines, [self.candidates[pk] for pk in ids], self.asked)
+
+    def hits(self, profile: profiles.Profile, limit: int | None) -> list[Hit]:
+        wanted = profiles.how_many(profile, limit, [one.score for one in self.ranked])
+        kept, collapsed = rerank.select(self.ranked, wanted)
+        twins = sum(map(len, collapsed.values()))
+        self.dropped[trust.NEAR_IDENTICAL] += twins
+        self.dropped[trust.BEYOND] += len(self.ranked) - len(kept) - twins
+        return [
+            results.hit_of(one, fusion.parts_of(one, self.at, self.weights), collapsed.get(one.memory_id, ()))
+            for one in kept
+        ]
+
+    def trace(self, asked: Query, profile: str) -> Trace:
+        if self.words.unindexed:
+            self.notes.append(f"{self.words.unindexed} memories are read as they are, not indexed yet")
+        return Trace(
+            semantic=self.semantic,
+            profile=profile,
+            vectors=self.vectors_by,
+            pending=0 if isinstance(self.vector, str) else self.vector.waiting,
+            candidates=len(self.candidates),
+            terms=asked.terms,
+            rewritten=self.other.text,
+            rewrite=self.other.state,
+            searched=self.searched or self.words.searched,
+            dropped={reason: count for reason, count in sorted(self.dropped.items()) if count},
+            weights=self.weights.as_dict(),
+            steps={name: round(seconds, 6) for name, seconds in self.steps.items()},
+            notes=tuple(self.notes),
+        )
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.steps[step] += time.perf_counter() - begun

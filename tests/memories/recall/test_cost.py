@@ -1,0 +1,108 @@
+"""What a recall asks of the database: as many statements for many words and memories as for few."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from memories.recall import Filters, bm25, keyword_index, recall, term_statistics
+from tests.embedders import WordEmbedder, active_model, answer_by, embed_all
+from tests.factories import MemoryFactory
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept():
+    term_statistics.forget()
+    yield
+    term_statistics.forget()
+
+
+def statements(query: str) -> int:
+    with CaptureQueriesContext(connection) as asked:
+        assert recall(query, Filters()).hits
+    return len(asked)
+
+
+@pytest.mark.django_db
+def test_many_words_and_memories_cost_no_more_statements_than_few(settings):
+    settings.CLAUDEOPS_EMBEDDINGS = "off"
+    first = MemoryFactory(observation="The tunnel wg0 drops at night", sequence="s", position=1)
+    keyword_index.catch_up()
+    few = statements("tunnel wg0")
+    for place in range(2, 40):
+        MemoryFactory(observation=f"The tunnel wg{place} drops at noon", sequence="s", position=place)
+    keyword_index.catch_up()
+    assert statements("which tunnel wg0 wg1 wg2 wg3 drops at night or noon, and why") == few
+    assert recall("tunnel wg0", Filters()).hits[0].memory_id == first.pk
+
+
+@pytest.mark.django_db(transaction=True)
+def test_only_large_counts_are_kept_and_only_for_some_minutes(monkeypatch):
+    def counts() -> tuple[int, dict[str, int]]:
+        size = term_statistics.collection().size
+        return size, term_statistics.frequencies(["tunnel", "wg0"], size)
+
+    for place in range(3):
+        MemoryFactory(observation=f"The tunnel wg{place} drops")
+    keyword_index.catch_up()
+    monkeypatch.setattr(term_statistics, "FEW", 2)
+    assert counts() == (3, {"tunnel": 3, "wg0": 1})
+    MemoryFactory(observation="The tunnel wg0 is back")
+    keyword_index.catch_up()
+    assert counts() == (3, {"tunnel": 3, "wg0": 2})
+    monkeypatch.setattr(term_statistics, "RECOUNT", 0.0)
+    assert counts() == (4, {"tunnel": 4, "wg0": 2})
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL's statistics say how common a term is")
+def test_how_common_a_term_is_comes_from_the_statistics_of_a_large_table_and_else_is_counted(monkeypatch):
+    for place in range(40):
+        MemoryFactory(observation=f"The tunnel wg{place} drops")
+    keyword_index.catch_up()
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE memory_terms")
+        cursor.execute("DELETE FROM memory_terms WHERE memory_id % 2 = 0")
+    monkeypatch.setattr(term_statistics, "FEW", 5)
+    wanted = ["tunnel", "wg3"]
+    counted = term_statistics.frequencies(wanted, 20)
+    assert counted["tunnel"] == 20
+    term_statistics.forget()
+    monkeypatch.setattr(term_statistics, "SAMPLED_FROM", 10)
+    assert term_statistics._sampled(20)["tunnel"] == pytest.approx(1.0)
+    assert term_statistics.frequencies(wanted, 20) == counted  # all of what there is, and the rare one counted
+    term_statistics.forget()
+    assert term_statistics._sampled(500) == {}  # of a table that was much smaller
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [["a b a", "ab a", ""], ["a a a", "b"], ["x", "a"], ["wg0 wg wg0", "wg"], ["a"]],
+)
+def test_terms_are_counted_as_whole_words(texts):
+    terms = ("a", "b", "wg0", "wg", "ab")
+    hits = bm25.KeywordHits(terms)
+    hits.add((place, len(text.split()), text) for place, text in enumerate(texts))
+    expected = [{term: text.split().count(term) for term in terms if term in text.split()} for text in texts]
+    assert list(hits.held.values()) == expected
+
+
+@pytest.mark.django_db
+def test_a_recall_by_words_and_meaning_takes_few_statements(monkeypatch):
+    embedder = WordEmbedder()
+    answer_by(monkeypatch, embedder)
+    model = active_model(embedder)
+    for place in range(30):
+        MemoryFactory(observation=f"The tunnel wg{place} is slow at night", service=None)
+    keyword_index.catch_up()
+    embed_all(embedder, model)
+    recall("tunnel slow", Filters())  # the vectors are read once
+    found = statements("wireguard wg3 sluggish")
+    # The model, the counts of the terms, of the memories, what is not indexed, the words' side, the vectors, the rows;
+    # with what a test's transaction does not keep: all vectors (which there are, then they), their number.
+    assert found <= (14 if connection.vendor == "postgresql" else 11)
+    MemoryFactory(observation="Backups run nightly")
+    keyword_index.catch_up()
+    embed_all(embedder, model)
+    assert statements("what of the wireguard wg3 and wg4, is it sluggish and why at night") <= found
