@@ -14,8 +14,9 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from memories.candidates import Prepared, current_relations, nearest_unsure
-from memories.candidates import prepare as compare
+from memories.candidates.generate import same_text
+from memories.candidates.relate import Prepared, current_relations, nearest_unsure
+from memories.candidates.relate import prepare as compare
 from memories.capture import fields
 from memories.capture.gate import Judgement, judge
 from memories.capture.statement import Provenance, Statement
@@ -27,7 +28,6 @@ from memories.lifecycle.write import Why, change_of, whole_row
 from memories.matching import Kind, Relation
 from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict, to_utc
 from memories.models.memory import MemoryQuerySet
-from memories.near import same_text
 from memories.recall import keyword_index
 from memories.recall.filters import Where
 from memories.taxonomy import DEFAULT_CONFIDENCE

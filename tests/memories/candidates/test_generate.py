@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memories import candidates, near
+from memories.candidates import generate, relate
 from memories.embedding.backfill import backfill as embed
 from memories.matching import Kind, relation
 from memories.models import Embedding, Memory, MemoryTermsDue
@@ -41,7 +41,7 @@ def nothing_kept():
 def looked_through(request, monkeypatch):
     """A scope of some hundred memories as if it were a big one, and as it is."""
     if request.param == "by the indexes":
-        monkeypatch.setattr(near, "FEW", 20)
+        monkeypatch.setattr(generate, "FEW", 20)
     return request.param == "all of it"
 
 
@@ -82,7 +82,7 @@ def settle(request, monkeypatch):
         if request.param == "indexed":
             keyword_index.catch_up()
         elif request.param == "more to be indexed than is read":
-            monkeypatch.setattr(near, "UNINDEXED", 5)
+            monkeypatch.setattr(generate, "UNINDEXED", 5)
 
     return run
 
@@ -145,7 +145,7 @@ def test_nothing_of_another_scope_and_nothing_that_ended_is_compared(model, sett
 
 
 def test_of_many_that_ended_the_few_that_did_not_are_all_compared(monkeypatch):
-    monkeypatch.setattr(near, "FEW", 300)
+    monkeypatch.setattr(generate, "FEW", 300)
     fill(active=False, inactive_reason="expired")
     left = [known(f"Rule {number} of the firewall drops port {number}") for number in range(10)]
     keyword_index.catch_up()
@@ -156,7 +156,7 @@ def test_a_common_word_brings_no_more_than_its_newest(model):
     fill()
     fact = known(FACT)
     keyword_index.catch_up()
-    assert len(compared("The log of a worker at night")) <= 3 * candidates.CHOSEN
+    assert len(compared("The log of a worker at night")) <= 3 * relate.CHOSEN
     assert fact.pk in compared(AGAIN)
 
 
@@ -245,7 +245,7 @@ def test_a_restatement_that_a_look_at_the_whole_scope_finds_is_among_the_chosen(
         score = {
             pk: sum(math.log(1 + len(texts) / count[word]) for word in wanted & held) for pk, held in words.items()
         }
-        best = sorted(score, key=lambda pk: (-score[pk], pk))[: candidates.CHOSEN]
+        best = sorted(score, key=lambda pk: (-score[pk], pk))[: relate.CHOSEN]
         same = {pk for pk in best if relation(texts[pk], new, about="jellyfin").kind is Kind.REINFORCES}
         assert same <= compared(new).keys()
 

@@ -1,8 +1,7 @@
-"""What a new text is compared with, and how it relates to each: made before anything is written, checked again after.
+"""Relate a statement to its candidates: before anything is written, and again where something changed since.
 
-A small scope is read whole; of a big one those come that are near in words or in meaning. Models are asked here,
-outside of any transaction of the store's; `current_relations` repeats, under the
-store's lock, what changed since.
+A small scope is compared whole; of a bigger one, what `generate` finds. Models are called in `prepare`, outside any
+transaction; `current_relations` runs under the store's lock.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ import numpy as np
 from django.db import connection
 from django.db.models import Q
 
-from memories import near
+from memories.candidates import generate
+from memories.candidates.generate import Scope
 from memories.embedding import SemanticOff, TextRefused, Vectors, current_with_answering, embedded_text
 from memories.embedding.base import STORED
 from memories.matching import Kind, Relation, may_be_one, read_ahead, relation
 from memories.matching.judge import Judge, current_judge
 from memories.models import EmbeddingModel, Inactive, Memory
 from memories.models.memory import MemoryQuerySet
-from memories.near import Scope
 from memories.recall import filters
 from memories.recall.filters import Where, where
 from memories.recall.query_vector import QueryVector
@@ -32,16 +31,16 @@ from memories.recall.query_vector import QueryVector
 logger = logging.getLogger(__name__)
 
 SCANNED = 40
-"""A scope of at most so many memories is compared whole. A text that was not read lately takes a millisecond."""
+"""A scope of at most so many memories is compared whole. A text outside the parser cache takes a millisecond."""
 
 CHOSEN = 6
-"""Memories that each side (words, meaning) brings from a bigger scope. Of restatements the first five hold all."""
+"""Candidates that each search (keywords, vectors) brings from a bigger scope. The first five hold all restatements."""
 
 _ENDED = (Inactive.EXPIRED, Inactive.SUPERSEDED)
 
 
 class Text(Protocol):
-    """What is compared: a candidate whose fields were checked."""
+    """What is compared: a statement."""
 
     @property
     def observation(self) -> str: ...
@@ -52,10 +51,10 @@ class Text(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A new text as it was compared: with what it was known by then.
+    """The result of comparing a statement before the transaction.
 
-    `seen` is the latest change then. `found` are the relations by memory, with the text that was compared.
-    `vector` (float32, of length 1) is the new text's, by `model`; where there is none, `off` says why.
+    `seen` is the id of the latest change at that time. `found` are the relations by memory id, with the text that was
+    compared. `vector` (float32, length 1) is the statement's by `model`; without one, `off` says why.
     """
 
     seen: int = 0
@@ -66,9 +65,9 @@ class Prepared:
 
 
 def prepare(within: Where, new: Text, *, of_service: bool = True) -> Prepared:
-    """Compare `new` with what is known `within` its scope, and (`of_service`) of its service alone.
+    """Compare `new` with the memories `within` its scope; `of_service`: the scope is limited to its service.
 
-    Writes nothing, and never fails for want of a model.
+    Writes nothing. Without a model, words alone decide.
     """
     seen = latest_change()
     scope, service = _scope(within), new.service if of_service else None
@@ -76,7 +75,7 @@ def prepare(within: Where, new: Text, *, of_service: bool = True) -> Prepared:
     model = vector.model if vector else None
     whole, rows = _first(scope, new, service, model)
     if not whole:
-        wanted = near.in_meaning(scope, vector, CHOSEN) if vector else []
+        wanted = generate.in_meaning(scope, vector, CHOSEN) if vector else []
         rows += _of(set(wanted).difference(pk for pk, _, _ in rows), scope, model)
     read_ahead([new.observation, *(text for _, text, _ in rows)])
     floats = vector.floats if vector else None
@@ -97,7 +96,7 @@ def current_relations(prepared: Prepared, within: Where, new: Text) -> dict[int,
     known: _Known = {}
     if changed:
         known = _with_cosines(_of(changed, _scope(within), prepared.model), prepared.model, prepared.vector)
-    # An edit that changed nothing in the text leaves the judgement (a model's, say) as it was.
+    # An unchanged text keeps its relation, which a chat model may have decided.
     same = {pk: prepared.found[pk][1] for pk, one in known.items() if prepared.found.get(pk, ("",))[0] == one[0]}
     judged = _related({pk: one for pk, one in known.items() if pk not in same}, new)
     return standing | same | {pk: found for pk, (_, found) in judged.items()}
@@ -112,10 +111,10 @@ def latest_change() -> int:
 
 
 def comparable(rows: MemoryQuerySet) -> MemoryQuerySet:
-    """What a candidate is compared with, inactive memories included: what has faded can come back.
+    """The rows that a statement is compared with, inactive ones included: a decayed memory can be confirmed again.
 
-    Not those held for review, and not those that ended (expired, superseded, merged into what was deleted):
-    what is said again after that is new.
+    Not held memories, and not those that ended (expired, superseded, merged into a deleted one): a statement that
+    repeats those is new.
     """
     return rows.allowed().exclude(
         Q(inactive_reason__in=_ENDED) | Q(inactive_reason=Inactive.MERGED, superseded_by=None)
@@ -133,7 +132,7 @@ def _embedded(new: Text) -> tuple[QueryVector | None, str]:
         return QueryVector(found.model, embedder.embed([embedded_text(new)])[0], found.newest), ""
     except (SemanticOff, TextRefused) as off:
         return None, str(off)
-    except Exception as error:  # a broken model must not cost an observation
+    except Exception as error:  # a broken model must not lose an observation
         return None, _failed(error)
 
 
@@ -160,15 +159,15 @@ def _comparable(vendor: str) -> Where:
 
 
 def _first(scope: Scope, new: Text, service: str | None, model: EmbeddingModel | None) -> tuple[bool, _Rows]:
-    """What is worth comparing whatever the new text's vector is, and whether that is all: of a small scope it is."""
+    """(whether these are all of the scope, the candidates that need no vector)."""
     few = scope.few
     if few is not None and len(few) <= SCANNED:
         return True, _of(few, scope, model)
-    return False, _of(near.in_words(scope, new.observation, service, CHOSEN), scope, model)
+    return False, _of(generate.in_words(scope, new.observation, service, CHOSEN), scope, model)
 
 
 def _of(ids: Collection[int], scope: Scope, model: EmbeddingModel | None) -> _Rows:
-    """These memories, as far as they are of the scope."""
+    """These memories, if they are within the scope."""
     if not ids:
         return []
     source, wanted = filters.listed(ids)
@@ -183,7 +182,7 @@ def _of(ids: Collection[int], scope: Scope, model: EmbeddingModel | None) -> _Ro
 
 
 def _with_cosines(found: _Rows, model: EmbeddingModel | None, vector: Vectors | None) -> _Known:
-    """The older first; a vector of another length than the model's is passed over."""
+    """Oldest first; a vector of another length than the model's is ignored."""
     size = model.dimensions * STORED.itemsize if model else 0
     known: _Known = {}
     for pk, text, raw in sorted(found, key=lambda row: row[0]):
@@ -202,7 +201,7 @@ def _related(known: _Known, new: Text) -> dict[int, tuple[str, Relation]]:
 
 
 def _settled(prepared: Prepared, new: Text, judge: Judge) -> Prepared:
-    """With what a model says about the nearest of those that words and values leave unsure."""
+    """With a chat model's answer about the nearest pair that words and values leave unsure."""
     if connection.in_atomic_block or any(found.kind == Kind.REINFORCES for _, found in prepared.found.values()):
         return prepared
     unsure = nearest_unsure((pk, found) for pk, (_, found) in prepared.found.items())
@@ -218,7 +217,7 @@ def _settled(prepared: Prepared, new: Text, judge: Judge) -> Prepared:
 
 
 def nearest_unsure(found: Iterable[tuple[int, Relation]]) -> int | None:
-    """Of memories that were judged distinct the nearest one that may be the same fact."""
+    """Of the distinct memories the nearest one that may be the same fact."""
     unsure = [
         (one.evidence.get("cosine", one.score), -pk)
         for pk, one in found

@@ -1,6 +1,6 @@
-"""The memories of a scope that a new text is worth comparing with: the same text, those near in words, in meaning.
+"""Select the candidate memories to compare a statement with: the same text, near in words, near in meaning.
 
-Built on recall's two searches, so their cost follows neither the table nor the scope. Judges nothing.
+Built on recall's two searches within the scope, so the cost grows with neither the table nor the scope.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SAME = (
 
 
 class Scope:
-    """The rows that a text can be compared with: those of `within` that are `fit` for it, as one condition `where`."""
+    """The rows that a statement can be compared with: `within` its scope and `fit` for comparison; `where` is both."""
 
     def __init__(self, within: Where, fit: Where) -> None:
         self.within, self.fit = within, fit
@@ -51,8 +51,10 @@ class Scope:
 
 
 def in_words(scope: Scope, text: str, service: str | None, most: int) -> set[int]:
-    """The `most` memories that share the most of the text's words, rare ones counting more; and those that say just
-    this. Not each of the latter is within the scope. `service` is the one that all of the scope have, if they do."""
+    """The `most` memories that share most of the text's words, weighted by idf, and those with the same text.
+
+    The latter may lie outside the scope. `service` is the service of the whole scope, if it has one.
+    """
     terms = list(dict.fromkeys(index_terms(text)))
     named = index_terms(service) if service else ()  # these tell nothing apart
     own = [term for term in terms if term not in named] or terms
@@ -62,7 +64,7 @@ def in_words(scope: Scope, text: str, service: str | None, most: int) -> set[int
 
 
 def in_meaning(scope: Scope, vector: QueryVector, most: int) -> list[int]:
-    """The `most` memories whose meaning is the nearest."""
+    """The `most` memories with the nearest vectors."""
     if scope.few is not None:
         cosines = vector_search.cosines(vector, scope.few, EVERYTHING)
     else:
@@ -71,7 +73,7 @@ def in_meaning(scope: Scope, vector: QueryVector, most: int) -> list[int]:
 
 
 def same_text(text: str) -> list[int]:
-    """Memories of any scope that say just this, whatever the case of plain letters. Needs no index of terms."""
+    """Memories of any scope with this text, ignoring the case of ASCII letters. Uses no index of terms."""
     with connection.cursor() as cursor:
         cursor.execute(_SAME, [text, text])
         return [pk for (pk,) in cursor.fetchall()]
