@@ -7,7 +7,7 @@ transaction; `current_relations` runs under the store's lock.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Protocol
@@ -16,9 +16,18 @@ import numpy as np
 from django.db import connection
 from django.db.models import Q
 
+from claudeops.lib import threads
 from memories.candidates import generate
 from memories.candidates.generate import Scope
-from memories.embedding import SemanticOff, TextRefused, Vectors, current_with_answering, embedded_text
+from memories.embedding import (
+    Answering,
+    Embedder,
+    SemanticOff,
+    TextRefused,
+    Vectors,
+    current_with_answering,
+    embedded_text,
+)
 from memories.embedding.base import STORED
 from memories.matching import Kind, Relation, may_be_one, read_ahead, relation
 from memories.matching.judge import Judge, current_judge
@@ -71,13 +80,13 @@ def prepare(within: Where, new: Text, *, of_service: bool = True) -> Prepared:
     """
     seen = latest_change()
     scope, service = _scope(within), new.service if of_service else None
-    vector, off = _embedded(new)
-    model = vector.model if vector else None
+    model, embedding = _start_embedding(new)
     whole, rows = _first(scope, new, service, model)
+    read_ahead([new.observation, *(text for _, text, _ in rows)])
+    vector, off = embedding()
     if not whole:
         wanted = generate.in_meaning(scope, vector, CHOSEN) if vector else []
         rows += _of(set(wanted).difference(pk for pk, _, _ in rows), scope, model)
-    read_ahead([new.observation, *(text for _, text, _ in rows)])
     floats = vector.floats if vector else None
     known = _with_cosines(rows, model, floats)
     prepared = Prepared(seen, _related(known, new), floats, model, off)
@@ -121,18 +130,33 @@ def comparable(rows: MemoryQuerySet) -> MemoryQuerySet:
     )
 
 
-def _embedded(new: Text) -> tuple[QueryVector | None, str]:
-    """The vector of a text, or why there is none. Never inside a transaction."""
+_Embedding = Callable[[], tuple[QueryVector | None, str]]
+"""Waits for (the vector of a text, or why there is none)."""
+
+
+def _start_embedding(new: Text) -> tuple[EmbeddingModel | None, _Embedding]:
+    """(the model, its vector of a text) while the caller goes on. Never inside a transaction."""
     if connection.in_atomic_block:
-        return None, "no model is asked inside a transaction"
+        return None, lambda: (None, "no model is asked inside a transaction")
     try:
         embedder, found = current_with_answering()
-        if found.model.name != embedder.name:
-            return None, "the model is being changed"
+    except SemanticOff as error:
+        off = str(error)
+        return None, lambda: (None, off)
+    except Exception as error:  # a broken model must not lose an observation
+        off = _failed(error)
+        return None, lambda: (None, off)
+    if found.model.name != embedder.name:
+        return None, lambda: (None, "the model is being changed")
+    return found.model, threads.start(_embedded, embedder, found, new)
+
+
+def _embedded(embedder: Embedder, found: Answering, new: Text) -> tuple[QueryVector | None, str]:
+    try:
         return QueryVector(found.model, embedder.embed([embedded_text(new)])[0], found.newest), ""
     except (SemanticOff, TextRefused) as off:
         return None, str(off)
-    except Exception as error:  # a broken model must not lose an observation
+    except Exception as error:
         return None, _failed(error)
 
 

@@ -1,4 +1,4 @@
-"""What is stored about what is known. QuerySets here read; `store.py` and `lifecycle/` write."""
+"""The models of memories. QuerySets read; `store.py` and `lifecycle/` write."""
 
 from memories.models.change import Change, MemoryChange, drop_lost_links, states_before, to_utc
 from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, DisagreementKind, DisagreementState

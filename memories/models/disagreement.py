@@ -1,6 +1,6 @@
-"""Two memories that do not go together, or may be one: what an operator is asked, and what was answered.
+"""Disagreements: pairs of memories that contradict each other or may be duplicates, and an operator's answers.
 
-An answered row stays as a line of the operator's own evaluation set, with both texts as they were.
+An answered row stays, with both texts as they were, as a judgement of the operator's evaluation set.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from django.utils import timezone
 
 
 class DisagreementKind(models.TextChoices):
-    """What is asked of the two."""
+    """The kind of pair."""
 
     CONTRADICTION = "contradiction", "contradiction"
     DUPLICATE = "duplicate", "suspected duplicate"
 
 
 class DisagreementState(models.TextChoices):
-    """Whether somebody answered."""
+    """Whether an operator answered."""
 
     OPEN = "open", "open"
     ANSWERED = "answered", "answered"
 
 
 class Answer(models.TextChoices):
-    """What an operator says about the two; the first three of a contradiction, the others of a duplicate."""
+    """An operator's answer; the first three are for a contradiction, the others for a duplicate."""
 
-    SUPERSEDES = "supersedes", "the new one supersedes the older"
+    SUPERSEDES = "supersedes", "the newer supersedes the older"
     BOTH = "both", "both hold"
-    WRONG = "wrong", "the new one is wrong"
-    MERGED = "merged", "they are one"
-    KEPT = "kept", "they are two"
+    WRONG = "wrong", "the newer is wrong"
+    MERGED = "merged", "duplicates"
+    KEPT = "kept", "not duplicates"
 
 
 ANSWERS = {
@@ -46,12 +46,12 @@ LABELS = {
     Answer.MERGED: "reinforces",
     Answer.KEPT: "distinct",
 }
-"""What an answer says about how the two texts relate."""
+"""The relation of the two texts that an answer means."""
 
 
 class DisagreementQuerySet(models.QuerySet["Disagreement"]):
     def open(self) -> DisagreementQuerySet:
-        """Those that wait for an answer and still can be: both memories are there and neither was replaced."""
+        """Open pairs whose memories both exist and were not replaced."""
         replaced = ("merged", "superseded", "expired")
         return (
             self.filter(state=DisagreementState.OPEN, older__isnull=False, newer__isnull=False)
@@ -64,10 +64,10 @@ class DisagreementQuerySet(models.QuerySet["Disagreement"]):
 
 
 class Disagreement(models.Model):
-    """A pair of memories, by kind once. `newer` is the one that was said against, or beside, `older`.
+    """A pair of memories, unique by kind. `newer` was stored against, or beside, `older`.
 
-    `evidence` is the judgement's. `changes` are the ids of the change rows an answer made, in order, for the way
-    back. The texts and their scope are kept as they were when the pair was found, for the evaluation set.
+    `evidence` is from matching. `changes` are the ids of the change rows of an answer, in order, for its undo. The
+    texts and their scope are copies from when the pair was found, for the evaluation set.
     """
 
     older = models.ForeignKey(
@@ -106,5 +106,5 @@ class Disagreement(models.Model):
 
     @property
     def allowed_answers(self) -> tuple[Answer, ...]:
-        """The answers that fit its kind."""
+        """The answers allowed for its kind."""
         return ANSWERS[DisagreementKind(self.kind)]

@@ -1,7 +1,7 @@
-"""Vectors of memories, by the model that made them. Written by `memories/embedding/`, read by recall and matching.
+"""Vectors of memories by embedding model. `memories/embedding/` writes them, recall and candidates read them.
 
-Which memories wait for a vector is kept by triggers of the database (migration 0020), so that a change made by
-anything, raw SQL included, is never missed and never costs a look at all rows.
+Database triggers (migration 0020) queue memories for a vector, so no change is missed, raw SQL included, and none
+needs a scan of all rows.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from django.utils import timezone
 
 
 class ModelState(models.TextChoices):
-    """What a model's vectors are good for."""
+    """The state of a model's vectors."""
 
     BUILDING = "building", "being built"
-    ACTIVE = "active", "answers"
+    ACTIVE = "active", "in use"
     RETIRED = "retired", "retired"
 
 
 class EmbeddingModel(models.Model):
-    """A model whose vectors are kept. `name` is the identity of model and revision; at most one answers.
+    """A model with stored vectors. `name` identifies model and revision; at most one is in use.
 
-    `filled_to` is the last memory id that was put in line when the model was begun (None: all of them were).
-    `error` is why the last attempt to embed with it failed; empty when it did not.
+    `filled_to` is the last memory id that was queued when the model was added (None: all are). `error` says why the
+    last attempt to embed failed; empty when it did not.
     """
 
     name = models.CharField(max_length=200, unique=True)
@@ -47,10 +47,10 @@ class EmbeddingModel(models.Model):
 
 
 class Embedding(models.Model):
-    """The vector of one memory by one model: little-endian float32, L2-normalised, `dimensions` of them.
+    """The vector of one memory by one model: `dimensions` little-endian float32 values, L2-normalised.
 
-    A row is never updated: a changed text deletes it and a new one follows, with a higher id. So MAX(id) and
-    COUNT(*) of a model's rows together say whether anything changed since they were read.
+    A row is never updated: a changed text deletes it, and a new row with a higher id follows. So MAX(id) and COUNT(*)
+    of a model's rows show whether anything changed since they were read.
     `content_hash` is the SHA-256 (hex) of the text that was embedded.
     """
 
@@ -71,10 +71,10 @@ class Embedding(models.Model):
 
 
 class PendingEmbedding(models.Model):
-    """A memory that waits for its vector by one model. Rows come from triggers, and go when the vector is there.
+    """A memory that waits for its vector by one model. Triggers insert rows; storing the vector deletes them.
 
-    `forced`: a vector that is there already is made anew. `failed_at` and `error`: the model refused this text
-    (and no other); it is tried again later.
+    `forced`: an existing vector is made again. `failed_at` and `error`: the model refused this text; it is tried again
+    later.
     """
 
     model = models.ForeignKey(EmbeddingModel, on_delete=models.CASCADE, related_name="pending", db_index=False)

@@ -1,7 +1,6 @@
-"""The highest numbers of tables, in one statement: what "is there anything new?" asks for, every few seconds, of all.
+"""The highest ids of tables in one statement, for change tokens that every open page polls.
 
-Past the ORM, which takes longer to build such a question than a database to answer it; and the times that come back
-on that way. Reads only.
+Past the ORM, which takes longer to build the query than the database to answer it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from django.db.models import Model
 
 
 def highest(*models: type[Model]) -> tuple[int, ...]:
-    """The highest id of each model's table, 0 for an empty one: a look each at the end of an index."""
+    """The highest id of each model's table, 0 for an empty one. Reads the end of an index each."""
     quote = connection.ops.quote_name
     asked = (f"(SELECT MAX(id) FROM {quote(model._meta.db_table)})" for model in models)  # noqa: S608  (our own names)
     with connection.cursor() as cursor:
@@ -22,7 +21,6 @@ def highest(*models: type[Model]) -> tuple[int, ...]:
 
 
 def moment_of(value: datetime | str) -> datetime:
-    """A time as a cursor gives it, aware: PostgreSQL's is; SQLite gives UTC without saying so, of an expression as
-    text."""
+    """An aware time from a cursor's value. SQLite gives naive UTC, as text for an expression."""
     found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     return found if found.tzinfo else found.replace(tzinfo=UTC)

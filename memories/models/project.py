@@ -1,4 +1,4 @@
-"""A project: what a memory can be limited to. A memory without one is global."""
+"""Projects. A memory with a project is limited to it; one without is global."""
 
 from django.db import models
 from django.utils import timezone

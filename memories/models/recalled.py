@@ -1,4 +1,4 @@
-"""What was asked and answered, and what a person said about it. Rows are appended; a sweep counts them."""
+"""The recall log and relevance judgements. Rows are appended; a task counts them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from django.utils import timezone
 
 
 class Recalled(models.Model):
-    """One answered recall. `hits` holds [memory id, score] pairs, best first; the query as it was asked.
+    """One recall: the query as it was asked and its `hits`, [memory id, score] pairs, best first.
 
-    `counted` once the memories' recall_count has it.
+    `counted`: the memories' recall_count includes it.
     """
 
     query = models.TextField()
     rewritten = models.TextField(
-        blank=True, default="", db_default="", help_text="The other words it was searched by as well; empty = none."
+        blank=True, default="", db_default="", help_text="The rewritten query that was searched as well; empty = none."
     )
     filters = models.JSONField(default=dict, blank=True)
     hits = models.JSONField(default=list, blank=True)
@@ -35,6 +35,8 @@ class Recalled(models.Model):
 
     class Meta:
         db_table = "recalls"
+        verbose_name = "recall log entry"
+        verbose_name_plural = "recall log entries"
         ordering = ["-at", "-id"]
         indexes = [
             models.Index(fields=["-at", "-id"], name="recalls_at"),
@@ -52,7 +54,7 @@ class RecallVote(models.TextChoices):
 
 
 class RecallMark(models.Model):
-    """A person's word on one hit of one query: a row of the operator's own evaluation set."""
+    """A relevance judgement: an operator marks one hit of one query as right or wrong."""
 
     query = models.TextField()
     query_key = models.CharField(max_length=64, help_text="SHA-256 of the query: a database cannot index a long text.")
@@ -64,6 +66,7 @@ class RecallMark(models.Model):
 
     class Meta:
         db_table = "recall_marks"
+        verbose_name = "relevance judgement"
         ordering = ["-at", "-id"]
         constraints = [
             models.UniqueConstraint(fields=["query_key", "memory"], name="recall_marks_once"),

@@ -1,6 +1,6 @@
-"""The companion of `memories` that full-text search reads: our own terms of each, and what is still to be indexed.
+"""The full-text index of memories: the terms of each memory, and the memories to index.
 
-Narrow, so that no migration rebuilds it. Triggers of `memories.recall.keyword_index` fill and empty it.
+Narrow tables, so that no migration rebuilds them. Triggers of `memories.recall.keyword_index` fill and empty it.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from django.db import models
 
 
 class MemoryTerms(models.Model):
-    """The terms of one memory, separated by spaces, repeated as often as they stand in its text.
+    """The terms of one memory, separated by spaces, repeated as in its text.
 
-    No foreign key: a trigger removes the row with its memory, whoever deletes that. An automatic key, though each is
-    given: SQLite finds a row at once by no other kind.
+    No foreign key: a trigger deletes the row with its memory. The key is a BigAutoField, though its value is given:
+    only an integer primary key is SQLite's rowid, by which a row is found directly.
     """
 
     memory_id = models.BigAutoField(primary_key=True)
     terms = models.TextField()
-    length = models.PositiveIntegerField(help_text="How many terms there are.")
+    length = models.PositiveIntegerField(help_text="Number of terms.")
 
     class Meta:
         db_table = "memory_terms"
+        verbose_name = verbose_name_plural = "memory terms"
         indexes = [models.Index(fields=["length"], name="memory_terms_length")]
 
     def __str__(self) -> str:
@@ -28,12 +29,14 @@ class MemoryTerms(models.Model):
 
 
 class MemoryTermsDue(models.Model):
-    """A memory whose terms are not those of its text: it is new, or was edited."""
+    """A memory that is new or was edited since it was indexed."""
 
     memory_id = models.BigIntegerField(primary_key=True)
 
     class Meta:
         db_table = "memory_terms_due"
+        verbose_name = "memory to index"
+        verbose_name_plural = "memories to index"
 
     def __str__(self) -> str:
         return f"memory {self.memory_id} is to be indexed"

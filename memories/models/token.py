@@ -1,4 +1,4 @@
-"""A key to the API and to MCP: what it may do, within which project. The secret itself is stored nowhere."""
+"""API tokens: their scopes and project. The secret is not stored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.utils import timezone
 
 
 class Scope(models.TextChoices):
-    """What a token may do. Each stands alone (write does not read); admin holds all of them."""
+    """The permissions of a token. Each stands alone (write does not read); admin includes all."""
 
     READ = "read", "read"
     WRITE = "write", "write"
@@ -18,12 +18,12 @@ class Scope(models.TextChoices):
 class ApiToken(models.Model):
     """One token. `secret_hash` is the SHA-256 (hexadecimal) of the secret, `prefix` its beginning, for people.
 
-    With a project it sees that project and what is global, and changes only the former; when the project goes,
-    so does the token. `last_used_at` is exact to a minute. All times are UTC.
+    With a project it sees that project and the global memories, and changes only the project's; deleting the project
+    deletes the token. `last_used_at` is exact to a minute. All times are UTC.
     """
 
     name = models.CharField(
-        max_length=64, unique=True, help_text="Whom or what it is for. The history names it: token NAME."
+        max_length=64, unique=True, help_text="Who or what uses it. The history shows it as: token NAME."
     )
     prefix = models.CharField(max_length=16, editable=False)
     secret_hash = models.CharField(max_length=64, unique=True, editable=False)

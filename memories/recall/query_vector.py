@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
 
+from claudeops.lib import threads
 from memories import embedding
 from memories.embedding import Answering, Embedder, SemanticOff, TextRefused, Vectors
 from memories.models import EmbeddingModel
@@ -32,18 +34,30 @@ class QueryVector:
     waiting: int = 0
 
 
-def query_vector(text: str) -> QueryVector | str:
-    """The vector of a query; otherwise why semantic search is off."""
+def start_query_vector(text: str) -> Callable[[], QueryVector | str]:
+    """Start to make the vector of a query while the caller goes on; 4 to 8 ms that the keyword search hides.
+
+    The returned function gives the vector, or the reason why semantic search is off.
+    """
     try:
         embedder, answering = embedding.current_with_answering()
-        model = answering.model
-        if embedder.dimensions != model.dimensions or embedder.name != model.name:
-            return f"the embedder is {embedder.name}, the stored vectors are of {model.name}"
-        return QueryVector(model, _floats(text, embedder, answering), answering.newest, answering.waiting)
     except SemanticOff as off:
-        return off.reason
-    except TextRefused as refused:
-        return f"the model does not take this query: {refused}"
+        reason = off.reason
+        return lambda: reason
+    model = answering.model
+    if embedder.dimensions != model.dimensions or embedder.name != model.name:
+        return lambda: f"the embedder is {embedder.name}, the stored vectors are of {model.name}"
+    floats = threads.start(_floats, text, embedder, answering)
+
+    def collect() -> QueryVector | str:
+        try:
+            return QueryVector(model, floats(), answering.newest, answering.waiting)
+        except SemanticOff as off:
+            return off.reason
+        except TextRefused as refused:
+            return f"the model does not take this query: {refused}"
+
+    return collect
 
 
 def _floats(text: str, embedder: Embedder, answering: Answering) -> Vectors:

@@ -40,7 +40,7 @@ from memories.recall.bm25 import KeywordHits
 from memories.recall.filters import ANY_AGENT, Filters, InvalidRecall
 from memories.recall.fusion import Weights
 from memories.recall.query import Query, read_query, said_by, stands_whole
-from memories.recall.query_vector import QueryVector, query_vector
+from memories.recall.query_vector import QueryVector, start_query_vector
 from memories.recall.results import Asker, Candidate, Hit, Recall
 from memories.recall.rewrite import Rewritten
 from memories.recall.rewrite import rewritten as rewrite_query
@@ -206,12 +206,13 @@ class _Search:
 
     def run(self, asked: Query, text: str) -> None:
         self.asked = asked
-        with self.timed("embedding"):
-            self.vector = query_vector(text)
+        vector = start_query_vector(text)
         with self.timed("words"):
             self.words = keyword_search.search(asked.terms, self.scope, as_of=self.filters.as_of)
             self.dropped[trust.OTHER_SCOPE] += self.words.outside
             by_words = self.words.best(keyword_search.MOST_READ)
+        with self.timed("embedding"):
+            self.vector = vector()
         search = None if isinstance(self.vector, str) else vector_search.VectorSearch(self.vector)
         with self.timed("vectors"):
             near = search.nearest(self.scope, vector_search.FOR_RECALL) if search else vector_search.Nearest()

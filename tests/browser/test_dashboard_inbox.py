@@ -56,6 +56,6 @@ def test_two_are_merged_into_a_text_of_ones_own(operators_window, asked):
     page = one.open("/memories/inbox?kind=duplicate")
     page.get_by_label("Text of the merged memory").fill("Media is purged when it is 90 days old")
     page.get_by_role("button", name="Merge").click()
-    page.locator(".toast-text", has_text="Answered: they are one.").wait_for()
+    page.locator(".toast-text", has_text="Answered: duplicates.").wait_for()
     assert Disagreement.objects.get(pk=asked[1].pk).older.observation == "Media is purged when it is 90 days old"
     assert page.locator(".side-count").text_content() == "1"
