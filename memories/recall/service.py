@@ -210,7 +210,7 @@ class _Search:
         with self.timed("words"):
             self.words = keyword_search.search(asked.terms, self.scope, as_of=self.filters.as_of)
             self.dropped[trust.OTHER_SCOPE] += self.words.outside
-            by_words = self.words.best(keyword_search.MOST_READ)
+            by_words: Sequence[int] = self.words.best(keyword_search.MOST_READ)
         with self.timed("embedding"):
             self.vector = vector()
         search = None if isinstance(self.vector, str) else vector_search.VectorSearch(self.vector)
@@ -253,7 +253,7 @@ class _Search:
 
     def read(
         self, by_words: Sequence[int], cosines: Mapping[int, float], estimates: Mapping[int, float]
-    ) -> tuple[list[int], list[int]]:
+    ) -> tuple[Sequence[int], list[int]]:
         """Read the candidates of both searches and their neighbours. Returns (by words, by vector), best first."""
         while True:
             by_vector = sorted(cosines, key=lambda pk: (-cosines[pk], -pk))[: self.most]

@@ -21,8 +21,8 @@ from memories.recall.filters import EVERYTHING, Where
 from memories.recall.query_vector import QueryVector
 
 RESCORED = 5
-"""For each memory that is wanted so many of the nearest by their sign bits are read exactly: with 500, recall@10 is .998
-of 20,000 vectors of the model; with 250 it is .995."""
+"""For each memory that is wanted this many of the nearest by their sign bits are read exactly: of 20,000 vectors of the
+model, 500 give a recall@10 of .998, 250 of .995."""
 LEAST_RESCORED, MOST_RESCORED = 256, 4_000
 MANY = 20_000
 """Of more vectors than this more are read, by the square root of their number: 1,100 of 100,000, 3,500 of a million."""
@@ -152,7 +152,8 @@ def read_vectors(model: EmbeddingModel, ids: Sequence[int], scope: Where, column
     if not ids:
         return []
     source, given = filters.listed(ids)
-    join, condition, params = "", "", []
+    join, condition = "", ""
+    params: tuple[Any, ...] = ()
     if scope != EVERYTHING:
         join, condition, params = "CROSS JOIN memories", f"AND memories.id = e.memory_id AND {scope.sql}", scope.params
     with connection.cursor() as cursor:
