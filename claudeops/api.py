@@ -19,7 +19,8 @@ from ninja.errors import HttpError, ValidationError
 from claudeops import __version__
 from claudeops.lib.api_errors import Refused
 from memories.access.bearer import note_when_sent
-from memories.api import ROUTERS
+from memories.api.memories import router as memories_router
+from memories.api.recall import router as recall_router
 from memories.errors import MemoriesError
 from sessions_app.api.routes import router as sessions_router
 from sessions_app.errors import SessionsError
@@ -36,7 +37,7 @@ api = NinjaAPI(
     openapi_url=None,  # claudeops/apidocs.py serves the document and its page
     docs_url=None,
 )
-for router in (*ROUTERS, sessions_router):
+for router in (recall_router, memories_router, sessions_router):  # /memories/search before /memories/{id}
     api.add_router("", router)
 
 

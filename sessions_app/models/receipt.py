@@ -39,6 +39,8 @@ class Injected(models.Model):
     memory_id = models.PositiveBigIntegerField()
 
     class Meta:
+        verbose_name = "injected memory"
+        verbose_name_plural = "injected memories"
         db_table = "injected_memories"
         constraints = [models.UniqueConstraint(fields=["memory_id", "session"], name="injected_memories_once")]
 

@@ -74,7 +74,7 @@ def test_ctrl_c_stops_the_session_that_runs(start):
 
 def test_without_the_demo_it_says_what_is_missing_and_survives_what_dies(start, tmp_path):
     up = start(CLAUDEOPS_CLAUDE_BIN="no-such-cli").stands()
-    assert "The Claude Code CLI (no-such-cli) is not found" in up.said
+    assert "The Claude Code CLI (no-such-cli) was not found" in up.said
     assert "There is no agent yet." in up.said
     assert up.rows("SELECT count(*) FROM agents") == [(0,)]
     assert not (tmp_path / "data" / "demo").exists()

@@ -57,7 +57,7 @@ def test_a_record_alone_does_not_wait_for_the_disk():
         assert _waits_for_the_disk()  # what else this transaction writes is as safe as ever
     with CaptureQueriesContext(connection) as seen:
         recall("tunnel", Filters(), asked_by=Asker("cli"))
-    assert [query for query in seen if "'synchronous_commit', 'off'" in (query["sql"] or "")]
+    assert [query for query in seen if "synchronous_commit = off" in (query["sql"] or "")]
     assert _waits_for_the_disk()
     assert Recalled.objects.count() == 2
 

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from claudeops.workers import doctor
 from memories.embedding import to_bytes
-from memories.lifecycle import curate, verbs
+from memories.lifecycle import merge, verbs
 from memories.models import Embedding, EmbeddingModel, Memory, Project, Verdict
 from memories.recall import (
     ANY_AGENT,
@@ -273,7 +273,7 @@ def test_what_is_created_edited_and_deleted_is_in_step(embedder, model, walking,
     pgvector.ensure()
     assert_in_step()
     assert ids("paper stuck") == [memory.pk]
-    curate.delete(memory, by="operator")
+    merge.delete(memory, by="operator")
     assert ids("paper stuck") == []
     assert_in_step()
     assert served(model).startswith("pgvector")
@@ -376,7 +376,7 @@ def test_a_dump_restored_without_the_table_is_written_to_as_ever(embedder, model
     embed_all(embedder, model)
     assert ids("tunnel slow") == [memory.pk]
     verbs.edit(memory, by="operator", observation="printer jams")
-    curate.delete(memory, by="operator")
+    merge.delete(memory, by="operator")
     assert served(model) == "numpy: pgvector's index is not complete yet"
     assert pgvector.ensure() == ""
     assert_in_step()

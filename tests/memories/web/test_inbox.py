@@ -305,7 +305,7 @@ def test_the_answered_ones_are_there_too(operators, contradiction):
     disagreements.answer(contradiction, "wrong", by="ann")
     assert "Takes" not in operators.get(ADDRESS).content.decode()
     html = operators.get(f"{ADDRESS}?answered=1").content.decode()
-    assert "The new one is wrong" in html
+    assert "The newer is wrong" in html
     assert "Undo answer" in html
 
 
