@@ -6,6 +6,7 @@ The sets have a part that was tuned on and one that was not; docs/recall.md has 
 from __future__ import annotations
 
 import json
+import os
 from io import StringIO
 
 import pytest
@@ -23,9 +24,19 @@ ASKED_EACH = 75
 """Queries of each category that are asked here, of some 130 to 260; `bench recall` takes them all."""
 
 
+@pytest.fixture(scope="session")
+def vectors(tmp_path_factory):
+    """The folder of vectors that all workers of this run share: each text is embedded once."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "vectors"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 @pytest.fixture
-def installed(real_model, settings, tmp_path):
-    """The model where an installation has it, and nothing else in the data folder."""
+def installed(real_model, vectors, settings, tmp_path):
+    """The model where an installation has it, and nothing else in the data folder but the vectors of this run."""
+    (tmp_path / "bench").symlink_to(vectors, target_is_directory=True)
     folder = tmp_path / "models" / MINILM.name
     folder.parent.mkdir()
     folder.symlink_to(real_model, target_is_directory=True)
@@ -100,8 +111,8 @@ def test_what_replaced_a_fact_is_above_it_and_old_truths_stay_where_they_are(tmp
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("installed")
-def test_a_recall_of_five_hits_loses_nothing_to_the_trust_pass_and_the_collapse(tmp_path):
-    names = store(read(DATA / "ops.memories.jsonl", MemoryLine), tmp_path).names
+def test_a_recall_of_five_hits_loses_nothing_to_the_trust_pass_and_the_collapse(vectors):
+    names = store(read(DATA / "ops.memories.jsonl", MemoryLine), vectors).names
     asked = [one for one in read(DATA / "ops.blind.queries.jsonl", QueryLine) if one.category != "oblique"][::3]
     binary_index.forget()
     whole = 0.0
