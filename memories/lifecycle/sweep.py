@@ -1,7 +1,7 @@
 """Apply decay and expiry to all memories that are due, by the rule in `rules.aged`, with their change rows.
 
 Any number of sweeps change what one does, and several may run at once. A sweep with nothing due reads one query from
-indexes and takes no lock. Other writers wait for one batch at most.
+indexes and takes no lock. Between batches it pauses, so other writers wait for a batch or two.
 """
 
 from __future__ import annotations
