@@ -4,6 +4,6 @@ import os
 
 __version__ = "0.1.0"
 
-# A query's product with some thousand vectors is too small to be shared out: with a second thread of OpenBLAS a recall
-# took nearly twice as long. Numpy reads this when it is imported, which is after this package.
+# The product of a query with some thousand vectors is too small to split: with two OpenBLAS threads a recall took
+# nearly twice as long. Numpy reads this when it is imported, which is after this package.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
-# The apps in the order in which they are used most.
+# The apps, the most used first.
 ORDER = ("sessions_app", "memories", "auth", "django_q")
 
 
@@ -27,7 +27,7 @@ class ClaudeopsAdminSite(admin.AdminSite):
     @method_decorator(never_cache)
     @login_not_required
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Redirect to the one sign-in page."""
+        """Redirect to the dashboard's sign-in page."""
         if self.has_permission(request):
             return HttpResponseRedirect(reverse("admin:index", current_app=self.name))
         after = request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index", current_app=self.name)

@@ -1,7 +1,4 @@
-"""The API under `/api/`: one NinjaAPI over the routers of the apps, with every error as JSON.
-
-Only a bearer token opens a route.
-"""
+"""Serve the API under `/api/`. Every route needs a bearer token; every error is JSON."""
 
 from __future__ import annotations
 
@@ -42,7 +39,6 @@ for router in (recall_router, memories_router, sessions_router):  # /memories/se
 
 
 def problem(status: int, code: str, message: str, fix: str = "") -> JsonResponse:
-    """An error response."""
     answer = JsonResponse({"error": {"code": code, "message": message}, "fix": fix}, status=status)
     if status == 401:
         answer["WWW-Authenticate"] = 'Bearer realm="claudeops"'
@@ -50,7 +46,6 @@ def problem(status: int, code: str, message: str, fix: str = "") -> JsonResponse
 
 
 def status_of(code: str) -> int:
-    """The HTTP status of a domain error, by its code."""
     if code.endswith("_not_found"):
         return 404
     return {"forbidden": 403, "conflict": 409}.get(code, 422)
@@ -69,7 +64,6 @@ def refused_below(request: HttpRequest, error: MemoriesError | SessionsError) ->
 
 @api.exception_handler(ValidationError)
 def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    """Names the first invalid field."""
     first: dict[str, Any] = error.errors[0] if error.errors else {}
     place = ".".join(str(part) for part in first.get("loc", ())[1:] if part != "given") or "the request"
     return problem(422, "invalid_request", f"{place}: {first.get('msg', 'it cannot be read')}.", DOCUMENT)
@@ -94,18 +88,18 @@ def too_big(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
 
 @api.exception_handler(Exception)
 def fault(request: HttpRequest, error: Exception) -> HttpResponse:
-    """A bug: details go to the log, not to the caller."""
+    """Log the details of a bug and keep them from the caller."""
     log.error("%s %s failed", request.method, request.path, exc_info=error)
     return problem(500, "internal_error", "Something went wrong inside claudeops.", "The server's log has the details.")
 
 
 def anything_else(request: HttpRequest, rest: str = "") -> HttpResponse:
-    """404 in JSON for every other path under /api/."""
+    """Answer 404 in JSON for every other path under /api/."""
     return problem(404, "not_found", f"There is nothing at {request.path}.", DOCUMENT)
 
 
 def in_json(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Wrap a view of the API: no sign-in, no CSRF check, 405 as JSON, the token's use recorded after the response."""
+    """Wrap an API view: no sign-in, no CSRF check, 405 as JSON, the token's use recorded after the response."""
 
     @functools.wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -126,7 +120,6 @@ def in_json(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 
 def routes() -> list[URLPattern]:
-    """The URL patterns of the API."""
     found = [pattern for pattern in api.urls[0] if isinstance(pattern, URLPattern)]
     for pattern in found:
         pattern.callback = in_json(anything_else if pattern.name == "api-root" else pattern.callback)

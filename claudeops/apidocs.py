@@ -1,7 +1,4 @@
-"""The OpenAPI document of the API, and a page that shows it without scripts from other hosts (content policy).
-
-For signed-in staff; the document also for any token.
-"""
+"""Serve the OpenAPI document (to staff and any token), and a page of it (to staff) without scripts from other hosts."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ from memories.access.tokens import access_of
 @require_safe
 @login_not_required
 def document(request: HttpRequest) -> HttpResponse:
-    """`/api/openapi.json`"""
     kind, _, secret = request.headers.get("Authorization", "").partition(" ")
     if request.user.is_staff or (kind.lower() == "bearer" and access_of(secret.strip()) is not None):
         return JsonResponse(api.get_openapi_schema())
@@ -29,7 +25,6 @@ def document(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    """`/api/docs`"""
     schema = api.get_openapi_schema()
     groups: dict[str, list[dict[str, Any]]] = {}
     for path, methods in schema["paths"].items():
@@ -75,7 +70,7 @@ def _fields(schema: dict[str, Any], schemas: dict[str, Any]) -> Iterator[dict[st
 
 
 def _type(field: dict[str, Any]) -> str:
-    """`string or null`, `list of integer`, or the name of a schema."""
+    """Describe a field's type: `string or null`, `list of integer`, or the name of a schema."""
     if "anyOf" in field:
         return " or ".join(_type(one) for one in field["anyOf"])
     if "$ref" in field:

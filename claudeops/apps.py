@@ -1,8 +1,9 @@
-"""App configurations: the project itself (its checks and commands) and the admin site it wears."""
+"""App configurations of the project (checks, commands) and of its admin site."""
 
 from collections.abc import Sequence
 from typing import Any
 
+from axes.apps import AppConfig as AxesConfig
 from django.apps import AppConfig, apps
 from django.contrib import admin
 from django.contrib.admin.apps import SimpleAdminConfig
@@ -21,22 +22,28 @@ class ClaudeopsConfig(AppConfig):
         post_migrate.connect(roles.after_migrating, sender=last, dispatch_uid="claudeops.roles")
 
 
+class SignInLimitsConfig(AxesConfig):
+    """django-axes, under a name that says what it does."""
+
+    verbose_name = "Sign-in limits"
+
+
 class ClaudeopsAdminConfig(SimpleAdminConfig):
-    """The admin's pages are found when the addresses are (`urls`): a process that has none starts sooner."""
+    """Load the admin's pages with the URL patterns, so that a process without URLs starts sooner."""
 
     default_site = "claudeops.admin_site.ClaudeopsAdminSite"
 
     def ready(self) -> None:
         checks.register(check_dependencies, checks.Tags.admin)
-        checks.register(_check_admin, checks.Tags.admin)  # Django's own would find nothing to look at
+        checks.register(_check_admin, checks.Tags.admin)  # Django's own check would find no registered pages
 
 
 def find_admin_pages() -> None:
-    """Import every app's `admin`, which registers its pages. Again does nothing."""
+    """Import every app's `admin` module, which registers its pages. Idempotent."""
     admin.autodiscover()
     from django_q.admin import resubmit_task
 
-    # As it comes, whoever may look at a task may run it again.
+    # By default everyone who may view a task may run it again.
     resubmit_task.allowed_permissions = ("change",)
 
 

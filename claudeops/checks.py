@@ -1,4 +1,4 @@
-"""System checks of the project: mistakes in its configuration, each with a hint."""
+"""System checks of the project's configuration, each with a hint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from claudeops.env import unknown
 def data_folder_is_writable(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """claudeops.E001"""
     folder = Path(settings.CLAUDEOPS_DATA_DIR)
-    # A folder that does not exist yet is made when it is needed, in the nearest one that does.
+    # A missing folder is created when it is needed, in its nearest existing parent.
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     try:
         with tempfile.TemporaryFile(dir=nearest):
@@ -37,7 +37,7 @@ def data_folder_is_writable(app_configs: Sequence[AppConfig] | None, **kwargs: A
 
 @register("claudeops")
 def sqlite_transactions_are_immediate(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """claudeops.E002: in SQLite's default mode a transaction that reads first loses to `database is locked`."""
+    """claudeops.E002: in SQLite's default mode a transaction that reads first fails with `database is locked`."""
     return [
         Error(
             f"The SQLite database {alias!r} does not begin its transactions with IMMEDIATE.",
@@ -60,4 +60,18 @@ def variables_are_known(app_configs: Sequence[AppConfig] | None, **kwargs: Any) 
             id="claudeops.W001",
         )
         for name, nearest in unknown(os.environ)
+    ]
+
+
+@register("claudeops")
+def clients_have_addresses(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """claudeops.W002: behind a proxy all clients would share one limit on sign-ins."""
+    if not settings.CLAUDEOPS_TRUST_PROXY or settings.CLAUDEOPS_TRUSTED_PROXIES:
+        return []
+    return [
+        checks.Warning(
+            "A proxy is trusted, but CLAUDEOPS_TRUSTED_PROXIES is 0: sign-in limits take its address for everybody's.",
+            hint="Let the proxy append to X-Forwarded-For, and set CLAUDEOPS_TRUSTED_PROXIES to the number of proxies.",
+            id="claudeops.W002",
+        )
     ]

@@ -1,4 +1,4 @@
-"""What every template may use: the product's version and whether this is the demo."""
+"""Template variables of every page: the version, and whether this is the demo."""
 
 from django.conf import settings
 from django.http import HttpRequest

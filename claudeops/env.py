@@ -1,8 +1,6 @@
-"""Every environment variable of claudeops, declared once: name, allowed values, default, help.
+"""Declare every environment variable of claudeops once: name, allowed values, default, help.
 
-A wrong value stops the start with the variable's name, its value and what is allowed. README.md's tables are written
-from here: `python -m claudeops.env`. Knows nothing of Django's settings. django-environ reads `NAME_FILE`; its casts
-are not used, because they take any word for False and know no ranges.
+`python -m claudeops.env` writes README.md's tables. django-environ's casts are not used: they take any word for False.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ FALSE = {"0", "false", "no", "off", "n", "f", ""}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a raw value is read: `parse` raises ValueError unless the value is `allowed` (in words; "" = any)."""
+    """A type of value. `parse` raises ValueError unless the value is `allowed` (in words; "" = any)."""
 
     allowed: str
     parse: Callable[[str], Any]
@@ -36,7 +34,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One environment variable. `shown` describes a default that is made at start (a path, a host name)."""
+    """One environment variable. `shown` describes a default that is computed at start (a path, a host name)."""
 
     name: str
     kind: Kind
@@ -82,7 +80,7 @@ def _web_address(raw: str) -> str:
 
 
 def _tool_rules(raw: str) -> list[str]:
-    """The rules between the commas; a comma inside parentheses belongs to its rule."""
+    """Split at commas outside parentheses."""
     rules, depth, current = [], 0, ""
     for character in raw:
         depth += (character == "(") - (character == ")")
@@ -172,6 +170,13 @@ VARIABLES: tuple[str | Variable, ...] = (
         boolean,
         False,
         "Trust `X-Forwarded-Proto` from the proxy in front. Only when the proxy always sets it.",
+    ),
+    Variable(
+        "CLAUDEOPS_TRUSTED_PROXIES",
+        whole(0, 5),
+        0,
+        "How many proxies in front append the address that they see to `X-Forwarded-For`. Sign-in limits count by the "
+        "address before theirs; with 0 by that of the connection.",
     ),
     Variable(
         "CLAUDEOPS_LOG_LEVEL",
@@ -265,6 +270,12 @@ VARIABLES: tuple[str | Variable, ...] = (
         20.0,
         "Dollars of a UTC day for all sessions; beyond it scheduled sessions wait. 0 = no limit.",
     ),
+    Variable(
+        "CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS",
+        boolean,
+        False,
+        "Leave credentials in the raw logs of ended sessions. The database never holds them.",
+    ),
     Variable("CLAUDEOPS_INCLUDE_SUBAGENTS", boolean, False, "Read markers from subagents' text too."),
     Variable(
         "CLAUDEOPS_REPLAY_SPEED",
@@ -299,6 +310,18 @@ VARIABLES: tuple[str | Variable, ...] = (
         None,
         "The same for tier 3.",
         "`CLAUDEOPS_MEMORY_BUDGET`",
+    ),
+    Variable(
+        "CLAUDEOPS_MEMORY_RELEVANT_SHARE",
+        number(0, 1),
+        0.4,
+        "Part of the budget for memories relevant to a session's task; the rest is filled by confidence. 0 = none.",
+    ),
+    Variable(
+        "CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE",
+        number(0, 1),
+        0.5,
+        "Lowest confidence of a memory that a task brings into the prompt, unless a person approved it.",
     ),
     "Embeddings and recall",
     Variable(
@@ -366,10 +389,11 @@ VARIABLES: tuple[str | Variable, ...] = (
     "Matching",
     Variable(
         "CLAUDEOPS_MATCHING",
-        one_of("semantic", "structural"),
+        one_of("semantic", "structural", "supersede"),
         "semantic",
-        "How a new memory is compared with known ones: `semantic` (by its meaning), or `structural` (one active "
-        "memory for each service and category; a new one supersedes the older).",
+        "How an agent's statement is compared with known memories: `semantic` (by its meaning), `structural` (it "
+        "confirms the first memory of its service and category, whose text stays), or `supersede` (a new one "
+        "supersedes the others of its service and category).",
     ),
     Variable(
         "CLAUDEOPS_MATCHING_JUDGE_URL",
@@ -404,9 +428,8 @@ BY_NAME: Mapping[str, Variable] = {one.name: one for one in VARIABLES if isinsta
 
 
 def read(name: str, source: Mapping[str, str] | None = None) -> Any:
-    """The typed value of the variable `name`, from `source` (the environment when None).
+    """Return the typed value of `name`, from `source` (the environment when None) or the file that `NAME_FILE` names.
 
-    `NAME_FILE` may hold the path of a file with the value (as Docker and systemd hand over secrets).
     Raises ImproperlyConfigured with the name, the value and what is allowed.
     """
     variable = BY_NAME[name]
@@ -423,7 +446,7 @@ def read(name: str, source: Mapping[str, str] | None = None) -> Any:
 
 
 def unknown(source: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The CLAUDEOPS_ variables that are not declared here, each with the nearest known name (or "")."""
+    """Find undeclared CLAUDEOPS_ variables, each with the nearest declared name (or "")."""
     return [
         (name, next(iter(difflib.get_close_matches(name, BY_NAME, n=1)), ""))
         for name in sorted(source)
@@ -437,7 +460,6 @@ TABLES = re.compile(r"(?s)(?<=<!-- variables: written by `python -m claudeops.en
 
 
 def tables() -> str:
-    """The tables of all variables in Markdown."""
     return "\n".join(_lines()) + "\n\n"
 
 
@@ -454,7 +476,7 @@ def _cell(content: str) -> str:
 
 
 def _default(variable: Variable) -> str:
-    """The default as the environment would hold it."""
+    """Format the default as the environment would hold it."""
     value = variable.default
     if isinstance(value, list):
         shown = ",".join(value)

@@ -9,20 +9,18 @@ from django.http import HttpRequest, JsonResponse
 
 
 def unapplied_migrations() -> int:
-    """How many migrations the database lacks. Raises DatabaseError when it does not answer."""
+    """Count unapplied migrations. Raises DatabaseError when the database does not answer."""
     executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 @login_not_required
 def healthz(request: HttpRequest) -> JsonResponse:
-    """200 as long as the process answers."""
     return JsonResponse({"ok": True})
 
 
 @login_not_required
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 when the database answers and every migration is applied, else 503 with the reason."""
     try:
         pending = unapplied_migrations()
     except DatabaseError:

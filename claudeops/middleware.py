@@ -1,4 +1,4 @@
-"""Who may see a page: signed-in staff, from the first page on."""
+"""Let only signed-in staff see pages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 
 class StaffOnlyMiddleware(LoginRequiredMiddleware):
-    """Refuses who is not staff on every view that is not marked `login_not_required`.
+    """Refuse non-staff on every view that is not marked `login_not_required`.
 
-    A signed-out browser is sent to the sign-in page; a fragment asked for by htmx gets 403 instead, so
-    that no sign-in page ends up inside a table.
+    A signed-out browser is redirected to the sign-in page; htmx gets 403, so that no table shows the sign-in page.
     """
 
     def process_view(

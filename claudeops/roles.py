@@ -1,7 +1,8 @@
-"""Roles as Django groups: viewer sees, operator curates, runs and stops, admin does everything.
+"""Roles as Django groups: viewer sees, operator curates, runs and stops, admin also manages agents and accounts.
 
-An account has a role by being in its group, and must be staff. The groups are reset after every migration (so by
-`manage.py up`); for other permissions, make a group of another name.
+Nobody grants a right that they do not have, and only superusers change superusers.
+
+Accounts must be staff too. Every migration resets these groups: for other permissions, make a group of another name.
 """
 
 from __future__ import annotations
@@ -12,27 +13,31 @@ from typing import Any
 from django.apps import AppConfig, apps
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.management import create_permissions
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import AbstractUser, Group, Permission
 from django.db import DEFAULT_DB_ALIAS, connection
+from django.db.models import Model, Q, QuerySet
 
 log = logging.getLogger(__name__)
 
 VIEWER, OPERATOR, ADMIN = "viewer", "operator", "admin"
 OWN = ("memories", "sessions_app")
-OTHERS = ("auth", "django_q")
+OTHERS = ("auth", "axes", "django_q")
 
 CURATES = frozenset({"memories.add_memory", "memories.change_memory", "memories.delete_memory"})
 OPERATES = frozenset({"sessions_app.run_session", "sessions_app.stop_session", "sessions_app.clear_cooldown"})
+WATCHES = frozenset({"axes.view_accessattempt"})
+SUPERUSERS_ONLY = frozenset({"django_q.add_schedule", "django_q.change_schedule", "django_q.change_ormq"})
+"""A schedule calls any function with any arguments, also one that makes a superuser."""
 
 
 def permissions_of(role: str, known: frozenset[str]) -> frozenset[str]:
-    """Of the `known` permissions ("app.codename") those that `role` has. Raises KeyError for another role."""
+    """Select those of the `known` permissions ("app.codename") that `role` has. Raises KeyError for another role."""
     views = frozenset(name for name in known if name.partition(".")[0] in OWN and ".view_" in name)
-    return {VIEWER: views, OPERATOR: views | CURATES | OPERATES, ADMIN: known}[role]
+    return known & {VIEWER: views, OPERATOR: views | CURATES | OPERATES | WATCHES, ADMIN: known - SUPERUSERS_ONLY}[role]
 
 
 def set_up_roles(using: str = DEFAULT_DB_ALIAS) -> None:
-    """Make the three groups, with exactly their permissions. A second time changes nothing."""
+    """Create the three groups with exactly their permissions. Idempotent."""
     rows = Permission.objects.using(using).filter(content_type__app_label__in=OWN + OTHERS)
     ids = {
         f"{label}.{codename}": pk
@@ -51,10 +56,39 @@ def set_up_roles(using: str = DEFAULT_DB_ALIAS) -> None:
 
 
 def after_migrating(sender: AppConfig, using: str, verbosity: int = 1, **kwargs: Any) -> None:
-    """`post_migrate` of the last app with a role's permissions: all tables are there by then, and all rights."""
+    """Handle `post_migrate` of the last app whose permissions a role has: by then all tables exist."""
     for label in OWN + OTHERS:
         create_permissions(apps.get_app_config(label), verbosity=0, using=using)
     set_up_roles(using)
+
+
+def may_manage(person: Any, target: Model) -> bool:
+    """Whether `person` may change or delete an account or a group: it has no right that the person does not have."""
+    if person.is_superuser:
+        return True
+    if isinstance(target, Group):
+        return _ids(target.permissions.all()) <= _own(person)
+    if not isinstance(target, AbstractUser):
+        return True
+    return not target.is_superuser and _own(target) <= _own(person)
+
+
+def grantable(person: Any, rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Filter groups or permissions to those that `person` may grant."""
+    if person.is_superuser:
+        return rows
+    if rows.model is Group:
+        return rows.exclude(permissions__in=Permission.objects.exclude(pk__in=_own(person)))
+    return rows.filter(pk__in=_own(person))
+
+
+def _own(person: Any) -> set[int]:
+    """Return the ids of a person's permissions, also of one who is not active and may be again."""
+    return _ids(Permission.objects.filter(Q(user=person.pk) | Q(group__user=person.pk)))
+
+
+def _ids(permissions: QuerySet[Permission]) -> set[int]:
+    return set(permissions.order_by().values_list("pk", flat=True))
 
 
 RIGHTS = """
@@ -70,10 +104,10 @@ WHERE held.id IN (
 
 
 class RightsBackend(ModelBackend):
-    """Django's backend with one query for an account's permissions, where Django builds two.
+    """Read an account's permissions with one query; Django uses two.
 
-    Every open page polls every few seconds: Django's two take 1.5 ms of CPU, this one 0.2. Nothing is kept between
-    requests: a permission that is taken away is gone at once.
+    Every open page polls every few seconds: Django's two take 1.5 ms of CPU, this one 0.2. Nothing is cached between
+    requests, so a permission that is taken away is gone at once.
     """
 
     def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:

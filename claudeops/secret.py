@@ -10,11 +10,10 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def secret_key(data_dir: Path) -> str:
-    """The key in `data_dir`/secret_key, created when it is missing.
+    """Return the key in `data_dir`/secret_key, created when missing.
 
     Two processes that start at once get the same key: the file is written under another name and linked into place,
-    which fails for the second one. Raises ImproperlyConfigured when the folder cannot
-    be written or the file is empty.
+    which fails for the second. Raises ImproperlyConfigured when the folder cannot be written or the file is empty.
     """
     path = data_dir / "secret_key"
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+from datetime import timedelta
 from typing import Any
 
 import environ
@@ -19,6 +20,7 @@ CLAUDEOPS_DATA_DIR = read("CLAUDEOPS_DATA_DIR")
 SECRET_KEY: str = read("SECRET_KEY") or secret_key(CLAUDEOPS_DATA_DIR)
 ALLOWED_HOSTS: list[str] = read("ALLOWED_HOSTS")
 CSRF_TRUSTED_ORIGINS: list[str] = read("CSRF_TRUSTED_ORIGINS")
+CLAUDEOPS_TRUSTED_PROXIES: int = read("CLAUDEOPS_TRUSTED_PROXIES")
 
 # claudeops's own settings, by the names of the environment variables (README has the tables).
 CLAUDEOPS_HOST: str = read("CLAUDEOPS_HOST")
@@ -46,12 +48,15 @@ CLAUDEOPS_STOP_GRACE: int = read("CLAUDEOPS_STOP_GRACE")
 CLAUDEOPS_MAX_TURNS: int = read("CLAUDEOPS_MAX_TURNS")
 CLAUDEOPS_MAX_BUDGET_USD: float = read("CLAUDEOPS_MAX_BUDGET_USD")
 CLAUDEOPS_DAILY_BUDGET_USD: float = read("CLAUDEOPS_DAILY_BUDGET_USD")
+CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS: bool = read("CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS")
 CLAUDEOPS_INCLUDE_SUBAGENTS: bool = read("CLAUDEOPS_INCLUDE_SUBAGENTS")
 CLAUDEOPS_REPLAY_SPEED: float = read("CLAUDEOPS_REPLAY_SPEED")
 CLAUDEOPS_MEMORY_BUDGET: int = read("CLAUDEOPS_MEMORY_BUDGET")
 CLAUDEOPS_TIER1_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER1_MEMORY_BUDGET")
 CLAUDEOPS_TIER2_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER2_MEMORY_BUDGET")
 CLAUDEOPS_TIER3_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER3_MEMORY_BUDGET")
+CLAUDEOPS_MEMORY_RELEVANT_SHARE: float = read("CLAUDEOPS_MEMORY_RELEVANT_SHARE")
+CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE: float = read("CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE")
 CLAUDEOPS_EMBEDDINGS: str = read("CLAUDEOPS_EMBEDDINGS")
 CLAUDEOPS_EMBEDDINGS_INSTALL: bool = read("CLAUDEOPS_EMBEDDINGS_INSTALL")
 CLAUDEOPS_MODELS_DIR = read("CLAUDEOPS_MODELS_DIR") or CLAUDEOPS_DATA_DIR / "models"
@@ -91,6 +96,7 @@ INSTALLED_APPS = [
     "django_filters",
     "django_htmx",
     "django_q",
+    "claudeops.apps.SignInLimitsConfig",
     "csp",
 ]
 
@@ -104,9 +110,10 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "claudeops.middleware.StaffOnlyMiddleware",
-    "claudeops.lib.form_method.MethodMiddleware",  # after the CSRF check and after who may come in
+    "claudeops.lib.form_method.MethodMiddleware",  # after the CSRF check and the staff check
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "claudeops.urls"
@@ -133,10 +140,10 @@ TEMPLATES = [
 ]
 
 SQLITE_OPTIONS = {
-    # IMMEDIATE takes the write lock when a transaction begins: a read-then-write never loses to "locked".
+    # IMMEDIATE takes the write lock when a transaction begins: a read-then-write never fails with "locked".
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,
-    # 96 MB of the file are looked at where the system has them; what is mapped counts as this process's memory.
+    # SQLite maps 96 MB of the file where the system allows it; mapped pages count as this process's memory.
     "init_command": (
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; "
         "PRAGMA mmap_size=100663296; PRAGMA journal_size_limit=67108864; PRAGMA cache_size=-20000;"
@@ -145,7 +152,7 @@ SQLITE_OPTIONS = {
 
 
 def database(url: str) -> dict[str, Any]:
-    """Django's database settings for `url`; SQLite in the data folder when it is empty."""
+    """Return Django's database settings for `url`; when it is empty, SQLite in the data folder."""
     if not url:
         with contextlib.suppress(OSError):  # check claudeops.E001 reports it
             CLAUDEOPS_DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -157,9 +164,9 @@ def database(url: str) -> dict[str, Any]:
     engine = found.get("ENGINE", "")
     if engine == "django.db.backends.sqlite3":
         found["OPTIONS"] = {**SQLITE_OPTIONS, **found.get("OPTIONS", {})}
-        # A real file, so that tests meet the same locks and pragmas as production.
-        # Kept by the web server's thread for the next request: a new one reads the whole schema first.
+        # The web server's thread keeps its connection: a new one reads the whole schema first.
         found["CONN_MAX_AGE"] = 60
+        # A real file, so that tests meet the same locks and pragmas as production.
         found["TEST"] = {"NAME": str(CLAUDEOPS_DATA_DIR / "test.sqlite3")}
     elif engine == "django.db.backends.postgresql":
         found["CONN_MAX_AGE"] = 60
@@ -176,7 +183,7 @@ DATABASES = {"default": database(read("DATABASE_URL"))}
 
 
 def cluster(workers: int, timeout: int) -> dict[str, int]:
-    """One queue's numbers. `retry` counts from dequeue and includes the wait in the worker's own queue."""
+    """Return one queue's settings. `retry` counts from dequeue and includes the wait in the worker's own queue."""
     queue_limit, bulk = workers, 1
     return {
         "workers": workers,
@@ -187,7 +194,7 @@ def cluster(workers: int, timeout: int) -> dict[str, int]:
     }
 
 
-# The run's own deadline must fire before the queue's: the queue's would leave the CLI orphaned.
+# The run's own deadline must fire before the queue's, which would leave the CLI orphaned.
 SESSION_TASK_TIMEOUT = CLAUDEOPS_SESSION_TIMEOUT + 2 * CLAUDEOPS_STOP_GRACE + 280
 Q_CLUSTER: dict[str, Any] = {
     "name": "default",
@@ -204,7 +211,21 @@ Q_CLUSTER: dict[str, Any] = {
     "ALT_CLUSTERS": {"sessions": cluster(CLAUDEOPS_SESSION_WORKERS, SESSION_TASK_TIMEOUT)},
 }
 
-AUTHENTICATION_BACKENDS = ["claudeops.roles.RightsBackend"]
+# The first backend refuses whoever failed too often, before the second one hashes a password.
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "claudeops.roles.RightsBackend"]
+AXES_HANDLER = "claudeops.sign_in.Failures"
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = 6
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_RESET_ON_SUCCESS = True
+AXES_CLIENT_IP_CALLABLE = "claudeops.sign_in.client_address"
+AXES_CLIENT_STR_CALLABLE = "claudeops.sign_in.client_text"
+AXES_LOCKOUT_CALLABLE = "claudeops.sign_in.locked_out"
+AXES_SENSITIVE_PARAMETERS = ["username", "csrfmiddlewaretoken"]
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = False  # claudeops.admin shows the failures
+AXES_VERBOSE = False
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
@@ -223,8 +244,8 @@ FORMAT_MODULE_PATH = "claudeops.formats"
 
 APPEND_SLASH = True
 STATIC_URL = "static/"
-# Served from the packages themselves: nothing to collect, nothing to forget. (A STATIC_ROOT that was never
-# filled would be warned about at every start; claudeops/static is found because claudeops is an app.)
+# Served from the packages themselves, without collectstatic. (A STATIC_ROOT that is never filled would cause a warning
+# at every start; claudeops/static is found because claudeops is an app.)
 WHITENOISE_USE_FINDERS = True
 
 SECURE_COOKIES = not (DEBUG or CLAUDEOPS_PLAIN_HTTP)
@@ -241,7 +262,8 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
 X_FRAME_OPTIONS = "DENY"
-if read("CLAUDEOPS_TRUST_PROXY"):
+CLAUDEOPS_TRUST_PROXY: bool = read("CLAUDEOPS_TRUST_PROXY")
+if CLAUDEOPS_TRUST_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 CONTENT_SECURITY_POLICY = {
@@ -262,7 +284,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"secrets": {"()": "claudeops.lib.masked_logs.MaskSecrets"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["secrets"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         name: {"handlers": ["stderr"], "level": read("CLAUDEOPS_LOG_LEVEL"), "propagate": False}

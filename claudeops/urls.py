@@ -17,12 +17,12 @@ urlpatterns = [
     path("", include("sessions_app.urls")),
     path("", include("memories.urls")),
     path("login", views.SignIn.as_view(), name="login"),
-    path("logout", login_not_required(auth_views.LogoutView.as_view()), name="logout"),  # whoever is not staff, too
+    path("logout", login_not_required(auth_views.LogoutView.as_view()), name="logout"),  # also for non-staff
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("api/docs", apidocs.page, name="api-docs"),
     path("api/openapi.json", apidocs.document, name="api-document"),
     path("api/", include((api.routes(), "api"))),
-    re_path(r"^api(?:/(?P<rest>.*))?$", api.in_json(api.anything_else)),
+    re_path(r"^api(?:/(?P<rest>(?s:.*)))?\Z", api.in_json(api.anything_else)),
     path("admin/", admin.site.urls),
 ]

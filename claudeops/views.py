@@ -1,4 +1,4 @@
-"""The overview, the feed and signing in."""
+"""The overview, the feed and the sign-in page."""
 
 from __future__ import annotations
 
@@ -12,29 +12,32 @@ from django.template.loader import render_to_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from claudeops import sign_in
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
 from claudeops.overview import changes, feed
 
 PIECES = ("figures", "running", "queued", "failed", "next", "health")
-"""The parts of the page, each with a fragment and an element of its own. Entries of the feed are sent one by one."""
+"""The parts of the page, each with its own fragment and element. Entries of the feed are sent one by one."""
 
 SEES = ("sessions_app.view_session", "sessions_app.view_event", "memories.view_memory")
 PAGE = 100
 
 
 class SignIn(LoginView):
-    """The one sign-in page. Redirects whoever is signed in already, and never to itself."""
+    """The one sign-in page. It redirects signed-in users, and never to itself."""
 
     redirect_authenticated_user = True
 
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        with sign_in.turn() as mine:
+            return super().post(request, *args, **kwargs) if mine else sign_in.refuse(request, sign_in.BUSY)
+
     def get_redirect_url(self, request: HttpRequest | None = None) -> str:
-        """Where to go afterwards, as the address says, unless that is the sign-in page itself."""
         url = str(super().get_redirect_url())
         return "" if url.partition("?")[0] == self.request.path else url
 
 
 def _pieces(request: HttpRequest, shown: changes.Snapshot) -> dict[str, str]:
-    """Each part of the page, rendered."""
     context = {"overview": shown.figures, "health": shown.health}
     return {name: render_to_string(f"overview/_{name}.html", context, request) for name in PIECES}
 
@@ -47,7 +50,6 @@ def _token(shown: changes.Snapshot, pieces: dict[str, str]) -> ChangeToken:
 @never_cache
 @permission_required(SEES, raise_exception=True)
 def overview(request: HttpRequest) -> HttpResponse:
-    """`/`: the whole page."""
     shown = changes.snapshot()
     pieces = _pieces(request, shown)
     context = {"pieces": pieces, "entries": shown.entries, "seen": _token(shown, pieces)}
@@ -58,10 +60,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 @never_cache
 @permission_required(SEES, raise_exception=True)
 def overview_fragment(request: HttpRequest) -> HttpResponse:
-    """The page's poll: 204 when the browser (`seen`) shows everything, else what changed.
-
-    Without an answer to swap in, nothing on the page moves: no flicker, and the selection and the focus stay.
-    """
+    """Answer the page's poll: 204 when the browser (`seen`) shows everything, so that nothing moves, else changes."""
     known = read_token(request.GET.get("seen", ""))
     if known.state == changes.state():
         return HttpResponse(status=204)
@@ -69,7 +68,7 @@ def overview_fragment(request: HttpRequest) -> HttpResponse:
     pieces = _pieces(request, shown)
     context: dict[str, Any] = {"pieces": pieces, "entries": shown.entries, "seen": _token(shown, pieces)}
     if len(known.parts) != len(PIECES) or not known.rows or not shown.entries:
-        # From or to an empty feed there is no row to insert beside.
+        # An empty feed has no row to insert beside.
         response = render(request, "overview/_overview.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#overview", "outerHTML"
         return response
@@ -81,7 +80,7 @@ def overview_fragment(request: HttpRequest) -> HttpResponse:
 @never_cache
 @permission_required(SEES, raise_exception=True)
 def feed_page(request: HttpRequest) -> HttpResponse:
-    """`/feed`: a page at a time; `before` is the place of the last entry of the page before."""
+    """Show one page of the feed; `before` is the place of the last entry of the page before."""
     try:
         before = feed.read_place(request.GET["before"]) if "before" in request.GET else None
     except ValueError:

@@ -3,14 +3,14 @@
 import gc
 
 load_ahead = False
-"""Whether this process is here to recall: its model is loaded while Django's apps are."""
+"""Whether this process loads its embedding model while Django's apps load."""
 
 SELDOM = 20_000
-"""New objects after which Python looks for what can go: with its 700, looking takes a seventh of a start."""
+"""Objects between garbage collections: with Python's 700, they take a seventh of a process's start."""
 
 
 def starting(*, to_recall: bool) -> None:
-    """Said by a process before it loads Django's apps, all of which stays."""
+    """Configure the process before it loads Django's apps, whose objects all stay in memory."""
     global load_ahead
     load_ahead = to_recall
     gc.set_threshold(SELDOM, *gc.get_threshold()[1:])

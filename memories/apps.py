@@ -23,7 +23,7 @@ class MemoriesConfig(AppConfig):
 
 
 def _after_migrate(using: str, **kwargs: Any) -> None:
-    """Create the triggers again: a migration that rebuilds the table on SQLite drops them."""
+    """Create the triggers again: on SQLite a migration that rebuilds the table drops them."""
     from memories.embedding import triggers
     from memories.recall import keyword_index, pgvector
 

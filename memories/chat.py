@@ -1,8 +1,4 @@
-"""Call a chat model over HTTP with a total timeout and a circuit breaker.
-
-For help that is only useful at once (a judge, a rewrite): whatever goes wrong is `NoAnswer` with the reason. Speaks
-OpenAI's chat completions and Anthropic's messages. It must not know the database, the settings or what it is asked for.
-"""
+"""Call a chat model (OpenAI's or Anthropic's API) with a total timeout and a circuit breaker."""
 
 from __future__ import annotations
 
@@ -14,14 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from claudeops.lib.http import RequestFailed, post_json
-from memories.capture.gate import credential
+from claudeops.lib.secrets import mask
 
 logger = logging.getLogger(__name__)
 
 FAILURES, PAUSE = 3, 300.0
 """After so many failures in a row the model is not called for so many seconds."""
 MAX_BYTES = 100_000
-"""Bytes of an answer that are read."""
 
 T = TypeVar("T")
 
@@ -29,12 +24,12 @@ T = TypeVar("T")
 class NoAnswer(Exception):
     """There is no usable answer; the message says why.
 
-    `late`: the time was over. `resting`: the circuit breaker is open. `withheld`: the text may hold a credential.
+    `late`: the time was over. `resting`: the circuit breaker is open.
     """
 
-    def __init__(self, why: str, *, late: bool = False, resting: bool = False, withheld: bool = False) -> None:
+    def __init__(self, why: str, *, late: bool = False, resting: bool = False) -> None:
         super().__init__(why)
-        self.late, self.resting, self.withheld = late, resting, withheld
+        self.late, self.resting = late, resting
 
 
 class ChatModel:
@@ -51,18 +46,15 @@ class ChatModel:
 
     @property
     def speaks_anthropic(self) -> bool:
-        """Whether the address is one of Anthropic's messages API; otherwise it is OpenAI's chat completions."""
         return self.url.rstrip("/").endswith("/messages")
 
     def ask(self, prompt: str, said: Mapping[str, str], read: Callable[[str], T], most_tokens: int = 200) -> T:
         """Send `said` as JSON and return what `read` makes of the answer, within the model's time.
 
         `read` raises ValueError, KeyError, IndexError or TypeError for an unusable answer, which counts as a failure.
-        Raises NoAnswer. Text that may hold a credential is not sent.
+        Raises NoAnswer. Credentials are masked.
         """
-        for text in said.values():
-            if kind := credential(text):
-                raise NoAnswer(f"what looks like a credential ({kind}) is not sent", withheld=True)
+        said = {name: mask(text) for name, text in said.items()}
         if self._clock() < self._closed_until:
             raise NoAnswer("the model failed several times and is not asked for a while", resting=True)
         headers, body = self._request(prompt, said, most_tokens)

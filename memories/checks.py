@@ -25,14 +25,12 @@ FTS5_MISSING = checks.Warning(
 
 @checks.register("memories")
 def check_full_text_search(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:
-    """On SQLite, recall needs FTS5."""
     if settings.DATABASES["default"]["ENGINE"] != "django.db.backends.sqlite3":
         return []
     return [] if has_fts5() else [FTS5_MISSING]
 
 
 def has_fts5(connect: Callable[[str], sqlite3.Connection] = sqlite3.connect) -> bool:
-    """Whether the SQLite of `connect` has FTS5, tried on a database in memory."""
     database = connect(":memory:")
     try:
         database.execute("CREATE VIRTUAL TABLE probe USING fts5(text)")

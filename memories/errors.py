@@ -22,11 +22,14 @@ class InvalidMemory(MemoriesError):
     code = "invalid_memory"
 
 
-class Conflict(MemoriesError):
-    """Somebody changed the memory since it was read.
+class TextHeld(InvalidMemory):
+    """The gate does not allow a text that no person typed."""
 
-    `current` is the memory as it is now, `change` its latest change; both None when it was deleted.
-    """
+    code = "text_held"
+
+
+class Conflict(MemoriesError):
+    """Somebody changed the memory since it was read. `current` and `change` (its latest) are None when deleted."""
 
     code = "conflict"
 
@@ -37,8 +40,6 @@ class Conflict(MemoriesError):
 
 
 class MemoryNotFound(MemoriesError):
-    """No memory has this id."""
-
     code = "memory_not_found"
 
 
@@ -49,24 +50,16 @@ class InvalidSet(MemoriesError):
 
 
 class AccessDenied(MemoriesError):
-    """The caller may not do this."""
-
     code = "forbidden"
 
 
 class ProjectNotFound(MemoriesError):
-    """No project has this slug."""
-
     code = "project_not_found"
 
 
 class InvalidToken(MemoriesError):
-    """A token cannot be created like this."""
-
     code = "invalid_token"
 
 
 class TokenNotFound(MemoriesError):
-    """No token has this name."""
-
     code = "token_not_found"

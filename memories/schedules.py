@@ -1,5 +1,4 @@
-"""Schedules of this app. `minutes` between runs; `offset` in minutes after the full hour or midnight UTC spreads the
-load."""
+"""Schedules of this app: `minutes` between runs; `offset` in minutes after the full hour or midnight UTC."""
 
 SCHEDULES = [
     {"name": "sweep", "func": "memories.tasks.sweep", "minutes": 60, "offset": 7},

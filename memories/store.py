@@ -1,8 +1,4 @@
-"""Create memories: `remember()` is the only code that does.
-
-Five steps: gate, find candidates, relate, write, note. It takes a statement and where it comes from; it knows
-nothing of how a session runs, of a request or a queue.
-"""
+"""Create memories by `remember()` alone: gate, find candidates, relate, write, note. Knows no request and no queue."""
 
 from __future__ import annotations
 
@@ -25,7 +21,7 @@ from memories.errors import InvalidMemory
 from memories.lifecycle import disagreements, rules, verbs
 from memories.lifecycle.lock import write_lock, writing
 from memories.lifecycle.write import Why, change_of, whole_row
-from memories.matching import Kind, Relation
+from memories.matching import Kind, Relation, relation
 from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict, to_utc
 from memories.models.memory import MemoryQuerySet
 from memories.recall import keyword_index
@@ -46,16 +42,15 @@ __all__ = [
     "write_lock",
 ]
 
-STRUCTURAL = "structural"
-"""The setting under which a scope has one active memory: a new one takes its place."""
+STRUCTURAL, SUPERSEDE = "structural", "supersede"
+"""The settings with which a statement confirms the first memory of its scope, or supersedes the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What became of a statement.
+    """The outcome of a statement: created, reinforced, held, discarded or duplicate.
 
-    `outcome` is created, reinforced, held, discarded or duplicate; `memory_id` the memory it is now part of;
-    `contradicted` the ids of the memories it spoke against; `reason` is in words for a person.
+    `memory_id` is the memory it is now part of; `contradicted` the ids it contradicted; `reason` is for a person.
     """
 
     outcome: str
@@ -66,7 +61,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do with a statement: the memory it reinforces (None: it is new) and those it contradicts."""
+    """The memory that a statement reinforces (None: it is new) and those it contradicts."""
 
     reinforced: tuple[Memory, Relation] | None
     contradicted: list[tuple[Memory, Relation]]
@@ -75,14 +70,13 @@ class Decision:
 def remember(
     statement: Statement, provenance: Provenance, *, at: datetime | None = None, prepared: Prepared | None = None
 ) -> Remembered:
-    """Take one statement through the gate, against what is known in its scope, into the store.
+    """Store one statement: gate, match within its scope, write.
 
-    One transaction; within a session the same statement counts once, so a replayed log changes nothing.
-    A statement that restates a known memory reinforces it and adds no row; one that contradicts known memories
-    lowers them and is stored; any other is stored beside them. What a person typed skips gate and matching, and is
-    stored as given. `at` is when it was said (aware UTC; else the provenance's, else now). `prepared` is what
-    `prepare()` returned; without it `prepare()` runs here, before the transaction begins. Raises InvalidMemory for
-    a field that cannot be stored, and for a person's text that is active in the scope already.
+    One transaction; within a session the same statement counts once, so a replayed log changes nothing. A restatement
+    reinforces a known memory and adds no row; a contradiction lowers known memories and is stored; any other is stored.
+    A person's text skips gate and matching. `at` is when it was said (aware UTC; else the provenance's, else now).
+    Without `prepared`, `prepare()` runs before the transaction. Raises InvalidMemory for a field that cannot be stored,
+    and for a person's text that is active in the scope already.
     """
     _check_source(provenance)
     when = to_utc(at or provenance.at)
@@ -98,17 +92,18 @@ def remember(
             return Remembered("duplicate", earlier[0], reason="this session said so already")
         if judgement.verdict != "allow":
             return _hold(statement, provenance, when, judgement.reason)
-        relations = current_relations(prepared, _scope_sql(statement, provenance), statement)
+        if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
+            relations = _relation_to_first(statement, provenance)
+        else:
+            relations = current_relations(prepared, _scope_sql(statement, provenance), statement)
         decision = decide(relations, _related_rows(relations, statement, provenance))
         return _write(statement, provenance, when, decision, relations, prepared)
 
 
 def prepare(statement: Statement, provenance: Provenance) -> Prepared:
-    """Find the candidates of a statement and relate it to each, before the transaction that stores it begins.
+    """Relate a statement to its candidates before a transaction that the caller opens around `remember()`.
 
-    For a caller that opens a transaction of its own around `remember()`; else `remember()` calls it. Writes nothing.
-    A statement that is not compared (a person's text, what the gate holds, what this session said already) costs
-    nothing. Raises InvalidMemory as `remember()` does.
+    Writes nothing. Costs nothing for a statement that is not compared. Raises InvalidMemory as `remember()` does.
     """
     _check_source(provenance)
     if provenance.source == Source.HUMAN:
@@ -117,10 +112,10 @@ def prepare(statement: Statement, provenance: Provenance) -> Prepared:
 
 
 def decide(relations: Mapping[int, Relation], rows: Iterable[Memory]) -> Decision:
-    """What the relations of a statement to the known `rows` mean. Pure.
+    """Decide what the relations of a statement to the known `rows` mean.
 
-    The best match is reinforced: of equals the active, the surer, the older one. Active memories that contradict the
-    statement are lowered, in the order of their ids.
+    Pure. The best match is reinforced: of equal ones the active, then the higher confidence, then the older. Active
+    memories that contradict it are lowered, in the order of their ids.
     """
     agreeing, opposed = [], []
     for row in rows:
@@ -157,13 +152,14 @@ def _check_source(provenance: Provenance) -> None:
 
 
 def _prepare(statement: Statement, provenance: Provenance, judgement: Judgement) -> Prepared:
-    if judgement.verdict != "allow" or _said_in_session(statement, provenance):
+    uncompared = judgement.verdict != "allow" or settings.CLAUDEOPS_MATCHING == STRUCTURAL
+    if uncompared or _said_in_session(statement, provenance):
         return Prepared()
     return compare(_scope_sql(statement, provenance), statement, of_service="service" in statement.policy.scope)
 
 
 def _scope(statement: Statement, provenance: Provenance) -> dict[str, Any]:
-    """The fields that a memory shares with the statement if the statement can repeat or contradict it."""
+    """Return the fields that a memory must share to be repeated or contradicted by the statement."""
     values = {
         "project": provenance.project_id,
         "service": statement.service,
@@ -187,10 +183,10 @@ def _scope_rows(statement: Statement, provenance: Provenance) -> MemoryQuerySet:
 
 
 def _said_in_session(statement: Statement, provenance: Provenance) -> tuple[int | None] | None:
-    """(the memory that this statement made or changed when the session said it before,); None when it did not."""
+    """Return (the memory that this statement made or changed earlier in the session,), or None."""
     if provenance.session_id is None:
         return None
-    # Past the ORM: every observation of a session asks this, and a queryset takes longer than the query.
+    # Raw SQL: every observation of a session runs this, and a queryset takes longer than the query.
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT memory_id FROM memory_changes WHERE session_id = %s AND candidate_key = %s ORDER BY at, id LIMIT 1",
@@ -201,8 +197,7 @@ def _said_in_session(statement: Statement, provenance: Provenance) -> tuple[int 
 
 
 def _same_observation(rows: MemoryQuerySet, observation: str) -> Memory | None:
-    """The first of the rows with this text, whatever the case."""
-    # The database folds the case of ASCII letters alone; for other texts all rows are read.
+    # The database folds the case of ASCII letters only; for other texts all rows are read.
     rows = rows.filter(pk__in=same_text(observation)) if observation.isascii() else rows
     wanted = observation.lower()
     texts = rows.order_by("pk").values_list("pk", "observation").iterator()
@@ -220,13 +215,13 @@ def _remember_human(statement: Statement, provenance: Provenance, at: datetime) 
                 f"Memory {known.pk} says exactly this already.", f"Edit it: manage.py memory edit {known.pk} …"
             )
         memory = _new(statement, provenance, at, {}, reason="Written by a person.")
-        if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
+        if settings.CLAUDEOPS_MATCHING == SUPERSEDE:
             _supersede_all(rows, memory, provenance, at)
     return Remembered("created", memory.pk)
 
 
 def _hold(statement: Statement, provenance: Provenance, at: datetime, reason: str) -> Remembered:
-    """Store for review; nothing else changes. The same text waits for review once."""
+    """Store for review; nothing else changes. The same text is held once."""
     known = _same_observation(_scope_rows(statement, provenance).held(), statement.observation)
     if known is not None:
         state = "waits for review already" if known.awaits_review else f"was rejected already, as memory {known.pk}"
@@ -235,8 +230,18 @@ def _hold(statement: Statement, provenance: Provenance, at: datetime, reason: st
     return Remembered("held", memory.pk, reason=reason)
 
 
+def _relation_to_first(statement: Statement, provenance: Provenance) -> dict[int, Relation]:
+    """Return a relation that reinforces the first active memory of the scope, whatever both texts say."""
+    first = _scope_rows(statement, provenance).allowed().active().order_by("pk").first()
+    if first is None:
+        return {}
+    score = relation(first.observation, statement.observation, about=statement.service).score
+    why = "It is the first memory of its scope, which any later one confirms (CLAUDEOPS_MATCHING=structural)."
+    return {first.pk: Relation(Kind.REINFORCES, score, {"why": why})}
+
+
 def _related_rows(relations: Mapping[int, Relation], statement: Statement, provenance: Provenance) -> list[Memory]:
-    """The memories that the statement reinforces or contradicts, as they are now."""
+    """Return the memories that the statement reinforces or contradicts, as they are now."""
     related = [pk for pk, found in relations.items() if found.kind != Kind.DISTINCT]
     if not related:
         return []
@@ -245,7 +250,7 @@ def _related_rows(relations: Mapping[int, Relation], statement: Statement, prove
 
 
 def _standing_for(row: Memory) -> Memory | None:
-    """The memory that a restatement of `row` reinforces: a merged memory's target; None for one that has ended."""
+    """Return what a restatement of `row` reinforces: a merged memory's target; None for one that has ended."""
     seen = {row.pk}
     target: Memory | None = row
     while target is not None and target.inactive_reason == Inactive.MERGED:
@@ -266,7 +271,6 @@ def _write(
     relations: Mapping[int, Relation],
     prepared: Prepared,
 ) -> Remembered:
-    """Reinforce or create, then lower what is contradicted, then note what a person should see."""
     if decision.reinforced is not None:
         memory, found = decision.reinforced
         if _said_over_another_channel(memory, provenance):
@@ -289,7 +293,7 @@ def _write(
         if prepared.model is not None and prepared.vector is not None:
             storage.store(memory, prepared.model, prepared.vector)
         outcome = "created"
-    if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
+    if settings.CLAUDEOPS_MATCHING == SUPERSEDE:
         rows = _scope_rows(statement, provenance)
         return Remembered(outcome, memory.pk, _supersede_all(rows, memory, provenance, at))
     lowered = []
@@ -313,7 +317,7 @@ def _write(
 
 
 def _note_likeness(memory: Memory, relations: Mapping[int, Relation], at: datetime) -> None:
-    """Ask a person about the nearest memory that may say the same."""
+    """Note the nearest memory that may be the same as a suspected duplicate."""
     unsure = nearest_unsure(relations.items())
     row = None if unsure is None else Memory.objects.filter(pk=unsure, active=True).first()
     if row is not None:
@@ -321,7 +325,7 @@ def _note_likeness(memory: Memory, relations: Mapping[int, Relation], at: dateti
 
 
 def _supersede_all(scope: MemoryQuerySet, memory: Memory, provenance: Provenance, at: datetime) -> tuple[int, ...]:
-    """Let `memory` be the only active one of its scope."""
+    """Supersede the other active memories of the scope by `memory`."""
     if not memory.active:
         return ()
     others = list(scope.allowed().filter(active=True).exclude(pk=memory.pk).order_by("pk"))
@@ -331,7 +335,7 @@ def _supersede_all(scope: MemoryQuerySet, memory: Memory, provenance: Provenance
 
 
 def _said_over_another_channel(memory: Memory, provenance: Provenance) -> bool:
-    """Whether this session made or confirmed this memory over its other channel: one statement, reported twice."""
+    """Whether this session made or confirmed the memory over its other channel: one statement, reported twice."""
     if provenance.session_id is None:
         return False
     earlier = MemoryChange.objects.filter(
@@ -341,7 +345,7 @@ def _said_over_another_channel(memory: Memory, provenance: Provenance) -> bool:
 
 
 def _contradicted_by_session(provenance: Provenance) -> Collection[int | None]:
-    """What this session contradicted already: in other words it is still one objection."""
+    """Return what this session contradicted already: a reworded contradiction counts once."""
     if provenance.session_id is None:
         return ()
     earlier = MemoryChange.objects.filter(session=provenance.session_id, kind=Change.CONTRADICTED)
@@ -384,7 +388,7 @@ def _new(
 
 
 def _first_confidence(statement: Statement, provenance: Provenance) -> float:
-    """A person's confidence counts before the taxonomy's; an agent's only where the taxonomy sets none."""
+    """Select the confidence: a person's before the taxonomy's; an agent's only where the taxonomy sets none."""
     policy = statement.policy.first_confidence.get(provenance.source)
     given = statement.confidence
     first, second = (given, policy) if provenance.source == Source.HUMAN else (policy, given)
@@ -392,7 +396,6 @@ def _first_confidence(statement: Statement, provenance: Provenance) -> float:
 
 
 def _evidence(statement: Statement, provenance: Provenance, found: Relation, prepared: Prepared) -> dict[str, Any]:
-    """What arrived and why it was taken as it was; also that words alone decided, and why."""
     evidence = {
         "text": statement.observation,
         "channel": provenance.channel,

@@ -9,7 +9,6 @@ from memories.recall import keyword_index, log, pgvector
 
 
 def sweep() -> None:
-    """Apply decay and expiry up to now."""
     sweep_memories()
 
 
@@ -21,6 +20,5 @@ def embed() -> None:
 
 
 def keep_recall() -> None:
-    """Update the full-text index and the recall counts."""
     keyword_index.catch_up()
     log.count()

@@ -1,8 +1,4 @@
-"""The four taxonomies and their policies, as data. These numbers stand nowhere else.
-
-A taxonomy is a vocabulary of categories with the policy of its memories: scope of a match, confidence, decay, expiry,
-injection.
-"""
+"""The four taxonomies and their policies, as data; the only place of these numbers."""
 
 from __future__ import annotations
 
@@ -28,11 +24,11 @@ class Decay:
 
 @dataclass(frozen=True, slots=True)
 class Taxonomy:
-    """One vocabulary. Confidences are 0..1.
+    """A vocabulary of categories with the policy of its memories.
 
-    `scope` names the fields that two memories share if one can repeat or contradict the other. `first_confidence` is
-    by source; a missing source takes the confidence of the statement. `expires` is by category: the lifetime of a
-    memory after its last confirmation (none = unlimited).
+    Confidences are 0..1. `scope` names the fields that two memories share if one can repeat or contradict the other.
+    `first_confidence` is by source; a missing source takes the statement's. `expires` is by category: the lifetime
+    after the last confirmation (none = unlimited).
     """
 
     slug: str

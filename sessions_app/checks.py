@@ -1,7 +1,6 @@
-"""System checks of the runner: wrong configuration, with a hint.
+"""System checks of the queues, and checks of the CLI, each with a hint.
 
-Checks of the CLI have a registry of their own, because a web host or a demo needs no CLI and every command would print
-them. `doctor`, `up` and the sessions' worker run them.
+Checks of the CLI have their own registry, which `doctor`, `up` and the sessions' worker run: a demo needs no CLI.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ cli_registry = CheckRegistry()
 
 
 def cli_messages() -> list[CheckMessage]:
-    """Warnings about the CLI on this host; none in a demo, which plays recorded streams."""
+    """Return warnings about the CLI on this host; none in a demo, which plays recorded streams."""
     return [message for message in cli_registry.run_checks() if not message.is_silenced()]
 
 
 def clusters() -> Iterator[tuple[str, dict[str, Any]]]:
-    """(name, settings) of each queue, merged as django-q2 merges them."""
+    """Yield (name, settings) of each queue, merged as django-q2 merges them."""
     common = {name: value for name, value in settings.Q_CLUSTER.items() if name != "ALT_CLUSTERS"}
     yield common["name"], common
     for name, own in settings.Q_CLUSTER.get("ALT_CLUSTERS", {}).items():
@@ -42,7 +41,7 @@ def clusters() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def shortest_retry(conf: Mapping[str, Any]) -> int:
-    """Seconds that `retry` must exceed: a task may wait in the cluster's queue before its `timeout` starts."""
+    """Return the seconds that `retry` must exceed: a task may wait in the queue before its `timeout` starts."""
     waits = math.ceil((conf["queue_limit"] + conf["bulk"]) / conf["workers"])
     return int(conf["timeout"] * (1 + waits))
 

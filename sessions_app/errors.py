@@ -1,8 +1,8 @@
-"""Refusals of this app. A surface turns them into a message, a status 4xx or an exit code."""
+"""The errors of this app. A surface turns them into a message, a status 4xx or an exit code."""
 
 
 class SessionsError(Exception):
-    """Base of the refusals. `code` is stable, the text is for people, `fix` says what to do."""
+    """Base of the errors. `code` is stable, the text is for people, `fix` says what to do."""
 
     code = "sessions_error"
     is_refusal = True
@@ -18,15 +18,17 @@ class InvalidSession(SessionsError):
     code = "invalid_session"
 
 
-class SessionNotFound(SessionsError):
-    """No session has this id."""
+class TierDenied(SessionsError):
+    """A session of a tier above the highest that its requester may ask for."""
 
+    code = "forbidden"
+
+
+class SessionNotFound(SessionsError):
     code = "session_not_found"
 
 
 class AgentNotFound(SessionsError):
-    """No agent has this slug."""
-
     code = "agent_not_found"
 
 
@@ -36,7 +38,17 @@ class InvalidStream(SessionsError):
     code = "invalid_stream"
 
 
-class StreamNotFound(SessionsError):
-    """There is no recorded stream to play."""
+class CannotStore(SessionsError):
+    """The data folder or the database cannot be written: the disk is full."""
 
+    code = "cannot_store"
+
+
+class RawLogOutside(SessionsError):
+    """A session's row names a raw log outside the sessions' folder."""
+
+    code = "raw_log_outside"
+
+
+class StreamNotFound(SessionsError):
     code = "stream_not_found"

@@ -1,7 +1,7 @@
-"""Escalation: read a session's request for a higher tier, and start the session that answers it.
+"""Read a session's request for a higher tier, and start the session that answers it.
 
-The request comes in the structured answer or in a handoff file. No session starts above the highest allowed tier;
-in a dry run the request is recorded only.
+The request is in the structured answer or in a handoff file. No session starts above the highest allowed tier; in a dry
+run the request is recorded only.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
+from claudeops.lib.secrets import mask
 from sessions_app import queue
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session, Trigger
@@ -29,7 +30,7 @@ TEXT_LIMIT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Escalation:
-    """What a session asked for. `problem` says why the request could not be read."""
+    """A request. `problem` says why it could not be read."""
 
     reason: str = ""
     context: str = ""
@@ -51,7 +52,7 @@ class Escalation:
 def escalate(session: Session, handoff_file: Path, *, at: datetime) -> dict[str, Any]:
     """Start the escalation that `session` asked for, if any, and return the record for its row (empty: none).
 
-    Runs in the transaction that closes the session. Once a parent: closing it again returns the same child.
+    Runs in the transaction that closes the session. A parent has one: closing it again returns the same child.
     """
     asked = requested_escalation(session.structured, handoff_file)
     if asked is None:
@@ -83,7 +84,7 @@ def escalate(session: Session, handoff_file: Path, *, at: datetime) -> dict[str,
 
 
 def describe(record: Mapping[str, Any]) -> str:
-    """One sentence on what became of the request; empty when there was none."""
+    """Describe in one sentence what became of the request; empty when there was none."""
     if record.get("problem"):
         return f"It asked for escalation, but {record['problem']}."
     if record.get("not_started"):
@@ -94,7 +95,6 @@ def describe(record: Mapping[str, Any]) -> str:
 
 
 def requested_escalation(structured: Mapping[str, Any] | None, handoff_file: Path) -> Escalation | None:
-    """The escalation that a session asked for; None when it asked for none."""
     wanted = (structured or {}).get("escalation")
     if isinstance(wanted, Mapping) and wanted.get("needed") is True:
         return _read(wanted, "structured")
@@ -134,6 +134,7 @@ def _read(wanted: Mapping[str, Any], channel: str) -> Escalation:
 
 def _text(value: Any) -> str:
     text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    text = mask(text)  # before the cut, which may halve a credential
     return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()[:TEXT_LIMIT]
 
 

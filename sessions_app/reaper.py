@@ -16,11 +16,14 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from sessions_app import queue
-from sessions_app.models import Session, Status, WorkerHeartbeat
-from sessions_app.runner import run
-from sessions_app.runner.ingest import OnEntries, log_path
+from sessions_app.errors import RawLogOutside
+from sessions_app.models import Session, Status, Trigger, WorkerHeartbeat
+from sessions_app.runner import log_masking, run
+from sessions_app.runner.ingest import OnEntries
+from sessions_app.runner.launch import folder_of
 from sessions_app.runner.outcome import EndedBy
 from sessions_app.runner.process import Process, find, find_by_session_id, terminate
+from sessions_app.runner.raw_log import log_path
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +34,7 @@ HOST_GONE = timedelta(minutes=5)
 LOST_SEARCHED = timedelta(days=2)
 """How far back lost sessions are searched for living processes; a session lasts a day at most."""
 MOST_ATTEMPTS = 12
-"""A session that was claimed so often is closed as failed: its log may kill every reader."""
+"""A session that was claimed so often is closed as failed: its log may crash every reader."""
 
 
 @dataclass(slots=True)
@@ -47,15 +50,14 @@ class Reaped:
 
 
 def unfollowed(at: datetime) -> Q:
-    """Running sessions without a recent heartbeat: they have no follower."""
+    """Match running sessions without a recent heartbeat: they have no follower."""
     return Q(status=Status.RUNNING) & (Q(heartbeat_at=None) | Q(heartbeat_at__lt=at - STALE))
 
 
 def reap(*, at: datetime | None = None, follow: Callable[[int], object] | None = None) -> Reaped:
     """Reap every running session without a follower at `at` (UTC; now when None).
 
-    `follow` is called with the id of a session whose process lives. By default it enqueues a task, since following may
-    take an hour.
+    `follow` gets the id of a session whose process lives; by default it enqueues a task, which may take an hour.
     """
     at = at or timezone.now()
     follow = follow or queue.enqueue_follow
@@ -67,7 +69,7 @@ def reap(*, at: datetime | None = None, follow: Callable[[int], object] | None =
         try:
             _reap_own(session, at, follow, done)
         except Exception:
-            # The fault of one session must not stop the others. The next call tries again.
+            # An error in one session must not stop the others. The next call tries again.
             logger.exception("session %s could not be reaped", session.pk)
             done.failed.append(session.pk)
     _end_processes_of_lost_sessions(at, done)
@@ -87,7 +89,12 @@ def take_over(session_id: int, *, at: datetime | None = None, on_entries: OnEntr
 
 
 def process_of(session: Session) -> Process | None:
-    """The session's process on this host; None when it has ended."""
+    """Find the session's process on this host; None when it has ended.
+
+    An imported session has none: a CLI with its session id is a person's own.
+    """
+    if session.trigger == Trigger.IMPORT:
+        return None
     if session.pid and session.pid_started_at is not None:
         alive = find(session.pid, session.pid_started_at)
         return Process(session.pid, session.pid_started_at) if alive else None
@@ -123,7 +130,7 @@ def _reap_living(
         follow(session.pk)
         done.followed.append(session.pk)
         return
-    # All workers may be busy for an hour; a stop and a deadline cannot wait for one.
+    # All workers may be busy for an hour; a stop or a deadline cannot wait for one.
     if claim(session, at):
         ended_by = EndedBy.STOP if session.stop_requested_at else EndedBy.DEADLINE
         code = terminate(process, settings.CLAUDEOPS_STOP_GRACE)
@@ -132,9 +139,9 @@ def _reap_living(
 
 
 def _end_processes_of_lost_sessions(at: datetime, done: Reaped) -> None:
-    """End processes whose session another host closed as lost while this host had no worker.
+    """End processes whose session another host closed as lost while this host had no worker: they have no deadline.
 
-    They have no follower, and so no deadline.
+    Credentials in their raw logs are masked, which the other host could not do.
     """
     lost = Session.objects.filter(
         status=Status.LOST, host=settings.CLAUDEOPS_HOST, ended_at__gte=at - LOST_SEARCHED, pid__isnull=False
@@ -145,6 +152,7 @@ def _end_processes_of_lost_sessions(at: datetime, done: Reaped) -> None:
             logger.warning("session %s was closed as lost; ending its process %s", session.pk, process.pid)
             terminate(process, settings.CLAUDEOPS_STOP_GRACE)
             done.ended.append(session.pk)
+        log_masking.seal(session, folder_of(session))
 
 
 def _reap_foreign(session: Session, at: datetime, done: Reaped) -> None:
@@ -170,14 +178,14 @@ def _give_up(session: Session, done: Reaped) -> None:
 
 
 def claim(session: Session, at: datetime) -> bool:
-    """Claim the session: true for exactly one caller."""
+    """Claim the session for a new follower. True for exactly one caller."""
     rows = Session.objects.filter(pk=session.pk, status=Status.RUNNING, heartbeat_at=session.heartbeat_at)
     return bool(rows.filter(unfollowed(at)).update(heartbeat_at=at, attempts=F("attempts") + 1))
 
 
 def _was_started(session: Session) -> bool:
-    """Whether a process ran for this session: there is a pid, or output."""
-    if session.pid:
+    """Whether a process ran for this session, here or where its log is from: there is a pid, or output."""
+    if session.pid or session.trigger == Trigger.IMPORT:
         return True
     return bool(session.log_file) and (_size(session) > 0 or bool(run.stderr_tail(session)))
 
@@ -185,7 +193,7 @@ def _was_started(session: Session) -> bool:
 def _size(session: Session) -> int:
     try:
         return log_path(session).stat().st_size
-    except OSError:
+    except (OSError, RawLogOutside):
         return 0
 
 

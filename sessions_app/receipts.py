@@ -1,7 +1,4 @@
-"""Store injection receipts, and find the sessions that received, created, confirmed or contradicted a memory.
-
-Knows no page, nor how a session runs.
-"""
+"""Store injection receipts, and find the sessions that received, created, confirmed or contradicted a memory."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from sessions_app.models import Injected, InjectionReceipt, Session
 SIZE = 50
 CAP = 10_000
 FEW = 10
-"""Sessions of each kind on a memory's own page."""
+"""Most sessions of each kind on a memory's own page."""
 
 CHANGE_WORDS = {
     Change.CREATED: "created it",
@@ -51,10 +48,7 @@ def keep(session: Session, injection: Injection, *, at: datetime) -> InjectionRe
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Sessions that received a memory, latest first.
-
-    `count` is for people ("10,000+"), `one` whether it is exactly one; `older` is the cursor of the next page.
-    """
+    """Sessions that received a memory, latest first. `count` is for people; `older` is the next page's cursor."""
 
     rows: list[Session]
     count: str
@@ -73,7 +67,7 @@ class Contribution:
 
 
 def told(memory_id: int, *, before: int | None = None, most: int = SIZE) -> Received:
-    """Sessions whose receipt includes the memory, latest first; only those before session `before`, when given."""
+    """Return the sessions whose receipt includes the memory, latest first; with `before`, those before that session."""
     rows = Injected.objects.filter(memory_id=memory_id)
     some = rows if before is None else rows.filter(session__lt=before)
     ids = list(some.order_by("-session").values_list("session", flat=True)[: most + 1])
@@ -89,7 +83,7 @@ def told(memory_id: int, *, before: int | None = None, most: int = SIZE) -> Rece
 
 
 def said(memory_id: int, *, most: int = SIZE) -> tuple[list[Contribution], bool]:
-    """(sessions that created, confirmed or contradicted the memory, latest first; whether there are more)."""
+    """Return sessions that created, confirmed or contradicted the memory, latest first, and whether there are more."""
     rows = MemoryChange.objects.filter(memory=memory_id, session__isnull=False, kind__in=CHANGE_WORDS).order_by(
         "-at", "-pk"
     )

@@ -8,7 +8,7 @@ from cronsim import CronSim, CronSimError
 
 
 def cron_error(expression: str) -> str:
-    """What is wrong with a cron expression, for people; empty when it is valid."""
+    """Say what is wrong with a cron expression; empty when it is valid."""
     if not expression.strip():
         return "Give a cron expression of five fields, like */15 * * * *."
     if len(expression.split()) != 5:
@@ -23,12 +23,12 @@ def cron_error(expression: str) -> str:
 
 
 def next_cron(expression: str, after: datetime) -> datetime:
-    """The first time strictly after `after` (UTC) that the expression names."""
+    """Return the first time strictly after `after` (UTC) that matches the expression."""
     return next(CronSim(expression, after))
 
 
 def next_interval(previous: datetime | None, seconds: int, after: datetime) -> datetime:
-    """The next firing after `after`, a whole number of intervals after `previous`; missed firings are left out."""
+    """Return the next firing after `after`, a whole number of intervals after `previous`; missed ones are skipped."""
     if previous is None or previous > after:
         return after + timedelta(seconds=seconds)
     missed = int((after - previous).total_seconds() // seconds)

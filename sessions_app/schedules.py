@@ -1,4 +1,4 @@
-"""The schedules of this app, as data for claudeops/scheduling.py.
+"""The schedules of this app, as data for claudeops/workers/schedules.py.
 
 `minutes` between runs; `offset` in minutes after the full hour or midnight UTC, so that not all run at once.
 """

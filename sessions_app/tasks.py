@@ -1,7 +1,4 @@
-"""The tasks of django-q2 for sessions. Delivered at least once: each one claims its work before it does it.
-
-They call domain code and return an id or nothing, because django-q2 pickles results.
-"""
+"""The tasks of django-q2 for sessions. Delivered at least once: each one claims its work before it does it."""
 
 from __future__ import annotations
 
@@ -34,14 +31,12 @@ def run_session(session_id: int) -> int | None:
 
 
 def follow_session(session_id: int) -> int | None:
-    """Follow a session of this host that lost its follower."""
     if handover.closing():
         return None  # the reaper sends the task again
     return session_id if reaper.take_over(session_id) is not None else None
 
 
 def tick() -> None:
-    """Fire the schedules that are due, and dispatch the queue."""
     queue.tick()
     queue.dispatch()
 
@@ -60,7 +55,6 @@ def reap_here() -> None:
 
 
 def prune() -> None:
-    """Delete old log entries, heartbeats, failed tasks and tasks for hosts that are gone."""
     at = timezone.now()
     pruned = pruning.prune(at=at)
     untaken, failures = tasks.forget(at - FORGET_TASKS_AFTER)

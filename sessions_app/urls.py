@@ -1,4 +1,4 @@
-"""The dashboard's addresses of what agents do: sessions, events, cooldowns, and their fragments."""
+"""URL patterns of the dashboard's sessions, events and cooldowns, and of their fragments."""
 
 from django.urls import path
 from django.urls.resolvers import URLPattern

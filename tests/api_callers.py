@@ -1,4 +1,4 @@
-"""Who calls the API in the tests: the bearer of a token, with JSON in and out."""
+"""Callers of the API in tests: bearers of a token, with JSON in and out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def bearer(*scopes: str, project: Project | None = None, name: str = "caller") -
 
 
 def problem(response: Any) -> tuple[int, str]:
-    """(status, code) of a refusal, after looking that it has its whole form."""
+    """Return (status, code) of a refusal, after checking that its form is complete."""
     document = response.json()
     assert set(document) == {"error", "fix"}, document
     assert set(document["error"]) == {"code", "message"}, document

@@ -16,6 +16,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.thorough import PROFILE
 
+# Each worker computes on one processor: the threads of several would wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # No deadline: how long an example takes depends on how busy the machine is, not on whether the program is right. A
 # property test that uses a fixture resets what its examples share.
 settings.register_profile(
@@ -96,7 +99,7 @@ def no_process_in_a_fast_test(request: pytest.FixtureRequest, monkeypatch: pytes
 
 @pytest.fixture
 def operator(db):
-    """A superuser: the operator of the house."""
+    """Create a superuser."""
     return get_user_model().objects.create_superuser("operator", password="a long password")
 
 

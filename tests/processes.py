@@ -59,9 +59,9 @@ def manage(*arguments: str, more: Mapping[str, str] | None = None) -> subprocess
     return start(["manage.py", *arguments], more)
 
 
-def call(code: str) -> subprocess.Popen[str]:
+def call(code: str, more: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     """Start a Python that has Django set up and then runs `code`."""
-    return start(["-c", f"import django; django.setup()\n{code}"])
+    return start(["-c", f"import django; django.setup()\n{code}"], more)
 
 
 def wait_for(condition: Callable[[], T], seconds: float = 30) -> T:

@@ -1,1 +1,1 @@
-"""How the admin writes times; the dashboard shows ages, with the exact time on hover."""
+"""Time formats of the admin."""

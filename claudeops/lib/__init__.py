@@ -1,4 +1,1 @@
-"""Code of nobody's domain: it imports only the standard library, Django and installed packages.
-
-Each module serves at least two apps and could be used in another project. It must not know claudeops's apps.
-"""
+"""Code for two apps or more. It imports only the standard library, Django and installed packages, never the apps."""

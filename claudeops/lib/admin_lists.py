@@ -1,4 +1,4 @@
-"""Admin lists that stay quick at a million rows: counts with a cap, filters served by an index, read-only records."""
+"""Admin lists that stay fast with a million rows: capped counts, filters served by an index, read-only records."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from django.utils.functional import cached_property
 from claudeops.lib.distinct import distinct_values
 
 CAP = 10_000
-"""A list is counted up to here; beyond, it shows "10,000+"."""
+"""Most rows that are counted; beyond, a list shows "10,000+"."""
 
 
 class CappedPaginator(Paginator):
-    """Counts no further than CAP rows."""
-
     @cached_property
     def count(self) -> int:
         return min(self.counted, CAP)
@@ -36,7 +34,6 @@ class CappedPaginator(Paginator):
 
     @property
     def capped(self) -> bool:
-        """Whether there are more rows than were counted."""
         return self.counted > CAP
 
     @property
@@ -45,7 +42,7 @@ class CappedPaginator(Paginator):
 
 
 class _List(ChangeList):
-    """A list titled by what it lists, which leaves the big columns of its rows unread."""
+    """A change list titled by its model, which does not read the columns in `list_defer`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -57,7 +54,7 @@ class _List(ChangeList):
 
 
 class ListAdmin(admin.ModelAdmin):
-    """A list and a page that cost the same whatever the number of rows."""
+    """An admin whose list and form cost the same for any number of rows."""
 
     show_full_result_count = False
     show_facets = ShowFacets.NEVER
@@ -65,28 +62,26 @@ class ListAdmin(admin.ModelAdmin):
     list_per_page = 50
     list_max_show_all = 200
     list_defer: ClassVar[tuple[str, ...]] = ()
-    """Columns that the list does not show and therefore does not read."""
+    """Big columns that the list does not read."""
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return _List
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """A choice of another row without icons beside it: rows are added and edited on their own pages."""
+        """Remove the add and edit icons beside a choice of another row."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if isinstance(getattr(field, "widget", None), RelatedFieldWidgetWrapper):
             field.widget = field.widget.widget  # type: ignore[union-attr]
         return field
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Without Django's `delete_selected`, which lists every row it would delete."""
+        """Remove Django's `delete_selected`, which lists every row it would delete."""
         actions: dict[str, Any] = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
 
 
 class ReadOnlyAdmin(ListAdmin):
-    """Records: looked at, never added, changed or deleted here."""
-
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -106,7 +101,7 @@ class _ValueFilter(admin.SimpleListFilter):
         return [*found, (self.null, self.null)] if found and self.null else found
 
     def has_output(self) -> bool:
-        """A single choice narrows nothing; but a filter that is set must be shown."""
+        """Hide a filter that has one choice, unless it is set."""
         return len(self.lookup_choices) > 1 or self.value() is not None
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -114,12 +109,12 @@ class _ValueFilter(admin.SimpleListFilter):
         if value is None:
             return queryset
         if value not in {name for name, _ in self.lookup_choices}:
-            return queryset.none()  # all rows would be handed to a bulk action
+            return queryset.none()  # with all rows a bulk action would apply to them
         return queryset.filter(**{self.column: None if value == self.null else value})
 
 
 def value_filter(column: str, null: str = "") -> type[admin.SimpleListFilter]:
-    """A list filter by the values in use of an indexed column; `null` is the name of the rows without one."""
+    """Make a list filter of the values in an indexed column; `null` names the rows without one."""
     names = {"title": column, "parameter_name": column, "column": column, "null": null}
     return type(f"{column.capitalize()}Filter", (_ValueFilter,), names)
 
@@ -152,5 +147,4 @@ class _AgeFilter(admin.SimpleListFilter):
 
 
 def age_filter(column: str, title: str) -> type[admin.SimpleListFilter]:
-    """A list filter by the age of the time in `column`."""
     return type("AgeFilter", (_AgeFilter,), {"title": title, "column": column})

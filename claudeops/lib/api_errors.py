@@ -1,7 +1,4 @@
-"""Errors and pages of a JSON API: refusals with code, message and fix, checked parameters, pages by a place in time.
-
-Knows django-ninja and requests, and no model.
-"""
+"""Errors and pages of a JSON API: refusals with code, message and fix, checked parameters, keyset pages."""
 
 from __future__ import annotations
 
@@ -11,16 +8,17 @@ from typing import Annotated, Any
 
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django_filters import FilterSet
+from django_filters import BooleanFilter, FilterSet
 from ninja import Schema
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, field_validator
 
 SIZE = 50
 BETWEEN = "~"
+TRUTHS = ("true", "false", "")
 
 
 class Refused(Exception):
-    """An error response with `status`; `code` is stable, the text is for a person, `fix` says what to do."""
+    """An error response. `code` is stable, `message` is for people, `fix` says what to do."""
 
     def __init__(self, status: int, code: str, message: str, fix: str = "") -> None:
         super().__init__(message)
@@ -28,21 +26,39 @@ class Refused(Exception):
 
 
 class Given(Schema):
-    """A request body. Unknown fields are refused: a misspelt one would be ignored silently."""
+    """A request body. Unknown fields are refused: a misspelt one would be ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
     @field_validator("*", mode="after")
     @classmethod
     def without_nul(cls, value: Any) -> Any:
-        """PostgreSQL cannot store a NUL character."""
+        """Refuse NUL characters, which PostgreSQL cannot store."""
         texts = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else [value]
         if any(isinstance(text, str) and "\0" in text for text in texts):
             raise ValueError("a NUL character is not allowed")
         return value
 
 
-Id = Annotated[int, Field(ge=1, le=2**63 - 1)]
+def _no_text(value: Any) -> Any:
+    """Refuse texts and truth values as numbers, which pydantic would convert: the document says number."""
+    if isinstance(value, str | bool):
+        raise ValueError("a number is needed")
+    return value
+
+
+def _iso(value: Any) -> Any:
+    """Refuse numbers as times, which pydantic would read as seconds since 1970."""
+    if not isinstance(value, str) or "-" not in value[1:]:
+        raise ValueError("a time like 2026-12-31T00:00:00Z is needed")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_text)]
+Number = Annotated[float, BeforeValidator(_no_text)]
+Moment = Annotated[datetime, BeforeValidator(_iso)]
+AwareMoment = Annotated[AwareDatetime, BeforeValidator(_iso)]
+Id = Annotated[Whole, Field(ge=1, le=2**63 - 1)]
 
 
 class Fault(Schema):
@@ -61,7 +77,7 @@ FAULTS = frozenset({400, 401, 403, 404, 409, 422})
 
 
 def check_names(request: HttpRequest, known: Collection[str]) -> None:
-    """Raises Refused for an unknown query parameter."""
+    """Raise Refused for an unknown query parameter."""
     for name in request.GET:
         if name not in known:
             raise Refused(
@@ -73,20 +89,21 @@ def check_names(request: HttpRequest, known: Collection[str]) -> None:
 
 
 def narrowed(filters: FilterSet) -> QuerySet[Any]:
-    """The rows that match. Raises Refused, which names the filter, for a value that is not allowed."""
+    """Return the matching rows. Raises Refused, which names the filter, for an invalid value."""
     if not filters.is_valid():
         name, errors = next(iter(filters.errors.items()))
         given = filters.data.get(name, "")
         raise Refused(422, "invalid_filter", f"{name} is {given!r}: {errors[0]}", "See the filters at /api/docs.")
+    for name, one in filters.filters.items():  # Django's form takes any other word for "any"
+        if isinstance(one, BooleanFilter) and filters.data.get(name, "") not in TRUTHS:
+            said = f"{name} is {filters.data[name]!r}; allowed is true or false."
+            raise Refused(422, "invalid_filter", said, "See the filters at /api/docs.")
     rows: QuerySet[Any] = filters.qs
     return rows
 
 
 def page_of(rows: QuerySet[Any], column: str, after: str) -> tuple[list[Any], str]:
-    """Up to SIZE of `rows` by a time column, latest first, after a cursor; and the next page's cursor, or "".
-
-    Raises Refused for an invalid cursor.
-    """
+    """Return up to SIZE rows, latest first by a time column, and the next cursor or "". Raises Refused."""
     rows = rows.order_by(f"-{column}", "-pk")
     if after:
         moment, _, pk = after.rpartition(BETWEEN)

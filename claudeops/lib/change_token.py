@@ -1,9 +1,8 @@
 """Change tokens: what a page shows, as a short text that the browser sends back with each poll.
 
-The server compares the token with what there is now and answers 204 when nothing changed, else only the changes. A
-token has three sections, each may be empty: a state (a hash of a few values that are cheap to read and change with the
-page), a hash of each rendered part, and the rows in order, each with a hash of what is shown of it.
-Pure: values in, texts out; knows no model and no request.
+The server answers 204 when the page is up to date, else only the changes. A token has three sections, each may be
+empty: a hash of a few cheap values that change with the page (its state), a hash of each rendered part, and the rows
+in order, each with a hash of what is shown of it.
 """
 
 from __future__ import annotations
@@ -15,19 +14,18 @@ from typing import Any, Generic, TypeVar
 
 SECTIONS, BETWEEN, WITHIN = "~", "-", "."
 LONGEST = 8000
-"""Characters of a token that are read: 250 rows."""
+"""Most characters that are read of a token: 250 rows."""
 
 Row = TypeVar("Row")
 
 
 def hash_of(value: Any) -> str:
-    """Eight characters that change with the value's `repr`."""
     return f"{zlib.crc32(repr(value).encode()):08x}"
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeToken:
-    """What a browser shows. `rows` maps the key of each row to its hash; rows that never change have an empty one."""
+    """What a browser shows. `rows` maps each row's key to its hash, which is empty for rows that never change."""
 
     state: str = ""
     parts: tuple[str, ...] = ()
@@ -39,7 +37,7 @@ class ChangeToken:
 
 
 def read_token(text: str) -> ChangeToken:
-    """The token in `text`. Whatever is no token reads as one that nothing there is equal to."""
+    """Parse a token. An invalid text gives a token that equals no page's."""
     state, parts, rows = [*text[:LONGEST].split(SECTIONS), "", ""][:3]
     pairs = (part.partition(WITHIN) for part in rows.split(BETWEEN) if part)
     known = {key: mark for key, _, mark in pairs if key.isascii() and key.isalnum() and len(key) < 20}
@@ -47,12 +45,11 @@ def read_token(text: str) -> ChangeToken:
 
 
 def parts_of(pieces: Mapping[str, str]) -> tuple[str, ...]:
-    """The hashes of rendered parts, in their order."""
     return tuple(hash_of(str(html)) for html in pieces.values())
 
 
 def changed_parts(known: tuple[str, ...], pieces: Mapping[str, str]) -> dict[str, str]:
-    """The parts that a browser with the hashes `known` does not show; all of them when it shows other parts."""
+    """Return the parts whose hashes differ from `known`; all of them when their number differs."""
     marks = parts_of(pieces)
     known = known if len(known) == len(marks) else ("",) * len(marks)
     return {name: pieces[name] for name, old, new in zip(pieces, known, marks, strict=True) if old != new}
@@ -60,10 +57,9 @@ def changed_parts(known: tuple[str, ...], pieces: Mapping[str, str]) -> dict[str
 
 @dataclass(frozen=True, slots=True)
 class Changes(Generic[Row]):
-    """What to do to a list so that it shows what there is now.
+    """The changes that bring a shown list up to date.
 
-    `new` are rows to insert, in order, each with the key of the row it stands behind (None: it is the first); `gone`
-    are the keys of rows to remove.
+    `new`: rows to insert, in order, each with the key of the row before it (None: none). `gone`: keys to remove.
     """
 
     changed: list[Row]
@@ -80,12 +76,11 @@ def changes_of(
     kept: Iterable[Row] = (),
     touched: Collection[str] = (),
 ) -> Changes[Row]:
-    """The difference between the rows a browser shows (`known`) and `rows`, which are there now, in order.
+    """Compare the rows that a browser shows (`known`) with the current `rows`, in order.
 
-    `kept` are rows that the browser shows besides and may go on to show. The rows of the keys `touched` are sent even
-    when their hash is the same: an edit that was taken back at once looks as before, but not in a browser that has
-    shown the edit. Decided by the rows themselves, not by a time or a highest id: of two writers the lower id may
-    arrive last.
+    `kept` are further rows that the browser may go on to show. Rows of the keys `touched` are sent even with the same
+    hash: an edit undone at once looks as before, but not in a browser that has shown the edit. Compares rows, not times
+    or a highest id: of two writers the lower id may arrive last.
     """
     present = {key_of(row): row for row in (*rows, *kept)}
     changed = [row for key, row in present.items() if key in known and (key in touched or known[key] != mark_of(row))]

@@ -1,7 +1,7 @@
 """Base classes of management commands: one noun, verbs under it, `--json` on each.
 
-With `--json` stdout holds one JSON document and nothing else. A refusal goes to stderr with its fix (or into the
-document), exit code 1; wrong usage exits with 2.
+With `--json` stdout holds one JSON document only. A refusal goes to stderr (or into the document) with its fix and exit
+code 1; wrong usage exits with 2.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 OF_PAGES = frozenset({Tags.urls, Tags.admin, Tags.templates})
-"""Checks that import every page, which takes a second. The web server and `manage.py check` run them."""
+"""Tags of checks that import every page (one second). The web server and `manage.py check` run them."""
 
 
 class Refusal(Exception):
-    """A command refuses. `code` is stable, `message` says why, `fix` what to do."""
+    """The refusal of a command. `code` is stable, `message` says why, `fix` what to do."""
 
     def __init__(self, code: str, message: str, fix: str = "") -> None:
         super().__init__(message)
@@ -34,20 +34,22 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NextAction:
-    """A command that is useful after this one."""
-
     command: str
     description: str
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a verb: `data` for `--json`, `text` for a person; `exit_code` where it is part of the answer."""
+    """The result of a verb: `data` for `--json`, `text` for people; `exit_code` where it is part of the answer.
+
+    `error` is (code, message, fix) when nothing was done: the document then says so, beside `data`.
+    """
 
     data: Any
     text: str = ""
     next_actions: Sequence[NextAction] = ()
     exit_code: int = 0
+    error: tuple[str, str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Verb:
 
 
 def error_of(error: Exception) -> tuple[str, str, str] | None:
-    """(code, message, fix) of an error that the user can correct; None for a bug."""
+    """Return (code, message, fix) of an error that the user can correct; None for a bug."""
     if isinstance(error, Refusal):
         return error.code, error.message, error.fix
     if isinstance(error, DatabaseError) and (missing := _not_applied()):
@@ -73,7 +75,7 @@ def error_of(error: Exception) -> tuple[str, str, str] | None:
 
 
 def _not_applied() -> str:
-    """The number of missing migrations in words; "" when there are none or the database cannot be read."""
+    """Describe the missing migrations; "" when there are none or the database cannot be read."""
     try:
         executor = MigrationExecutor(connection)
         count = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
@@ -109,7 +111,6 @@ class VerbCommand(BaseCommand):
         return None
 
     def answer(self, command: str, run: Callable[..., Result], options: Mapping[str, Any]) -> None:
-        """Call `run` with its options and print the result."""
         as_json = options.get("json", False)
         known = {"verb", "json", *_BASE_OPTIONS}
         chosen = {key: value for key, value in options.items() if key not in known}
@@ -121,9 +122,11 @@ class VerbCommand(BaseCommand):
                 raise
             self.refuse(command, found, as_json)
         if as_json:
-            document = {
-                "ok": True,
-                "command": command,
+            document: dict[str, Any] = {"ok": True, "command": command}
+            if result.error:
+                code, message, fix = result.error
+                document = {"ok": False, "command": command, "error": {"code": code, "message": message}, "fix": fix}
+            document |= {
                 "result": result.data,
                 "next_actions": [
                     {"command": action.command, "description": action.description} for action in result.next_actions
@@ -170,7 +173,7 @@ _BASE_OPTIONS = (
     "no_color",
     "force_color",
     "skip_checks",
-    "stdout",  # these two by call_command
+    "stdout",  # call_command adds these two
     "stderr",
 )
 
@@ -180,15 +183,13 @@ class _SubParser(ArgumentParser):
 
 
 def current_user() -> str:
-    """The name of the user who runs the command, for the record of what it does."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container without a user of this number
+    except (KeyError, OSError):  # the user id has no name, as in some containers
         return "command line"
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Format rows under headers in aligned columns, for a terminal."""
     cells = [[str(header) for header in headers], *[["" if v is None else str(v) for v in row] for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]

@@ -1,4 +1,4 @@
-"""The values of an indexed column, without reading the whole index."""
+"""Read the distinct values of an indexed column."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ MOST = 200
 
 
 def distinct_values(model: type[Model], field: str, most: int = MOST) -> list[str]:
-    """The values of an indexed column, sorted, without null, at most `most` of them.
-
-    Jumps through the index from value to value; DISTINCT would read all of it.
-    """
+    """Return at most `most` values, sorted, without null, by index look-ups: DISTINCT would read the whole index."""
     table, column = (connection.ops.quote_name(name) for name in (model._meta.db_table, field))
     sql = (
         f"WITH RECURSIVE found(value) AS ("  # noqa: S608  (names of our own models, quoted)

@@ -1,7 +1,4 @@
-"""PUT and DELETE for a form that a browser without JavaScript sends; and their fields, read alike from either.
-
-Knows no view. Runs after the CSRF check, which reads a POST's token from the form.
-"""
+"""Accept PUT and DELETE from plain HTML forms (`_method`)."""
 
 from __future__ import annotations
 
@@ -17,10 +14,10 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class MethodMiddleware:
-    """A POST with a field `_method` of PUT or DELETE is that method to the view; its fields stay in `request.POST`.
+    """Treat a POST with a field `_method` of PUT or DELETE as that method; its fields stay in `request.POST`.
 
-    The fields of a real PUT or DELETE (htmx sends one) are put into `request.POST` too, so that a view reads one
-    place. Another value of `_method` is refused: a DELETE that was misspelt must not become a creation.
+    Fields of a real PUT or DELETE (htmx) are put into `request.POST` too. Another `_method` is refused: a misspelt
+    DELETE must not become a creation. Runs after the CSRF check, which reads a POST's token from the form.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

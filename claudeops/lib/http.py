@@ -1,7 +1,6 @@
-"""Make one HTTP request under a total deadline.
+"""Make one HTTP request under a total deadline, without redirects, which would carry a key elsewhere.
 
-Redirects are not followed: they would carry a key elsewhere. Certificates are checked against the system's
-authorities, or those of SSL_CERT_FILE and SSL_CERT_DIR.
+The certificate authorities are the system's, or those of SSL_CERT_FILE and SSL_CERT_DIR.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 
 
 class RequestFailed(Exception):
-    """There is no answer; the text says why, for people, and quotes nothing that the server sent."""
+    """There is no answer. The text says why, for people, and quotes nothing that the server sent."""
 
     def __init__(self, reason: str, *, late: bool = False) -> None:
         super().__init__(reason)
@@ -29,9 +28,8 @@ def post_json(
 ) -> tuple[int, bytes]:
     """Send `document` as JSON; return the status and at most `max_bytes` bytes of the answer.
 
-    `seconds` bounds the whole call, from the name lookup to the last byte: the timeouts of an HTTP client begin anew
-    with each byte, so a server that drips would hold the caller. Raises RequestFailed (`late`: the time was over).
-    Not for a thread that runs an event loop.
+    `seconds` bounds the whole call, from the name lookup to the last byte: an HTTP client's timeouts begin anew with
+    each byte. Raises RequestFailed (`late`: out of time). Not for a thread that runs an event loop.
     """
     import httpx2  # takes 0.1 s and 16 MB, and most processes make no request
 
@@ -74,7 +72,7 @@ def post_json(
 
 
 def why_failed(error: BaseException) -> str:
-    """What a client's error comes from, in a few words: TLS or the system below it, else the error's own name."""
+    """Name the cause of a client's error: TLS, the system, or else the error's class."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

@@ -20,7 +20,7 @@ JUST_NOW = 5
 
 
 def ago(at: datetime, now: datetime) -> str:
-    """`at` as seen from `now` (both aware): "3 days ago", "in 5 minutes", "just now" within five seconds."""
+    """Format `at` relative to `now` (both aware): "3 days ago", "in 5 minutes", "just now" within five seconds."""
     seconds = (now - at).total_seconds()
     size = abs(seconds)
     if size < JUST_NOW:
@@ -32,12 +32,12 @@ def ago(at: datetime, now: datetime) -> str:
 
 
 def exact(at: datetime) -> str:
-    """An aware time in full, in UTC: "2026-11-21 23:08:00 UTC"."""
+    """Format an aware time in UTC: "2026-11-21 23:08:00 UTC"."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def span(seconds: float) -> str:
-    """A duration in at most two units: "0.4 s", "45 s", "12 min 5 s", "3 h 20 min", "2 d 4 h"."""
+    """Format a duration in at most two units: "0.4 s", "45 s", "12 min 5 s", "3 h 20 min", "2 d 4 h"."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -53,7 +53,7 @@ def span(seconds: float) -> str:
 
 
 def dollars(amount: Decimal | float) -> str:
-    """An amount of US dollars with two decimals; below one dollar up to four where they are not zero."""
+    """Format US dollars with two decimals; below one dollar with up to four where they are not zero."""
     value = Decimal(str(amount))
     if abs(value) >= 1:
         return f"${value:,.2f}"

@@ -1,7 +1,4 @@
-"""Let one process at a time do a piece of work; the others skip it instead of waiting.
-
-The database or the kernel releases a lock when its process dies.
-"""
+"""Let one process at a time do a piece of work; the others skip it. A lock is released when its process dies."""
 
 from __future__ import annotations
 
@@ -15,10 +12,7 @@ from django.db import connection
 
 @contextlib.contextmanager
 def single_flight(key: int, path: Path) -> Iterator[bool]:
-    """Yield whether this process may do the work.
-
-    On PostgreSQL all hosts share an advisory lock named `key`; on SQLite the one host uses a lock file at `path`.
-    """
+    """Yield whether this process has the lock: on PostgreSQL an advisory lock on `key`, on SQLite the file `path`."""
     if connection.vendor != "postgresql":
         with file_lock(path) as taken:
             yield taken
@@ -35,12 +29,15 @@ def single_flight(key: int, path: Path) -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def file_lock(path: Path) -> Iterator[bool]:
-    """Yield whether this process holds the lock file at `path`, which is made when it is missing. Raises OSError."""
+def file_lock(path: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Yield whether this process has the lock file at `path`, created when missing. With `wait`, wait for it.
+
+    Raises OSError.
+    """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("ab") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             yield False
         else:

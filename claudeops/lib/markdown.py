@@ -1,7 +1,6 @@
 """Render untrusted Markdown as safe HTML.
 
-Raw HTML is shown as text, images are removed (they would send requests), links are limited to http, https and mailto,
-and the result passes an allow-list.
+Raw HTML is shown as text, images are removed (they would send requests), and the result passes an allow-list.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 LONGEST = 200_000
-"""Characters that are rendered; the rest is cut, and the page says so."""
+"""Most characters that are rendered; the page says that the rest is cut."""
 
 # Under the page's own h1 and its sections' h2.
 FIRST_HEADING = 3
@@ -59,7 +58,7 @@ def _lower_headings(tokens: Sequence[Token]) -> None:
 
 
 def render(text: str) -> SafeString:
-    """The HTML of `text` (CommonMark with tables and strikethrough), cleaned. Never raises for any text."""
+    """Render CommonMark with tables and strikethrough. Never raises."""
     cut = len(text) > LONGEST
     tokens = _PARSER.parse(text[:LONGEST])
     _lower_headings(tokens)

@@ -1,7 +1,4 @@
-"""Run a function in a helper thread and collect its result. Fork-safe.
-
-For arithmetic and HTTP. The function must not use the database: its thread would open a connection of its own.
-"""
+"""Run a function in a helper thread. Fork-safe. The function must not use the database: it would open a connection."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 
 WORD = re.compile(r"\w+|[^\w\s]|\s+")
 MOST = 3_000
-"""Words, spaces and signs of a text that are compared; a longer text is shown as replaced as a whole."""
+"""Most words, spaces and signs that are compared; a longer text is shown as replaced."""
 
 SAME, GONE, NEW = "same", "gone", "new"
 
@@ -22,7 +22,7 @@ class Piece:
 
 
 def word_diff(before: str, after: str) -> list[Piece]:
-    """The pieces of the change. Those not gone spell `after`, those not new spell `before`."""
+    """Return the pieces: those not gone spell `after`, those not new spell `before`."""
     if before == after:
         return [Piece(SAME, before)] if before else []
     old, new = WORD.findall(before), WORD.findall(after)

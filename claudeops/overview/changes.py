@@ -1,7 +1,4 @@
-"""What the overview shows, read at most once in five seconds for all browsers, and the state of its change token.
-
-Knows no request.
-"""
+"""Read what the overview shows, at most once in five seconds for all browsers."""
 
 from __future__ import annotations
 
@@ -17,13 +14,13 @@ from claudeops.lib.change_token import hash_of
 from claudeops.overview import feed, figures, health
 
 SECONDS = 5
-"""How old what is shown may be: an open overview asks every three seconds, in each browser."""
+"""Most seconds a snapshot is used; an open overview polls every three seconds."""
 STATE, SNAPSHOT = "overview-state", "overview-snapshot"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything the overview shows, and a hash of it that also moves once a minute: ages are shown in minutes."""
+    """Everything the overview shows. `state` is a hash of it and of the minute, since ages are shown in minutes."""
 
     figures: figures.Figures
     health: health.Health
@@ -32,7 +29,6 @@ class Snapshot:
 
 
 def state() -> str:
-    """The hash of what the overview shows now."""
     return cache.get(STATE) or snapshot().state
 
 
@@ -56,5 +52,4 @@ def _read(at: datetime) -> Snapshot:
 
 
 def _values(row: Model) -> dict[str, Any]:
-    """The columns of a row that were read."""
     return {name: value for name, value in vars(row).items() if name != "_state"}

@@ -1,9 +1,7 @@
-"""The feed: events, changes of memories, sessions that started and ended, in one order, newest first.
+"""The feed: events, memory changes, starts and ends of sessions, newest first. Decay and expiry are left out.
 
-Decay and expiry are left out. Reads only, from one index for each source; knows no request.
-
-    key     names an entry: a letter for its source and the id of the row, like e12
-    place   where an entry stands in the order: its time, its source and its id; no two are the same
+The `key` of an entry is a letter for its source and the id of its row, like e12. Its `place` is its unique sort key:
+time, source and id.
 """
 
 from __future__ import annotations
@@ -29,8 +27,7 @@ KEY = re.compile(r"([esmd])([1-9][0-9]{0,17})\Z")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Rows of one kind. Of rows with the same time, the one with the higher `rank` is newer: a session ends after its
-    events, and those come after its start."""
+    """Rows of one kind. At the same time a higher `rank` is newer: a session starts, reports its events, then ends."""
 
     letter: str
     rank: int
@@ -52,7 +49,7 @@ SOURCES = {source.letter: source for source in (BEGUN, EVENT, CHANGE, ENDED)}
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where an entry stands; the greater place is the newer entry."""
+    """The position of an entry; a greater place is newer."""
 
     at: datetime
     rank: int
@@ -69,7 +66,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the feed: its place and its row (a Session, Event or MemoryChange)."""
+    """One line of the feed. `row` is a Session, Event or MemoryChange."""
 
     place: Place
     row: Any
@@ -84,19 +81,18 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """begun, ended, event or memory."""
         return {"s": "begun", "d": "ended", "e": "event", "m": "memory"}[self.place.letter]
 
     @property
     def observation(self) -> str:
-        """The text of the memory after the change; of a deleted memory, the text before."""
+        """The memory's text after the change; of a deleted memory, the text before."""
         change: MemoryChange = self.row
         known = change.memory.observation if change.memory else ""
         return str(change.after.get("observation") or known or change.before.get("observation") or "")
 
 
 def read_place(text: str) -> Place:
-    """Raises ValueError when `text` is not a place."""
+    """Parse a place. Raises ValueError."""
     time, between, key = text.rpartition(BETWEEN)
     found = KEY.match(key)
     if not between or not found:
@@ -109,7 +105,7 @@ def read_place(text: str) -> Place:
 
 
 def places(*, before: Place | None = None, most: int = SIZE) -> list[Place]:
-    """The newest `most` places, or those just older than `before`: one query a source."""
+    """Return the newest `most` places, or those just older than `before`, with one query a source."""
     found = [_newest(source, before, most) for source in SOURCES.values()]
     return list(islice(heapq.merge(*found, reverse=True), most))
 
@@ -125,7 +121,7 @@ def _newest(source: Source, before: Place | None, most: int) -> list[Place]:
 
 
 def entries(wanted: Iterable[Place]) -> list[Entry]:
-    """The entries at these places, in their order; one query a source. Rows deleted meanwhile are left out."""
+    """Load the entries at these places, in their order, with one query a source. Deleted rows are left out."""
     wanted = list(wanted)
     rows: dict[str, Any] = {}
     for source in SOURCES.values():
@@ -146,5 +142,4 @@ def _rows(source: Source, ids: Sequence[int]) -> Iterable[Any]:
 
 
 def changes(known: Mapping[str, str], entries: Sequence[Entry]) -> Changes[Entry]:
-    """The difference between the entries a browser shows (the rows of its change token) and `entries`."""
     return changes_of(known, entries, lambda entry: entry.key)

@@ -1,8 +1,4 @@
-"""The figures and short lists of the overview. Reads only; knows no request.
-
-Each list is cut and each count stops at CAP, so that a million rows cost what a thousand do. A figure counts what the
-list it links to counts.
-"""
+"""Read the overview's figures and lists; all are capped, so that the cost does not depend on the number of rows."""
 
 from __future__ import annotations
 
@@ -28,9 +24,9 @@ from sessions_app.schedule import cron_error
 CAP = 10_000
 SHOWN = 8
 LONGEST_LINE = 240
-"""Characters of the last line of a running session's log."""
+"""Most characters shown of the last log line of a running session."""
 QUEUE_READ = 1000
-"""Queued sessions in which an agent's waiting one is looked for."""
+"""Most queued sessions that are searched for the waiting one of an agent."""
 LISTED = (
     *("agent", "tier", "trigger", "status", "status_reason", "hold_reason", "queued_at", "started_at", "ended_at"),
     *("coalesced", "stop_requested_at", "stop_requested_by"),
@@ -39,8 +35,6 @@ LISTED = (
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A number of rows, counted up to CAP."""
-
     value: int
 
     @property
@@ -53,7 +47,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Upcoming:
-    """An agent with a schedule, and why its next run is held; empty when nothing holds it."""
+    """An agent with a schedule, and why its next run is held (empty: it is not)."""
 
     agent: Agent
     reason: str
@@ -64,10 +58,9 @@ ROWS = ("running", "queued", "failed", "upcoming")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The numbers and short lists of the overview. Times are UTC, money is US dollars.
+    """Times are UTC, money is US dollars. `memories` is by status, `events` of the last 24 hours by level.
 
-    `memories` by status, `events` of the last 24 hours by level. The sessions of `running` have the last line of their
-    log as `line`.
+    Each session of `running` has the last line of its log as `line`.
     """
 
     running: list[Session]
@@ -97,7 +90,7 @@ class Figures:
 
 
 def read(at: datetime) -> Figures:
-    """The figures and lists as of `at` (aware)."""
+    """Read the figures as of `at` (aware)."""
     running, queued = Session.objects.running(), Session.objects.queued()
     last_day = Event.objects.filter(created_at__gte=at - AGES["day"])
     cost_today, _ = Session.objects.paid_on(day_of(at)).cost_and_turns()
@@ -126,14 +119,13 @@ def _count(rows: QuerySet[Any]) -> Count:
 
 
 def _listed(rows: QuerySet[Session]) -> list[Session]:
-    """The first SHOWN of `rows`, each with the last line of its log."""
     last = LogEntry.objects.filter(session=OuterRef("pk")).order_by("-seq")
     line = Subquery(last.values(head=Substr("text", 1, LONGEST_LINE))[:1])
     return list(rows.select_related("agent").only(*LISTED, "agent__slug").annotate(line=line)[:SHOWN])
 
 
 def _failed() -> list[Session]:
-    """The last sessions that went wrong: one query a status, since an index serves each and none serves all."""
+    """Return the last sessions that went wrong, with one query a status: an index serves each, none serves all."""
     found: list[Session] = []
     for status in GROUPS[WENT_WRONG]:
         rows = Session.objects.filter(status=status).order_by("-queued_at", "-id").select_related("agent")
@@ -142,7 +134,7 @@ def _failed() -> list[Session]:
 
 
 def _upcoming(at: datetime, spent: Decimal) -> list[Upcoming]:
-    """The agents that run next, in their order, then those whose cron expression never matches."""
+    """Return the agents that run next, in order, then those whose cron expression never matches."""
     scheduled = Agent.objects.scheduled()
     agents = list(scheduled.filter(next_run_at__isnull=False).order_by("next_run_at", "id")[:SHOWN])
     ids = [agent.pk for agent in agents]
@@ -155,16 +147,12 @@ def _upcoming(at: datetime, spent: Decimal) -> list[Upcoming]:
 
 
 def _waiting(agents: list[int]) -> dict[int, int]:
-    """By agent the queued session of its schedule.
-
-    Picked out of the queue here: asked for by agent or trigger, SQLite reads all that those ever started.
-    """
+    """Map agents to their queued scheduled session. Filtered here: SQLite would read all sessions of an agent."""
     rows = Session.objects.queued().order_by("queued_at", "id").values_list("agent_id", "trigger", "id")[:QUEUE_READ]
     return {agent: pk for agent, trigger, pk in rows if agent in agents and trigger == Trigger.SCHEDULED}
 
 
 def _held(agent: Agent, waits: int | None, rules: Rules) -> str:
-    """Why the next run of an agent's schedule is held."""
     if agent.next_run_at is not None and agent.next_run_at < rules.at - LATE:
         return "No worker checks the schedules. Start `manage.py runworker` (or `up`)."
     if waits is not None:

@@ -1,13 +1,11 @@
-"""Health of workers and queues, with the recommended action.
-
-For the overview and for `doctor`. Reads only; knows no request and not how it is shown.
-"""
+"""Health of workers and queues, with the recommended action, for the overview and `doctor`."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from django.db import connection
 from django.utils import timezone
@@ -20,12 +18,12 @@ from sessions_app.queue.tasks import Depth
 from sessions_app.reaper import unfollowed
 
 ALIVE = timedelta(seconds=60)
-"""A worker writes its heartbeat every 15 seconds; after this long without one it counts as silent."""
+"""A worker writes its heartbeat every 15 seconds; without one for this long it counts as silent."""
 STEPS = (20, 40, 60)
-"""The age of a heartbeat is shown in these steps (seconds); a healthy worker stays in the first."""
+"""Steps in which the age of a heartbeat is shown (seconds); a healthy worker stays in the first."""
 LATELY = timedelta(days=1)
 MOST = 1000
-"""Orphaned sessions are counted up to here."""
+"""Most orphaned sessions that are counted."""
 
 START = "Start `manage.py runworker` (or `up`)."
 GONE = "It was killed, or its host is down. Other workers take over its sessions."
@@ -45,9 +43,9 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One worker process. Its last heartbeat is at most `within` seconds old (a step of STEPS); None when it is silent.
+    """A worker process. Its last heartbeat is at most `within` seconds old (a step of STEPS); None when it is silent.
 
-    `beat_at` (UTC) is set for a silent worker only: that of a living one would change every time.
+    `beat_at` (UTC) is set only for a silent worker: that of a living one would change every time.
     """
 
     pk: int
@@ -59,7 +57,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """One queue: its workers, how many tasks wait and since when the oldest does (UTC), failures of the last day."""
+    """A queue: its workers, its waiting tasks, since when the oldest waits (UTC), and the failures of the last day."""
 
     name: str
     workers: tuple[Worker, ...]
@@ -76,8 +74,10 @@ class Queue:
             found.append(Trouble("No worker serves this queue.", START))
         elif self.late:
             found.append(Trouble("Its tasks have waited too long.", STUCK))
-        for worker in self.silent:
-            found.append(Trouble(f"{worker.host} (pid {worker.pid}) has stopped sending heartbeats.", GONE))
+        for host, pids in groupby(self.silent, lambda worker: worker.host):
+            gone = [worker.pid for worker in pids]
+            who = f"pid {gone[0]}" if len(gone) == 1 else f"{len(gone)} processes"
+            found.append(Trouble(f"{host} ({who}) has stopped sending heartbeats.", GONE))
         if self.failures:
             said = "One task has" if self.failures == 1 else f"{self.failures:,} tasks have"
             found.append(Trouble(f"{said} failed in the last 24 hours.", FAILED))
@@ -86,10 +86,9 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The queues, in the order of the settings, and what else is wrong.
+    """The queues, in the order of the settings, and other problems.
 
-    `database` is the name of the engine, `orphaned` how many running sessions no worker follows, `overdue` the names of
-    late schedules.
+    `database` is the engine's name, `orphaned` counts running sessions without a worker, `overdue` late schedules.
     """
 
     database: str
@@ -99,7 +98,6 @@ class Health:
 
     @property
     def troubles(self) -> list[Trouble]:
-        """Problems beyond a single queue."""
         found = []
         if self.orphaned:
             sessions = "one running session" if self.orphaned == 1 else f"{self.orphaned} running sessions"
@@ -118,12 +116,12 @@ def is_alive(beat: WorkerHeartbeat, at: datetime) -> bool:
 
 
 def is_late(depth: Depth, at: datetime) -> bool:
-    """Whether tasks wait longer than they should. Tasks that start sessions may wait: a session takes its time."""
+    """Whether tasks wait too long. Tasks that start sessions may wait, since sessions take long."""
     return depth.since < at - schedules.LATE and depth.queue != tasks.SESSIONS
 
 
 def read(at: datetime | None = None) -> Health:
-    """The health at `at` (UTC; now when None), in five queries."""
+    """Read the health at `at` (UTC; now when None) with five queries."""
     at = at or timezone.now()
     workers: dict[str, list[Worker]] = defaultdict(list)
     for beat in WorkerHeartbeat.objects.order_by("host", "pid"):

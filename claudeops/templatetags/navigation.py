@@ -1,4 +1,4 @@
-"""The links every page has in its sidebar, which of them is the page's own, and what a message offers to undo."""
+"""Sidebar links with the current one marked, a message's undo address, and code in sentences."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ UNDO = "undo:"
 
 @register.simple_tag(takes_context=True)
 def nav_link(context: Context, name: str, label: str, instead: str = "", but: str = "", count: str = "") -> SafeString:
-    """A link to the address called `name` (to `instead` where there is none of that name); nothing without either.
+    """Render a link to the URL named `name` (or else `instead`); nothing when there is neither.
 
-    Marked as current on that page and on those below it, those below the addresses called `but`
-    (names with a space between) excepted. `count` is
-    shown beside the label: what waits there.
+    It is marked as current on that page and on those below it, except below the URLs named `but` (separated by spaces).
+    `count` is shown beside the label.
     """
     url = _address(name) or _address(instead)
     if not url:
@@ -46,13 +45,13 @@ def _address(name: str) -> str:
 
 @register.filter
 def undo_address(tags: str | None) -> str:
-    """The address in a message's `extra_tags` of "undo:/an/address"; empty for a message that cannot be undone."""
+    """Return the path in `extra_tags` of "undo:/an/address"; empty for a message that cannot be undone."""
     return tags.removeprefix(UNDO) if tags and tags.startswith(UNDO + "/") else ""
 
 
 @register.filter
 def typed(text: str) -> SafeString:
-    """A sentence; what stands between backquotes in it is to be typed, and is shown so."""
+    """Format the text between backquotes as code."""
     parts = text.split("`")
     return format_html_join(
         "", "{}", ((format_html("<code>{}</code>", p) if n % 2 else p,) for n, p in enumerate(parts))

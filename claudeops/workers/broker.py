@@ -1,8 +1,7 @@
-"""django-q2's ORM broker with a queue for each host and an order.
+"""django-q2's ORM broker with a queue for each host, which is read first.
 
-A session's process and log are on one host: tasks about them are sent to `<queue>@<host>`, which only that host reads,
-before anything else. django-q2's own broker reads one queue, in no order. A host takes no wake-up of a session that
-another host could run now.
+A session's process and log are on one host: its tasks go to `<queue>@<host>`, which only that host reads. A host
+without room for a session takes no wake-up that another host could use.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from sessions_app.models import Session
 from sessions_app.queue.tasks import SESSIONS, address
 
 SETTLE = 2.0
-"""Seconds from taking a wake-up to its session being seen running."""
+"""Seconds from taking a wake-up until its session is seen as running."""
 
 
 class HostBroker(ORM):
@@ -36,11 +35,10 @@ class HostBroker(ORM):
         self._taken = []
 
     def timeout(self, task: Any) -> Any:
-        """When `task` is delivered again unless it is acknowledged: after this queue's own `retry`."""
+        """Return when `task` is delivered again unless it is acknowledged: after this queue's own `retry`."""
         return timezone.now() + timedelta(seconds=dict(clusters())[self.list_key]["retry"])
 
     def _has_room(self) -> bool:
-        """Whether this host may run one more session now."""
         if self.list_key != SESSIONS:
             return True
         self._taken = [moment for moment in self._taken if monotonic() - moment < SETTLE]
@@ -48,7 +46,7 @@ class HostBroker(ORM):
         return running + len(self._taken) < settings.CLAUDEOPS_SESSION_WORKERS
 
     def dequeue(self) -> list[tuple[int, str]]:
-        """The next task as [(id, payload)], taken by conditional UPDATE; [] when none waits or another was faster."""
+        """Take the next task, [(id, payload)], by conditional UPDATE; [] when none waits or another worker took it."""
         own = address(self.list_key, settings.CLAUDEOPS_HOST)
         first = Case(When(key=own, then=Value(0)), default=Value(1), output_field=IntegerField())
         keys = [own, self.list_key] if self._has_room() else [own]

@@ -1,4 +1,4 @@
-"""The findings of `manage.py doctor`: each thing that can be wrong, with what to do. Reads only; prints nothing."""
+"""The findings of `manage.py doctor`, each with what to do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import platform
 import shutil
 import sqlite3
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,19 +17,20 @@ import django
 from django.conf import settings
 from django.core import checks
 from django.db import DatabaseError, connection
-from django.db.models import Count, Min
+from django.db.models import Min
 from django.utils import timezone
 
 from claudeops import __version__
 from claudeops.health import unapplied_migrations
 from claudeops.overview import health
+from claudeops.secret_scan import last
 from claudeops.workers import schedules
 from memories.embedding import state
 from memories.recall import pgvector
 from sessions_app.checks import cli_messages, clusters
 from sessions_app.models import Agent, ScheduleKind, Session, WorkerHeartbeat
-from sessions_app.queue import tasks
-from sessions_app.queue.admission import spent_on
+from sessions_app.queue import tasks, waiting
+from sessions_app.queue.admission import reserved, spent_on
 from sessions_app.reaper import unfollowed
 from sessions_app.schedule import cron_error
 
@@ -36,6 +38,8 @@ OK, WARNING, ERROR = "ok", "warning", "error"
 LITTLE_SPACE = 1024**3
 CLI_ANSWERS_WITHIN = 15
 """Seconds."""
+MOST_REASONS = 5
+WAITS = "An idle worker takes a session within a minute; docs/operating.md says what ends each reason to wait."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,6 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The versions in use, and the findings in the order of the checks."""
-
     versions: dict[str, str]
     findings: tuple[Finding, ...]
 
@@ -61,11 +63,12 @@ class Diagnosis:
 
 
 def examine(at: datetime | None = None) -> Diagnosis:
-    """Check everything, at `at` (UTC; now when None). Without an answer of the database, what needs it is left out."""
+    """Check everything at `at` (UTC; now when None). Without a database, checks that need it are left out."""
     at = at or timezone.now()
     findings = list(_checks())
     if not any(finding.subject == "claudeops.E001" for finding in findings):
         findings.extend(_data_folder())
+        findings.append(_secrets())
     database, usable = _database()
     findings.append(database)
     if usable:
@@ -117,7 +120,7 @@ def _cli_version() -> str:
 
 
 def _checks() -> Iterator[Finding]:
-    # Without the databases: one that does not answer would end here in a traceback, and is checked below.
+    # Without the checks of databases: one that does not answer would raise here. `_database` checks it.
     found = [message for message in checks.run_checks() if not message.is_silenced()]
     for message in sorted([*found, *cli_messages()], key=lambda message: (-message.level, str(message.id))):
         level = ERROR if message.level >= checks.ERROR else WARNING
@@ -137,8 +140,17 @@ def _data_folder() -> Iterator[Finding]:
         yield Finding(OK, "data folder", text)
 
 
+def _secrets() -> Finding:
+    scanned = last.read()
+    if scanned is None:
+        return Finding(OK, "secrets", "never scanned; `manage.py secrets scan` counts credentials in what is stored")
+    text = f"last scanned {scanned.at:%Y-%m-%d %H:%M} UTC: {scanned.found:,} credentials found, {scanned.left:,} left"
+    hint = "Run `manage.py secrets scan --mask`." if scanned.left else ""
+    return Finding(WARNING if scanned.left else OK, "secrets", text, hint)
+
+
 def _database() -> tuple[Finding, bool]:
-    """What is found, and whether the tables can be read."""
+    """Return the finding, and whether the tables can be read."""
     name = str(connection.settings_dict["NAME"])
     try:
         pending = unapplied_migrations()
@@ -163,15 +175,16 @@ def _workers(at: datetime) -> Iterator[Finding]:
             names = ", ".join(f"{beat.host} (pid {beat.pid}, {_ago(beat.beat_at, at)})" for beat in serving)
             yield Finding(OK, f"worker {cluster}", names)
         else:
-            yield Finding(WARNING, f"worker {cluster}", "no worker serves this queue", health.START)
+            yield Finding(ERROR, f"worker {cluster}", "no worker serves this queue", health.START)
+    silent: defaultdict[str, list[WorkerHeartbeat]] = defaultdict(list)
     for beat in beats:
         if beat not in living:
-            yield Finding(
-                WARNING,
-                f"worker {beat.cluster}",
-                f"{beat.host} (pid {beat.pid}) has sent no heartbeat for {_ago(beat.beat_at, at)}",
-                health.GONE,
-            )
+            silent[beat.host].append(beat)
+    for host, gone in silent.items():
+        pids = sorted({beat.pid for beat in gone})
+        who = f"pid {pids[0]}" if len(pids) == 1 else f"{len(pids)} processes"
+        since = _ago(max(beat.beat_at for beat in gone), at)
+        yield Finding(WARNING, "silent worker", f"{host} ({who}) has sent no heartbeat for {since}", health.GONE)
 
 
 def _queue(at: datetime) -> Iterator[Finding]:
@@ -179,9 +192,9 @@ def _queue(at: datetime) -> Iterator[Finding]:
     oldest = queued.aggregate(oldest=Min("queued_at"))["oldest"]
     since = f", the oldest for {_ago(oldest, at)}" if oldest else ""
     yield Finding(OK, "queue", f"{running} sessions running, {queued.count()} queued{since}")
-    held = queued.exclude(hold_reason="").values("hold_reason").annotate(n=Count("id")).order_by("-n", "hold_reason")
-    for row in held[:5]:
-        yield Finding(OK, "queue", f"{row['n']} held: {row['hold_reason']}")
+    for reason, count, waits_since in waiting.long_waiting(at)[:MOST_REASONS]:
+        sessions = "one session waits" if count == 1 else f"{count} sessions wait"
+        yield Finding(WARNING, "queue", f"{sessions} for up to {_ago(waits_since, at)}: {reason}", WAITS)
     for depth in tasks.depths(at):
         late = health.is_late(depth, at)
         text = f"{depth.waiting} tasks waiting in the queue {depth.queue}, the oldest for {_ago(depth.since, at)}"
@@ -198,7 +211,8 @@ def _sessions(at: datetime) -> Iterator[Finding]:
         spent = spent_on(at)
         level = WARNING if spent >= budget else OK
         hint = "Scheduled sessions wait until 00:00 UTC (CLAUDEOPS_DAILY_BUDGET_USD)." if level == WARNING else ""
-        yield Finding(level, "budget", f"${spent:.2f} of ${budget:.2f} spent since 00:00 UTC", hint)
+        more = f", ${left:.2f} reserved by running sessions" if (left := reserved()) else ""
+        yield Finding(level, "budget", f"${spent:.2f} of ${budget:.2f} spent since 00:00 UTC{more}", hint)
 
 
 def _agents(at: datetime) -> Iterator[Finding]:

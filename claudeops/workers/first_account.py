@@ -25,7 +25,7 @@ once the account has another password.
 
 @dataclass(frozen=True, slots=True)
 class FirstSignIn:
-    """How to sign in: `password` is None once the operator has set another."""
+    """How to sign in. `password` is None once the operator has set another."""
 
     user: str
     password: str | None
@@ -35,8 +35,7 @@ class FirstSignIn:
 def first_account(data_dir: Path) -> FirstSignIn:
     """Create the account `operator` when there is no account; return its password while it is the first one.
 
-    A changed password is kept, and the file with the old one removed. Raises OSError when the file cannot be written;
-    then no account is created.
+    Deletes the file with a changed password. Raises OSError, and creates no account, when it cannot write the file.
     """
     file = data_dir / FILE
     users = get_user_model()._default_manager
@@ -55,7 +54,7 @@ def first_account(data_dir: Path) -> FirstSignIn:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write the file atomically, and never readable by others."""
+    """Write the file atomically and never readable by others."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)

@@ -1,7 +1,6 @@
 """Kill child processes when their parent dies (PR_SET_PDEATHSIG), also when it is killed by SIGKILL.
 
-Linux only; elsewhere nothing happens, and processes orphaned by a SIGKILL have to be ended by hand. Never for the
-CLI of a session, which must outlive its worker.
+Linux only; elsewhere orphans have to be ended by hand. Never for the CLI of a session, which must outlive its worker.
 """
 
 from __future__ import annotations
@@ -28,6 +27,6 @@ def die_with_parent(number: signal.Signals, parent: int) -> None:
 
 
 def signal_on_parent_death(number: signal.Signals) -> Callable[[], None]:
-    """A `preexec_fn` for a child of this process. Call it only from a process without other threads."""
+    """Return a `preexec_fn` for a child of this process. Call it only from a process without other threads."""
     parent = os.getpid()
     return lambda: die_with_parent(number, parent)

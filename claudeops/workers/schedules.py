@@ -1,7 +1,6 @@
 """Sync the schedules that the apps declare with django-q2's table. Idempotent; rows of operators are left alone.
 
-django-q2 has no unique names, and editing a schedule does not move its `next_run`; this module handles both. It knows
-of the apps only their names and their `schedules.SCHEDULES`.
+django-q2 has no unique names, and editing a schedule does not move its `next_run`; this module handles both.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from django.utils import timezone
 from django_q.models import Schedule
 
 PREFIX = "claudeops:"
-"""Begins the names of our rows; rows with other names are an operator's own."""
+"""Prefix of our rows' names; other rows are an operator's own."""
 
 APPS = ("sessions_app", "memories")
 LOCK = 0x636C6F7073  # "clops", the key of PostgreSQL's advisory lock
@@ -34,7 +33,6 @@ class Declared:
     cluster: str | None = None
 
     def first_run(self, at: datetime) -> datetime:
-        """The first time after `at`."""
         step = timedelta(minutes=self.minutes)
         epoch = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(minutes=self.offset)
         return epoch + ((at - epoch) // step + 1) * step
@@ -53,7 +51,7 @@ class Synced:
 
 
 def declared() -> list[Declared]:
-    """The schedules of the apps. Raises ValueError when two of them have the same name."""
+    """Collect the apps' schedules. Raises ValueError when two of them have the same name."""
     found = [
         Declared(**{**entry, "name": PREFIX + entry["name"]})
         for app in APPS
@@ -66,9 +64,9 @@ def declared() -> list[Declared]:
 
 
 def sync_schedules(at: datetime | None = None) -> Synced:
-    """Make the table hold what is declared, at `at` (UTC; now when None). Called again it changes nothing.
+    """Make the table hold what is declared, at `at` (UTC; now when None). Idempotent.
 
-    `next_run` is computed anew only for a schedule that is new, has another interval, or has none.
+    `next_run` is recomputed only for a schedule that is new, has another interval, or has none.
     """
     with transaction.atomic():
         # SQLite's IMMEDIATE transactions exclude each other: two hosts that start at once must not both insert.
@@ -79,12 +77,11 @@ def sync_schedules(at: datetime | None = None) -> Synced:
 
 
 def out_of_sync(at: datetime | None = None) -> Synced:
-    """What `sync_schedules` would change; nothing is written."""
     return _sync(at or timezone.now(), write=False)
 
 
 def late(at: datetime | None = None) -> list[str]:
-    """Names of our schedules that should have run more than five minutes ago: no worker serves the queue `default`."""
+    """Name our schedules that are more than five minutes late: no worker serves the queue `default`."""
     before = (at or timezone.now()) - LATE
     rows = Schedule.objects.filter(name__startswith=PREFIX, next_run__lt=before).exclude(repeats=0)
     return sorted(name.removeprefix(PREFIX) for name in rows.values_list("name", flat=True))

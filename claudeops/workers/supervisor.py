@@ -1,7 +1,6 @@
 """Start several processes together, restart those that die, stop them in order. `manage.py up` becomes this program.
 
-Each child gets a process session of its own, so Ctrl-C reaches only the supervisor, which then asks each child to stop.
-Imports no Django: it waits all day, and an application that it had imported would take 50 MB meanwhile.
+Each child has its own process session: Ctrl-C reaches only the supervisor. Importing Django would take 50 MB all day.
 """
 
 from __future__ import annotations
@@ -25,10 +24,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """When a dead child is started again. Seconds; each death in a row doubles the wait.
+    """The waits before a dead child is started again (seconds); each death in a row doubles the wait.
 
-    A child that once lived for `healthy` seconds is always restarted; one that never did is given up after `tries`
-    starts.
+    A child that once lived for `healthy` seconds is always restarted; another is given up after `tries` starts.
     """
 
     first: float = 1.0
@@ -37,7 +35,7 @@ class Backoff:
     tries: int = 4
 
     def wait(self, deaths: int) -> float:
-        """Seconds before the next start, after `deaths` (1 or more) in a row."""
+        """Return the seconds to wait after `deaths` (1 or more) in a row."""
         return min(self.longest, self.first * 2.0 ** min(deaths - 1, 30))
 
 
@@ -53,7 +51,7 @@ class Child:
 
 @dataclass(slots=True)
 class _Running:
-    """A child's process and its deaths. Times are on the monotonic clock; `start_at` is the next start."""
+    """Times are on the monotonic clock; `start_at` is the next start."""
 
     child: Child
     process: subprocess.Popen[bytes] | None = None
@@ -64,9 +62,9 @@ class _Running:
 
 
 class Supervisor:
-    """Runs children until a signal asks it to stop, or one of them is given up. Main thread only.
+    """Run children until a signal asks it to stop, or one of them is given up. Main thread only.
 
-    `say` gets one line of text for each event, and `stopping` when the end begins.
+    `say` gets a line of text for each event, and the text `stopping` when the end begins.
     """
 
     def __init__(
@@ -84,10 +82,7 @@ class Supervisor:
         self._asked = 0
 
     def run(self, *, while_running: Callable[[], None] | None = None) -> int:
-        """Start all, keep them running, stop all: 0 when a signal asked for it, 1 when a child was given up.
-
-        `while_running` is called about ten times a second, in between.
-        """
+        """Run until a signal (0) or a child that is given up (1); call `while_running` about ten times a second."""
         before = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         code = 0
@@ -109,14 +104,13 @@ class Supervisor:
         return code
 
     def ask_to_stop(self) -> None:
-        """As a signal would."""
         self._asked += 1
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.ask_to_stop()
 
     def _look_after(self, running: _Running) -> bool:
-        """False when this child is given up."""
+        """Return False when this child is given up."""
         now = time.monotonic()
         if running.process is None:
             return now < running.start_at or self._start(running, now)
@@ -154,7 +148,7 @@ class Supervisor:
         return True
 
     def _stop_all(self) -> None:
-        """SIGTERM to each, time to end, SIGKILL to the groups of the rest. A second signal passes on at once."""
+        """Send SIGTERM to each, wait, then SIGKILL the groups of the rest. A second signal ends the wait."""
         left = [running for running in self._running if running.process is not None]
         asked = self._asked
         for running in left:
@@ -182,7 +176,6 @@ def _signal(process: subprocess.Popen[bytes] | None, number: signal.Signals) -> 
 
 
 def _how(code: int) -> str:
-    """An exit code in words."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -196,7 +189,7 @@ def _how(code: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The processes of `up`, the address where its web server answers, and the text to print once it does."""
+    """The processes of `up`, the address of its web server, and the text to print once that answers."""
 
     children: Sequence[Child]
     host: str
@@ -205,7 +198,6 @@ class Plan:
 
 
 def main(descriptor: int) -> int:
-    """Run the plan in the file `descriptor`. The exit code."""
     with os.fdopen(descriptor) as file:
         given = json.load(file)
     plan = Plan(**{**given, "children": [Child(**child) for child in given["children"]]})
@@ -229,7 +221,6 @@ def _say(text: str) -> None:
 
 
 def _answers(host: str, port: int) -> bool:
-    """Whether a web server answers there, with any status."""
     try:
         with socket.create_connection((host, port), timeout=2) as connection:
             connection.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")

@@ -1,7 +1,4 @@
-"""`manage.py up`: prepare the database and the first account, then become the supervisor of web server and worker.
-
-Refuses before anything is made when it could not run: a port in use, a data folder that another `up` has.
-"""
+"""`manage.py up`: prepare the database and the first account, then become the supervisor of web server and worker."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ from sessions_app.demo.setup import set_up
 from sessions_app.models import Agent
 
 DEMO_FOLDER = "demo"
-# The operator's own database and folders: the demo has its own, whatever the environment says.
+# The operator's own database and folders, which the demo never uses.
 OPERATORS_OWN = ("DATABASE_URL", "DATABASE_URL_FILE", "CLAUDEOPS_DATA_DIR_FILE", "CLAUDEOPS_WORK_DIR")
 
 WEB_PROCESSES, WEB_THREADS = 1, 8
@@ -46,16 +43,16 @@ SUPERVISOR = (
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Something that agents need and that is not there; `fix` is what to do."""
+    """Something missing that agents need; `fix` says what to do."""
 
     what: str
     fix: str
 
 
 def up(host: str, port: int, *, demo: bool) -> NoReturn:
-    """Prepare everything and become the supervisor. Raises Refusal, and never returns.
+    """Prepare everything and become the supervisor. With `demo`, the settings must be the demo's (`restart_as_demo`).
 
-    The settings must be those of the demo when `demo` is true (`restart_as_demo`).
+    Raises Refusal: before anything is made, when the port is in use or another `up` has the data folder.
     """
     data_dir = Path(settings.CLAUDEOPS_DATA_DIR)
     require_free(host, port)
@@ -102,7 +99,7 @@ def _what_agents_lack(address: str) -> list[Missing]:
 
 def _become_supervisor(plan: Plan, *, keep_open: int) -> NoReturn:
     """Replace this process, which has all of Django, by one that only waits; `keep_open` is a file descriptor."""
-    # Through a file: others may read a command line, and the welcome names a password.
+    # In a file: others may read a command line, and the welcome names a password.
     with tempfile.TemporaryFile("w+") as file:
         json.dump(asdict(plan), file)
         file.seek(0)
@@ -126,7 +123,7 @@ def restart_as_demo(data_dir: Path) -> NoReturn:
 
 
 def require_free(host: str, port: int) -> None:
-    """Raise Refusal when the web server could not listen on `host`:`port`, with what to do instead."""
+    """Raise Refusal, with what to do instead, when the web server cannot listen on `host`:`port`."""
     try:
         family, kind, protocol, _, address = _addresses(host, port)[0]
     except OSError as error:
@@ -150,7 +147,6 @@ def require_free(host: str, port: int) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host` is reached from this machine only."""
     try:
         found = _addresses(host, 0)
     except OSError:
@@ -168,12 +164,11 @@ def in_url(host: str) -> str:
 
 
 def reached_at(host: str) -> str:
-    """An address under which this machine itself reaches a server that listens on `host`."""
+    """Return an address at which this machine reaches a server that listens on `host`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
 
 
 def web_argv(host: str, port: int) -> list[str]:
-    """The web server's command line."""
     return [
         sys.executable,
         *("-m", "gunicorn", "claudeops.wsgi"),
@@ -187,13 +182,13 @@ def web_argv(host: str, port: int) -> list[str]:
 
 
 def web_environment(host: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Variables to add for the web server: plain http on a loopback address, unless `given` sets how it is served."""
+    """Return variables to add for the web server: plain HTTP on loopback, unless `given` sets how it is served."""
     names = ("CLAUDEOPS_PLAIN_HTTP", "CLAUDEOPS_PLAIN_HTTP_FILE", "CLAUDEOPS_TRUST_PROXY")
     return {"CLAUDEOPS_PLAIN_HTTP": "1"} if is_loopback(host) and not any(name in given for name in names) else {}
 
 
 def host_warnings(host: str, given: Mapping[str, str], allowed_hosts: Sequence[str]) -> list[str]:
-    """Warnings for an operator who lets others reach the web server; none for a loopback address."""
+    """Return warnings for an operator who lets others reach the web server; none for a loopback address."""
     if is_loopback(host):
         return []
     if boolean.parse(given.get("CLAUDEOPS_PLAIN_HTTP", "")):
@@ -214,18 +209,16 @@ def host_warnings(host: str, given: Mapping[str, str], allowed_hosts: Sequence[s
 
 
 def demo_environment(given: Mapping[str, str], data_dir: Path) -> dict[str, str]:
-    """The environment of the demo: a folder and a database of its own, never the operator's."""
     chosen = {name: value for name, value in given.items() if name not in OPERATORS_OWN}
     chosen |= {"CLAUDEOPS_DEMO": "1", "CLAUDEOPS_DATA_DIR": str(data_dir / DEMO_FOLDER)}
     # The model is the same for both, and 90 MB.
     chosen.setdefault("CLAUDEOPS_MODELS_DIR", str(data_dir / "models"))
-    # The recorded sessions cost nothing now.
+    # Recorded sessions cost nothing.
     chosen.setdefault("CLAUDEOPS_DAILY_BUDGET_USD", "0")
     return chosen
 
 
 def is_demo_environment(given: Mapping[str, str], data_dir: Path) -> bool:
-    """Whether this process runs in an environment made by `demo_environment`."""
     return (
         boolean.parse(given.get("CLAUDEOPS_DEMO", ""))
         and data_dir.name == DEMO_FOLDER
@@ -234,10 +227,7 @@ def is_demo_environment(given: Mapping[str, str], data_dir: Path) -> bool:
 
 
 def lock_data_folder(data_dir: Path) -> IO[str]:
-    """Make the data folder and lock it for this process, until the returned file is closed or the process ends.
-
-    Raises Refusal when the folder cannot be written, or another `up` has the lock.
-    """
+    """Lock the data folder until the returned file is closed. Raises Refusal when it is locked or cannot be written."""
     try:
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = (data_dir / "up.lock").open("a+")
@@ -264,7 +254,7 @@ def lock_data_folder(data_dir: Path) -> IO[str]:
     return file
 
 
-# What it says.
+# Output.
 
 
 def welcome(
@@ -277,7 +267,7 @@ def welcome(
     missing: Sequence[Missing],
     warnings: Sequence[str],
 ) -> str:
-    """The text that `up` prints once it runs. `database` is the engine's name; a demo has nothing `missing`."""
+    """Return the text that `up` prints. `database` is the engine's name; a demo has nothing `missing`."""
     lines = [f"claudeops is up{' (demo)' if demo else ''}.", ""]
     lines.append(f"  Open     {url}")
     lines += _sign_in_text(sign_in)

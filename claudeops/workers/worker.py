@@ -1,9 +1,8 @@
 """The worker of a host: takes tasks from the queues and runs each one in a process forked for it.
 
-Task functions, results, retries and schedules are django-q2's. Its cluster is not used: that keeps six processes for
-each queue, and stops serving when one of them is killed while it holds the lock of the queue between them. Here an idle
-worker is one process, a task's memory is freed when the task ends, and a killed task costs that task alone: django-q2
-delivers it again after the queue's `retry`.
+Task functions, results, retries and schedules are django-q2's; its cluster is not used. That keeps six processes for
+each queue, and stops serving when one is killed while it holds the queue's lock. Here a killed task costs that task
+alone: django-q2 delivers it again after the queue's `retry`.
 """
 
 from __future__ import annotations
@@ -33,13 +32,15 @@ from django_q.scheduler import scheduler
 from django_q.signing import BadSignature, SignedPackage
 from django_q.worker import worker as run_tasks
 
+from claudeops.lib.secrets import mask_value
 from claudeops.workers.broker import HostBroker
 from claudeops.workers.parent_death import die_with_parent
 from claudeops.workers.schedules import APPS
 from sessions_app.checks import clusters
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session, WorkerHeartbeat
-from sessions_app.queue import request_stop
+from sessions_app.queue import dispatch, request_stop
+from sessions_app.queue.dispatch import LOST_AFTER
 from sessions_app.queue.tasks import SESSIONS, send_reap
 from sessions_app.runner import handover
 
@@ -47,16 +48,18 @@ logger = logging.getLogger(__name__)
 
 HEARTBEAT_EVERY = 15.0
 SCHEDULES_EVERY = 30.0
-"""Seconds between two looks at the schedules, as in django-q2's cluster."""
+"""Seconds between two checks of the schedules, as in django-q2's cluster."""
+QUEUE_EVERY = 15.0
+"""Seconds between two looks of an idle worker at the queue of sessions, whose wake-ups may be lost."""
 DATABASE_PAUSE = 10.0
-"""Seconds without a question to a database that does not answer, as in django-q2's cluster."""
+"""Seconds without queries after a database error, as in django-q2's cluster."""
 OVERTIME = 10.0
-"""Seconds after a task's timeout, at which django-q2 ends it from within, until its process is killed."""
+"""Seconds after a task's timeout, when django-q2 ends it from within, until its process is killed."""
 TASKS_MAY_TAKE = 45.0
 """Seconds a stopping worker waits for its tasks; a task that is killed then is delivered again."""
 STOPPED_BY = "worker"
 
-# The flags that tell tasks to let go of their sessions are memory shared by fork.
+# The flags by which tasks hand over their sessions are memory shared by fork.
 FORK = multiprocessing.get_context("fork")
 
 DETACH, STOP = "detach", "stop"
@@ -64,18 +67,18 @@ ON_STOP = (DETACH, STOP)
 
 
 class Queue:
-    """One queue and the processes that run its tasks. `limit` and `timeout` (seconds) are the settings of the queue."""
+    """A queue and the processes of its tasks. `limit` and `timeout` (seconds) are the settings of the queue."""
 
     def __init__(self, name: str) -> None:
         conf = dict(clusters())[name]
         self.name, self.limit, self.timeout = name, int(conf["workers"]), int(conf["timeout"])
         self.broker = HostBroker(name)
         self.running: dict[ForkProcess, float] = {}
-        """Each process with the moment (monotonic) at which it is killed."""
+        """Each process with the time (monotonic) at which it is killed."""
 
     @contextmanager
     def as_current(self) -> Iterator[None]:
-        """django-q2 keeps the name of the queue that a process serves in a global."""
+        """Set django-q2's global name of the queue that a process serves."""
         before, Conf.CLUSTER_NAME = Conf.CLUSTER_NAME, self.name
         try:
             yield
@@ -83,7 +86,6 @@ class Queue:
             Conf.CLUSTER_NAME = before
 
     def start_waiting_tasks(self) -> None:
-        """Take tasks and start them until none waits or `limit` run."""
         while len(self.running) < self.limit and (taken := self.broker.dequeue()):
             for ack_id, payload in taken:
                 self._start(ack_id, payload)
@@ -99,7 +101,7 @@ class Queue:
         connections.close_all()  # a connection must not be shared across a fork
         process = FORK.Process(target=self._run, args=(task, os.getpid()), daemon=True)
         process.start()
-        timeout = task.get("timeout", self.timeout)  # -1: as long as it takes
+        timeout = task.get("timeout", self.timeout)  # -1: no limit
         self.running[process] = math.inf if timeout < 0 else time.monotonic() + timeout + OVERTIME
 
     def _run(self, task: dict[str, Any], parent: int) -> None:
@@ -110,14 +112,15 @@ class Queue:
             signal.signal(number, signal.SIG_DFL)
         die_with_parent(signal.SIGKILL, parent)
         done: list[dict[str, Any]] = []
-        timer = SimpleNamespace(value=-1, get_lock=nullcontext)  # the worker's own clock serves instead
+        timer = SimpleNamespace(value=-1, get_lock=nullcontext)  # `collect` enforces the timeout instead
         with self.as_current():
             run_tasks(_only(task), SimpleNamespace(put=done.append), timer, self.timeout)
+            for one in done:  # the text of an exception may quote anything
+                one["result"] = mask_value(one.get("result"))
             monitor(_only(*done), self.broker)
         connections.close_all()
 
     def collect(self) -> None:
-        """Forget the processes that ended, and kill those that are past their time."""
         for process, kill_at in list(self.running.items()):
             if process.is_alive() and time.monotonic() > kill_at:
                 logger.error("queue %s: the task of process %s does not end and is killed", self.name, process.pid)
@@ -141,15 +144,15 @@ class Queue:
 
 
 def _only(*tasks: dict[str, Any]) -> SimpleNamespace:
-    """What django-q2 reads as a queue: these tasks, then the end."""
+    """Make what django-q2 reads as a queue: these tasks, then the end."""
     return SimpleNamespace(get=iter([*tasks, "STOP"]).__next__)
 
 
 class Worker:
-    """Serves the queues `names` until it is asked to stop.
+    """Serve the queues `names` until it is asked to stop.
 
-    `on_stop` says what happens to the sessions that are followed here: with `detach` their CLI goes on and the reaper
-    has it followed again, with `stop` they are stopped first.
+    `on_stop`: with `detach` the CLIs of followed sessions go on and the reaper has them followed again, with `stop`
+    they are stopped first.
     """
 
     def __init__(self, names: Sequence[str], *, on_stop: str = DETACH) -> None:
@@ -157,7 +160,7 @@ class Worker:
         self.stop_sessions = on_stop == STOP and SESSIONS in names
         self._started_at = timezone.now()
         self._asked = 0
-        self._next_heartbeat = self._next_schedules = self._ask_database_at = 0.0
+        self._next_heartbeat = self._next_schedules = self._next_dispatch = self._ask_database_at = 0.0
 
     def run(self) -> None:
         """Serve until SIGTERM, SIGINT or SIGHUP. Main thread only."""
@@ -172,7 +175,7 @@ class Worker:
         logger.info("worker: serving %s on %s (pid %s)", names, settings.CLAUDEOPS_HOST, os.getpid())
         self._next_schedules = time.monotonic() + SCHEDULES_EVERY
         if any(one.name == SESSIONS for one in self.queues):
-            # Sessions that the last worker let go of need not wait for the reaper's minute.
+            # Sessions of the last worker need not wait for the reaper's minute.
             self._with_database(lambda: send_reap(settings.CLAUDEOPS_HOST, SESSIONS))
         try:
             while not self._asked:
@@ -186,7 +189,7 @@ class Worker:
         self._asked += 1
 
     def _with_database(self, act: Callable[[], None]) -> None:
-        """Call `act`; when the database does not answer, log it and leave it alone for a while."""
+        """Call `act`; after an error of the database, log it and call nothing for DATABASE_PAUSE."""
         if time.monotonic() < self._ask_database_at:
             return
         try:
@@ -205,20 +208,22 @@ class Worker:
             if schedules_are_due:
                 with one.as_current():
                     scheduler(broker=one.broker)
+            if one.name == SESSIONS and len(one.running) < one.limit and time.monotonic() >= self._next_dispatch:
+                self._next_dispatch = time.monotonic() + QUEUE_EVERY
+                dispatch(resend_after=LOST_AFTER)
             one.start_waiting_tasks()
 
     def _rest(self, seconds: float) -> None:
-        """Wait until a task ends, at most `seconds`."""
         processes = [process for one in self.queues for process in one.running]
         ready = wait([process.sentinel for process in processes], seconds)
         for process in processes:
             if process.sentinel in ready:
-                process.join(seconds)  # its pipe closes a moment before it has ended
+                process.join(seconds)  # its pipe closes a moment before it ends
         for one in self.queues:
             one.collect()
 
     def _stop(self) -> None:
-        """Wait for the tasks to end. A second signal lets go of sessions that are still being stopped."""
+        """Wait for the tasks to end. A second signal hands over sessions that are still being stopped."""
         handover.CLOSING.set()
         if not self.stop_sessions:
             handover.DETACH.set()
@@ -229,7 +234,7 @@ class Worker:
             if self._asked > 1:
                 handover.DETACH.set()
             if self.stop_sessions and not handover.requested():
-                self._with_database(self._stop_sessions)  # again and again: one may have been claimed just before
+                self._with_database(self._stop_sessions)  # repeated: one may have been claimed just before
             self._with_database(self._beat)
             if time.monotonic() > give_up:
                 logger.warning("worker: its tasks did not end in %d s and are killed", limit)
@@ -244,7 +249,7 @@ class Worker:
             try:
                 logger.info("%s", request_stop(session_id, by=STOPPED_BY))
             except SessionsError as refusal:
-                logger.info("%s", refusal)  # it ended at this moment
+                logger.info("%s", refusal)  # it has just ended
 
     def _beat(self) -> None:
         """Write one heartbeat a queue, every 15 seconds."""

@@ -1,1 +1,1 @@
-"""Who asks from outside, and what they may see and do: permissions, API tokens, bearer authentication."""
+"""Access from outside: permissions, API tokens, bearer authentication."""

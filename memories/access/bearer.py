@@ -1,4 +1,4 @@
-"""Bearer tokens on the routes of the API: authentication, the scope a route needs, and the record of a token's use."""
+"""Bearer tokens on the routes of the API: authentication, required scopes, and the record of a token's use."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django_filters import FilterSet
+from django_filters import BooleanFilter, Filter, FilterSet
 from ninja.security import HttpBearer
 
-from claudeops.lib.api_errors import FAULTS, Problem, Refused
+from claudeops.lib.api_errors import FAULTS, TRUTHS, Problem, Refused
 from memories.access.permissions import Access
 from memories.access.tokens import access_of, note_use
 
@@ -41,14 +41,14 @@ class Bearer(HttpBearer):
                 "The token is unknown or revoked.",
                 "Create another one: manage.py token add NAME.",
             )
-        request.auth = found  # type: ignore[attr-defined]  # its use is recorded even when the scope is missing
+        request.auth = found  # type: ignore[attr-defined]  # records its use even without the scope
         if not any(found.may(scope) for scope in self.scopes):
             found.require(self.scopes[0])
         return found
 
 
 def access_in(request: HttpRequest) -> Access:
-    """The caller's access; only inside a route, after authentication."""
+    """Return the caller's access; only inside a route, after authentication."""
     access = request.auth  # type: ignore[attr-defined]
     if not isinstance(access, Access):
         raise TypeError("an API route without authentication")
@@ -56,7 +56,7 @@ def access_in(request: HttpRequest) -> Access:
 
 
 def note_when_sent(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """The response, which records the token's use when it is closed."""
+    """Record the token's use when the response is closed."""
     access = getattr(request, "auth", None)
     if isinstance(access, Access):
         response._resource_closers.append(partial(note_use, access))  # type: ignore[attr-defined]
@@ -66,11 +66,11 @@ def note_when_sent(request: HttpRequest, response: HttpResponse) -> HttpResponse
 def needs(
     scope: str, answer: Any, *, filters: type[FilterSet] | None = None, also: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """The arguments of a route: its scope, its responses, and in the OpenAPI document its query parameters."""
+    """Return the keyword arguments of a route: authentication, responses, and its query parameters for OpenAPI."""
     extra: dict[str, Any] = {"x-scope": str(scope)}
     if filters is not None or also:
         extra["parameters"] = [
-            *(_parameter(name, str(field.label or name)) for name, field in _filters(filters).items()),
+            *(_parameter(name, str(one.label or name), _allowed(one)) for name, one in _filters(filters).items()),
             *(_parameter(name, text) for name, text in (also or {}).items()),
         ]
     answers = answer if isinstance(answer, dict) else {200: answer}
@@ -81,5 +81,14 @@ def _filters(filters: type[FilterSet] | None) -> dict[str, Any]:
     return dict(filters.base_filters) if filters is not None else {}
 
 
-def _parameter(name: str, text: str) -> dict[str, Any]:
-    return {"in": "query", "name": name, "required": False, "description": text, "schema": {"type": "string"}}
+def _allowed(one: Filter) -> dict[str, Any]:
+    """Return the choices of a filter for the document; those of rows in the database are not stated."""
+    if isinstance(one, BooleanFilter):
+        return {"enum": list(TRUTHS)}
+    choices = one.extra.get("choices")
+    return {"enum": [*(str(value) for value, _label in choices), ""]} if isinstance(choices, list | tuple) else {}
+
+
+def _parameter(name: str, text: str, allowed: dict[str, Any] | None = None) -> dict[str, Any]:
+    schema = {"type": "string"} | (allowed or {})
+    return {"in": "query", "name": name, "required": False, "description": text, "schema": schema}

@@ -1,4 +1,4 @@
-"""What a caller of the API or MCP may see and change: its scopes, project and agent. Knows no request."""
+"""What a caller of the API or MCP may see and change, by scopes, project and agent. Knows no request."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from memories.capture.statement import Provenance
 from memories.errors import AccessDenied, MemoryNotFound, ProjectNotFound
-from memories.models import Memory, Project, Scope
+from memories.models import Memory, Project, Scope, Source
 from memories.models.memory import ANY_AGENT, ANY_PROJECT, MemoryQuerySet
 
 
@@ -18,7 +19,7 @@ class Access:
 
     `project` and `agent` limit what is visible, as in a recall's `Filters`: an id means that project and the global
     memories, None the global ones only, ANY_PROJECT everything. `token_id` is set for a token, `session_id` and `tier`
-    for an agent's session.
+    for an agent's session. `max_tier` is the highest tier of the sessions that it may request.
     """
 
     actor: str
@@ -29,10 +30,10 @@ class Access:
     last_used_at: datetime | None = None
     session_id: int | None = None
     tier: int = 0
+    max_tier: int = 1
 
     @property
     def confined(self) -> bool:
-        """Whether it is limited to a project."""
         return self.project != ANY_PROJECT
 
     @property
@@ -42,6 +43,18 @@ class Access:
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes or Scope.ADMIN in self.scopes
+
+    def provenance(self, channel: str, *, project_id: int | None = None, agent: str | None = None) -> Provenance:
+        """Return the provenance of a text that this caller sends over `channel`. It is never a person's."""
+        return Provenance(
+            source=Source.RUN,
+            actor=self.actor,
+            session_id=self.session_id,
+            tier=self.tier,
+            project_id=project_id,
+            agent=agent,
+            channel=channel,
+        )
 
     def require(self, scope: str) -> None:
         """Raises AccessDenied without the scope."""
@@ -54,18 +67,22 @@ class Access:
 
 
 def visible_memories(access: Access) -> MemoryQuerySet:
-    """The visible memories: with a project its own and the global ones, else all; of agents' memories, its own."""
-    return Memory.objects.all().isolated_to(access.project, access.agent)
+    """Filter to the visible memories: with a project its own and global ones; of agents' memories, its own.
+
+    What the gate holds is visible with the scope `review` only.
+    """
+    rows = Memory.objects.all() if access.may(Scope.REVIEW) else Memory.objects.allowed()
+    return rows.isolated_to(access.project, access.agent)
 
 
 def changeable_memories(access: Access) -> MemoryQuerySet:
-    """The memories it may change: with a project only that project's, never the global ones."""
+    """Filter to the memories it may change: with a project only that project's, never global ones."""
     rows = visible_memories(access)
     return rows.filter(project=access.project_id) if access.confined else rows
 
 
 def memory_of(access: Access, given: str | int) -> Memory:
-    """The memory with a number or UUID. Raises MemoryNotFound, also for a memory it may not see."""
+    """Return the memory with a number or UUID. Raises MemoryNotFound, also for one that it may not see."""
     rows = visible_memories(access).select_related("project")
     found = rows.filter(**key).first() if (key := _key(str(given))) else None
     if found is None:
@@ -74,7 +91,7 @@ def memory_of(access: Access, given: str | int) -> Memory:
 
 
 def changeable_memory(access: Access, given: str | int) -> Memory:
-    """The same, to change it. Raises AccessDenied for a global memory that it may only read."""
+    """Return a memory to change. Raises MemoryNotFound, and AccessDenied for a global one that it may only read."""
     found = memory_of(access, given)
     if access.confined and found.project_id != access.project_id:
         raise AccessDenied(
@@ -84,10 +101,7 @@ def changeable_memory(access: Access, given: str | int) -> Memory:
 
 
 def project_of(access: Access, slug: str | None) -> Project | None:
-    """The project that a caller names; a caller with a project may name only its own.
-
-    Raises AccessDenied for any other, whether it exists or not; ProjectNotFound.
-    """
+    """Return the project a caller names. Raises ProjectNotFound; AccessDenied beyond a confined caller's own."""
     if access.confined:
         own = Project.objects.filter(pk=access.project_id or 0).first()
         if slug and (own is None or slug != own.slug):

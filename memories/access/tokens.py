@@ -1,4 +1,4 @@
-"""API tokens: make, revoke, look up, and record their use. A secret is compared by its hash and never logged."""
+"""Make, revoke and look up API tokens, and record their use. Secrets are compared by hash and never logged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEGINNING = "cops_"
 
 SECRET_BYTES = 32
 PREFIX = 12
-"""Characters of a secret that are stored and shown: its prefix and 42 of its 256 bits."""
+"""Characters of a secret that are stored and shown: the prefix and 42 of its 256 bits."""
 
 LONGEST_SECRET = 200
 USE_IS_WRITTEN_EVERY = timedelta(minutes=1)
@@ -37,13 +37,21 @@ def digest(secret: str) -> str:
 
 
 def add_token(
-    name: str, scopes: Iterable[str], *, by: str, project: Project | None = None, at: datetime | None = None
+    name: str,
+    scopes: Iterable[str],
+    *,
+    by: str,
+    project: Project | None = None,
+    max_tier: int = 1,
+    at: datetime | None = None,
 ) -> tuple[ApiToken, str]:
     """Create a token; returns it with its secret, which is not stored. Raises InvalidToken."""
     wanted = fold(name)
     if not wanted or len(wanted) > 64:
         raise InvalidToken(f"name is {name!r}; allowed is 1 to 64 characters.")
     held = checked_scopes(scopes)
+    if max_tier not in (1, 2, 3):
+        raise InvalidToken(f"max_tier is {max_tier!r}; allowed is 1, 2 or 3.")
     secret = BEGINNING + secrets.token_urlsafe(SECRET_BYTES)
     token = ApiToken(
         name=wanted,
@@ -51,6 +59,7 @@ def add_token(
         secret_hash=digest(secret),
         scopes=held,
         project=project,
+        max_tier=max_tier,
         created_by=by[:150],
         created_at=at or timezone.now(),
     )
@@ -65,7 +74,7 @@ def add_token(
 
 
 def checked_scopes(scopes: Iterable[str]) -> list[str]:
-    """The scopes in their order, each once. Raises InvalidToken for an unknown scope and for none."""
+    """Return the scopes in their order, each once. Raises InvalidToken for an unknown scope and for none."""
     given = set(scopes)
     unknown = sorted(given - set(Scope.values))
     if unknown or not given:
@@ -86,7 +95,7 @@ def revoke_token(name: str, *, by: str, at: datetime | None = None) -> ApiToken:
 
 
 def access_of(secret: str) -> Access | None:
-    """The access that a secret gives; None for an unknown or revoked one."""
+    """Return the access that a secret gives; None for an unknown or revoked one."""
     if not secret or len(secret) > LONGEST_SECRET:
         return None
     token = ApiToken.objects.filter(secret_hash=digest(secret), revoked_at=None).first()
@@ -98,14 +107,12 @@ def access_of(secret: str) -> Access | None:
         project=ANY_PROJECT if token.project_id is None else token.project_id,
         token_id=token.pk,
         last_used_at=token.last_used_at,
+        max_tier=token.max_tier,
     )
 
 
 def note_use(access: Access, *, at: datetime | None = None) -> bool:
-    """Record the use of a token, at most once a minute; True when it was written.
-
-    Called after the response is sent. A busy database is no error: the next use is recorded.
-    """
+    """Record a token's use, at most once a minute; True when written. A busy database is logged, not raised."""
     when = at or timezone.now()
     if access.token_id is None or (access.last_used_at and when - access.last_used_at < USE_IS_WRITTEN_EVERY):
         return False

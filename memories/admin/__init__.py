@@ -1,4 +1,4 @@
-"""The Django admin of what is known. Imports no other surface; the sessions' pages are linked by name."""
+"""The Django admin of memories. Imports no other surface; links to the sessions' pages by name."""
 
 from memories.admin.change import MemoryChangeAdmin
 from memories.admin.memory import MemoryAdmin

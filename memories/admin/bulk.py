@@ -1,4 +1,4 @@
-"""The bulk actions of the registry in the admin's list of memories; confirmed on the dashboard's page."""
+"""Bulk actions in the admin's list of memories; the dashboard's page confirms them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,11 @@ LIST = "admin:memories_memory_changelist"
 
 
 class BulkMixin(admin.ModelAdmin):
-    """The bulk actions of a list of memories."""
-
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(require_POST(self.bulk_view))
         return [path("bulk/<slug:name>", view, name="memories_memory_bulk"), *super().get_urls()]
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Every action of the registry that this person may use."""
         actions: dict[str, Any] = super().get_actions(request)
         for action in BULK_ACTIONS.values():
             if self.may(request, action):
@@ -75,7 +72,6 @@ class BulkMixin(admin.ModelAdmin):
 def _from_list(
     action: BulkAction, modeladmin: BulkMixin, request: HttpRequest, queryset: QuerySet[Memory]
 ) -> HttpResponse:
-    """An action chosen in the list's menu."""
     return modeladmin.bulk(request, action, everything=request.POST.get("select_across") == "1")
 
 
@@ -85,7 +81,7 @@ def _with_query(request: HttpRequest, url: str) -> str:
 
 
 def _back(request: HttpRequest, action: BulkAction) -> str:
-    """To the memory's page for one of its own buttons, unless it deletes the memory; else to the list."""
+    """Return to the memory's page after one of its own buttons, unless it was deleted; else to the list."""
     page = request.POST.get("back", "")
     if page.isdecimal() and len(page) < 19 and action.name != "delete":
         return reverse("admin:memories_memory_change", args=[page])

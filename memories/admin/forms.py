@@ -1,7 +1,4 @@
-"""The forms of the memories' admin pages: bad input is refused at its field, in the store's own words.
-
-They check by the same functions as the store; they save nothing.
-"""
+"""Forms of the memories' admin pages. They check with the store's functions and save nothing."""
 
 from __future__ import annotations
 
@@ -19,20 +16,15 @@ REASON = "Recorded in the memory's history."
 
 
 class TagsField(forms.CharField):
-    """A list of words, typed with commas between them."""
-
     def prepare_value(self, value: Any) -> Any:
         return ", ".join(value) if isinstance(value, list | tuple) else value
 
 
 class MemoryForm(forms.ModelForm):
-    """One memory.
-
-    `show_hidden_initial`: what a session changed while the page was open is not taken for the person's change.
-    """
+    """`show_hidden_initial`: what a session changed while the page was open is not the person's change."""
 
     refused: MemoriesError | None = None
-    """Why the store refused what passed this form (set by the admin, which then shows the form again)."""
+    """The store's error for data that passed this form; the admin sets it to show the form again."""
 
     observation = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
@@ -107,7 +99,7 @@ class MemoryForm(forms.ModelForm):
         return cleaned
 
     def _post_clean(self) -> None:
-        """An empty confidence is left to the taxonomy; it is no value for the row."""
+        """Leave an empty confidence to the taxonomy: it is no value for the row."""
         empty = self.cleaned_data.get("confidence") is None
         if empty:
             self.cleaned_data.pop("confidence", None)

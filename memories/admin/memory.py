@@ -1,21 +1,18 @@
-"""The admin of memories: the list with its bulk actions, adding one, and editing what the dashboard has no field for.
-
-Every change goes through the store and the lifecycle's verbs, so that each has its change row with the person's name.
-Review, history and confidence are on the dashboard's page ("Open on the dashboard").
-"""
+"""The admin of memories. Changes go through the store and the lifecycle's verbs, which write change rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from claudeops.lib.admin_lists import ListAdmin, age_filter, value_filter
+from claudeops.lib.masked_note import masked_note
 from memories import store
 from memories.admin.bulk import BulkMixin
 from memories.admin.forms import MemoryForm
@@ -37,8 +34,6 @@ RECORDED = (
 
 
 class StatusFilter(admin.SimpleListFilter):
-    """As on the dashboard: each memory has one status."""
-
     title = parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> Iterable[tuple[str, str]]:
@@ -93,8 +88,6 @@ class MemoryAdmin(BulkMixin, ListAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Memory | None = None) -> Any:
         return () if obj is None else RECORDED
 
-    # -- writing -------------------------------------------------------------------------------------------------
-
     def changeform_view(
         self,
         request: HttpRequest,
@@ -102,7 +95,7 @@ class MemoryAdmin(BulkMixin, ListAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
-        """Saves; when the store refuses, nothing is saved and the form is shown again with the reason."""
+        """Save; when the store refuses, show the form again with the reason."""
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
         except MemoriesError as refusal:
@@ -114,7 +107,7 @@ class MemoryAdmin(BulkMixin, ListAdmin):
         return type(form.__name__, (form,), {"refused": getattr(request, "refused", None)})
 
     def save_model(self, request: HttpRequest, obj: Memory, form: Any, change: bool) -> None:
-        """Through the verbs, never a bare save. Raises MemoriesError, which `changeform_view` shows."""
+        """Save by the store and the verbs. Raises MemoriesError, which `changeform_view` shows."""
         by, reason = actor(request), form.cleaned_data.get("reason", "")
         given = {name: form.cleaned_data[name] for name in EDITABLE if name in form.changed_data}
         if not change:
@@ -125,8 +118,10 @@ class MemoryAdmin(BulkMixin, ListAdmin):
         elif change and set(given) == {"persistent"}:
             verbs.mark_persistent(obj.pk, given["persistent"], by=by, reason=reason)
         elif given:
-            verbs.edit(obj.pk, by=by, reason=reason, **given)
+            verbs.edit(obj.pk, by=by, reason=reason, provenance=store.Provenance.typed_by(by), **given)
         obj.refresh_from_db()
+        if note := masked_note(form.data.get("observation", ""), form.data.get("tags", ""), reason):
+            self.message_user(request, note.strip(), messages.WARNING)
 
     def _remember(self, values: dict[str, Any], by: str) -> int | None:
         statement = store.Statement(
@@ -150,9 +145,8 @@ class MemoryAdmin(BulkMixin, ListAdmin):
         BULK_ACTIONS["delete"].run(queryset, by=actor(request))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Nothing goes with a memory, its history stays: there is nothing to collect and to list."""
+        """List no related objects: nothing is deleted with a memory, its history stays."""
         return [str(obj) for obj in objs[:20]], {"memories": len(objs)}, set(), []
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """The dashboard's page of the memory shows its history."""
         return HttpResponseRedirect(reverse("memory", args=[object_id]))

@@ -1,4 +1,4 @@
-"""The admin of API tokens: create one (its secret is shown once), revoke some. Nothing else of a token changes."""
+"""The admin of API tokens: create one (its secret is shown once) and revoke some."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from memories.models import ApiToken, Scope
 
 MEANING = {
     Scope.READ: "read: memories, sessions, events, recall",
+    Scope.REVIEW: "review: texts that wait for review",
     Scope.WRITE: "write: add, change and delete memories",
     Scope.RUN: "run: run and stop sessions",
     Scope.ADMIN: "admin: all of these",
@@ -35,7 +36,7 @@ class TokenForm(forms.ModelForm):
 
     class Meta:
         model = ApiToken
-        fields = ("name", "scopes", "project")
+        fields = ("name", "scopes", "project", "max_tier")
 
     def clean_name(self) -> str:
         name = fold(self.cleaned_data["name"])
@@ -47,20 +48,20 @@ class TokenForm(forms.ModelForm):
 @admin.register(ApiToken)
 class ApiTokenAdmin(ListAdmin):
     form = TokenForm
-    list_display = ("name", "scopes", "project", "secret", "last_used_at", "created_at", "revoked_at", "revoked_by")
+    list_display = ("name", "scopes", "project", "max_tier", "secret", "last_used_at", "created_at")
+    list_display += ("revoked_at", "revoked_by")
     list_select_related = ("project",)
     search_fields = ("name",)
     sortable_by = ("name",)
     actions = ("revoke",)
 
     def get_fields(self, request: HttpRequest, obj: ApiToken | None = None) -> Any:
-        return ("name", "scopes", "project") if obj is None else self.list_display
+        return ("name", "scopes", "project", "max_tier") if obj is None else self.list_display
 
     def get_readonly_fields(self, request: HttpRequest, obj: ApiToken | None = None) -> Any:
         return () if obj is None else self.list_display
 
     def get_form(self, request: HttpRequest, obj: ApiToken | None = None, change: bool = False, **kwargs: Any) -> Any:
-        """An existing token has no fields to fill in."""
         if obj is not None:
             kwargs["form"] = forms.ModelForm
         return super().get_form(request, obj, change, **kwargs)
@@ -74,7 +75,13 @@ class ApiTokenAdmin(ListAdmin):
         if change:
             return
         try:
-            made, secret = add_token(obj.name, obj.scopes, by=request.user.get_username(), project=obj.project)
+            made, secret = add_token(
+                obj.name,
+                obj.scopes,
+                by=request.user.get_username(),
+                project=obj.project,
+                max_tier=obj.max_tier,
+            )
         except InvalidToken as error:  # somebody took the name meanwhile
             raise PermissionDenied(str(error)) from error
         obj.pk = made.pk
@@ -83,7 +90,7 @@ class ApiTokenAdmin(ListAdmin):
 
     @sensitive_variables("secret")
     def response_add(self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None) -> HttpResponse:
-        """Show the secret, in this answer only: a message would be stored until it is shown."""
+        """Show the secret in this response only: a message would be stored until it is shown."""
         secret = request.token_secret  # type: ignore[attr-defined]
         context = {
             **self.admin_site.each_context(request),

@@ -1,4 +1,1 @@
-"""The API of memories. `claudeops/api.py` mounts the routers of `recall` and `memories`; routes call domain functions.
-
-`serializers` is for commands and MCP as well, so this package imports nothing: they do without django-ninja.
-"""
+"""The API of memories, mounted by `claudeops/api.py`. Imports nothing: commands use `serializers` without ninja."""

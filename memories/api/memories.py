@@ -16,10 +16,11 @@ from memories.api import serializers, shapes
 from memories.errors import AccessDenied, MemoryNotFound
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
-from memories.models import Memory, MemoryChange, Scope, Source
+from memories.models import Memory, MemoryChange, Scope
 from memories.queries import list as listing
 from memories.queries.filters import MemoryFilterSet
 
+CHANNEL = "api"
 HISTORY = 100
 PLACE = {
     "sort": "Order: " + ", ".join(listing.SORTS) + f" ({listing.FIRST} by default).",
@@ -60,9 +61,7 @@ def add(request: HttpRequest, given: shapes.MemoryIn) -> Status:
         store.Statement(
             given.category, given.observation, given.service, given.taxonomy, given.confidence, tuple(given.tags)
         ),
-        store.Provenance(
-            Source.RUN, access.actor, project_id=project.pk if project else None, agent=given.agent, channel="api"
-        ),
+        access.provenance(CHANNEL, project_id=project.pk if project else None, agent=given.agent),
     )
     if made.memory_id is None:
         raise Refused(422, "discarded", f"Not stored: {made.reason}.", "Say what was observed, in a sentence.")
@@ -85,7 +84,8 @@ def bulk(request: HttpRequest, given: shapes.BulkIn) -> dict[str, Any]:
     params = {param.name: getattr(given, param.name) for param in action.params}
     if params.get("target") is not None:
         changeable_memory(access, params["target"])
-    done = action.run(_chosen(request, given.ids, given.filter), by=access.actor, reason=given.reason, **params)
+    rows = _chosen(request, given.ids, given.filter)
+    done = action.run(rows, by=access.actor, reason=given.reason, provenance=access.provenance(CHANNEL), **params)
     return {"changed": done.changed, "unchanged": done.unchanged, "message": done.message}
 
 
@@ -100,9 +100,12 @@ def bulk_delete(request: HttpRequest, given: shapes.BulkDeleteIn) -> dict[str, A
 @router.get("/memories/{memory_id}", **needs(Scope.READ, shapes.MemoryWithHistory), summary="One memory")
 def memory(request: HttpRequest, memory_id: str) -> dict[str, Any]:
     """By number or UUID, with its last 100 changes, the latest last."""
-    row = memory_of(access_in(request), memory_id)
+    access = access_in(request)
+    row = memory_of(access, memory_id)
     changes = list(MemoryChange.objects.filter(memory=row).defer("evidence").order_by("-at", "-pk")[:HISTORY])
     history = [{name: getattr(change, name) for name in shapes.ChangeOut.model_fields} for change in reversed(changes)]
+    if not access.may(Scope.REVIEW):
+        history = serializers.without_held_texts(history)
     return serializers.as_data(row) | {"history": history}
 
 
@@ -119,7 +122,8 @@ def change(request: HttpRequest, memory_id: str, given: shapes.MemoryChangeIn) -
         raise Refused(422, "invalid_memory", f"expires_at is {until}, without a zone.", "Like 2026-12-31T00:00:00Z.")
     if not fields:
         raise Refused(422, "nothing_to_change", "No field was sent.", "Send the fields to change.")
-    verbs.edit(row.pk, by=access.actor, reason=given.reason, expected_change=given.seen, **fields)
+    said = access.provenance(CHANNEL)
+    verbs.edit(row.pk, by=access.actor, reason=given.reason, expected_change=given.seen, provenance=said, **fields)
     return serializers.as_data(memory_of(access, row.pk))
 
 
@@ -142,7 +146,7 @@ def _place(request: HttpRequest) -> tuple[listing.Sort, listing.Place | None]:
 
 
 def _chosen(request: HttpRequest, ids: list[int] | None, given: dict[str, str] | None) -> QuerySet[Memory]:
-    """The memories of a bulk action. Raises for an unknown id and for one that the token may only read."""
+    """Return the memories of a bulk action. Raises for an unknown id and one that the token may only read."""
     access = access_in(request)
     if (ids is None) == (given is None):
         raise Refused(422, "invalid_selection", "Send either ids or a filter.", "An empty filter {} means all.")

@@ -1,4 +1,4 @@
-"""`POST /api/recall` and `GET /api/memories/search`: recall with a trace."""
+"""Routes of recall with a trace: `POST /api/recall` and `GET /api/memories/search`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Memories and changes as plain values, for the API, MCP and `--json`."""
+"""Serialise memories and changes to plain values, for the API, MCP and `--json`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from memories.models import Memory, MemoryChange
+from memories.models import Change, Memory, MemoryChange, Verdict
 
 COLUMNS = (
     "uuid",
@@ -34,7 +34,7 @@ COLUMNS = (
 
 
 def as_data(memory: Memory) -> dict[str, Any]:
-    """One memory; its project by slug, times aware and UTC."""
+    """Return one memory; its project by slug, times aware and UTC."""
     data = {"id": memory.pk, "project": memory.project.slug if memory.project else None}
     return data | {name: getattr(memory, name) for name in COLUMNS}
 
@@ -42,3 +42,17 @@ def as_data(memory: Memory) -> dict[str, Any]:
 def change_data(change: MemoryChange) -> dict[str, Any]:
     names = ("kind", "at", "actor", "session_id", "reason", "before", "after", "evidence")
     return {name: getattr(change, name) for name in names}
+
+
+def without_held_texts(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out the texts of the changes up to the approval of a memory that was held; `history` is oldest first."""
+    approved = [
+        place
+        for place, change in enumerate(history)
+        if change["kind"] == Change.APPROVED and change["before"].get("verdict") == Verdict.HOLD
+    ]
+    until = approved[-1] + 1 if approved else 0
+    for change in history[:until]:
+        for state in ("before", "after"):
+            change[state] = {name: value for name, value in change[state].items() if name != "observation"}
+    return history

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from ninja import Schema
-from pydantic import AwareDatetime, Field
+from pydantic import Field, StrictBool
 
-from claudeops.lib.api_errors import Given, Id
+from claudeops.lib.api_errors import AwareMoment, Given, Id, Moment, Number, Whole
+from memories.lifecycle.bulk import BULK_ACTIONS
+from memories.taxonomy import TAXONOMIES
 
 MOST_IDS = 10_000
+
+CATEGORIES = sorted({category for one in TAXONOMIES.values() for category in one.categories})
+
+# The document names what is allowed; the domain checks it, with an error that says what belongs together.
+Category = Annotated[str, Field(json_schema_extra={"enum": CATEGORIES})]
+TaxonomyName = Annotated[str, Field(json_schema_extra={"enum": sorted(TAXONOMIES)})]
 
 
 class MemoryOut(Schema):
@@ -70,12 +78,12 @@ class MemoriesOut(Schema):
 
 class MemoryIn(Given):
     observation: str = Field(description="What was observed, in one sentence.")
-    category: str = Field(description="One of the taxonomy's; of ops: timing, dependency, behavior, …")
+    category: Category = Field(description="One of the taxonomy's; of ops: timing, dependency, behavior, …")
     service: str | None = Field(None, description="One word; null = general.")
-    taxonomy: str = "ops"
+    taxonomy: TaxonomyName = "ops"
     project: str | None = Field(None, description="A slug; null = global, or the token's own project.")
     agent: str | None = Field(None, max_length=64)
-    confidence: float | None = Field(None, description="0 to 1; counts only where the taxonomy has no first one.")
+    confidence: Number | None = Field(None, description="0 to 1; counts only where the taxonomy has no first one.")
     tags: list[str] = []
 
 
@@ -92,15 +100,15 @@ class MemoryChangeIn(Given):
     """Fields that are not sent do not change."""
 
     observation: str | None = None
-    category: str | None = None
+    category: Category | None = None
     service: str | None = Field(None, description='"" or "general" = no service.')
-    confidence: float | None = None
+    confidence: Number | None = None
     tags: list[str] | None = None
-    expires_at: datetime | None = Field(None, description="With a zone; null = never.")
-    persistent: bool | None = None
-    active: bool | None = None
+    expires_at: Moment | None = Field(None, description="With a zone; null = never.")
+    persistent: StrictBool | None = None
+    active: StrictBool | None = None
     reason: str = Field("", max_length=500, description="Recorded in the history.")
-    seen: int | None = Field(
+    seen: Whole | None = Field(
         None,
         ge=0,
         le=2**63 - 1,
@@ -111,10 +119,10 @@ class MemoryChangeIn(Given):
 class BulkIn(Given):
     """Either `ids` or `filter`; an empty filter means everything that the token may change."""
 
-    action: str = Field(description="deactivate, reactivate, set_confidence, mark_persistent, merge, delete, …")
+    action: Annotated[str, Field(json_schema_extra={"enum": list(BULK_ACTIONS)})]
     ids: list[Id] | None = Field(None, max_length=MOST_IDS)
     filter: dict[str, str] | None = Field(None, description="The parameters of GET /api/memories, by name.")
-    confidence: float | None = None
+    confidence: Number | None = None
     target: Id | None = Field(None, description="merge: the memory that stays.")
     observation: str | None = Field(None, description="merge: the text of the merged memory.")
     reason: str = Field("", max_length=500)
@@ -138,13 +146,13 @@ class Asked(Given):
     project: str | None = Field(None, max_length=64, description="A slug (it and what is global), or global alone.")
     agent: str | None = Field(None, max_length=64, description="An agent's slug: its own memories and those of none.")
     service: str | None = Field(None, max_length=64, description="One word; general = none.")
-    category: str | None = None
-    taxonomy: str | None = None
+    category: Category | None = None
+    taxonomy: TaxonomyName | None = None
     tags: list[str] = Field([], description="All of these.")
-    limit: int | None = Field(None, ge=1, le=100, description="How many, instead of what the profile gives.")
+    limit: Whole | None = Field(None, ge=1, le=100, description="How many, instead of what the profile gives.")
     profile: Literal["lean", "balanced", "deep", "auto"] = "balanced"
-    as_of: AwareDatetime | None = Field(None, description="What was known then; with a zone.")
-    include_hold: bool = Field(False, description="Also what waits for a person's review.")
+    as_of: AwareMoment | None = Field(None, description="What was known then; with a zone.")
+    include_hold: StrictBool = Field(False, description="Also what waits for review; needs the scope review.")
 
 
 class RecallIn(Asked):
@@ -153,6 +161,8 @@ class RecallIn(Asked):
 
 class SearchIn(Asked):
     q: str = Field(max_length=10_000, description="The query.")
+    limit: int | None = Field(None, ge=1, le=100, description="How many, instead of what the profile gives.")
+    include_hold: bool = Field(False, description="Also what waits for review; needs the scope review.")
 
 
 class HitOut(Schema):

@@ -1,7 +1,4 @@
-"""Select the candidate memories to compare a statement with: the same text, near in words, near in meaning.
-
-Built on recall's two searches within the scope, so the cost grows with neither the table nor the scope.
-"""
+"""Select the candidates of a statement by recall's two searches; the cost does not grow with the scope."""
 
 from __future__ import annotations
 
@@ -10,19 +7,20 @@ from functools import cached_property
 
 from django.db import connection
 
-from memories.recall import keyword_search, vector_search
+from memories.recall import keyword_index, keyword_search, vector_search
 from memories.recall.filters import EVERYTHING, Where
 from memories.recall.query_vector import QueryVector
 from memories.recall.terms import index_terms
 
 FEW = 300
-"""A scope of at most this many rows is read itself."""
+"""A scope of at most this many rows is read whole."""
 SHARED = 0.15
-"""Two texts that share less than this part of the new one's idf mass are not one fact: comparing them takes a
-millisecond."""
+"""Minimum share of the new text's idf mass in a candidate, since comparing two texts takes a millisecond."""
 MOST_TERMS = 64
 UNINDEXED = 1_000
-"""Memories not indexed yet that are read, the newest. Of more, the same text alone is found until they are indexed."""
+"""Newest unindexed memories that are read as texts. When more are unindexed, those of the scope are indexed first."""
+MOST_INDEXED = 5_000
+"""Memories that are indexed for one statement (about a second); of the others only equal texts are found."""
 
 _SAME = (
     "SELECT id FROM memories WHERE LOWER(SUBSTR(observation, 1, 100)) = LOWER(SUBSTR(CAST(%s AS text), 1, 100)) "
@@ -31,7 +29,7 @@ _SAME = (
 
 
 class Scope:
-    """The rows that a statement can be compared with: `within` its scope and `fit` for comparison; `where` is both."""
+    """The rows that a statement can be compared with: `within` its scope, `fit` for comparison, `where` both."""
 
     def __init__(self, within: Where, fit: Where) -> None:
         self.within, self.fit = within, fit
@@ -50,21 +48,35 @@ class Scope:
         return sorted(pk for pk, fit in found if fit) if len(found) <= FEW else None
 
 
-def in_words(scope: Scope, text: str, service: str | None, most: int) -> set[int]:
-    """The `most` memories that share most of the text's words, weighted by idf, and those with the same text.
+def index_pending(scope: Scope) -> int:
+    """Index what a bulk insert left unindexed in the scope, the newest first; return how many memories it was."""
+    if len(keyword_index.due(UNINDEXED + 1)) <= UNINDEXED:
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT memories.id FROM memories WHERE {scope.where.sql} "  # noqa: S608
+            "AND EXISTS (SELECT 1 FROM memory_terms_due d WHERE d.memory_id = memories.id) "
+            f"ORDER BY memories.id DESC LIMIT {MOST_INDEXED}",
+            scope.where.params,
+        )
+        pending = [pk for (pk,) in cursor.fetchall()]
+    keyword_index.index(pending)
+    return len(pending)
 
-    The latter may lie outside the scope. `service` is the service of the whole scope, if it has one.
-    """
+
+def in_words(scope: Scope, text: str, service: str | None, most: int) -> set[int]:
+    """Return the `most` memories with the largest idf-weighted overlap, and equal texts of any scope."""
     terms = list(dict.fromkeys(index_terms(text)))
-    named = index_terms(service) if service else ()  # these tell nothing apart
+    named = index_terms(service) if service else ()  # every memory of the scope has these
     own = [term for term in terms if term not in named] or terms
+    index_pending(scope)
     hits = keyword_search.search(own[:MOST_TERMS], scope.where, unindexed=UNINDEXED)
     near = heapq.nsmallest(most, ((-hits.coverage(pk), pk) for pk in hits.held))
     return {*same_text(text), *(pk for coverage, pk in near if -coverage > SHARED)}
 
 
 def in_meaning(scope: Scope, vector: QueryVector, most: int) -> list[int]:
-    """The `most` memories with the nearest vectors."""
+    """Return the `most` memories with the nearest vectors."""
     if scope.few is not None:
         cosines = vector_search.cosines(vector, scope.few, EVERYTHING)
     else:
@@ -73,7 +85,7 @@ def in_meaning(scope: Scope, vector: QueryVector, most: int) -> list[int]:
 
 
 def same_text(text: str) -> list[int]:
-    """Memories of any scope with this text, ignoring the case of ASCII letters. Uses no index of terms."""
+    """Return memories of any scope with this text, ignoring the case of ASCII letters. Uses no index of terms."""
     with connection.cursor() as cursor:
         cursor.execute(_SAME, [text, text])
         return [pk for (pk,) in cursor.fetchall()]

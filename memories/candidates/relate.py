@@ -1,8 +1,4 @@
-"""Relate a statement to its candidates: before anything is written, and again where something changed since.
-
-A small scope is compared whole; of a bigger one, what `generate` finds. Models are called in `prepare`, outside any
-transaction; `current_relations` runs under the store's lock.
-"""
+"""Relate a statement to its candidates before the transaction, and again under the store's lock what changed since."""
 
 from __future__ import annotations
 
@@ -40,17 +36,15 @@ from memories.recall.query_vector import QueryVector
 logger = logging.getLogger(__name__)
 
 SCANNED = 40
-"""A scope of at most so many memories is compared whole. A text outside the parser cache takes a millisecond."""
+"""A scope of at most this many memories is compared whole; a text outside the parser cache takes 1 ms."""
 
 CHOSEN = 6
-"""Candidates that each search (keywords, vectors) brings from a bigger scope. The first five hold all restatements."""
+"""Candidates from each search (keywords, vectors) of a bigger scope; the first five hold all restatements."""
 
 _ENDED = (Inactive.EXPIRED, Inactive.SUPERSEDED)
 
 
 class Text(Protocol):
-    """What is compared: a statement."""
-
     @property
     def observation(self) -> str: ...
 
@@ -74,9 +68,9 @@ class Prepared:
 
 
 def prepare(within: Where, new: Text, *, of_service: bool = True) -> Prepared:
-    """Compare `new` with the memories `within` its scope; `of_service`: the scope is limited to its service.
+    """Compare `new` with its scope's memories; index those that a bulk insert left unindexed, write nothing else.
 
-    Writes nothing. Without a model, words alone decide.
+    `of_service`: the scope is limited to its service.
     """
     seen = latest_change()
     scope, service = _scope(within), new.service if of_service else None
@@ -95,7 +89,7 @@ def prepare(within: Where, new: Text, *, of_service: bool = True) -> Prepared:
 
 
 def current_relations(prepared: Prepared, within: Where, new: Text) -> dict[int, Relation]:
-    """The relations that still stand, with those of memories that came or changed since. Under the store's lock."""
+    """Return the relations that still hold, and those of memories changed since. Call under the store's lock."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT DISTINCT memory_id FROM memory_changes WHERE id > %s AND memory_id IS NOT NULL", [prepared.seen]
@@ -112,7 +106,7 @@ def current_relations(prepared: Prepared, within: Where, new: Text) -> dict[int,
 
 
 def latest_change() -> int:
-    """The id of the latest change of any memory; 0 when there is none. Writers are one at a time, so it only grows."""
+    """Return the id of the latest change of any memory, or 0. Writers are one at a time, so it only grows."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT id FROM memory_changes ORDER BY id DESC LIMIT 1")
         row = cursor.fetchone()
@@ -120,10 +114,9 @@ def latest_change() -> int:
 
 
 def comparable(rows: MemoryQuerySet) -> MemoryQuerySet:
-    """The rows that a statement is compared with, inactive ones included: a decayed memory can be confirmed again.
+    """Filter to the rows that a statement is compared with: inactive ones too, since a decayed memory can be confirmed.
 
-    Not held memories, and not those that ended (expired, superseded, merged into a deleted one): a statement that
-    repeats those is new.
+    Held and ended ones (expired, superseded, merged into a deleted one) are excluded: to repeat those is new.
     """
     return rows.allowed().exclude(
         Q(inactive_reason__in=_ENDED) | Q(inactive_reason=Inactive.MERGED, superseded_by=None)
@@ -135,7 +128,7 @@ _Embedding = Callable[[], tuple[QueryVector | None, str]]
 
 
 def _start_embedding(new: Text) -> tuple[EmbeddingModel | None, _Embedding]:
-    """(the model, its vector of a text) while the caller goes on. Never inside a transaction."""
+    """Start to embed a text in a thread; never inside a transaction."""
     if connection.in_atomic_block:
         return None, lambda: (None, "no model is asked inside a transaction")
     try:
@@ -178,12 +171,11 @@ def _scope(within: Where) -> Scope:
 
 @cache
 def _comparable(vendor: str) -> Where:
-    """`comparable` as SQL, made once."""
     return where(comparable(Memory.objects.all()))
 
 
 def _first(scope: Scope, new: Text, service: str | None, model: EmbeddingModel | None) -> tuple[bool, _Rows]:
-    """(whether these are all of the scope, the candidates that need no vector)."""
+    """Return (whether these are the whole scope, the candidates found without a vector)."""
     few = scope.few
     if few is not None and len(few) <= SCANNED:
         return True, _of(few, scope, model)
@@ -191,7 +183,6 @@ def _first(scope: Scope, new: Text, service: str | None, model: EmbeddingModel |
 
 
 def _of(ids: Collection[int], scope: Scope, model: EmbeddingModel | None) -> _Rows:
-    """These memories, if they are within the scope."""
     if not ids:
         return []
     source, wanted = filters.listed(ids)
@@ -206,7 +197,7 @@ def _of(ids: Collection[int], scope: Scope, model: EmbeddingModel | None) -> _Ro
 
 
 def _with_cosines(found: _Rows, model: EmbeddingModel | None, vector: Vectors | None) -> _Known:
-    """Oldest first; a vector of another length than the model's is ignored."""
+    """Add cosines and sort by age, oldest first; a vector of another length than the model's is ignored."""
     size = model.dimensions * STORED.itemsize if model else 0
     known: _Known = {}
     for pk, text, raw in sorted(found, key=lambda row: row[0]):
@@ -225,7 +216,7 @@ def _related(known: _Known, new: Text) -> dict[int, tuple[str, Relation]]:
 
 
 def _settled(prepared: Prepared, new: Text, judge: Judge) -> Prepared:
-    """With a chat model's answer about the nearest pair that words and values leave unsure."""
+    """Let the chat model decide the nearest unsure pair."""
     if connection.in_atomic_block or any(found.kind == Kind.REINFORCES for _, found in prepared.found.values()):
         return prepared
     unsure = nearest_unsure((pk, found) for pk, (_, found) in prepared.found.items())
@@ -241,7 +232,7 @@ def _settled(prepared: Prepared, new: Text, judge: Judge) -> Prepared:
 
 
 def nearest_unsure(found: Iterable[tuple[int, Relation]]) -> int | None:
-    """Of the distinct memories the nearest one that may be the same fact."""
+    """Return the nearest distinct memory that may be the same fact."""
     unsure = [
         (one.evidence.get("cosine", one.score), -pk)
         for pk, one in found

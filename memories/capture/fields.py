@@ -1,7 +1,4 @@
-"""Validate the fields of a memory. Pure: each function returns the value to store or raises InvalidMemory.
-
-The message names the field and what is allowed; people read it in forms and terminals.
-"""
+"""Validate the fields of a memory: return the value to store or raise InvalidMemory. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +6,13 @@ import math
 import re
 from collections.abc import Iterable
 
+from claudeops.lib.secrets import find, mask
 from memories.capture.text import fold, normalise_service
 from memories.errors import InvalidMemory
 from memories.taxonomy import TAXONOMIES, Taxonomy
 
 SERVICE_LENGTH = 64
-SERVICE = re.compile(rf"[a-zA-Z0-9_-]{{1,{SERVICE_LENGTH}}}")
+SERVICE = re.compile(rf"[a-zA-Z0-9._-]{{1,{SERVICE_LENGTH}}}")
 LONGEST_OBSERVATION = 10_000
 LONGEST_TAG = 50
 MOST_TAGS = 20
@@ -35,16 +33,19 @@ def checked_category(category: str, taxonomy: Taxonomy) -> str:
 
 def checked_service(service: str | None) -> str | None:
     name = normalise_service(service)
+    if name is not None and (found := find(service or "")):
+        raise InvalidMemory(f"service looks like a credential ({found[0].kind}); give the name of the service.")
     if name is not None and not SERVICE.fullmatch(name):
         raise InvalidMemory(
-            f"service is {service!r}; allowed is one word of letters, digits, hyphens and underscores, at most "
+            f"service is {service!r}; allowed is one word of letters, digits, dots, hyphens and underscores, at most "
             f"{SERVICE_LENGTH} characters, or nothing for general."
         )
     return name
 
 
 def checked_observation(observation: str) -> str:
-    text = fold(observation)
+    """Fold an observation to one line, with its credentials masked."""
+    text = fold(mask(observation))
     if not any(character.isalnum() for character in text):
         raise InvalidMemory("observation is empty; write what was observed, in one sentence.")
     if len(text) > LONGEST_OBSERVATION:
@@ -53,7 +54,7 @@ def checked_observation(observation: str) -> str:
 
 
 def checked_confidence(confidence: float) -> float:
-    """Clamped to 0..1, to six decimals, so that 0.7 + 0.1 is 0.8. NaN and infinity are refused."""
+    """Clamp to 0..1 and round to six decimals, so that 0.7 + 0.1 is 0.8. Refuses NaN and infinity."""
     try:
         value = float(confidence)
     except (TypeError, ValueError):
@@ -64,8 +65,8 @@ def checked_confidence(confidence: float) -> float:
 
 
 def checked_tags(tags: Iterable[str]) -> list[str]:
-    """Folded, in their order, without repetitions and empty ones."""
-    found = list(dict.fromkeys(fold(str(tag)) for tag in tags))
+    """Fold the tags, in their order and without credentials; drop repetitions and empty ones."""
+    found = list(dict.fromkeys(fold(mask(str(tag))) for tag in tags))
     found = [tag for tag in found if tag]
     if len(found) > MOST_TAGS or any(len(tag) > LONGEST_TAG for tag in found):
         raise InvalidMemory(f"tags: at most {MOST_TAGS}, each of at most {LONGEST_TAG} characters.")

@@ -1,7 +1,4 @@
-"""Find memory markers in an agent's text and memories in its structured response. Pure.
-
-The caller decides which text may be read (assistant text, no tool results, no subagents).
-"""
+"""Find memories in an agent's text and structured response. Pure: the caller decides which text may be read."""
 
 from __future__ import annotations
 
@@ -13,10 +10,10 @@ from memories.capture.lines import accepted_lines
 from memories.capture.statement import Statement
 from memories.taxonomy import OPS
 
-MARKER = re.compile(rf"\[MEMORY:({'|'.join(OPS.categories)})(?::([a-zA-Z0-9_-]+))?\]\s*(.+)")
+MARKER = re.compile(rf"\[MEMORY:({'|'.join(OPS.categories)})(?::([a-zA-Z0-9._-]+))?\]\s*(.+)")
 LOOKS_LIKE = re.compile(r"\[MEMORY:([^\]\[]*)\]")
 OPENING = "[MEMORY:"
-EMPHASIS = ("**", "__", "`", "*", "_")
+EMPHASIS = ("**", "__", "*", "_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +27,7 @@ class UnknownMarker:
 
 @dataclass(frozen=True, slots=True)
 class MemoryMarkers:
-    """The markers of a text; `quoted` counts marker lines in quotations and code, which are not read."""
+    """The markers of a text; `quoted` counts marker lines that are another's words (`capture/lines.py`): not read."""
 
     found: list[Statement] = field(default_factory=list)
     unknown: list[UnknownMarker] = field(default_factory=list)
@@ -38,35 +35,35 @@ class MemoryMarkers:
 
 
 def memory_markers(text: str) -> MemoryMarkers:
-    """The memory markers of `text`, at most one a line. A marker without an observation is ignored."""
+    """Return the memory markers of `text`, at most one a line. One without an observation is ignored."""
     if OPENING not in text:
         return MemoryMarkers()
     accepted = accepted_lines(text)
     found: list[Statement] = []
     unknown: list[UnknownMarker] = []
-    for _, line in accepted.lines:
-        if OPENING not in line:
+    taken = 0
+    for place in accepted.markers:
+        line = place.line
+        if place.number == taken or not line.startswith(OPENING, place.start):
             continue
-        match = MARKER.search(line)
-        unknown += _unknown(line[: match.start()] if match else line, line)
+        match = MARKER.match(line, place.start)
         if match is None:
+            unknown += _unknown(line, place.start)
             continue
+        taken = place.number
         category, service, rest = match.groups()
         if len(service or "") > SERVICE_LENGTH:
             reason = f"the service's name is longer than {SERVICE_LENGTH} characters"
             unknown.append(UnknownMarker(category, line, reason))
             continue
-        statement = Statement(category, _unwrap(line[: match.start()], rest.strip()), service)
+        statement = Statement(category, _unwrap(line[: place.start], rest.strip()), service)
         if statement.observation:
             found.append(statement)
     return MemoryMarkers(found, unknown, sum(OPENING in line for line in accepted.skipped))
 
 
 def memory_from_key(key: str, value: str) -> Statement | UnknownMarker:
-    """A memory of the structured response: `key` is `service:category` or `category`, `value` the observation.
-
-    The order of the text marker, `category:service`, is accepted where it is unambiguous.
-    """
+    """Read `service:category` or `category` and the observation; an unambiguous `category:service` is accepted too."""
     parts = [part.strip() for part in str(key).split(":")]
     shown = f"{key}: {value}"
     if len(parts) == 2 and parts[1] not in OPS.categories and parts[0] in OPS.categories:
@@ -83,9 +80,8 @@ def memory_from_key(key: str, value: str) -> Statement | UnknownMarker:
     return statement if statement.observation else UnknownMarker(category, shown, "there is no observation")
 
 
-def _unknown(part: str, line: str) -> list[UnknownMarker]:
-    """The first bracket of `part` that resembles a memory marker but is none."""
-    for bracket in LOOKS_LIKE.finditer(part):
+def _unknown(line: str, start: int) -> list[UnknownMarker]:
+    if bracket := LOOKS_LIKE.match(line, start):
         category, _, service = bracket[1].partition(":")
         if category not in OPS.categories:
             return [UnknownMarker(category, line, _no_category(category))]
@@ -99,7 +95,7 @@ def _no_category(category: str) -> str:
 
 
 def _no_service(service: str) -> str:
-    return f"{service!r} is not a service's name (letters, digits, hyphens, underscores)"
+    return f"{service!r} is not a service's name (letters, digits, dots, hyphens, underscores)"
 
 
 def _unwrap(before: str, observation: str) -> str:

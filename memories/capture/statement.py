@@ -1,7 +1,4 @@
-"""A statement: the new text that may become a memory, valid by construction, with the raw text beside it.
-
-Pure. Whatever takes a `Statement` (gate, matching, store) uses its fields as they are and folds nothing again.
-"""
+"""A statement: the new text that may become a memory, valid by construction. Pure; nothing folds it again."""
 
 from __future__ import annotations
 
@@ -10,14 +7,20 @@ import json
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from claudeops.lib.secrets import find, mask
 from memories.capture import fields
-from memories.capture.text import fold
+from memories.capture.text import SPACE, fold
 from memories.taxonomy import Taxonomy
+
+HUMAN = "human"
+"""The source and the channel of what a person typed (`Source.HUMAN`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A new observation. `text` is as it was written; `observation` is the folded text, cut to what can be stored.
+    """A new observation. `text` is as it was written but for credentials, which are masked before anything sees them.
+
+    `observation` is the folded text, cut to what can be stored.
 
     `service` is normalised (None = general). `confidence` (0..1) counts only where the taxonomy sets no first one.
     `key` is the SHA-256 (hexadecimal) of scope and folded text: two statements of a session with one key are the same.
@@ -35,8 +38,13 @@ class Statement:
 
     def __post_init__(self) -> None:
         policy = fields.checked_taxonomy(self.taxonomy)
-        folded = fold(self.text)
-        set_field = object.__setattr__  # the class is frozen for everybody else
+        set_field = object.__setattr__  # the class is frozen
+        text = mask(self.text)
+        folded = fold(text)
+        if find(folded):  # a name and its value stood on two lines; invisible characters stay, for the gate
+            text = mask(SPACE.sub(" ", self.text))
+            folded = mask(fold(text))
+        set_field(self, "text", text)
         set_field(self, "category", fields.checked_category(self.category, policy))
         set_field(self, "service", fields.checked_service(self.service))
         set_field(self, "tags", tuple(fields.checked_tags(self.tags)))
@@ -67,3 +75,13 @@ class Provenance:
     agent: str | None = None
     channel: str = "text"
     at: datetime | None = None
+
+    @property
+    def typed(self) -> bool:
+        """Whether a person typed it, in the dashboard, the admin or the command line. Such a text skips the gate."""
+        return self.source == HUMAN
+
+    @classmethod
+    def typed_by(cls, actor: str) -> Provenance:
+        """Return the provenance of what a signed-in person or the operator at the command line typed."""
+        return cls(HUMAN, actor, channel=HUMAN)

@@ -1,8 +1,4 @@
-"""Turn texts into vectors: which embedder answers now, and why none does.
-
-A search calls `current()` and continues with keywords when that raises SemanticOff; it never waits for an
-installation. Workers call `install` and `backfill`. The package must not know recall or the queue.
-"""
+"""Turn texts into vectors: `current()` returns the embedder or raises SemanticOff. Must not import recall."""
 
 from __future__ import annotations
 

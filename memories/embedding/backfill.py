@@ -1,7 +1,6 @@
-"""Make the vectors that are missing, in batches: each is embedded outside a transaction and stored in a short one.
+"""Make missing vectors in batches: each is embedded outside a transaction and stored in a short one.
 
-A process that dies in between leaves its memories in the queue for the next run. One process works at a time; two
-would do no harm. A new model's vectors are built while the old model answers; then the new one takes its place.
+A process that dies leaves its memories in the queue. A new model's vectors are built while the old one answers.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ BATCH = 64
 FILL = 5_000
 """Memories queued for a new model, or vectors of a retired one deleted, in one transaction."""
 RETRY_REFUSED_AFTER = timedelta(hours=1)
-"""How long a text that the model refused rests before the next attempt."""
 LOCK_KEY = 0x636C_656D_62  # "clemb"
 
 
@@ -74,10 +72,7 @@ def backfill(seconds: float = 45.0) -> Backfilled:
 
 
 def enqueue_all(*, force: bool = False) -> int:
-    """Queue every memory for the models in use, and return the length of the queue.
-
-    A memory whose vector is current leaves the queue again; with `force` every vector is made anew.
-    """
+    """Queue every memory for the models in use and return the queue's length; `force` remakes current vectors."""
     for model in EmbeddingModel.objects.exclude(state=ModelState.RETIRED):
         EmbeddingModel.objects.filter(pk=model.pk).update(filled_to=0)
         if force:
@@ -87,7 +82,6 @@ def enqueue_all(*, force: bool = False) -> int:
 
 
 def _serve(model: EmbeddingModel, end: float, done: Backfilled) -> None:
-    """Keep the model that answers up to date."""
     _fill(model, end)
     error = ""
     try:
@@ -110,7 +104,7 @@ def _others(active: EmbeddingModel) -> bool:
 
 
 def _successor(embedder: Embedder) -> EmbeddingModel | None:
-    """The model that is to take over; None when it answers already. Any other unfinished model is retired."""
+    """Return the model that is to take over, None when it answers already. Retires any other unfinished model."""
     name, dimensions = embedder.name, embedder.dimensions
     with transaction.atomic():
         others = EmbeddingModel.objects.filter(state=ModelState.BUILDING).exclude(name=name)
@@ -125,7 +119,7 @@ def _successor(embedder: Embedder) -> EmbeddingModel | None:
 
 
 def _build(model: EmbeddingModel, embedder: Embedder, end: float, done: Backfilled) -> None:
-    """Make the vectors of a new model, and let it answer when all are there."""
+    """Make the vectors of a new model, and activate it when all are there."""
     _fill(model, end)
     _work(model, embedder, end, done)
     EmbeddingModel.objects.filter(pk=model.pk).exclude(error="").update(error="")
@@ -152,7 +146,7 @@ def _work(model: EmbeddingModel, embedder: Embedder, end: float, done: Backfille
 
 
 def _batch(model: EmbeddingModel, embedder: Embedder, forced: dict[int, bool], done: Backfilled) -> None:
-    """Embed and store the memories whose ids are the keys of `forced`; a value says whether to do it in any case."""
+    """Embed and store these memories; True in `forced` means even if the vector is current."""
     rows = Memory.objects.filter(pk__in=forced).values_list("pk", "observation", "service", named=True)
     texts = {row.pk: embedded_text(row) for row in rows}
     hashes = {pk: content_hash(text) for pk, text in texts.items()}
@@ -171,11 +165,7 @@ def _batch(model: EmbeddingModel, embedder: Embedder, forced: dict[int, bool], d
 
 
 def _embed(embedder: Embedder, texts: list[str]) -> tuple[dict[str, Vectors], dict[str, str]]:
-    """Vectors by text, and the reason by refused text.
-
-    A refused text does not hold up the others. When the model refuses each of several, the model is at fault: raises
-    SemanticOff.
-    """
+    """Return vectors by text, and reasons by refused text. Raises SemanticOff when the model refuses all of several."""
     if not texts:
         return {}, {}
     try:
@@ -200,7 +190,7 @@ def _has_work(model: EmbeddingModel) -> bool:
 
 
 def _fill(model: EmbeddingModel, end: float | None, *, forced: bool = False) -> None:
-    """Queue every memory for a model that is being built. A trigger queues the new ones."""
+    """Queue every memory for a model that is being built; a trigger queues the new ones."""
     while model.filled_to is not None and (end is None or time.monotonic() < end):
         with transaction.atomic():
             ids = list(Memory.objects.filter(pk__gt=model.filled_to).order_by("pk").values_list("pk", flat=True)[:FILL])
@@ -212,10 +202,7 @@ def _fill(model: EmbeddingModel, end: float | None, *, forced: bool = False) -> 
 
 
 def _queue_forgotten(model: EmbeddingModel) -> bool:
-    """Queue each memory that has neither a vector nor a place in the queue; return whether there was one.
-
-    Such a memory was written while the model's row was being created. One scan, before a model takes over.
-    """
+    """Queue memories written while the model's row was created, which have no vector and no queue row; True if any."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO embedding_pending (model_id, memory_id) SELECT %s, m.id FROM memories m "
@@ -228,7 +215,6 @@ def _queue_forgotten(model: EmbeddingModel) -> bool:
 
 
 def _clear(end: float, done: Backfilled) -> None:
-    """Delete the rows of retired models, in transactions of a bounded size."""
     for model in EmbeddingModel.objects.filter(state=ModelState.RETIRED):
         for rows in (model.pending, model.embeddings):
             while time.monotonic() < end:

@@ -1,4 +1,4 @@
-"""The interface of an embedder and the format of a stored vector. It must not know a model's files or the database."""
+"""The interface of an embedder and the format of a stored vector. Knows neither files nor the database."""
 
 from __future__ import annotations
 
@@ -53,8 +53,6 @@ class TextRefused(MemoriesError):
 
 
 class HasText(Protocol):
-    """A memory, or a statement that may become one."""
-
     @property
     def observation(self) -> str: ...
 
@@ -63,7 +61,7 @@ class HasText(Protocol):
 
 
 def embedded_text(memory: HasText) -> str:
-    """The text to embed for a memory: its observation, prefixed with the service unless the observation names it."""
+    """Return the text to embed: the observation, prefixed with the service unless it names it."""
     service = memory.service or ""
     words = " ".join(service.replace("_", " ").replace("-", " ").split())
     said = memory.observation.lower()
@@ -73,23 +71,22 @@ def embedded_text(memory: HasText) -> str:
 
 
 def content_hash(text: str) -> str:
-    """The SHA-256 (hex) of an embedded text: an equal hash means that the stored vector is current."""
+    """Return the SHA-256 (hex) of an embedded text: an equal hash means that the stored vector is current."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def to_bytes(vector: Vectors) -> bytes:
-    """The bytes of a vector as stored."""
     return np.ascontiguousarray(vector, dtype=STORED).tobytes()
 
 
 def from_bytes(raw: bytes | memoryview, dimensions: int) -> Vectors:
-    """The vector of stored bytes. Raises ValueError when it does not have `dimensions` numbers."""
+    """Return the vector of stored bytes. Raises ValueError when it does not have `dimensions` numbers."""
     if len(raw) != dimensions * STORED.itemsize:
         raise ValueError(f"a stored vector has {len(raw) / STORED.itemsize:g} dimensions, not {dimensions}")
     return np.frombuffer(raw, dtype=STORED).astype(np.float32, copy=False)
 
 
 def normalised(vectors: Vectors) -> Vectors:
-    """The rows of `vectors` scaled to length 1; a row of zeros stays as it is."""
+    """Scale the rows of `vectors` to length 1; a row of zeros stays as it is."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths == 0, 1, lengths), dtype=np.float32)

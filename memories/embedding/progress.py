@@ -1,7 +1,4 @@
-"""Share the progress of an installation between processes, as a small file beside the model's folder.
-
-It must not know how a model is fetched.
-"""
+"""Share the progress of an installation between processes, in a small file beside the model's folder."""
 
 from __future__ import annotations
 
@@ -24,7 +21,6 @@ class Progress:
 
 
 def lock_path(folder: Path) -> Path:
-    """The lock file that an installation into `folder` holds."""
     return folder.with_name(f".{folder.name}.lock")
 
 
@@ -33,14 +29,13 @@ def _path(folder: Path) -> Path:
 
 
 def write(folder: Path, progress: Progress) -> None:
-    """Replace the progress; a reader sees the old one or the new one, whole."""
+    """Replace the progress atomically."""
     new = _path(folder).with_suffix(".new")
     new.write_text(json.dumps(asdict(progress)))
     new.replace(_path(folder))
 
 
 def read(folder: Path) -> Progress | None:
-    """The progress that was written last, if there is any."""
     try:
         return Progress(**json.loads(_path(folder).read_text()))
     except (OSError, ValueError, TypeError):
@@ -48,7 +43,6 @@ def read(folder: Path) -> Progress | None:
 
 
 def forget(folder: Path) -> None:
-    """Delete the progress: the model is installed."""
     _path(folder).unlink(missing_ok=True)
 
 
@@ -64,7 +58,7 @@ def is_installing(folder: Path) -> bool:
 
 
 def missing(name: str, folder: Path) -> str:
-    """Why the model is not in `folder`, for people."""
+    """Say why the model is not in `folder`, for people."""
     found = read(folder)
     if is_installing(folder):
         share = f", {100 * found.done // found.total} %" if found and found.total else ""

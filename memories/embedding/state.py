@@ -1,8 +1,4 @@
-"""Select the embedder: the one the settings ask for, the one whose vectors answer now, or the reason there is none.
-
-A process loads an embedder once, and again when its files change: a model that appears on the disk is used without a
-restart, one that disappears is off at once. While another model's vectors are built, the old ones answer.
-"""
+"""Select the embedder: the wanted one or the one whose vectors answer. Loaded once, and again when its files change."""
 
 from __future__ import annotations
 
@@ -22,14 +18,13 @@ from memories.embedding.local import INSTALL, MINILM, LocalEmbedder, Spec
 from memories.models import EmbeddingModel, ModelState
 
 LOCAL: Spec = MINILM
-"""The local model."""
 
 MOST_COUNTED = 10_000
-"""Waiting memories are counted up to this many: a page does not wait for a count of a million."""
+"""Limit of a count of waiting memories: a page does not wait for a count of a million."""
 
 _lock = threading.Lock()
 _loaded: dict[Hashable, tuple[Hashable, Embedder | SemanticOff]] = {}
-"""By source of an embedder: what identified its files or settings when it was loaded, and the result."""
+"""By source: what identified an embedder's files or settings when it was loaded, and the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +37,7 @@ class Answering:
 
 
 def answering() -> Answering | None:
-    """What a search needs to know of the vectors that answer, in one statement; None when there are none."""
+    """Return what a search needs to know of the vectors that answer, by one query; None when there are none."""
     found: Any = EmbeddingModel.objects.raw(
         "SELECT m.*, (SELECT e.id FROM embeddings e WHERE e.model_id = m.id ORDER BY e.id DESC LIMIT 1) AS newest, "
         "(SELECT COUNT(*) FROM (SELECT 1 FROM embedding_pending p WHERE p.model_id = m.id LIMIT %s) w) AS waiting "
@@ -55,13 +50,12 @@ def answering() -> Answering | None:
 
 
 def active_model() -> EmbeddingModel | None:
-    """The model whose vectors answer now, if there is one."""
     found = answering()
     return found.model if found else None
 
 
 def wanted() -> Embedder:
-    """The embedder that the settings ask for, with or without stored vectors. Raises SemanticOff."""
+    """Return the embedder that the settings ask for, with or without stored vectors. Raises SemanticOff."""
     kind = settings.CLAUDEOPS_EMBEDDINGS
     if kind == "local":
         return _local()
@@ -71,16 +65,12 @@ def wanted() -> Embedder:
 
 
 def current() -> Embedder:
-    """The embedder whose vectors answer. Raises SemanticOff with the reason when there is none.
-
-    One query says which model that is; the embedder itself is cached. An endpoint is not asked here: when it is down,
-    `embed()` raises SemanticOff.
-    """
+    """Return the embedder whose vectors answer. Raises SemanticOff, but asks no endpoint: `embed()` does."""
     return current_with_answering()[0]
 
 
 def current_with_answering() -> tuple[Embedder, Answering]:
-    """The embedder whose vectors answer, with what a search needs to know of them; one query. Raises SemanticOff."""
+    """Return the embedder whose vectors answer, with what a search needs to know; one query. Raises SemanticOff."""
     if settings.CLAUDEOPS_EMBEDDINGS == "off":
         raise _switched_off()
     found = answering()
@@ -90,7 +80,7 @@ def current_with_answering() -> tuple[Embedder, Answering]:
 
 
 def embedder_of(model: EmbeddingModel) -> Embedder:
-    """The embedder that made a model's vectors. Raises SemanticOff when it is gone."""
+    """Return the embedder that made a model's vectors. Raises SemanticOff when it is gone."""
     if model.name.startswith(PREFIX):
         return _endpoint(model.name.removeprefix(PREFIX).rpartition(":")[0], model.dimensions)
     if model.name != LOCAL.identity:
@@ -116,7 +106,7 @@ def off_reason() -> str | None:
 
 
 def pending_count() -> int:
-    """Memories without a vector of the model that answers (or is being built), counted up to MOST_COUNTED."""
+    """Count memories without a vector of the model that answers (or is being built), up to MOST_COUNTED."""
     model = active_model() or EmbeddingModel.objects.filter(state=ModelState.BUILDING).first()
     return 0 if model is None else waiting(model)
 
@@ -129,20 +119,16 @@ def is_wanted(model: EmbeddingModel) -> bool:
 
 
 def waiting(model: EmbeddingModel) -> int:
-    """Memories queued for `model`, counted up to MOST_COUNTED."""
+    """Count the memories queued for `model`, up to MOST_COUNTED."""
     return model.pending.order_by()[:MOST_COUNTED].count()
 
 
 def model_folder(spec: Spec | None = None) -> Path:
-    """The folder of the local model, installed or not."""
     return Path(settings.CLAUDEOPS_MODELS_DIR) / (spec or LOCAL).name
 
 
 def begin() -> threading.Thread | None:
-    """Load the local model in a thread while the process starts, if the settings ask for it.
-
-    Whoever needs the model meanwhile waits for the load. Returns the thread, or None when no local model is wanted.
-    """
+    """Load the local model in a thread at process start, if it is wanted; whoever needs it waits for the load."""
     if settings.CLAUDEOPS_EMBEDDINGS != "local":
         return None
     thread = threading.Thread(target=_begun, name="embedder")
@@ -166,7 +152,6 @@ def _switched_off() -> SemanticOff:
 
 
 def _none_yet() -> SemanticOff:
-    """Why no model's vectors answer."""
     if settings.CLAUDEOPS_EMBEDDINGS == "local":
         try:
             _check_local()
@@ -183,7 +168,7 @@ def _none_yet() -> SemanticOff:
 
 
 def _files() -> tuple[Hashable, ...]:
-    """What changes when the local model's files do. Raises SemanticOff when one is missing."""
+    """Return what changes with the local model's files. Raises SemanticOff when one is missing."""
     folder, found = model_folder(), []
     for name in LOCAL.sha256:
         try:

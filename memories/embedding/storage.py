@@ -1,7 +1,4 @@
-"""Store vectors and take their memories out of the queue. It must not know an embedder.
-
-Texts are embedded before the transaction that stores their vectors, so each text is compared again by its hash.
-"""
+"""Store vectors and dequeue their memories; hashes tell texts that changed since they were embedded."""
 
 from __future__ import annotations
 
@@ -16,14 +13,12 @@ from memories.models import Embedding, EmbeddingModel, Memory, PendingEmbedding
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The vector of a text, with the text's hash."""
-
     vector: Vectors
     content_hash: str
 
 
 def store(memory: Memory, model: EmbeddingModel, vector: Vectors) -> None:
-    """Store the vector of a memory that the caller has just created, in the same transaction."""
+    """Store the vector of a memory that was created in the same transaction."""
     _checked(model, vector)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -35,22 +30,20 @@ def store(memory: Memory, model: EmbeddingModel, vector: Vectors) -> None:
 
 
 def hash_of(memory: HasText) -> str:
-    """The hash of the text that would be embedded for a memory now."""
     return content_hash(embedded_text(memory))
 
 
 def store_all(model: EmbeddingModel, made: Mapping[int, Made], unchanged: Iterable[int] = ()) -> int:
-    """Store vectors by memory id, and take the memories in `unchanged` (theirs is stored) out of the queue.
+    """Store vectors by memory id and dequeue them and `unchanged`; return how many were stored.
 
-    A memory that was changed or deleted meanwhile, or is being changed right now, stays in the queue. Returns how many
-    vectors were stored.
+    A memory that was changed or deleted meanwhile, or is being changed, stays in the queue.
     """
     for one in made.values():
         _checked(model, one.vector)
     with transaction.atomic():
         rows = Memory.objects.filter(pk__in=made).only("pk", "observation", "service").order_by("pk")
         if connection.vendor == "postgresql":
-            # Without waiting for a lock there is no deadlock, and no text changes until this is committed.
+            # Skipping locked rows avoids deadlocks; the lock keeps texts unchanged until the commit.
             rows = rows.select_for_update(skip_locked=True, of=("self",), no_key=True)
         same = {row.pk: made[row.pk] for row in rows if hash_of(row) == made[row.pk].content_hash}
         _replace(model, same)

@@ -1,8 +1,8 @@
-"""Create the database triggers that keep vectors in step with their memories, whoever writes them.
+"""Create the database triggers that keep vectors in step with memories, whoever writes them.
 
-A new memory is queued for every model in use; a changed text loses its vector and is queued; a deleted memory takes its
-vectors along. Raw SQL of other processes counts, too. It must not import a model class: migrations call this, and so
-does every `migrate`, because SQLite drops a table's triggers when it rebuilds the table. It cannot move.
+A new memory is queued for each model in use; a changed text loses its vector and is queued; a deleted memory takes its
+vectors along. Must not import models and cannot move: migrations call it, and so does every `migrate`, because SQLite
+drops a table's triggers when it rebuilds the table.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION embeddings_
 
 
 def make(connection: Any) -> None:
-    """Create the triggers as written here. Calling it again changes nothing."""
+    """Create the triggers; idempotent."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             for statement in POSTGRESQL:
@@ -74,7 +74,6 @@ def make(connection: Any) -> None:
 
 
 def drop(connection: Any) -> None:
-    """Drop the triggers."""
     with connection.cursor() as cursor:
         for name in NAMES:
             if connection.vendor == "postgresql":

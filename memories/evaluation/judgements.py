@@ -1,7 +1,4 @@
-"""The operator's own evaluation sets: answered disagreements as pairs, marked hits as queries. Reads only.
-
-What a recall would not return (held for review, inactive, too short) is not exported either.
-"""
+"""Export the operator's evaluation sets: answered disagreements as pairs, marked hits as queries. Reads only."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ READ_AT_ONCE = 500
 
 
 def answered_pairs() -> Iterator[dict[str, Any]]:
-    """A pair for each answered disagreement, oldest first, with both texts as they were when it was asked."""
+    """Yield a pair for each answered disagreement, oldest first, with both texts as they were when it was asked."""
     for row in Disagreement.objects.answered().order_by("pk").iterator(READ_AT_ONCE):
         yield {
             "id": f"settled-{row.pk}",
@@ -28,7 +25,7 @@ def answered_pairs() -> Iterator[dict[str, Any]]:
 
 
 def memory_lines() -> Iterator[dict[str, Any]]:
-    """Every memory that an operator's recall may return, by id."""
+    """Yield every memory that an operator's recall may return, by id."""
     rows = Memory.objects.active().allowed().select_related("project").order_by("pk")
     for row in rows.iterator(READ_AT_ONCE):
         if _is_recallable(row):
@@ -46,10 +43,7 @@ def memory_lines() -> Iterator[dict[str, Any]]:
 
 
 def marked_queries() -> tuple[list[dict[str, Any]], int]:
-    """(queries with a hit marked right, oldest mark first; number of marked queries that are left out).
-
-    Hits marked wrong are listed beside. `project` and `as_of` are the query's; a set has no other filters.
-    """
+    """Return (queries with a hit marked right, oldest mark first; how many marked queries are left out)."""
     slugs = dict(Project.objects.values_list("pk", "slug"))
     found: dict[str, dict[str, Any]] = {}
     for mark in RecallMark.objects.select_related("memory").order_by("at", "pk").iterator(READ_AT_ONCE):

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 
 def describe(*, of_database: bool = True) -> dict[str, Any]:
-    """The machine now; `at` is UTC to the minute, `load` the mean of the last minute."""
+    """Describe the machine now; `at` is UTC to the minute."""
     return {
         "at": timezone.now().strftime("%Y-%m-%d %H:%M UTC"),
         "database": database() if of_database else None,

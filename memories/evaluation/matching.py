@@ -21,10 +21,7 @@ class _Text:
 def judge(
     pairs: Sequence[PairLine], embedder: Embedder | None, cache: Path, progress: Progress | None = None
 ) -> list[Relation]:
-    """The relation of each pair, with cosines when there is an embedder. Raises SemanticOff when it stops answering.
-
-    Vectors are kept in the folder `cache`; `progress` follows the embedding.
-    """
+    """Relate each pair, with cosines if there is an embedder (vectors kept in `cache`). Raises SemanticOff."""
     cosines: Sequence[float | None] = [None] * len(pairs)
     if embedder is not None:
         texts = [embedded_text(_Text(text, one.service or None)) for one in pairs for text in (one.known, one.new)]

@@ -17,7 +17,7 @@ RESAMPLES = 1_000
 
 
 def ranking_metrics(ranked: Sequence[str], relevant: Iterable[str]) -> dict[str, float]:
-    """recall@k, hit@k, reciprocal rank and nDCG@10 of one query, each 0..1. `relevant` must not be empty."""
+    """Compute recall@k, hit@k, reciprocal rank and nDCG@10 of one query, each 0..1. `relevant` must not be empty."""
     wanted = set(relevant)
     places = [place for place, name in enumerate(ranked, 1) if name in wanted]
     found = {f"recall@{k}": sum(p <= k for p in places) / len(wanted) for k in DEPTHS}
@@ -29,7 +29,7 @@ def ranking_metrics(ranked: Sequence[str], relevant: Iterable[str]) -> dict[str,
 
 
 def means_with_intervals(queries: Sequence[dict[str, float]]) -> dict[str, Any]:
-    """Mean of each metric with its 95 % bootstrap interval (fixed seed), and the number of queries; {} for none."""
+    """Compute each metric's mean with its 95 % bootstrap interval (fixed seed); {} without queries."""
     if not queries:
         return {}
     names = list(queries[0])
@@ -57,7 +57,6 @@ class Confusion:
         return self.counts.total()
 
     def share(self, truth: Kind, judged: Kind) -> float:
-        """The share of the pairs of `truth` that were judged `judged`; 0 when there are none."""
         count = sum(self.counts[truth, one] for one in Kind)
         return self.counts[truth, judged] / count if count else 0.0
 
@@ -74,8 +73,7 @@ class Confusion:
 
     @property
     def destructive(self) -> float:
-        """The share of pairs whose judgement loses knowledge: a distinct fact merged or superseded, a contradiction
-        taken as a restatement."""
+        """The share of judgements that lose knowledge: distinct merged or superseded, contradiction merged."""
         lost = (
             (Kind.DISTINCT, Kind.REINFORCES),
             (Kind.DISTINCT, Kind.CONTRADICTS),

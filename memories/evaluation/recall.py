@@ -1,7 +1,4 @@
-"""Evaluate recall on a set: store its memories, rank each query's candidates by several rankings, and measure.
-
-Stores into the connected database; run it inside `scratch_database()`.
-"""
+"""Evaluate recall on a set by several rankings. Stores into the connected database: use `scratch_database()`."""
 
 from __future__ import annotations
 
@@ -84,7 +81,7 @@ def _embed(memories: Sequence[Memory], cache: Path, progress: Progress | None) -
 
 
 def rankings(context: bool) -> dict[str, tuple[Weights, bool]]:
-    """The rankings that are compared, by name: (weights, whether neighbours in a sequence count)."""
+    """Return the rankings to compare, by name: (weights, whether neighbours in a sequence count)."""
     whole = fusion.WEIGHTS
     found = {
         "recall": (whole, context),
@@ -100,10 +97,7 @@ def rankings(context: bool) -> dict[str, tuple[Weights, bool]]:
 def rank(
     queries: Sequence[QueryLine], stored: Stored, *, context: bool, limit: int, progress: Progress | None = None
 ) -> tuple[dict[str, list[list[str]]], str]:
-    """(by ranking and query the ids of the first `limit` memories, the state of semantic search at the end).
-
-    A query without a project searches all. Raises InvalidSet for a project that no memory has.
-    """
+    """Return (ids by ranking and query, state of semantic search). Raises InvalidSet for an unknown project."""
     projects = dict(Project.objects.values_list("slug", "pk"))
     latest = Memory.objects.latest("created_at").created_at
     compared = rankings(context)
@@ -125,7 +119,7 @@ def rank(
 
 
 def figures(queries: Sequence[QueryLine], ranked: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, Any]:
-    """Metrics of every ranking, and by category those of the whole one, over the queries with a relevant memory."""
+    """Compute metrics of every ranking, and of the whole one by category, over queries with a relevant memory."""
     measured = {
         name: [
             (one.category, ranking_metrics(ids, one.relevant))

@@ -19,10 +19,9 @@ from memories.recall import binary_index, pgvector, query_vector, term_statistic
 
 @contextmanager
 def scratch_database() -> Iterator[Path]:
-    """Within it `connection` is an empty, migrated database; yields its folder, which is the data folder meanwhile.
+    """Connect to an empty, migrated database; yields its folder, which is the data folder meanwhile.
 
-    It is dropped at the end, also after Ctrl-C and SIGTERM. A database that a `kill -9` left on a PostgreSQL server
-    is replaced by the next run.
+    It is dropped at the end, also after Ctrl-C and SIGTERM. What a `kill -9` left is replaced by the next run.
     """
     name, data_dir = connection.settings_dict["NAME"], settings.CLAUDEOPS_DATA_DIR
     test_settings = connection.settings_dict["TEST"]
@@ -46,13 +45,13 @@ def scratch_database() -> Iterator[Path]:
 
 @contextmanager
 def _sigterm_as_exit() -> Iterator[None]:
-    """Leave through `finally` on SIGTERM too; by default the process ends at once."""
+    """Turn SIGTERM into SystemExit, so that `finally` runs."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def leave(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not interrupt the tidying
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not interrupt the cleanup
         sys.exit(128 + number)
 
     before = signal.signal(signal.SIGTERM, leave)
@@ -63,7 +62,6 @@ def _sigterm_as_exit() -> Iterator[None]:
 
 
 def _forget() -> None:
-    """Drop what this process keeps of a database in memory."""
     term_statistics.forget()
     binary_index.forget()
     pgvector.forget()

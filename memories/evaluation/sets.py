@@ -19,7 +19,7 @@ from memories.matching import Kind
 
 
 def _storable(value: Any) -> Any:
-    """Text without what no database can store: half a character, and on PostgreSQL NUL."""
+    """Replace what no database can store: lone surrogates, and NUL on PostgreSQL."""
     return SURROGATE.sub("\ufffd", value).replace("\0", " ") if isinstance(value, str) else value
 
 
@@ -28,7 +28,7 @@ def _identifier(value: Any) -> Any:
 
 
 def _time(value: Any) -> datetime | None:
-    """An ISO 8601 time; UTC where it names no time zone."""
+    """Parse an ISO 8601 time; UTC where it names no time zone."""
     if value in (None, ""):
         return None
     found = parse_datetime(value) if isinstance(value, str) else None
@@ -92,7 +92,7 @@ L = TypeVar("L", bound=Line)
 
 
 def read(path: str | Path, kind: type[L]) -> list[L]:
-    """The lines of a file, without empty ones. Raises InvalidSet, with the line's number where there is one."""
+    """Read the lines of a file, without empty ones. Raises InvalidSet, with the line's number where there is one."""
     found: dict[str, L] = {}
     try:
         with Path(path).open(encoding="utf-8-sig") as lines:

@@ -1,4 +1,4 @@
-"""A cache of vectors in a folder, by model and text: an evaluation that is repeated embeds nothing twice."""
+"""Cache vectors in a folder, by model and text, so that a repeated evaluation embeds nothing twice."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from memories.embedding import Embedder, Vectors, content_hash, from_bytes, to_b
 BATCH = 32
 
 Progress = Callable[[int, int], None]
-"""Called with how much is done, and of how much."""
+"""Called with (done, total)."""
 
 
 def embed_cached(embedder: Embedder, texts: Sequence[str], folder: Path, progress: Progress | None = None) -> Vectors:
-    """Vectors of `texts`, (len(texts), dimensions). What is made is stored batch by batch. Raises SemanticOff."""
+    """Return vectors of `texts`, shape (len(texts), dimensions), stored batch by batch. Raises SemanticOff."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         cache = _open(folder / "vectors.sqlite3")

@@ -1,7 +1,7 @@
-"""Export and import memories as JSON Lines, one memory a line, identified by its UUID.
+"""Export and import memories as JSON Lines, one memory a line, identified by UUID.
 
-A file may come from another installation: sessions and users are left out, projects are matched by slug. An import
-is all or nothing, and the same file twice changes nothing. Takes and gives lines; knows no file.
+Sessions and users are left out, projects matched by slug. An import is all or nothing; repeating it changes nothing.
+Each row is signed: only what this installation exported, unchanged, keeps its source, verdict and confidence.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.utils.dateparse import parse_datetime
 
+from claudeops.lib.secrets import mask_value
 from memories.capture import fields
 from memories.capture.gate import judge
 from memories.errors import InvalidMemory
+from memories.exchange import signature
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why, json_value
 from memories.models import Inactive, Memory, Project, Source, Verdict, to_utc
 from memories.store import insert_all
-from memories.taxonomy import TAXONOMY_VERSION
+from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES, TAXONOMY_VERSION
 
 FORMAT = 1
 MOST_PROBLEMS = 20
@@ -35,38 +37,44 @@ TIMES = ("created_at", "updated_at", "expires_at", "approved_at", "decayed_until
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What became of the lines of a file, each counted once. `projects` are the slugs of projects that were created."""
+    """What became of the lines of a file, each counted once. `projects` are the slugs of projects that were created.
+
+    `judged` counts those of `created` and `held` that had no valid signature and went through the gate as imports.
+    """
 
     created: int = 0
     held: int = 0
     known: int = 0
     same_text: int = 0
     discarded: int = 0
+    judged: int = 0
     projects: tuple[str, ...] = ()
 
 
 def export_lines(queryset: QuerySet[Memory]) -> Iterator[str]:
-    """One JSON object a memory, oldest first, as a stream. The same memories give the same lines."""
+    """Stream one JSON object a memory, oldest first. The same memories give the same lines."""
     rows = queryset.select_related("project", "superseded_by").order_by("pk")
     for memory in rows.iterator(chunk_size=BATCH):
         entry: dict[str, Any] = {"format": FORMAT, "uuid": str(memory.uuid)}
-        entry |= {name: getattr(memory, name) for name in READ}
+        entry |= {name: mask_value(getattr(memory, name)) for name in READ}  # an earlier version masked nothing
         entry["project"] = memory.project.slug if memory.project else None
-        entry |= {name: getattr(memory, name) for name in STATE}
+        entry |= {name: mask_value(getattr(memory, name)) for name in STATE}
         entry |= {name: json_value(getattr(memory, name)) for name in TIMES}
         entry["superseded_by"] = str(memory.superseded_by.uuid) if memory.superseded_by else None
-        yield json.dumps(entry, ensure_ascii=False)
+        yield json.dumps(entry | {signature.FIELD: signature.signature_of(entry)}, ensure_ascii=False)
 
 
-def import_lines(lines: Iterable[str], *, by: str, at: datetime | None = None, reason: str = "") -> Imported:
-    """Store the memories of `lines` that are not known yet.
+def import_lines(
+    lines: Iterable[str], *, by: str, at: datetime | None = None, reason: str = "", trust: bool = False
+) -> Imported:
+    """Store the memories of `lines` that are not known, by UUID or by an active memory's text in the same scope.
 
-    A memory is known by the UUID of a stored one, or by the text of an active one in the same scope. What no person
-    wrote or approved passes the gate. Raises InvalidMemory, which names the lines that cannot be stored; then
-    nothing is stored.
+    A row that this installation signed is stored as it is; every other passes the gate, as an import with the
+    confidence of its taxonomy. `trust` takes all rows as they are. Raises InvalidMemory for bad lines, and stores
+    nothing.
     """
     why = Why(by, to_utc(at), reason or "Imported.", {"channel": "import"})
-    parsed = _parse(lines, why.at)
+    parsed, judged = _parse(lines, why.at, trust=trust)
     with writing():
         found = _Found(parsed)
         fresh = [(memory, slug, into) for memory, slug, into in parsed if found.is_new(memory, slug)]
@@ -80,6 +88,7 @@ def import_lines(lines: Iterable[str], *, by: str, at: datetime | None = None, r
         known=found.known,
         same_text=found.same_text,
         discarded=found.discarded,
+        judged=sum(memory.uuid in judged for memory, _, _ in fresh),
         projects=tuple(found.made),
     )
 
@@ -88,8 +97,6 @@ Line = tuple[Memory, str | None, UUID | None]  # the memory, its project's slug,
 
 
 class _Found:
-    """The memories and projects that exist, looked up once for all lines."""
-
     def __init__(self, parsed: list[Line]) -> None:
         self.known = self.same_text = self.discarded = 0
         self.made: list[str] = []
@@ -131,7 +138,6 @@ class _Found:
 
 
 def _link(fresh: list[Line]) -> None:
-    """Link merged memories to their targets, where these exist here."""
     links = {memory.uuid: into for memory, _, into in fresh if into}
     ids = dict(Memory.objects.filter(uuid__in=set(links.values())).values_list("uuid", "pk"))
     for uuid, into in links.items():
@@ -139,14 +145,21 @@ def _link(fresh: list[Line]) -> None:
             Memory.objects.filter(uuid=uuid).update(superseded_by=ids[into])
 
 
-def _parse(lines: Iterable[str], at: datetime) -> list[Line]:
+def _parse(lines: Iterable[str], at: datetime, *, trust: bool) -> tuple[list[Line], set[UUID]]:
+    """Return the memories of the lines, and the UUIDs of those that the gate judged. Raises InvalidMemory."""
+    judged: set[UUID] = set()
     parsed: list[Line] = []
     problems: list[str] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            parsed.append(_memory(line, at))
+            entry = _entry(line)
+            parsed.append(_memory(entry, at))
+            if not trust and not signature.is_ours(entry):
+                memory = parsed[-1][0]
+                judged.add(memory.uuid)
+                _judge(memory, entry)
         except (InvalidMemory, ValueError, TypeError, KeyError) as error:
             what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
             problems.append(f"line {number}: {what}")
@@ -154,16 +167,28 @@ def _parse(lines: Iterable[str], at: datetime) -> list[Line]:
         shown = "\n".join(problems[:MOST_PROBLEMS])
         more = f"\nand {len(problems) - MOST_PROBLEMS:,} more" if len(problems) > MOST_PROBLEMS else ""
         raise InvalidMemory(f"Nothing was imported.\n{shown}{more}", "Correct or remove these lines, and import again.")
-    return parsed
+    return parsed, judged
 
 
-def _memory(line: str, at: datetime) -> Line:
-    """A line as an unsaved memory."""
+def _entry(line: str) -> dict[str, Any]:
     entry = json.loads(line)
     if not isinstance(entry, dict):
         raise ValueError("it is not a JSON object.")
     if entry.get("format", FORMAT) != FORMAT:
         raise ValueError(f"format is {entry['format']!r}; this version reads {FORMAT}.")
+    return entry
+
+
+def _judge(memory: Memory, entry: dict[str, Any]) -> None:
+    """Let the gate decide, and take nothing on trust: no person's word, no confidence, no exemption from decay."""
+    memory.source, memory.tier, memory.persistent, memory.approved_at = Source.IMPORT, 0, False, None
+    memory.confidence = TAXONOMIES[memory.taxonomy].first_confidence.get(Source.IMPORT, DEFAULT_CONFIDENCE)
+    if memory.verdict == Verdict.ALLOW:
+        judgement = judge(str(entry["observation"]), memory.observation)
+        memory.verdict, memory.verdict_reason = judgement.verdict, judgement.reason[:500]
+
+
+def _memory(entry: dict[str, Any], at: datetime) -> Line:
     taxonomy = fields.checked_taxonomy(entry.get("taxonomy", "ops"))
     created = _time(entry, "created_at") or at
     memory = Memory(
@@ -191,9 +216,6 @@ def _memory(line: str, at: datetime) -> Line:
     )
     if entry.get("uuid"):
         memory.uuid = UUID(str(entry["uuid"]))
-    if memory.source != Source.HUMAN and memory.approved_at is None and memory.verdict == Verdict.ALLOW:
-        judgement = judge(str(entry["observation"]), memory.observation)
-        memory.verdict, memory.verdict_reason = judgement.verdict, judgement.reason[:500]
     into = UUID(str(entry["superseded_by"])) if entry.get("superseded_by") else None
     return memory, _name(entry, "project"), into
 
@@ -233,4 +255,4 @@ def _name(entry: dict[str, Any], name: str) -> str | None:
     value = entry.get(name)
     if value is None or (isinstance(value, str) and fields.SERVICE.fullmatch(value)):
         return value
-    raise ValueError(f"{name} is {value!r}; allowed is one word of letters, digits, hyphens and underscores.")
+    raise ValueError(f"{name} is {value!r}; allowed is one word of letters, digits, dots, hyphens and underscores.")

@@ -1,8 +1,4 @@
-"""Compute the SVG coordinates of the confidence chart. Pure.
-
-x is time, 0 to 100 percent of the plot; y is confidence, from 1 at 0 to 0 at 100. A confidence holds until the next
-point, so each line is a step line.
-"""
+"""Compute the SVG coordinates of the confidence chart. Pure; x in percent of time, y in percent down from 1."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ WIDTH = 1000
 SHORTEST = timedelta(days=14)
 MARGIN = 0.04
 NEAR = 22.0
-"""Percent of the width that a label needs; nearer to an edge its anchor moves inwards."""
+"""Percent of the width that a label needs; near an edge its anchor moves inwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,6 @@ class _Scale:
     end: datetime
 
     def x(self, at: datetime) -> float:
-        """Percent from the left, within the plot."""
         share = (at - self.begin) / (self.end - self.begin)
         return round(100 * min(1.0, max(0.0, share)), 2)
 

@@ -1,7 +1,4 @@
-"""The confidence of a memory over time: its history from the change rows, and the forecast under decay.
-
-Reads the change rows backwards from the memory's present state. Reads only; `chart` computes coordinates.
-"""
+"""Compute a memory's confidence over time: its past from the change rows, and the forecast. Reads only."""
 
 from __future__ import annotations
 
@@ -14,15 +11,13 @@ from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
 from memories.taxonomy import TAXONOMIES
 
 MOST = 150
-"""The latest changes that are drawn; a memory confirmed every hour exceeds this in a week."""
+"""Latest changes that are drawn; a memory confirmed every hour exceeds this in a week."""
 
 TIMES_OWN = (Change.DECAYED, Change.EXPIRED)
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A change of the memory: when, its confidence then, and its kind."""
-
     at: datetime
     confidence: float
     kind: str
@@ -43,7 +38,7 @@ class ConfidenceHistory:
 
 
 def confidence_history_of(memory: Memory, *, at: datetime) -> ConfidenceHistory:
-    """The confidence history of `memory` as of `at` (aware UTC). One query."""
+    """Compute the confidence history of `memory` as of `at` (aware UTC). One query."""
     rows = MemoryChange.objects.filter(memory=memory).order_by("-pk").only("kind", "at", "before", "after")
     changes = list(rows[: MOST + 1])
     cut = len(changes) > MOST
@@ -61,7 +56,6 @@ def confidence_history_of(memory: Memory, *, at: datetime) -> ConfidenceHistory:
 
 
 def _past(memory: Memory, latest_first: list[MemoryChange], cut: bool) -> tuple[list[Point], list[Mark]]:
-    """Points and marks, the earliest first."""
     decay = TAXONOMIES[memory.taxonomy].decay
     state: dict[str, Any] = {name: getattr(memory, name) for name in ("confidence", "updated_at", "decayed_until")}
     points: list[Point] = []
@@ -86,7 +80,6 @@ def _past(memory: Memory, latest_first: list[MemoryChange], cut: bool) -> tuple[
 
 
 def _read(before: Any) -> dict[str, Any]:
-    """The columns of a change row that the chart uses."""
     found: dict[str, Any] = {}
     for name, value in before.items() if isinstance(before, dict) else ():
         if name == "confidence" and isinstance(value, int | float):
@@ -99,7 +92,7 @@ def _read(before: Any) -> dict[str, Any]:
 
 
 def _forwards(points: list[Point], at: datetime) -> tuple[Point, ...]:
-    """Times made to grow: a change from an old log counts from when it was read, not from before."""
+    """Make times ascend: a change from an old log counts from when it was read."""
     found: list[Point] = []
     latest = points[0].at
     for point in points:
@@ -109,7 +102,6 @@ def _forwards(points: list[Point], at: datetime) -> tuple[Point, ...]:
 
 
 def in_words(memory: Memory, ahead: Forecast, at: datetime) -> str:
-    """The forecast in one sentence."""
     shown = f"{memory.confidence:.2f}"
     if not memory.active:
         why = Inactive(memory.inactive_reason).label if memory.inactive_reason in Inactive.values else ""

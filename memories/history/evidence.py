@@ -1,8 +1,4 @@
-"""Describe the evidence of a change for people: the channel of the text, the signals that decided, the score.
-
-Pure: takes the JSON that `store.py` and `matching/` write. An unknown key is shown under its own name, so no evidence
-is hidden.
-"""
+"""Describe the evidence of a change for people. Pure; unknown keys are shown under their own names."""
 
 from __future__ import annotations
 
@@ -26,15 +22,13 @@ LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLine:
-    """One line of evidence: its subject, its text, and the memories it names."""
-
     about: str
     text: str = ""
     memories: tuple[int, ...] = ()
 
 
 def evidence_lines(evidence: Mapping[str, Any]) -> tuple[EvidenceLine, ...]:
-    """All of `evidence` except the text that arrived, which pages show by itself."""
+    """Describe all of `evidence` except the text that arrived, which pages show by itself."""
     match = evidence.get("match")
     found = list(_match(match)) if isinstance(match, Mapping) else _rest({"match": match} if match else {})
     given = {name: value for name, value in evidence.items() if name not in ("text", "match", "score")}
@@ -48,7 +42,6 @@ def evidence_lines(evidence: Mapping[str, Any]) -> tuple[EvidenceLine, ...]:
 
 
 def _match(match: Mapping[str, Any]) -> Iterator[EvidenceLine]:
-    """The matcher's findings (`matching/evidence.py`)."""
     said = dict(match)
     said.pop("similarity", None)  # the same number as the score
     if why := said.pop("why", ""):
@@ -136,14 +129,12 @@ KNOWN: dict[str, Callable[[Any], list[EvidenceLine]]] = {
 
 
 def _rest(values: Mapping[str, Any]) -> list[EvidenceLine]:
-    """Unknown keys under their own names."""
     return [
         EvidenceLine(name.replace("_", " "), _plain(value)) for name, value in values.items() if value not in (None, "")
     ]
 
 
 def _plain(value: Any) -> str:
-    """A JSON value as words."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):

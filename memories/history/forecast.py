@@ -1,8 +1,4 @@
-"""Forecast confidence under decay and expiry, for a memory that nobody confirms any more.
-
-Pure. `lifecycle.rules.aged` gives the state at one time, this all the steps ahead; property tests hold that both
-agree. Knows no database and no page.
-"""
+"""Forecast confidence under decay and expiry without confirmation. Pure; agrees with `lifecycle.rules.aged`."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from memories.taxonomy import TAXONOMIES, Decay
 
 
 class End(StrEnum):
-    """What makes an untouched memory inactive."""
+    """What makes a memory inactive that nobody confirms."""
 
     NOTHING = ""
     DECAYED = "decayed"
@@ -39,8 +35,8 @@ class Point:
 class Forecast:
     """`points` begin at the requested time and fall; `inactive_at` is None when the memory stays active.
 
-    `inactive_at` may lie before the first point: then the next sweep applies it. `limit` is the confidence below
-    which a memory of its taxonomy is inactive, None for none.
+    It may lie before the first point: then the next sweep applies it. `limit` is the confidence below which a memory of
+    its taxonomy is inactive, None for none.
     """
 
     points: tuple[Point, ...]
@@ -50,7 +46,7 @@ class Forecast:
 
 
 def forecast(memory: Ageing, at: datetime) -> Forecast:
-    """The confidence of `memory` from `at` on, as sweeps at every moment would leave it."""
+    """Return the confidence of `memory` from `at` on, as sweeps at every moment would leave it."""
     taxonomy = TAXONOMIES[memory.taxonomy]
     if not memory.active:
         return Forecast((Point(at, memory.confidence),), None, End.NOTHING, taxonomy.inactive_below)
@@ -68,7 +64,7 @@ def forecast(memory: Ageing, at: datetime) -> Forecast:
 
 
 def _falls(memory: Ageing) -> Iterator[Point]:
-    """Each step down from where decay was applied last, until it is inactive or at zero."""
+    """Yield the decay steps since decay was last applied, until the memory is inactive or at zero."""
     decay = decay_of(memory)
     if decay is None:
         return
@@ -84,7 +80,7 @@ def _falls(memory: Ageing) -> Iterator[Point]:
 def steps_taken(
     was: float, updated_at: datetime, decayed_until: datetime | None, until: datetime, decay: Decay
 ) -> list[Point]:
-    """The single steps of one sweep, which lowered a confidence `was` and applied decay up to `until`."""
+    """Return the steps of one sweep that lowered a confidence `was` and applied decay up to `until`."""
     start = decay_start(updated_at, decayed_until, decay)
     found: list[Point] = []
     for period in range(1, (until - start) // decay.every + 1):

@@ -1,7 +1,4 @@
-"""The timeline of a memory: each change with from → to, reason, actor and time; and a past state beside the present.
-
-Reads only.
-"""
+"""Build the timeline of a memory, and compare a past state with the present one. Reads only."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ from memories.lifecycle.restore import STAYS, check_restorable, state_after
 from memories.lifecycle.write import json_value
 from memories.models import Change, Memory, MemoryChange
 
-# Labels of columns; a column without one is shown by its name.
 NAMES = {
     "inactive_reason": "inactive because",
     "updated_at": "confirmed",
@@ -47,8 +43,6 @@ TELLING = ("observation", "service", "category", "confidence", "taxonomy", "tags
 
 @dataclass(frozen=True, slots=True)
 class ChangedColumn:
-    """One column of a change."""
-
     name: str
     before: Any
     after: Any
@@ -73,7 +67,7 @@ class Entry:
 
 
 def changed_columns(change: MemoryChange) -> tuple[ChangedColumn, ...]:
-    """The columns that a change changed, without BOOKKEEPING where others changed."""
+    """Return the columns that a change changed, without BOOKKEEPING where others changed."""
     before, after = change.before or {}, change.after or {}
     names = list(dict.fromkeys([*before, *after]))
     if change.kind in (Change.CREATED, Change.DELETED):
@@ -122,7 +116,7 @@ def place_of(change: MemoryChange) -> str:
 
 
 def read_place(text: str) -> tuple[datetime, int] | None:
-    """(time, id) of a cursor; None for text that is none, which means the first page."""
+    """Parse a cursor to (time, id); None for an invalid one, which means the first page."""
     at, _, pk = text.partition(BETWEEN)
     try:
         when = datetime.fromisoformat(at)
@@ -132,7 +126,7 @@ def read_place(text: str) -> tuple[datetime, int] | None:
 
 
 def page_of(memory: Memory, before: str = "") -> Page:
-    """SIZE changes of `memory` by keyset pagination: the thousandth page costs what the first does."""
+    """Return SIZE changes of `memory` by keyset pagination: the thousandth page costs what the first does."""
     rows = memory.changes.order_by("-at", "-pk")
     place = read_place(before)
     if place is not None:
@@ -145,10 +139,7 @@ def page_of(memory: Memory, before: str = "") -> Page:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A memory as it was just after a change, beside its present state: a word diff and the columns that differ.
-
-    `refused` says why this state cannot be restored; "" when it can.
-    """
+    """A memory just after a change beside its present state; `refused` says why that state cannot be restored."""
 
     entry: Entry
     text: list[Piece]
@@ -158,7 +149,7 @@ class Compared:
 
 
 def compared(memory: Memory, change: int) -> Compared:
-    """Raises MemoryNotFound when the change is not the memory's own."""
+    """Compare a memory just after `change` with its present state. Raises MemoryNotFound for another's change."""
     then, state = state_after(memory, change)
     names = [name for name, value in state.items() if value != getattr(memory, name)]
     told = sorted(name for name in names if name != "observation" and name not in HIDDEN)
@@ -187,5 +178,4 @@ def _name(column: str) -> str:
 
 
 def timeline(changes: Iterable[MemoryChange]) -> list[Entry]:
-    """The entries of `changes`, in their order."""
     return [entry_of(change) for change in changes]

@@ -1,4 +1,1 @@
-"""The block of memories in a session's prompt: its budget (`budget`, pure) and its choice of memories (`ops`).
-
-The door is `ops.build`. It reads only; the session stores the receipt.
-"""
+"""The block of memories in a session's prompt. `ops.build` is the door; it reads only."""

@@ -1,25 +1,19 @@
-"""Format memories as the block in a prompt, and choose how many fit its budget. Pure: knows no database.
+"""Format memories as the block in a prompt, within its budget.
 
-A model reads the block, so one memory is one line, and nothing in a memory can open a heading, a fence, a tag or
-another marker.
+Pure; no memory can open a heading, fence, tag or marker.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from memories.capture.text import fold
+from memories.injection.escape import safe
 from memories.taxonomy import GENERAL
 
 CHARACTERS_A_TOKEN = 4
 LONGEST_LINE = 600
-"""Characters of an observation that go into a prompt. The store keeps the whole text."""
-
-FENCE = re.compile(r"`{3,}|~{3,}")
-TAG = re.compile(r"<([/!?|A-Za-z][^<>]*)(>?)")
-MARKER = re.compile(r"\[(?=(?:MEMORY|EVENT|COOLDOWN):)")
+"""Characters of an observation that go into a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +46,18 @@ class Chosen:
 
 
 def tokens(text: str) -> int:
-    """Tokens, estimated as characters / 4, rounded up."""
+    """Estimate tokens as characters / 4, rounded up."""
     return -(-len(text) // CHARACTERS_A_TOKEN)
 
 
-def safe(text: str) -> str:
-    """`text` as one line, with fences shortened, tags in ‹› and marker brackets in ()."""
-    text = FENCE.sub(lambda run: run[0][:2], fold(text))
-    text = TAG.sub(lambda tag: f"‹{tag[1]}{'›' if tag[2] else ''}", text)
-    return MARKER.sub("(", text)
-
-
 def cut(text: str) -> str:
-    """At most LONGEST_LINE characters, with an ellipsis where text was cut."""
     if len(text) <= LONGEST_LINE:
         return text
     return text[: LONGEST_LINE - 2].rstrip() + " …"
 
 
 def shown(confidence: float) -> str:
-    """A confidence with one decimal, or two where needed: 0.9, 0.75, 1.0."""
+    """Format a confidence with one decimal, or two where needed: 0.9, 0.75, 1.0."""
     text = f"{confidence:.2f}"
     return text.removesuffix("0")
 
@@ -83,15 +69,16 @@ def header(included: int, eligible: int, count: int) -> str:
     return f"## Operational Memory ({some}, ~{count:,} tokens)"
 
 
-def choose(lines: Iterable[Line], budget: int, *, eligible: int) -> Chosen:
-    """Take `lines` from the first on until the block, with header and headings, would exceed `budget` tokens.
+def choose(lines: Iterable[Line], budget: int, *, eligible: int, after: Sequence[Line] = ()) -> Chosen:
+    """Take `lines` in order until the block, with headings, would exceed `budget` tokens.
 
-    `lines` come in the order of choice (highest confidence first). Reading stops at the first that does not fit, so a
-    memory of lower confidence never replaces one of higher. `eligible` is how many there are in all.
+    Those of `after`, which fit, are in it already. `eligible` is the total. Stops at the first that does not fit, so
+    that no memory of lower confidence replaces one of higher.
     """
-    chosen: list[Line] = []
-    groups: set[str] = set()
-    body = 0  # characters below the header
+    chosen = list(after)
+    groups = {line.group for line in after}
+    # Characters below the header.
+    body = sum(1 + len(line.text) for line in after) + sum(2 + len(f"### {group}") for group in groups)
     first_left_out = None
     for line in lines:
         eligible = max(eligible, len(chosen) + 1)  # a memory may have been added since they were counted
@@ -122,7 +109,7 @@ def _total(body: int, included: int, eligible: int) -> int:
 
 
 def _body(chosen: list[Line]) -> list[str]:
-    """Groups by service in alphabetical order, general last; within a group, the order of choice."""
+    """Group by service in alphabetical order, general last; within a group, keep the order of choice."""
     groups: dict[str, list[Line]] = {}
     for line in chosen:
         groups.setdefault(line.group, []).append(line)

@@ -1,13 +1,9 @@
-"""Choose the operational memories of a prompt, and say why each is in or out. Reads only.
-
-The text depends on the memories alone: the same memories give the same bytes.
-"""
+"""Choose the operational memories of a prompt, and say why. The same memories give the same bytes."""
 
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,8 +12,9 @@ from django.conf import settings
 from django.db import transaction
 
 from memories.injection import rows
-from memories.injection.budget import Line, choose, cut, safe, shown
-from memories.injection.relevant import Relevant, Task, relevant
+from memories.injection.budget import Line, choose, cut, shown
+from memories.injection.escape import safe
+from memories.injection.relevant import BY_CONFIDENCE, Found, Task, memories_of, relevant
 from memories.lifecycle.rules import aged
 from memories.lifecycle.sweep import is_due, sweep
 from memories.models import Inactive, Memory, Verdict, to_utc
@@ -50,8 +47,6 @@ class Injection:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Why one memory is in a prompt or not."""
-
     memory_id: int
     label: str
     in_: bool
@@ -59,7 +54,7 @@ class Explained:
 
 
 def budget_for(tier: int) -> int:
-    """The token budget of a tier: its own setting, or the general one."""
+    """Return the token budget of a tier: its own setting, or the general one."""
     own: int | None = getattr(settings, f"CLAUDEOPS_TIER{tier}_MEMORY_BUDGET", None)
     return settings.CLAUDEOPS_MEMORY_BUDGET if own is None else own
 
@@ -67,31 +62,33 @@ def budget_for(tier: int) -> int:
 def build(
     *, budget: int, project_id: int | None = None, at: datetime | None = None, task: Task | None = None
 ) -> Injection:
-    """The block for a session with `budget` tokens: global memories and those of its project.
+    """Build the block for a session: global memories and those of its project, within `budget` tokens.
 
-    Memories relevant to `task` come first, then those of the highest confidence. With `at` (aware UTC) the block is
-    what a session that starts then would get: decay and expiry are applied and rolled back. Without `at` the
-    memories count as they are stored.
+    Memories relevant to `task` come first, in a part of the budget (CLAUDEOPS_MEMORY_RELEVANT_SHARE), then those of the
+    highest confidence. With `at` (aware UTC) decay and expiry up to then are applied and rolled back; without it the
+    memories count as stored.
     """
+    # Before the transaction, in which no index is read that other processes share.
+    found = relevant(task, project_id) if task is not None and task.text.strip() and budget > 0 else None
     if at is None or not is_due(at):
-        return _build(budget, project_id, task)
+        return _build(budget, project_id, found)
     with transaction.atomic():
         sweep(at)
-        injection = _build(budget, project_id, task)
+        injection = _build(budget, project_id, found)
         transaction.set_rollback(True)
     return injection
 
 
-def explain(*, budget: int, project_id: int | None = None, at: datetime | None = None) -> Iterator[Explained]:
-    """Why each ops memory is in the block of `build` or not: first those in it, then the others by id.
-
-    Reads in chunks and keeps only the ids of the included memories.
-    """
+def explain(
+    *, budget: int, project_id: int | None = None, at: datetime | None = None, task: Task | None = None
+) -> Iterator[Explained]:
+    """Say why each ops memory is in the block of `build` or not: first those in it, then the others by id."""
     when = to_utc(at)
-    injection = build(budget=budget, project_id=project_id, at=when)
+    injection = build(budget=budget, project_id=project_id, at=when, task=task)
     for place, entry in enumerate(injection.included, start=1):
         label = _label(entry["service"], entry["category"], entry["observation"], entry["confidence"])
-        yield Explained(entry["id"], label, True, f"number {place:,} of {injection.counts['eligible']:,} by confidence")
+        why = entry["reason"] or BY_CONFIDENCE
+        yield Explained(entry["id"], label, True, f"number {place:,} of {injection.counts['eligible']:,} {why}")
     included = {entry["id"] for entry in injection.included}
     last = 0
     while True:
@@ -105,32 +102,31 @@ def explain(*, budget: int, project_id: int | None = None, at: datetime | None =
 
 
 def reasons(ids: Collection[int], *, budget: int, project_id: int | None, at: datetime) -> dict[int, str]:
-    """Why these few memories are not in the block of `build` at `at` (aware UTC); "deleted" for one that is gone.
-
-    `ids` must hold none that is in the block.
-    """
+    """Say why these memories, none of them in the block, are not in `build` at `at` (aware UTC)."""
     rows = Memory.objects.filter(pk__in=ids, taxonomy=OPS.slug)
     found = {memory.pk: _left_out(memory, project_id, budget, at).reason for memory in rows}
     return {pk: found.get(pk, "deleted") for pk in ids}
 
 
-def _build(budget: int, project_id: int | None, task: Task | None = None) -> Injection:
+def _build(budget: int, project_id: int | None, found: Found | None) -> Injection:
     count = rows.count(project_id)
-    asked = task is not None and task.text.strip() and budget > 0
-    first = relevant(task, project_id) if task is not None and asked else Relevant()
-    why = {memory.pk: reason for memory, reason in zip(first.memories, first.reasons, strict=True)}
-    surest = (memory for memory in rows.surest_first(project_id) if memory.pk not in why)
-    reading = itertools.chain(first.memories, surest)
     read: dict[int, Memory] = {}
 
-    def lines() -> Iterator[Line]:
-        for memory in reading:
+    def lines(memories: Iterable[Memory]) -> Iterator[Line]:
+        for memory in memories:
             read[memory.pk] = memory
             yield Line(memory.pk, memory.service, memory.category, memory.observation, memory.confidence)
 
-    chosen = choose(lines(), budget, eligible=count.eligible)
-    otherwise = first.otherwise if asked else ""
-    included = [_entry(read[line.memory_id], why.get(line.memory_id, otherwise)) for line in chosen.lines]
+    share = int(budget * settings.CLAUDEOPS_MEMORY_RELEVANT_SHARE)
+    first = choose(lines(memories_of(found or Found())), share, eligible=count.eligible).lines
+    brought = {line.memory_id for line in first}
+    reading = (memory for memory in rows.surest_first(project_id) if memory.pk not in brought)
+    chosen = choose(lines(reading), budget, eligible=count.eligible, after=first)
+    otherwise = found.otherwise if found else ""
+    included = [
+        _entry(read[line.memory_id], found.reason(line.memory_id) if found and line.memory_id in brought else otherwise)
+        for line in chosen.lines
+    ]
     eligible = max(count.eligible, len(included))
     counts = {
         "eligible": eligible,
@@ -161,10 +157,10 @@ def _build(budget: int, project_id: int | None, task: Task | None = None) -> Inj
 
 
 def _others(project_id: int | None, count: rows.Counts, room: int) -> list[dict[str, Any]]:
-    """Up to `room` memories that were not eligible. Those of other projects are counted, not named."""
+    """Return up to `room` ineligible memories. Those of other projects are counted, not named."""
     found: list[dict[str, Any]] = []
     if count.held and room > 0:
-        # The gate doubts their text, so the receipt does not copy it.
+        # The gate held their text, so the receipt does not copy it.
         found += [_entry(m, _held(m)) | {"observation": ""} for m in rows.held(project_id, room)]
     if count.inactive and room > len(found):
         found += [_entry(m, inactive(m.inactive_reason)) for m in rows.inactive(project_id, room - len(found))]

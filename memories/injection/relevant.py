@@ -1,14 +1,15 @@
-"""Recall the memories relevant to a session's task, which come first in its prompt.
-
-When recall fails, the block is that of a session without a task, and the receipt says why.
-"""
+"""Recall the memories relevant to a session's task: they come first in its prompt, in a part of the budget."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 
+from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Q
 
 from memories.models import Memory, Verdict
 from memories.recall import Asker, Filters, recall
@@ -22,46 +23,63 @@ BY_CONFIDENCE = "by confidence"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The task of a session. `text` is an operator's words or an alert; agent and session are for the recall log."""
+    """The task of a session. `text` is an operator's words or an alert; agent and session are for the recall log.
+
+    `is_preview`: no session gets the prompt, so the recall is not logged and counts for no memory.
+    """
 
     text: str
     agent: str | None = None
     session_id: int | None = None
+    is_preview: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Relevant:
-    """Memories relevant to the task, best first, with a reason each; `failed` says why there are none."""
+class Found:
+    """The scores of a task's recall by memory, best first; `failed` says why there are none."""
 
-    memories: tuple[Memory, ...] = ()
-    reasons: tuple[str, ...] = ()
+    scores: Mapping[int, float] = field(default_factory=dict)
     failed: str = ""
 
     @property
     def otherwise(self) -> str:
-        """The reason of a memory that recall did not find."""
+        """The reason of a memory that recall did not bring."""
         return f"{BY_CONFIDENCE} (recall failed: {self.failed})" if self.failed else BY_CONFIDENCE
 
+    def reason(self, memory_id: int) -> str:
+        return f"relevant to the task: score {self.scores[memory_id]:.2f}"
 
-def relevant(task: Task, project_id: int | None) -> Relevant:
-    """The eligible ops memories relevant to the task's text. Never raises: a session also starts without them.
 
-    The query is not rewritten by a model, so the same task gives the same prompt.
-    """
+def relevant(task: Task, project_id: int | None) -> Found:
+    """Recall the ops memories relevant to the task. Never raises; not rewritten, so that a task has one prompt."""
     filters = Filters(project=project_id, agent=task.agent, taxonomy=OPS.slug)
     asker = Asker("injection", f"agent:{task.agent}" if task.agent else "", task.session_id)
+    asked_by = None if task.is_preview else asker
     try:
-        if connection.in_atomic_block:
-            with transaction.atomic():  # a database error must not break the caller's transaction
-                hits = recall(task.text, filters, limit=MOST_RELEVANT, asked_by=asker, rewrite=False).hits
-        else:
-            hits = recall(task.text, filters, limit=MOST_RELEVANT, asked_by=asker, rewrite=False).hits
+        # A database error must not break the caller's transaction.
+        with transaction.atomic() if connection.in_atomic_block else nullcontext():
+            hits = recall(task.text, filters, limit=MOST_RELEVANT, asked_by=asked_by, rewrite=False).hits
     except Exception as error:  # no error here may keep a session from starting
         log.exception("recall for a session's prompt failed")
-        return Relevant(failed=f"{type(error).__name__}: {error}"[:200])
-    scores = {hit.memory_id: hit.score for hit in hits}
+        return Found(failed=f"{type(error).__name__}: {error}"[:200])
+    return Found({hit.memory_id: hit.score for hit in hits})
+
+
+def memories_of(found: Found) -> list[Memory]:
+    """Return the eligible memories of a recall, best first.
+
+    Below CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE only those that a person approved: the text of an alert must not
+    bring what is doubtful.
+    """
+    if not found.scores:
+        return []
+    sure = Q(confidence__gte=settings.CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE) | Q(approved_at__isnull=False)
     rows = Memory.objects.filter(
-        pk__in=scores, taxonomy=OPS.slug, active=True, verdict=Verdict.ALLOW, confidence__gte=OPS.injected_from or 0.0
+        sure,
+        pk__in=found.scores,
+        taxonomy=OPS.slug,
+        active=True,
+        verdict=Verdict.ALLOW,
+        confidence__gte=OPS.injected_from or 0.0,
     )
-    found = sorted(rows, key=lambda row: (-scores[row.pk], row.pk))
-    return Relevant(tuple(found), tuple(f"relevant to the task: score {scores[row.pk]:.2f}" for row in found))
+    return sorted(rows, key=lambda row: (-found.scores[row.pk], row.pk))

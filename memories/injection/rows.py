@@ -1,7 +1,6 @@
 """Read the memories of an injection by confidence, no further than needed, and count them by indexes.
 
-The SQL repeats the condition of the partial index memories_injection word for word, without parameters: otherwise
-SQLite does not use it.
+The SQL repeats the condition of the partial index memories_injection literally: otherwise SQLite does not use it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What happens to a memory after it was stored: arithmetic (`rules`), verbs, the sweep."""
+"""The lifecycle of stored memories: `rules`, verbs, bulk actions, merge, undo, the sweep."""

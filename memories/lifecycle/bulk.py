@@ -1,8 +1,4 @@
-"""The actions on many memories: one registry for the admin, the dashboard, the API, the commands and undo.
-
-Each action is one transaction over the memories it is given, in batches, with a change row for every memory that
-changed. Knows no request; who asks is `by=`.
-"""
+"""The registry of actions on many memories. Each is one transaction, with a change row per changed memory."""
 
 from __future__ import annotations
 
@@ -14,6 +10,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from memories.capture.statement import Provenance
 from memories.errors import InvalidMemory
 from memories.lifecycle import merge as merging
 from memories.lifecycle import rules, verbs
@@ -25,10 +22,7 @@ from memories.models import Change, Memory, MemoryChange, to_utc
 
 @dataclass(frozen=True, slots=True)
 class BulkResult:
-    """How many memories changed and how many had nothing to change; `message` says it to a person.
-
-    `change` is one of the action's change rows, for `lifecycle.undo`; None when nothing can be undone.
-    """
+    """`change` is one of the action's change rows, for `lifecycle.undo`; None when nothing can be undone."""
 
     changed: int
     unchanged: int
@@ -48,11 +42,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class BulkAction:
-    """One action: its button, the kind of its change rows, and the function that carries it out.
-
-    `verb(queryset, why, **params)` returns (changed, unchanged, what was done, in words). `confirm` is set where a
-    person must confirm first; `params` are the values it asks for.
-    """
+    """One action. `verb(queryset, why, **params)` returns (changed, unchanged, description in words)."""
 
     name: str
     label: str
@@ -62,11 +52,22 @@ class BulkAction:
     params: tuple[Param, ...] = ()
 
     def run(
-        self, queryset: QuerySet[Memory], *, by: str, at: datetime | None = None, reason: str = "", **params: Any
+        self,
+        queryset: QuerySet[Memory],
+        *,
+        by: str,
+        at: datetime | None = None,
+        reason: str = "",
+        provenance: Provenance | None = None,
+        **params: Any,
     ) -> BulkResult:
-        """Carry it out on all of `queryset`, or on none: raises InvalidMemory or MemoryNotFound."""
+        """Run on all of `queryset`, or on none. Raises InvalidMemory or MemoryNotFound.
+
+        `provenance` is that of a text among `params`: without it the gate judges the text.
+        """
+        why = Why(by, to_utc(at), reason, provenance=provenance)
         with writing():
-            changed, unchanged, done = self.verb(queryset, Why(by, to_utc(at), reason), **params)
+            changed, unchanged, done = self.verb(queryset, why, **params)
             rest = f"; {_memories(unchanged)} had nothing to change" if unchanged else ""
             last = None
             if changed and self.kind != Change.DELETED:  # the latest change is ours: we hold the write lock
@@ -87,7 +88,7 @@ def _changing(
     *,
     params: tuple[Param, ...] = (),
 ) -> BulkAction:
-    """An action that gives every memory the columns `columns(row, at, **params)`, as the verb for one memory does."""
+    """Make an action that gives every memory the columns `columns(row, at, **params)`, as a verb does."""
 
     def verb(queryset: QuerySet[Memory], why: Why, **values: Any) -> tuple[int, int, str]:
         given = {param.name: _checked(param, values.get(param.name)) for param in params}
@@ -106,14 +107,22 @@ def _checked(param: Param, value: Any) -> Any:
 def _merge(
     queryset: QuerySet[Memory], why: Why, *, target: int | None = None, observation: str | None = None
 ) -> tuple[int, int, str]:
-    """Merge the others of `queryset` into `target` (an id; the active one with the highest confidence when None)."""
+    """Merge `queryset` into `target` (an id; None: the active memory with the highest confidence)."""
     if target is None:
         target = queryset.filter(active=True).order_by("-confidence", "pk").values_list("pk", flat=True).first()
         if target is None:
             raise InvalidMemory("None of these memories is active; there is nothing to merge into.")
     others = queryset.exclude(pk=target)
     count = others.count()
-    merging.merge(target, others, by=why.by, at=why.at, reason=why.reason, observation=observation)
+    merging.merge(
+        target,
+        others,
+        by=why.by,
+        at=why.at,
+        reason=why.reason,
+        observation=observation,
+        provenance=why.provenance,
+    )
     return count + 1, 0, f"{_memories(count)} merged into memory {target}"
 
 

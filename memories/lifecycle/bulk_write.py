@@ -20,10 +20,7 @@ BATCH = 500
 
 
 def batches(queryset: QuerySet[Memory]) -> Iterator[list[Memory]]:
-    """The memories of `queryset` by id, locked, in batches. Inside a transaction only.
-
-    The ids are read first, because the caller may change what the queryset filters by.
-    """
+    """Yield locked memories by id, in batches; ids are read first, since callers change what `queryset` filters by."""
     ids = sorted(queryset.order_by().values_list("pk", flat=True))
     for start in range(0, len(ids), BATCH):
         rows = Memory.objects.select_for_update(of=("self",)).filter(pk__in=ids[start : start + BATCH])
@@ -31,10 +28,9 @@ def batches(queryset: QuerySet[Memory]) -> Iterator[list[Memory]]:
 
 
 def write_all(changes: Iterable[tuple[Memory, str, dict[str, Any], Why]]) -> int:
-    """Write (locked row, kind, new columns, why) for each memory that they change. Returns how many those are.
+    """Write (locked row, kind, new columns, why) for each memory that differs; return how many.
 
-    Rows differ in their new values, so the UPDATE goes past the ORM: `bulk_update()` and one `update()` a row both take
-    several times as long.
+    The UPDATE bypasses the ORM: `bulk_update()` and one `update()` a row take several times as long.
     """
     history: list[MemoryChange] = []
     updates: dict[tuple[str, ...], list[list[Any]]] = defaultdict(list)
@@ -55,7 +51,7 @@ def write_all(changes: Iterable[tuple[Memory, str, dict[str, Any], Why]]) -> int
 def change_all(
     queryset: QuerySet[Memory], kind: str, why: Why, columns_of: Callable[[Memory], dict[str, Any]]
 ) -> tuple[int, int]:
-    """Give each memory the columns that `columns_of` returns for it. Returns (changed, unchanged)."""
+    """Give each memory the columns that `columns_of` returns. Returns (changed, unchanged)."""
     changed = count = 0
     with writing():
         for rows in batches(queryset):
@@ -65,7 +61,7 @@ def change_all(
 
 
 def delete_all(queryset: QuerySet[Memory], why: Why) -> int:
-    """Delete memories; the last row of each one's history holds it whole. Returns how many."""
+    """Delete memories and return how many; the last row of each one's history holds it whole."""
     count = 0
     with writing():
         for rows in batches(queryset):
@@ -73,16 +69,13 @@ def delete_all(queryset: QuerySet[Memory], why: Why) -> int:
             for change in history:
                 change.memory_id = None
             MemoryChange.objects.bulk_create(history)
-            _delete([row.pk for row in rows])
+            delete_rows([row.pk for row in rows])
             count += len(rows)
     return count
 
 
-def _delete(ids: list[int]) -> None:
-    """Delete rows and what their foreign keys say, in one statement a table.
-
-    Django's delete() reads what it deletes, 100 rows at a time.
-    """
+def delete_rows(ids: list[int]) -> None:
+    """Delete memories by one statement a table; Django's delete() reads what it deletes, 100 rows at a time."""
     for relation in Memory._meta.related_objects:
         pointing = relation.related_model._base_manager.filter(**{f"{relation.field.name}__in": ids})
         if relation.on_delete is SET_NULL:

@@ -1,7 +1,4 @@
-"""Contradictions and suspected duplicates: record a pair, carry out an operator's answer, undo it.
-
-Each answer is one transaction, with a change row for each memory that it changes. Knows no page and no matching.
-"""
+"""Record contradictions and suspected duplicates, carry out an operator's answer, undo it."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from memories.capture.statement import Provenance
 from memories.errors import Conflict, InvalidMemory, MemoryNotFound
 from memories.lifecycle.lock import writing
 from memories.lifecycle.merge import check_mergeable, merge
@@ -32,10 +30,7 @@ from memories.models import (
 def note(
     older: Memory, newer: Memory, kind: str, *, at: datetime | None = None, evidence: dict[str, Any] | None = None
 ) -> Disagreement | None:
-    """Open a question about a pair, once: None when there was one already, in either order, open or answered.
-
-    Inside `writing()` only.
-    """
+    """Open a question about a pair; None if there was one, in either order. Inside `writing()` only."""
     if older.pk == newer.pk:
         return None
     pair = Q(older=older.pk, newer=newer.pk) | Q(older=newer.pk, newer=older.pk)
@@ -63,10 +58,7 @@ def supersede(
     reason: str = "",
     evidence: dict[str, Any] | None = None,
 ) -> MemoryChange | None:
-    """`newer` supersedes `older`, which becomes inactive and points to it. None when it did already.
-
-    Raises InvalidMemory for a memory that would supersede itself, directly or through others.
-    """
+    """Make `older` inactive, superseded by `newer`; None when it was already. Raises InvalidMemory for a cycle."""
     pk = newer if isinstance(newer, int) else newer.pk
     why = Why(by, to_utc(at), reason or f"Superseded by memory {pk}.", {**(evidence or {}), "by": pk})
     with writing():
@@ -91,12 +83,14 @@ def answer(
     reason: str = "",
     observation: str | None = None,
     seen: tuple[int, int] | None = None,
+    provenance: Provenance | None = None,
 ) -> Disagreement:
-    """Carry out an operator's answer. The same answer twice changes nothing.
+    """Carry out an operator's answer; the same answer twice changes nothing.
 
-    `observation` is the text of the merged memory (MERGED only); `seen` the latest changes of older and newer
-    that the person saw. Raises Conflict when either changed since or another answer was given, InvalidMemory for
-    an answer that does not fit or a text that cannot be stored, MemoryNotFound when one of the two is gone.
+    `observation` is the text of the merged memory (MERGED only), which passes the gate unless `provenance` says that a
+    person typed it. `seen` are the latest changes of older and newer that the person saw. Raises Conflict when either
+    changed since or another answer was given, InvalidMemory for an answer or text that does not fit, MemoryNotFound
+    when one of the two is gone.
     """
     pk = disagreement if isinstance(disagreement, int) else disagreement.pk
     when = to_utc(at)
@@ -115,7 +109,7 @@ def answer(
         older, newer = (locked(pk) for pk in (row.older_id, row.newer_id))
         for memory, change in zip((older, newer), seen or (), strict=False):
             check_unchanged(memory, change)
-        why = Why(by, when, reason, {"disagreement": row.pk})
+        why = Why(by, when, reason, {"disagreement": row.pk}, provenance=provenance)
         latest = MemoryChange.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
         _ANSWERS[Answer(said)](older, newer, why, observation)
         row.state, row.answer, row.by, row.at = DisagreementState.ANSWERED, said, by[:150], when
@@ -126,10 +120,7 @@ def answer(
 
 
 def take_back(disagreement: Disagreement | int, *, by: str, at: datetime | None = None) -> Disagreement:
-    """Undo an answer: its changes are reverted, and the question is open again.
-
-    An open question stays as it is. Raises Conflict when a memory was changed since the answer.
-    """
+    """Revert an answer and reopen its question. Raises Conflict when a memory was changed since the answer."""
     pk = disagreement if isinstance(disagreement, int) else disagreement.pk
     when = to_utc(at)
     with writing():
@@ -173,7 +164,7 @@ def _merged(older: Memory, newer: Memory, why: Why, observation: str | None) -> 
     target, other = (older, newer) if older.active or not newer.active else (newer, older)
     check_mergeable(target, [other])
     words = why.reason or f"Memories {older.pk} and {newer.pk} say the same."
-    merge(target, [other], by=why.by, at=why.at, reason=words, observation=observation)
+    merge(target, [other], by=why.by, at=why.at, reason=words, observation=observation, provenance=why.provenance)
 
 
 def _kept(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
@@ -190,7 +181,7 @@ _ANSWERS: dict[Answer, Callable[[Memory, Memory, Why, str | None], None]] = {
 
 
 def _before(older: Memory, newer: Memory) -> float | None:
-    """The confidence of `older` before `newer` contradicted it; None when that is not known."""
+    """Return the confidence of `older` before `newer` contradicted it; None when it is unknown."""
     contradicted = MemoryChange.objects.filter(memory=older, kind=Change.CONTRADICTED).order_by("-pk")
     for change in contradicted[:50]:
         if change.evidence.get("by") == newer.pk and "confidence" in change.before:
@@ -199,7 +190,7 @@ def _before(older: Memory, newer: Memory) -> float | None:
 
 
 def _back(row: Memory, why: Why, words: str, confidence: float | None = None) -> None:
-    """Confirm a memory that an operator backed: active, with at least the confidence from before the contradiction."""
+    """Confirm a memory: active, with at least the confidence from before the contradiction."""
     new: dict[str, Any] = {}
     if not row.active and row.inactive_reason in ("", Inactive.CONTRADICTED, Inactive.DECAYED, Inactive.LOWERED):
         new = reactivated(row, why.at)

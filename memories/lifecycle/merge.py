@@ -1,4 +1,4 @@
-"""Merge several memories into one, and delete memories. The history outlives both."""
+"""Merge several memories into one, and delete memories. The history is kept."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from memories.capture.fields import checked_observation
+from memories.capture.statement import Provenance
 from memories.errors import InvalidMemory
 from memories.lifecycle.bulk_write import change_all, delete_all
 from memories.lifecycle.lock import writing
+from memories.lifecycle.new_text import checked_text
 from memories.lifecycle.write import Why, apply, locked
 from memories.models import Change, Inactive, Memory, MemoryChange, to_utc
 from memories.taxonomy import TAXONOMIES
@@ -19,15 +20,11 @@ from memories.taxonomy import TAXONOMIES
 SCOPE_COLUMNS = {"project": "project_id", "service": "service", "category": "category", "agent": "agent"}
 
 MOST_NAMED = 100
-"""Memories that the evidence of a merge names; each merged memory has a change row of its own as well."""
+"""Memories that the evidence of a merge names; each merged memory also has its own change row."""
 
 
 def check_mergeable(target: Memory, others: Iterable[Memory]) -> None:
-    """Raises InvalidMemory, naming the first memory that does not belong to the target's scope.
-
-    Memories can be merged when they have the same taxonomy and the same values in the fields that it compares
-    within. Anything else would move knowledge to where it does not apply.
-    """
+    """Raise InvalidMemory unless the target is active and all others share its taxonomy and scope."""
     if not target.active:
         raise InvalidMemory(
             f"Memory {target.pk} is inactive and cannot take others in.",
@@ -62,18 +59,22 @@ def merge(
     at: datetime | None = None,
     reason: str = "",
     observation: str | None = None,
+    provenance: Provenance | None = None,
 ) -> MemoryChange | None:
-    """Make `others` part of `target`: they become inactive and point to it, it counts them.
+    """Merge `others` into `target`: they become inactive and point to it.
 
-    The target keeps its text unless `observation` gives another, and takes the highest confidence of all.
-    Writes one change row for each memory; returns the target's. Raises InvalidMemory when they do not belong
-    to one scope, when the target is inactive, or when there is nothing to merge.
+    The target keeps its text unless `observation` is given, takes the highest confidence, and counts them. A new text
+    passes the gate unless `provenance` says that a person typed it (raises TextHeld). Returns the target's change row.
+    Raises InvalidMemory for different scopes, an inactive target, or nothing to merge.
     """
     why = Why(by, to_utc(at), reason)
     with writing():
         into = locked(target)
         if not isinstance(others, QuerySet):
             others = Memory.objects.filter(pk__in=[locked(other).pk for other in others])
+        text = into.observation
+        if observation is not None:
+            text = checked_text(observation, provenance, current=into.observation)
         count, confidence = 0, into.confidence
         named: list[dict[str, Any]] = []
         for other in others.order_by("pk").iterator():
@@ -85,7 +86,7 @@ def merge(
         if not count:
             raise InvalidMemory("There is nothing to merge.", "Choose at least two memories.")
         new = {
-            "observation": into.observation if observation is None else checked_observation(observation),
+            "observation": text,
             "confidence": confidence,
             "updated_at": max(into.updated_at, why.at),
             "merged_count": into.merged_count + count,

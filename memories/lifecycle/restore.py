@@ -1,4 +1,4 @@
-"""Return a memory to an earlier state, as a change of its own, so that the history stays complete."""
+"""Return a memory to an earlier state, by a change of its own, so that the history stays complete."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ def restore(
     reason: str = "",
     only_latest: bool = False,
 ) -> MemoryChange | None:
-    """Give `memory` the state it had just before `change`, one of its own changes; later changes go back too.
+    """Restore the state just before `change`, one of the memory's own; None when it is in that state.
 
-    None when it is in that state. With `only_latest` raises Conflict when other changes came after `change`, so that
-    an undo reverts one action of a person and nothing else. Raises InvalidMemory for its creation, before which there
-    was nothing, and MemoryNotFound for a memory that is gone or a change that is not its own.
+    Later changes are reverted too, or with `only_latest` raise Conflict. Raises InvalidMemory for the creation, and
+    MemoryNotFound for a missing memory or a change that is not its own.
     """
     wanted = change if isinstance(change, int) else change.pk
     with writing():
@@ -55,11 +54,11 @@ def roll_back(
     reason: str = "",
     expected_change: int | None = None,
 ) -> MemoryChange | None:
-    """Give `memory` the state it had just after `change`, one of its own changes; it counts as confirmed now.
+    """Restore the state just after `change`, one of the memory's own, confirmed now; None when it is in that state.
 
-    None when it is in that state. `expected_change` is the id of the latest change the person saw: raises Conflict
-    when another one came since. Raises InvalidMemory, with the reason, for a state that cannot be restored, and
-    MemoryNotFound for a memory that is gone or a change that is not its own.
+    `expected_change` is the latest change the person saw: raises Conflict when another one came since. Raises
+    InvalidMemory for a state that cannot be restored, and MemoryNotFound for a missing memory or a change that is not
+    its own.
     """
     wanted = change if isinstance(change, int) else change.pk
     when = to_utc(at)
@@ -82,10 +81,7 @@ def roll_back(
 
 
 def state_after(row: Memory, wanted: int) -> tuple[MemoryChange, dict[str, Any]]:
-    """The change of this id, and the columns that changed since, with their values from just after it.
-
-    Links to deleted rows are kept. Raises MemoryNotFound for a change that is not the memory's own.
-    """
+    """Return (the change, the columns changed since with their values just after it). Raises MemoryNotFound."""
     then = MemoryChange.objects.filter(memory=row, pk=wanted).first()
     if then is None:
         raise MemoryNotFound(f"Memory {row.pk} has no change {wanted}.")
@@ -94,7 +90,7 @@ def state_after(row: Memory, wanted: int) -> tuple[MemoryChange, dict[str, Any]]
 
 
 def check_restorable(row: Memory, state: dict[str, Any]) -> None:
-    """Raises InvalidMemory, with the reason, when the memory cannot have these columns again."""
+    """Raise InvalidMemory, with the reason, when the memory cannot have these columns again."""
     into = state.get("superseded_by_id", row.superseded_by_id)
     ended = state.get("inactive_reason", row.inactive_reason)
     was_part = "superseded_by_id" in state and ended in (Inactive.MERGED, Inactive.SUPERSEDED)

@@ -1,8 +1,4 @@
-"""The arithmetic of confidence, decay and expiry, on the policies of `taxonomy.py`. Pure: no database, no clock.
-
-Confidences are 0..1 at six decimals, times are aware and UTC. What is said of a memory here holds for a row of
-`Memory` and for anything else with these columns.
-"""
+"""Compute confidence, decay and expiry by `taxonomy.py`. Pure; confidence 0..1 at six decimals, times aware UTC."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ class Ageing(Protocol):
 
 
 def clamp(confidence: float) -> float:
-    """Within 0..1, at six decimals. Raises InvalidMemory for NaN and infinity."""
+    """Clamp to 0..1, at six decimals. Raises InvalidMemory for NaN and infinity."""
     return checked_confidence(confidence)
 
 
@@ -42,12 +38,11 @@ def contradicted(confidence: float, taxonomy: Taxonomy) -> float:
 
 
 def is_active(confidence: float, taxonomy: Taxonomy) -> bool:
-    """Whether a memory of this confidence reaches the threshold of its taxonomy."""
     return taxonomy.inactive_below is None or confidence >= taxonomy.inactive_below
 
 
 def decay_start(updated_at: datetime, decayed_until: datetime | None, decay: Decay) -> datetime:
-    """From when the next decay counts: the end of the grace, or up to where decay was already taken."""
+    """Return when the next decay begins: at the end of the grace, or where decay was applied last."""
     start = updated_at + decay.grace
     return start if decayed_until is None else max(start, decayed_until)
 
@@ -55,11 +50,7 @@ def decay_start(updated_at: datetime, decayed_until: datetime | None, decay: Dec
 def decayed(
     confidence: float, updated_at: datetime, decayed_until: datetime | None, at: datetime, decay: Decay
 ) -> tuple[float, datetime | None]:
-    """The confidence at `at`, and up to when decay is then taken.
-
-    Only whole periods count, so the result does not depend on how often it is computed: once after 44 days, or every
-    hour for 44 days.
-    """
+    """Return (confidence at `at`, new `decayed_until`); by whole periods, so the number of runs is irrelevant."""
     start = decay_start(updated_at, decayed_until, decay)
     periods = (at - start) // decay.every
     if periods < 1:
@@ -68,9 +59,9 @@ def decayed(
 
 
 def kept_decay(updated_at: datetime, decayed_until: datetime | None, decay: Decay | None) -> datetime | None:
-    """`decayed_until` after a confirmation at `updated_at`: None where the new grace ends later.
+    """Return `decayed_until` after a confirmation at `updated_at`; None where the new grace ends later.
 
-    It is kept when an old log confirms a memory that has decayed since, or the same weeks would be taken twice.
+    It is kept when an old log confirms a memory that has decayed since, or the same weeks would count twice.
     """
     if decay is None or decayed_until is None or decayed_until <= updated_at + decay.grace:
         return None
@@ -78,7 +69,7 @@ def kept_decay(updated_at: datetime, decayed_until: datetime | None, decay: Deca
 
 
 def expiry(memory: Ageing) -> datetime | None:
-    """When a memory expires whatever its confidence: by its own `expires_at` or by its category, the earlier one."""
+    """Return when a memory expires whatever its confidence: by `expires_at` or its category, the earlier one."""
     lasts = None if memory.persistent else TAXONOMIES[memory.taxonomy].expires.get(memory.category)
     ends = [memory.expires_at] if memory.expires_at is not None else []
     if lasts is not None:
@@ -87,12 +78,12 @@ def expiry(memory: Ageing) -> datetime | None:
 
 
 def decay_of(memory: Ageing) -> Decay | None:
-    """How a memory decays; None for one that does not: persistent, held for review, or by its taxonomy."""
+    """Return how a memory decays; None if it does not: persistent, held for review, or by its taxonomy."""
     return None if memory.persistent or memory.verdict == Verdict.HOLD else TAXONOMIES[memory.taxonomy].decay
 
 
 def aged(memory: Ageing, at: datetime) -> dict[str, Any]:
-    """The columns that decay and expiry change until `at`; empty when nothing is due. What expires does not decay."""
+    """Return the columns that decay and expiry change until `at`, {} for none. What expires does not decay."""
     if not memory.active:
         return {}
     over = expiry(memory)

@@ -1,8 +1,4 @@
-"""Apply decay and expiry to all memories that are due, by the rule in `rules.aged`, with their change rows.
-
-Any number of sweeps change what one does, and several may run at once. A sweep with nothing due reads one query from
-indexes and takes no lock. Between batches it pauses, so other writers wait for a batch or two.
-"""
+"""Apply decay and expiry to all due memories. Idempotent; runs may overlap; with nothing due, it takes no lock."""
 
 from __future__ import annotations
 
@@ -23,13 +19,12 @@ from memories.taxonomy import TAXONOMIES
 ACTOR = "system"
 
 PAUSE = 0.05
-"""Seconds between two batches. SQLite gives a free lock to whoever asks first, and a waiting writer asks every 100 ms:
-without a pause one waited 10 s while 100,000 rows were swept."""
+"""Seconds between batches: SQLite's writers poll every 100 ms; without it one waited 10 s (100,000 rows)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many memories lost confidence, how many of those became inactive by it, and how many expired."""
+    """How many memories lost confidence, became inactive by that, and expired."""
 
     decayed: int = 0
     deactivated: int = 0
@@ -57,10 +52,9 @@ def is_due(at: datetime | None = None) -> bool:
 
 
 def due(at: datetime) -> QuerySet[Memory]:
-    """The memories that a sweep at `at` changes; one that both decays and expires is in it twice.
+    """Return what a sweep at `at` changes; a memory that both decays and expires is in it twice.
 
-    The conditions imply those of the partial indexes memories_decay and memories_expiry, one SELECT each, because
-    neither database uses a partial index for a term of an OR.
+    One SELECT for each partial index (memories_decay, memories_expiry): no database uses one for a term of an OR.
     """
     active = Memory.objects.filter(active=True).order_by()
     parts = [active.filter(expires_at__isnull=False, expires_at__lte=at)]
@@ -76,7 +70,7 @@ def due(at: datetime) -> QuerySet[Memory]:
 
 
 def _sweep(ids: list[int], at: datetime) -> Swept:
-    """One batch. Rows are locked before they are read: one that was confirmed meanwhile is not due any more."""
+    """Sweep one batch. Rows are locked before they are read: one that was confirmed meanwhile is no longer due."""
     total = Swept()
     with writing():
         changes = []

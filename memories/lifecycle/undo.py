@@ -1,7 +1,6 @@
-"""Undo what one person did to many memories in one action, as changes of their own, so that the history stays complete.
+"""Undo a bulk action by new changes.
 
-Any change row identifies its action: all rows of one action have the same kind, actor and time. Memories that were
-changed since are left as they are; a merge is undone as a whole or not at all. Knows no page.
+All change rows of one action have the same kind, actor and time. Memories that changed since are left as they are.
 """
 
 from __future__ import annotations
@@ -26,11 +25,7 @@ UNDOABLE = frozenset(action.kind for action in BULK_ACTIONS.values() if action.k
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """How many memories of the action were restored, each counted once.
-
-    `back` are as they were before; `already` were restored by an earlier undo; `changed_since` and `deleted_since`
-    are left alone.
-    """
+    """Counts of memories: `back` restored now, `already` by an earlier undo, the others left alone."""
 
     back: int
     already: int = 0
@@ -58,10 +53,10 @@ def _they(count: int) -> str:
 
 
 def undo(change: MemoryChange | int, *, by: str, at: datetime | None = None, reason: str = "") -> Undone:
-    """Give the memories of the action that `change` belongs to the state they had just before it.
+    """Restore the memories of the action that `change` belongs to; idempotent.
 
-    A second undo changes nothing. Raises MemoryNotFound for an unknown change, InvalidMemory for one of a kind that
-    cannot be undone, and Conflict for a merge of which any memory was changed or deleted since.
+    Raises MemoryNotFound, InvalidMemory for a kind without undo, and Conflict for a merge with a memory that was
+    changed or deleted since.
     """
     wanted = change if isinstance(change, int) else change.pk
     with writing():
@@ -93,7 +88,6 @@ def undo(change: MemoryChange | int, *, by: str, at: datetime | None = None, rea
 
 
 def action_of(change: MemoryChange) -> QuerySet[MemoryChange]:
-    """The change rows of the action that `change` belongs to."""
     return MemoryChange.objects.filter(at=change.at, actor=change.actor, kind=change.kind)
 
 

@@ -1,9 +1,7 @@
-"""The verbs for one memory. Each is one function, one transaction, one change row.
+"""The verbs for one memory: each is one function, one transaction, one change row.
 
-Every verb takes a memory or its id, `by=` (user name, agent:<slug> or system), `at=` (aware UTC, default now)
-and `reason=` in words. It returns the change row, or None when there was nothing to change, and raises
-MemoryNotFound, or InvalidMemory for a value that cannot be stored. The actions on many memories are in `bulk.py`;
-merging and deleting are in `merge.py`.
+`by=` is a user name, agent:<slug> or system; `at=` is aware UTC (default now). A verb returns the change row, or None
+when nothing changed. It raises MemoryNotFound, or InvalidMemory for a value that cannot be stored.
 """
 
 from __future__ import annotations
@@ -15,10 +13,12 @@ from typing import Any, Final
 from django.contrib.auth import get_user_model
 
 from memories.capture import fields
+from memories.capture.statement import Provenance
 from memories.errors import Conflict
 from memories.lifecycle import rules
 from memories.lifecycle.lock import writing
 from memories.lifecycle.merge import delete, merge
+from memories.lifecycle.new_text import checked_text
 from memories.lifecycle.write import Why, apply, difference, locked
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict, to_utc
 from memories.taxonomy import TAXONOMIES, Taxonomy
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 STAYS_INACTIVE = (Inactive.OPERATOR, Inactive.MERGED, Inactive.SUPERSEDED, Inactive.EXPIRED)
-"""Reasons for being inactive that do not depend on confidence: a reinforcement does not reactivate such a memory."""
+"""Reasons that do not depend on confidence: a reinforcement does not reactivate such a memory."""
 
 
 class Unset:
@@ -61,10 +61,7 @@ def reinforce(
     session_id: int | None = None,
     candidate_key: str | None = None,
 ) -> MemoryChange | None:
-    """Confirm a memory: more confidence, a new `updated_at`, and active again where that is allowed.
-
-    Always writes its change row, also at full confidence.
-    """
+    """Confirm a memory: more confidence, active again where allowed. Always writes a change row."""
     why = Why(by, to_utc(at), reason, evidence, session_id, candidate_key)
     with writing():
         row = locked(memory)
@@ -85,7 +82,7 @@ def contradict(
     evidence: dict[str, Any] | None = None,
     session_id: int | None = None,
 ) -> MemoryChange | None:
-    """Lower the confidence of a memory that was contradicted; below the taxonomy's threshold it becomes inactive."""
+    """Lower the confidence of a contradicted memory; below the taxonomy's threshold it becomes inactive."""
     why = Why(by, to_utc(at), reason, evidence, session_id)
     with writing():
         row = locked(memory)
@@ -110,13 +107,14 @@ def edit(
     persistent: bool | Unset = UNSET,
     active: bool | Unset = UNSET,
     expected_change: int | None = None,
+    provenance: Provenance | None = None,
 ) -> MemoryChange | None:
-    """Change the columns that are given, for a person; the others stay.
+    """Change the given columns and confirm the memory.
 
-    New text keeps the confidence. A confidence beyond 0..1 is clamped; from the threshold on it reactivates an
-    inactive memory, below it deactivates. An edit confirms the memory (`updated_at`).
-    `expected_change` is the id of the latest change the person saw (0 for none): raises Conflict when another
-    one came since.
+    New text keeps the confidence. A confidence is clamped to 0..1; from the threshold on it reactivates, below it
+    deactivates. A new text passes the gate unless `provenance` says that a person typed it (raises TextHeld).
+    `expected_change` is the latest change the person saw (0: none): raises Conflict when another one came
+    since.
     """
     why = Why(by, to_utc(at), reason)
     with writing():
@@ -125,7 +123,7 @@ def edit(
             check_unchanged(row, expected_change)
         new: dict[str, Any] = {}
         if not isinstance(observation, Unset):
-            new["observation"] = fields.checked_observation(observation)
+            new["observation"] = checked_text(observation, provenance, current=row.observation)
         if not isinstance(service, Unset):
             new["service"] = fields.checked_service(service)
         if not isinstance(category, Unset):
@@ -149,7 +147,7 @@ def edit(
 
 
 def check_unchanged(row: Memory, expected: int) -> None:
-    """Raises Conflict unless the latest change of the locked `row` is the `expected` one (0: it has none)."""
+    """Raise Conflict unless the latest change of the locked `row` is `expected` (0: it has none)."""
     latest = MemoryChange.objects.filter(memory=row).order_by("-pk").first()
     if (latest.pk if latest else 0) != expected:
         raise Conflict(
@@ -161,7 +159,7 @@ def check_unchanged(row: Memory, expected: int) -> None:
 
 
 def _switched(row: Memory, active: bool, confidence: float, at: datetime) -> dict[str, Any]:
-    """The columns of a deactivated memory, or of one reactivated with at least `confidence` and the threshold."""
+    """Return the columns of a deactivated memory, or of one reactivated with at least the threshold."""
     if not active:
         return deactivated(row)
     return reactivated(row, at) | {"confidence": max(confidence, policy(row).inactive_below or 0.0)}
@@ -211,10 +209,7 @@ def approve(
     reason: str = "",
     expected_text: str | None = None,
 ) -> MemoryChange | None:
-    """Approve a memory after a person read it; a held one is injected from then on.
-
-    `expected_text` is the observation the person read: raises Conflict when the memory's text differs by now.
-    """
+    """Approve a memory. Raises Conflict when its text is no longer `expected_text`, which the person read."""
     why = Why(by, to_utc(at), reason)
     with writing():
         row = locked(memory)
@@ -233,14 +228,13 @@ def approve(
 
 
 def deactivated(row: Memory) -> dict[str, Any]:
-    """Deactivated by a person; a merged or superseded memory keeps that reason, which says more."""
+    """Return the columns of a deactivation; a merged or superseded memory keeps its more specific reason."""
     if not row.active and row.inactive_reason in (Inactive.MERGED, Inactive.SUPERSEDED):
         return {}
     return {"active": False, "inactive_reason": Inactive.OPERATOR}
 
 
 def reactivated(row: Memory, at: datetime) -> dict[str, Any]:
-    """Active again; empty for an active one."""
     if row.active:
         return {}
     new = {
@@ -255,10 +249,7 @@ def reactivated(row: Memory, at: datetime) -> dict[str, Any]:
 
 
 def at_confidence(row: Memory, confidence: float, at: datetime) -> dict[str, Any]:
-    """Another confidence (clamped), and whether the memory is then active; empty when it has that confidence.
-
-    Raised to the threshold or above, an inactive memory becomes active, unless it was merged or superseded.
-    """
+    """Return the columns for a confidence (clamped); reaching the threshold reactivates unless merged or superseded."""
     value = rules.clamp(confidence)
     if value == row.confidence:
         return {}
@@ -270,7 +261,7 @@ def at_confidence(row: Memory, confidence: float, at: datetime) -> dict[str, Any
 
 
 def persistence(row: Memory, persistent: bool, at: datetime) -> dict[str, Any]:
-    """Exempt from decay or not; the time during which it was exempt never counts."""
+    """Return the columns that exempt from decay or resume it; the exempt time never counts."""
     new: dict[str, Any] = {"persistent": persistent}
     if row.persistent and not persistent:
         new["decayed_until"] = max(row.decayed_until or at, at)
@@ -278,7 +269,6 @@ def persistence(row: Memory, persistent: bool, at: datetime) -> dict[str, Any]:
 
 
 def confirmed(row: Memory, at: datetime) -> dict[str, Any]:
-    """Confirmed at `at`."""
     updated_at = max(row.updated_at, at)
     return {
         "updated_at": updated_at,

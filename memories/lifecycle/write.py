@@ -1,7 +1,4 @@
-"""Write one change of one memory: the row and its history, together or not at all.
-
-Knows no policy: callers decide the new values.
-"""
+"""Write one change of one memory, the row with its history. Callers decide the values and open the transaction."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from memories.capture.statement import Provenance
 from memories.errors import MemoryNotFound
 from memories.models import Memory, MemoryChange
 
@@ -16,7 +14,7 @@ REASON_LENGTH = 500
 
 
 class Why(NamedTuple):
-    """Who changed something, when (aware UTC), why, and on what evidence."""
+    """Who changed something, when (aware UTC), why, and on what evidence. `provenance` is that of a new text."""
 
     by: str
     at: datetime
@@ -24,10 +22,11 @@ class Why(NamedTuple):
     evidence: dict[str, Any] | None = None
     session_id: int | None = None
     candidate_key: str | None = None
+    provenance: Provenance | None = None
 
 
 def json_value(value: Any) -> Any:
-    """A column's value for the JSON of a change row; times in ISO 8601, UTC."""
+    """Convert a column's value to JSON; times in ISO 8601, UTC."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if isinstance(value, UUID):
@@ -36,12 +35,11 @@ def json_value(value: Any) -> Any:
 
 
 def whole_row(memory: Memory) -> dict[str, Any]:
-    """Every column of a memory, for the JSON of a change row."""
     return {field.attname: json_value(getattr(memory, field.attname)) for field in Memory._meta.concrete_fields}
 
 
 def locked(memory: Memory | int) -> Memory:
-    """The current row, locked until the transaction ends. Raises MemoryNotFound."""
+    """Return the current row, locked until the transaction ends. Raises MemoryNotFound."""
     pk = memory if isinstance(memory, int) else memory.pk
     row = Memory.objects.select_for_update(of=("self",)).filter(pk=pk).first()
     if row is None:
@@ -57,7 +55,6 @@ def difference(row: Memory, new: dict[str, Any]) -> tuple[dict[str, Any], dict[s
 
 
 def change_of(row: Memory, kind: str, before: dict[str, Any], after: dict[str, Any], why: Why) -> MemoryChange:
-    """An unsaved change row."""
     return MemoryChange(
         memory_id=row.pk,
         memory_uuid=row.uuid,
@@ -76,10 +73,10 @@ def change_of(row: Memory, kind: str, before: dict[str, Any], after: dict[str, A
 def apply(
     row: Memory, kind: str, new: dict[str, Any], why: Why, *, caller: Memory | int | None = None, always: bool = False
 ) -> MemoryChange | None:
-    """Write `new` (columns by attname) to the locked `row`, with its change row.
+    """Write `new` (columns by attname) to the locked `row`, with its change row; None when nothing differs.
 
-    Writes nothing and returns None when nothing differs, unless `always` (a confirmation at full confidence changes
-    no column, yet belongs in the history). `caller` is what the caller was given: a model instance is refreshed.
+    `always` writes the change row anyway: a confirmation at full confidence changes no column. `caller` is what the
+    caller was given: a model instance is refreshed.
     """
     before, after = difference(row, new)
     if not after and not always:

@@ -73,6 +73,8 @@ def edit(parser: ArgumentParser) -> None:
 def context(parser: ArgumentParser) -> None:
     parser.add_argument("--tier", type=int, choices=(1, 2, 3), default=1, help="whose budget (default 1)")
     parser.add_argument("--project", help="a project's slug")
+    parser.add_argument("--task", metavar="TEXT", default="", help="the task or alert of the session (- reads stdin)")
+    parser.add_argument("--agent", metavar="SLUG", help="the agent of the session, whose own memories a task may find")
     parser.add_argument("--explain", action="store_true", help="say for each memory why it is in or out")
 
 
@@ -86,6 +88,11 @@ def export(parser: ArgumentParser) -> None:
 
 def import_(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="what export wrote; - reads stdin")
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="take also rows that this installation did not sign as they are, without the gate",
+    )
     by(parser)
 
 
@@ -93,6 +100,9 @@ def purge(parser: ArgumentParser) -> None:
     parser.add_argument("ids", nargs="*", metavar="ID", help="numbers or UUIDs")
     parser.add_argument(
         "--inactive-days", type=int, metavar="DAYS", help="inactive ones not confirmed for so many days"
+    )
+    parser.add_argument(
+        "--erase", action="store_true", help="delete the history too, so that no record of these memories is left"
     )
     parser.add_argument(
         "--yes", action="store_true", help="delete; without it the command only says what would be deleted"

@@ -14,7 +14,7 @@ from memories.models import Memory, MemoryChange
 
 
 def state(memory: Memory) -> str:
-    """In one or a few words: active, held, or why it is not active."""
+    """Describe the state in a few words: active, held, or why it is inactive."""
     if memory.verdict != "allow":
         return "held"
     if memory.active:
@@ -40,7 +40,6 @@ def as_table(memories: Iterable[Memory]) -> str:
 
 
 def as_text(memory: Memory, changes: Iterable[MemoryChange]) -> str:
-    """One memory with its timeline, for a person."""
     facts = [
         ("memory", f"{memory.pk} ({memory.uuid})"),
         ("state", state(memory) + (f": {memory.verdict_reason}" if memory.verdict_reason else "")),

@@ -8,19 +8,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from claudeops.lib.cli import NextAction, Refusal, Result
-from memories.access.permissions import Access
 from memories.injection.budget import shown
 from memories.recall import Hit, Recall
-from memories.recall.service import Question, as_data, ask
+from memories.recall.service import Question, as_data, ask, by_person
 from memories.taxonomy import GENERAL
 
 
 def recall(query: str, as_of: str | None, tag: list[str], explain: bool, by: str, **given: Any) -> Result:
-    """Searches all projects: whoever has a shell on this machine is the operator."""
+    """Search all projects: whoever has a shell on this machine is the operator."""
     question = Question(
         sys.stdin.read() if query == "-" else query, tags=tuple(tag), as_of=_moment(as_of) if as_of else None, **given
     )
-    found = ask(Access(by, frozenset()), question, "cli")
+    found = ask(by_person(by), question, "cli")
     lines = [_line(place, hit) for place, hit in enumerate(found.hits, 1)] or ["No memory answers this."]
     if found.trace.semantic != "on":
         lines.append(f"Semantic search is {found.trace.semantic}.")

@@ -1,7 +1,4 @@
-"""Judge how two texts of one scope relate: reinforces, contradicts or distinct.
-
-The door is `relation`. Pure: compares text with text; knows no database, no Django and no scope.
-"""
+"""Judge how two texts of one scope relate: reinforces, contradicts or distinct. Pure; `relation` is the door."""
 
 from __future__ import annotations
 
@@ -15,11 +12,11 @@ from .relations import Kind, Matcher, Relation
 __all__ = ["Kind", "LexicalMatcher", "Matcher", "Relation", "matcher", "may_be_one", "read_ahead", "relation"]
 
 matcher: Matcher = LexicalMatcher()
-"""The matcher that `relation` uses; any other `Matcher` can replace it."""
+"""The matcher of `relation`; any other `Matcher` can replace it."""
 
 
 def relation(known: str, new: str, *, about: str | None = None, cosine: float | None = None) -> Relation:
-    """How `new` relates to `known`, both of one scope; see `Matcher`. Pure, and never raises on any text."""
+    """Judge how `new` relates to `known`, both of one scope; see `Matcher`. Pure, and never raises on any text."""
     return matcher.relation(known, new, about=about, cosine=cosine)
 
 

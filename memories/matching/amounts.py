@@ -1,7 +1,4 @@
-"""Parse amounts from tokens: 60s, a minute, 5 to 10 minutes, at least 2 GB, twice a day, 3 nodes, 1380.
-
-Knows spelling only; `quantities` compares.
-"""
+"""Parse amounts from tokens: 60s, a minute, 5 to 10 minutes, at least 2 GB, twice a day, 3 nodes, 1380."""
 
 from __future__ import annotations
 
@@ -25,10 +22,7 @@ COUNTED_BY_AN_ARTICLE = TIME_WORDS.keys() | {"couple"}
 
 
 def amount_at(tokens: Tokens, at: int, noun: Noun) -> tuple[Quantity, int] | None:
-    """The amount that starts at token `at` and the index after it; None when none starts there.
-
-    `noun` gives the name under which a counted thing is compared ('' when the word counts nothing).
-    """
+    """Return the amount at token `at` and the index after it. `noun` names a counted thing ('' for none)."""
     bound = _word(tokens, at) if _word(tokens, at) in BOUNDS else ""
     if bound:
         found = _measure(tokens, at + 1, noun)
@@ -45,7 +39,7 @@ def amount_at(tokens: Tokens, at: int, noun: Noun) -> tuple[Quantity, int] | Non
 
 
 def weekly() -> tuple[Reading, ...]:
-    """What "every Sunday" says beside the day."""
+    """The period that "every Sunday" states beside the day."""
     return _once_in(7 * DAY)
 
 

@@ -1,8 +1,4 @@
-"""Axes of opposite leanings, kinds of things and near-synonyms, from data files.
-
-"Is public" and "requires a login" share no word and no antonym, but lean to opposite ends of one axis. Only `features`
-uses them; nothing here decides.
-"""
+"""Axes of opposite leanings, kinds of things and near-synonyms, from data files. Only `features` uses them."""
 
 from __future__ import annotations
 
@@ -14,18 +10,17 @@ from .synonyms import meaning, stem
 from .vocabulary import entries
 
 AXES = entries("axes")
-"""One axis a line: the words that lean one way | those that lean the other way."""
+"""One axis a line: words that lean one way | words that lean the other way."""
 
 CIRCUMSTANCES = entries("circumstances")
-"""More axes, of when, where and which: two texts that lean to both ends of one, and differ in something else as well,
-speak of two cases ("limited during the day", "unlimited at night")."""
+"""Axes of when, where and which: texts at both ends that also differ elsewhere state two cases (day, night)."""
 
 KINDS = entries("kinds")
-"""Things of one kind, a line each: where one stands in a slot the others do not."""
+"""Things of one kind, a line each: in a slot they exclude one another."""
 
 
 ALIKE = entries("near_synonyms")
-"""Words that may stand for one another beside the same words; looser than synonyms, and never enough to merge."""
+"""Near-synonyms, looser than synonyms and never enough to merge."""
 
 
 def _alike() -> Mapping[str, frozenset[int]]:
@@ -62,13 +57,13 @@ _FIRST_CIRCUMSTANCE = len(AXES)
 
 
 def alikes_of(name: str) -> frozenset[int]:
-    """The groups of words that may stand for one another to which a word belongs, by its meaning's name."""
+    """Return the groups of near-synonyms of a word, by its meaning's name."""
     return _ALIKE.get(name, _NONE)
 
 
 @lru_cache(maxsize=20_000)
 def leaning(word: str) -> tuple[tuple[int, int], ...]:
-    """(axis, side) of a word: side 1 or -1."""
+    """Return (axis, side) pairs of a word; side is 1 or -1."""
     return _AXES.get(word) or _AXES.get(stem(word), ())
 
 
@@ -79,5 +74,4 @@ def is_circumstance(axis: int) -> bool:
 
 @lru_cache(maxsize=20_000)
 def kinds_of(word: str) -> frozenset[int]:
-    """The numbers of the kinds a word is one of."""
     return _KINDS.get(word) or _KINDS.get(stem(word)) or _KINDS.get(meaning(word).name, frozenset())

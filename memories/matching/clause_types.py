@@ -1,4 +1,4 @@
-"""Data types of a clause: a few words under one stance. `clauses` builds them, the signals compare them."""
+"""Data types of a clause: a few words with one stance."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from .quantities import Quantity
 from .synonyms import meaning
 
 FAILURE = meaning("fail").name
-"""The question "fails" answers with no."""
+"""The meaning that "fails" denies."""
 
 
 class Stance(Enum):
-    """What a clause does with what it says."""
-
     IS = "is"
     NOT = "is not"
     MUST = "must"
@@ -35,10 +33,7 @@ class Word(NamedTuple):
 
 @dataclass(slots=True)
 class Clause:
-    """A few words with one stance. `lead` is the kind of word that opens them: after, before, when, unless, …
-
-    `marks` is all that was read, in order: texts with equal marks are the same text.
-    """
+    """A few words with one stance. `lead` opens them (after, when, …); texts with equal `marks` are the same text."""
 
     statement: int = 0
     lead: str = ""
@@ -51,7 +46,7 @@ class Clause:
     modal: str = ""
     finite: bool = False
     passive: bool = False
-    runs_on: bool = False  # "after a bulk delete run vacuum": where the lead's part ends is not to be seen
+    runs_on: bool = False  # "after a bulk delete run vacuum": the end of the lead's part is unclear
 
     @property
     def says_something(self) -> bool:
@@ -59,7 +54,7 @@ class Clause:
 
     @property
     def turns(self) -> list[str]:
-        """All that turns its meaning round, by meaning."""
+        """All that reverses its meaning."""
         return ["not"] * self.negations + [meaning(word).name for word in self.turned_by]
 
     @property
@@ -77,11 +72,11 @@ class Clause:
 
     @property
     def denies_once(self) -> bool:
-        """Whether all it says is denied by one plain word: "does not start", "fails"."""
+        """Whether all of it is denied by one plain word: "does not start", "fails"."""
         return self.modal != "optional" and self.turns in (["not"], [FAILURE])
 
     @property
     def tangled(self) -> bool:
-        """More than one turn of meaning, other than a plain "not disabled"."""
+        """Whether more than one word reverses its meaning, other than a plain "not disabled"."""
         turns = self.negations + len(self.turned_by) + (self.modal == "optional" and self.negations > 0)
         return turns > 2 or (turns == 2 and not self.plainly_negated)

@@ -1,8 +1,4 @@
-"""Group tokens into clauses: which words belong together, what opens them, whether they affirm, deny or oblige.
-
-Not a grammar: the result only has to be equal for two wordings of one fact and different for two facts. Handles one
-text at a time.
-"""
+"""Group tokens into clauses with their words, lead and stance: equal for two wordings of a fact, not a grammar."""
 
 from __future__ import annotations
 
@@ -50,19 +46,19 @@ _DOING = (
     | PREPOSITIONS | frozenset(("and", "or", "only"))
 )  # fmt: skip
 _SMALL = FUNCTION_WORDS | _DOING
-"""Words that are read by what they do. All others but those of necessity, most of a text, only say something."""
+"""Words with a function; all others but those of necessity, most of a text, are content."""
 
 _MERE = frozenset(word for word in FUNCTION_WORDS - _DOING if stem(word) not in _NECESSITY)
-"""The small words that do no more than hold a sentence together: half of all."""
+"""Function words without another role: half of all words."""
 
 
 def read(tokens: Sequence[Token]) -> list[Clause]:
-    """The clauses of a text, phrases replaced, in order; each says something."""
+    """Return the clauses of a text in order; each has content."""
     return _Reader(tokens).read()
 
 
 class _Reader:
-    """Walks over the tokens once; `clause` is the one being read."""
+    """Walks over the tokens once; `clause` is the current one."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
@@ -75,7 +71,7 @@ class _Reader:
         self.after_be = False
         self.just_negated = False
         self.just_needed = False
-        self.last = ""  # the stem of the last word that says something
+        self.last = ""  # the stem of the last content word
 
     def read(self) -> list[Clause]:
         while self.at < len(self.tokens):
@@ -95,10 +91,8 @@ class _Reader:
         self._next_clause(new_statement=True)
         return self.read_clauses
 
-    # clauses
-
     def _next_clause(self, lead: str = "", *, new_statement: bool = False) -> None:
-        """Closes the clause. A negation or a modal that has nothing to govern yet moves on: "must, after X, …"."""
+        """Close the clause. A negation or a modal without content is carried over: "must, after X, …"."""
         old = self.clause
         if old.says_something:
             old.runs_on = bool(old.lead) and self.main is None and new_statement and len(old.words) > 2
@@ -125,7 +119,7 @@ class _Reader:
     def _lead(self, kind: str) -> None:
         """after X, before X, unless X, without X. "Not before X", "fails without X" oblige instead of denying."""
         main = self.clause if self.main is None or not self.clause.lead else self.main
-        obliged = main.denies_once and not (kind == "before" and main.turned_by)  # "fails before" it denies nothing
+        obliged = main.denies_once and not (kind == "before" and main.turned_by)  # "fails before" denies nothing
         if kind in ("before", "unless", "without", "independent") and obliged:
             main.negations, main.turned_by, main.modal = 0, [], "must"
             kind = "after" if kind == "before" else "when"
@@ -136,7 +130,7 @@ class _Reader:
             self.clause.modal = "optional" if kind == "independent" else "must"
 
     def _conjunction(self, word: str) -> None:
-        """`and` parts clauses that each have a verb; "must A or B" is "B unless A"."""
+        """Split at `and` where both sides have a verb; "must A or B" is "B unless A"."""
         if word == "and":
             if self.clause.finite and any(text in FINITE for text in self._ahead("and")):
                 self._next_clause()
@@ -147,16 +141,14 @@ class _Reader:
                 self._next_clause()
 
     def _ahead(self, until: str) -> Iterator[str]:
-        """The words from here to the end of the clause, or to the next `until`."""
+        """Yield the words from here to the end of the clause, or to the next `until`."""
         for token in self.tokens[self.at + 1 : self.at + 12]:
             if token.sort in _AN_END or token.text == until:
                 return
             yield token.text
 
-    # amounts and labels
-
     def _amount(self, token: Token) -> bool:
-        """Reads the amount or label that starts here; False when none does."""
+        """Read the amount or label that starts here; False when none does."""
         if token.sort is not A_NUMBER and token.text not in STARTS_AMOUNT:
             return False
         following = self._following()
@@ -203,18 +195,16 @@ class _Reader:
         return bool(before and before not in FUNCTION_WORDS and stem(before) not in _VALUES)
 
     def _counted(self, word: str) -> str:
-        """The name of a counted thing, '' when the word is none: in "MTU to 1280 fixed the stalls" 1280 is a value."""
+        """Return the name of a counted thing, or '': in "MTU to 1280 fixed the stalls" 1280 is a value."""
         return "" if self.last in _VALUES or word in FUNCTION_WORDS else meaning(word).name
 
     def _before(self) -> str:
-        """The word or name right before, '' after a number or a break."""
+        """Return the word or name right before, '' after a number or a break."""
         token = self.tokens[self.at - 1] if self.at else None
         return token.text if token and token.sort in (A_WORD, A_NAME) else ""
 
     def _following(self) -> Token | None:
         return self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
-
-    # words
 
     def _word(self, word: str) -> None:
         if word in _MERE:
@@ -284,7 +274,7 @@ class _Reader:
             self._add(_EVENTS.get(word, word))
 
     def _says_how(self, word: str) -> bool:
-        """Whether a state is one: "is on" at the end of its phrase; "is on the pool" says where."""
+        """Whether a state word is one: "is on" at the end of its phrase; "is on the pool" is a place."""
         following = self._following()
         if word != "on" or following is None or following.sort in _AN_END:
             return True
@@ -324,7 +314,7 @@ class _Reader:
         self._forget()
 
     def _describes_next(self, word: str) -> bool:
-        """Whether a denying adjective only says which, as the first word of its clause right before a noun."""
+        """Whether a negative adjective only specifies a noun: the first word of its clause, right before the noun."""
         said = [word.text for word in self.clause.words if not self.clause.amounts or word.text not in _DAYS]
         if said or self.after_be or (stem(word) in _DENYING and not word.endswith("ed")):
             return False
@@ -334,7 +324,7 @@ class _Reader:
         return following.text not in FUNCTION_WORDS and following.text not in STARTS_AMOUNT
 
     def _is_led(self) -> bool:
-        """Whether the phrase of the preposition is still that: "with zfs unlock", not "with local disks it fails"."""
+        """Whether the preposition still governs the word: "with zfs unlock", not "with local disks it fails"."""
         return any(token.text in _MEANS for token in self.tokens[max(0, self.at - 2) : self.at])
 
     def _number_follows(self) -> bool:
@@ -342,5 +332,5 @@ class _Reader:
         return following is not None and (following.sort is A_NUMBER or following.text in NUMBER_WORDS)
 
     def _forget(self) -> None:
-        """What holds only until the next word that says something."""
+        """Reset what holds only until the next content word."""
         self.after_be = self.hedged = self.just_negated = self.just_needed = False

@@ -1,7 +1,4 @@
-"""The content words of a text in order, with the word that leads each and its side of the verb.
-
-A coarser form than `normalise` gives, for `features`. Handles one text at a time.
-"""
+"""Extract a text's content words in order, with what leads each and its side of the verb. For `features`."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ VERBS = words(
     accept define deliver group schedule use_up restore queue publish subscribe consume produce process apply scan
     point map match sample rebuild update cover live terminate verify warn report show display render"""
 )
-"""What a thing does, where no form of be and no modal says where its subject ends."""
+"""Verbs, which end a subject where there is no form of be and no modal."""
 
 VERB_STEMS = frozenset(map(stem, VERBS))
 _FINITE = FINITE | BE | POSSIBILITY | OBLIGATION | OPTION
@@ -50,14 +47,11 @@ _NOT_SAID = NUMBER_WORDS.keys() | UNITS.keys() | PERIODS.keys() | TIMES.keys() |
 """Words of amounts, which are compared as amounts."""
 
 _FAR = 3
-"""Words before another within which a denial turns it round."""
+"""Words before another within which a denial reverses it."""
 
 
 class Piece(NamedTuple):
-    """A word that says something, with its meaning's name; `head`: stands before the verb; `leads`: what leads it.
-
-    `at` counts all tokens, small words and amounts too.
-    """
+    """A content word. `head`: before the verb; `leads`: what leads it; `at` counts all tokens."""
 
     text: str
     name: str
@@ -69,10 +63,9 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A text as pieces; `counts` are how often each name occurs, `written` all of its words.
+    """A text as pieces, with the count of each name and all words (`written`).
 
-    `leanings` are (word, axis, side), the side turned round by a denial right before; `subject` are the words before
-    the verb.
+    `leanings` are (word, axis, side), reversed by a denial right before; `subject` are the words before the verb.
     """
 
     content: tuple[Piece, ...]
@@ -85,7 +78,6 @@ class Pieces:
 
 @lru_cache(maxsize=8_192)
 def pieces_of(text: str) -> Pieces:
-    """The pieces of a text, kept for the next time."""
     found = [token for token in phrased(text) if token.sort not in (A_COMMA, A_STOP)]
     verb = _verb_of([token.text for token in found])
     starts_led = bool(found) and (found[0].text in LEADS or found[0].text in PREPOSITIONS)
@@ -126,7 +118,7 @@ def _says(token: Token) -> bool:
 
 
 def _verb_of(found: Sequence[str]) -> int:
-    """Where what is said of the subject begins: at a form of be, a modal, or else at a word that is known as a verb."""
+    """Return where the predicate begins: at a form of be, a modal, or else a known verb."""
     end = next((at for at, word in enumerate(found) if at and word in LEADS), len(found))
     for at, word in enumerate(found[:end]):
         if word in _FINITE:
@@ -139,4 +131,4 @@ def _verb_of(found: Sequence[str]) -> int:
             and (not at or found[at - 1] not in ARTICLES)
         ):
             return at
-    return end  # "tests run without a network", where "run without" is one word by now
+    return end  # "tests run without a network", where "run without" is one word

@@ -15,16 +15,18 @@ from .quantities import Compared
 from .synonyms import FULL
 
 MATCHER = "lexical"
-"""Says in the evidence which matcher judged."""
+"""The matcher's name in the evidence."""
 
 NEAR, NEAR_IN_WORDS = 0.88, 0.75
-"""Cosine, or where there is none similarity in words, from which two distinct facts may be one all the same. Of
-operational pairs a tenth of the distinct ones are as close, and nine in ten restatements."""
+"""Least cosine, or without one word similarity, of distinct facts that may be one.
+
+Of operational pairs a tenth of the distinct ones are as close, and nine in ten restatements.
+"""
 
 
 @dataclass(slots=True)
 class Case:
-    """What the signals found; those that were not asked have found nothing."""
+    """What the signals found; those that did not run found nothing."""
 
     known: NormalForm
     new: NormalForm
@@ -34,8 +36,8 @@ class Case:
     order: Order = field(default_factory=Order)
     slot: Slot | None = None
     cosine: float | None = None
-    likely: tuple[float, ...] = ()  # that they are one fact, at odds, two facts: what all signals together say
-    apart: str = ""  # why two texts close in meaning are two facts all the same
+    likely: tuple[float, ...] = ()  # of one fact, a contradiction, two facts, by the linear model
+    apart: str = ""  # why two close texts are two facts
 
     @property
     def clashes(self) -> bool:
@@ -54,7 +56,7 @@ def similarity(case: Case) -> float:
 
 
 def evidence_of(case: Case, score: float, why: str) -> dict[str, Any]:
-    """The findings as JSON; what was looked for and not found is left out."""
+    """Return the findings as JSON, without empty ones."""
     known, new, words, amounts = case.known, case.new, case.words, case.amounts
     found: dict[str, Any] = {
         "matcher": MATCHER,
@@ -88,8 +90,7 @@ def evidence_of(case: Case, score: float, why: str) -> dict[str, Any]:
 
 
 def may_be_one(evidence: Mapping[str, Any]) -> bool:
-    """Whether two texts that were judged distinct are so close, without a name or an amount between them, that a
-    person (or a model) should look."""
+    """Whether two distinct texts are so close, without a name or an amount between them, that a person should look."""
     if (
         evidence.get("names")
         or evidence.get("slot")
@@ -116,6 +117,5 @@ def _sides(known: Collection[str], new: Collection[str]) -> dict[str, list[str]]
 
 
 def listed(words: Collection[str]) -> str:
-    """A few words for a sentence."""
     shown = [f"the {word[1:]}" if word.startswith("#") else f"“{word}”" for word in sorted(words)[:4]]
     return ", ".join(shown) + (" and more" if len(words) > 4 else "")

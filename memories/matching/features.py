@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -12,14 +11,14 @@ from .evidence import Case
 from .function_words import OBLIGATION, words
 from .guards import apart, one_number, uneven
 from .synonyms import stem
+from .tokens import OF_A_KIND
 
 CLOSE_ENOUGH = 0.7
 """Cosine below which two texts are never made one."""
 
 MOST_WORDS = 24
-"""Longer texts are no single facts; they are left to the rules."""
+"""Longer texts are no single facts; the rules decide them."""
 
-_DIGITS = re.compile(r"\d+")
 _LEAST_STEM = 5
 _FALSE_FRIENDS = frozenset(("internet", "internal", "intern"))
 
@@ -42,23 +41,19 @@ NAMES = (
     "one own", "light own", "value of one kind", "name swapped", "scopes", "word swapped", "word more", "nothing apart",
     "own words alone apart",
 )  # fmt: skip
-"""What each number is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The numbers for two texts, in the order of `NAMES`, and what the guards ask: `left` and `right` are the words
-    that each has for itself, `opposed` on how many axes they lean to opposite ends.
+    """The numbers for two texts, in the order of `NAMES`, and the facts that the guards use.
 
-    `pure_swap`: but for one run of words in one place the two read alike; `narrower`: but for words that one has more.
-    `evident`: one value stands for another; `value_of_a_kind`: and both are of one kind; `ordered_alike`: both say who
-    is first. `heads_apart`: what they speak of is not the same,
-    `other_subject`: and all else is in one order; `scoped`: each has words of its own after a
-    preposition, `elsewhere`: and others too; `of_a_kind`: they name two things of one series; `recounted`: one says a
-    word twice, and the other has one of its own; `describing`: their own words only say which; `exclusive`: one
-    says "only"; `apart`: what the guards say, None when they were not asked; `two_cases`: they differ
-    in when, where or which, and in more than that; `says_own`: each says something else of its subject, and nothing
-    says that it is alike.
+    `left` and `right` are the words that only one text has, `opposed` counts axes with opposite leanings. `pure_swap`:
+    they differ by one run of words; `narrower`: only one has own words; `evident`: one value replaces another;
+    `value_of_a_kind`: of one kind; `ordered_alike`: both say who is first; `heads_apart`: subjects differ,
+    `other_subject`: the rest is in one order; `scoped`: each has own words after a preposition, `elsewhere`: and
+    others; `of_a_kind`: two things of one series; `recounted`: one repeats a word; `describing`: own words only
+    specify; `exclusive`: one says "only"; `apart`: the guards' reason, None when they did not run; `two_cases`: other
+    conditions and more; `says_own`: each says something else of its subject.
     """
 
     numbers: tuple[float, ...]
@@ -87,7 +82,7 @@ class Features:
 
 
 def features_of(case: Case, known: str, new: str) -> Features | None:
-    """The features of two texts; None when one says nothing, or too much for a single fact."""
+    """Compute the features of two texts; None when one has no content, or too much for a single fact."""
     one, other = pieces_of(known), pieces_of(new)
     if not (0 < len(one.content) <= MOST_WORDS and 0 < len(other.content) <= MOST_WORDS):
         return None
@@ -191,7 +186,7 @@ def features_of(case: Case, known: str, new: str) -> Features | None:
 
 
 def _two_cases(case: Case, one: Pieces, other: Pieces, opposed: Collection[int]) -> bool:
-    """Whether the two differ in when, where or which, and in more; or in which alone ("the day shift")."""
+    """Whether they differ in when, where or which, and in more; or in which alone ("the day shift")."""
     if not any(map(is_circumstance, opposed)):
         return False
     subjects = [
@@ -210,26 +205,26 @@ def _kept_as_long(case: Case, one: Pieces, other: Pieces) -> bool:
 
 
 def _run(pieces: Pieces, own: Sequence[Piece]) -> int:
-    """How many words stand before the only run of some; -1 when they are more than one run."""
+    """Return how many words stand before the only run of some; -1 when they are more than one run."""
     places = [at for at, piece in enumerate(pieces.content) if piece in own]
     return places[0] if places[-1] - places[0] == len(places) - 1 else -1
 
 
 def _describes(pieces: Pieces, own: Sequence[Piece]) -> bool:
-    """Whether some words only say which: what follows them in their phrase is not their own ("the mail crashes")."""
+    """Whether some words only specify: what follows them in their phrase is shared ("the mail crashes")."""
     last = max(at for at, piece in enumerate(pieces.content) if piece in own)
     following = pieces.content[last + 1 : last + 2]
     return bool(following) and following[0].leads == pieces.content[last].leads and following[0].at == own[-1].at + 1
 
 
 def _more_often(one: Pieces, other: Pieces) -> bool:
-    """Whether a word of both stands in `one` more often: "short self-test, long self-test"."""
+    """Whether `one` has a shared word more often: "short self-test, long self-test"."""
     return any(count > other.counts.get(name, count) for name, count in one.counts.items() if count > 1)
 
 
 def _of_a_kind(one: Collection[str], other: Collection[str]) -> bool:
     """lb-1 and lb-2 are two of a kind, each with its own facts."""
-    return bool({_DIGITS.sub("0", name) for name in one} & {_DIGITS.sub("0", name) for name in other})
+    return bool({OF_A_KIND.sub("0", name) for name in one} & {OF_A_KIND.sub("0", name) for name in other})
 
 
 def _adds_nothing(piece: Piece) -> bool:
@@ -254,7 +249,7 @@ def _shared_head(one: Pieces, other: Pieces) -> list[Piece]:
 
 
 def _own_of_each(one: Pieces, other: Pieces) -> tuple[list[Piece], list[Piece]]:
-    """The words that say something in one text alone; two that are akin, one of each text, count as shared."""
+    """Return the content words of one text alone; two akin words, one of each text, count as shared."""
     left = [piece for piece in one.content if piece.name not in other.counts]
     right = [piece for piece in other.content if piece.name not in one.counts]
     for piece in tuple(left):
@@ -266,13 +261,13 @@ def _own_of_each(one: Pieces, other: Pieces) -> tuple[list[Piece], list[Piece]]:
 
 
 def _first_akin(name: str, among: Sequence[Piece]) -> Piece | None:
-    """The first that is akin: archiv and archive, replica and replication, maxmemory and memory, cause and trigger."""
+    """Return the first akin word: archiv, archive; replica, replication; maxmemory, memory; cause, trigger."""
     groups, start, is_max = alikes_of(name), name[:_LEAST_STEM], name.startswith("max")
     for piece in among:
         other = piece.name
         if groups and not groups.isdisjoint(alikes_of(other)):
             return piece
-        # So that what takes longer is asked of few pairs: what has another beginning is not spelled alike.
+        # Compare the beginnings first, so that the slower comparison runs for few pairs.
         if (other[:_LEAST_STEM] == start or is_max or other.startswith("max")) and _spelled_alike(name, other):
             return piece
     return None
@@ -281,7 +276,7 @@ def _first_akin(name: str, among: Sequence[Piece]) -> Piece | None:
 def _spelled_alike(one: str, other: str) -> bool:
     if min(len(one), len(other)) < _LEAST_STEM or one in _FALSE_FRIENDS or other in _FALSE_FRIENDS:
         return False
-    if any(character.isdigit() for character in one + other):
+    if OF_A_KIND.search(one) or OF_A_KIND.search(other):
         return False
     if one.removeprefix("max") == other or other.removeprefix("max") == one:
         return True
@@ -290,8 +285,7 @@ def _spelled_alike(one: str, other: str) -> bool:
 
 
 def _leanings(one: Pieces, other: Pieces) -> tuple[set[int], int, frozenset[str]]:
-    """On which axes the two lean to opposite ends, on how many to one end in different words, and the words that are
-    opposed."""
+    """Return (axes with opposite leanings, number of axes with one leaning in other words, the opposed words)."""
     if not (one.leanings and other.leanings):
         return set(), 0, frozenset()
     left, right = _sides(one, other), _sides(other, one)
@@ -303,7 +297,7 @@ def _leanings(one: Pieces, other: Pieces) -> tuple[set[int], int, frozenset[str]
 
 
 def _sides(one: Pieces, other: Pieces | None) -> dict[int, int]:
-    """What a text leans to by axis; beside another text, by the words of its own or under another denial."""
+    """Sum the leanings of a text by axis; beside another text, only those that the other has not."""
     known = frozenset(other.leanings) if other else frozenset()
     found: dict[int, int] = {}
     for lean in one.leanings:

@@ -1,8 +1,4 @@
-"""Find single-valued slots in a clause: subject, relation, value and rest.
-
-"The database is SQLite" and "The database is MariaDB" cannot both hold, "Needs Redis" and "Needs Postgres" can.
-Judges nothing.
-"""
+"""Find single-valued slots in a clause: "The database is SQLite" and "… MariaDB" cannot both hold."""
 
 from __future__ import annotations
 
@@ -16,14 +12,14 @@ from types import MappingProxyType
 from .function_words import ARTICLES, BE, FUNCTION_WORDS, LEADS, NEGATIONS, PREPOSITIONS, REASONS, words
 from .phrases import phrased
 from .synonyms import EMPTY, meaning, stem
-from .tokens import A_COMMA, A_NAME, A_NUMBER, A_STOP, A_WORD, Token
+from .tokens import A_COMMA, A_NAME, A_NUMBER, A_STOP, A_WORD, OF_A_KIND, Token
 from .vocabulary import LABEL_NOUNS, entries
 
 _AT = words("in on at to into onto under inside within over")
 _BY = words("by through via with from using over")
 
 RELATIONS = entries("relations")
-"""Verbs that ask the same of their subject, after the name of the question. Each thing has one answer."""
+"""Verbs by the name of the question that they answer; each subject has one answer."""
 
 SINGLE = words(
     """compress encrypt sign format build deploy synchronise synchronize sync authenticate edit provision schedule
@@ -41,9 +37,7 @@ SLOT_NOUNS = words(
 """Nouns of which a thing has one: "the log level is debug"."""
 
 _MORE = words("also too additionally both either sometimes some one another mostly partly and or plus besides")
-"""Where one of these stands, two values may both hold."""
-
-_SHAPE = re.compile(r"\d+")
+"""Beside one of these, two values may both hold."""
 
 
 def _by_stem() -> Mapping[str, str]:
@@ -65,9 +59,9 @@ _LABELS = frozenset(map(stem, LABEL_NOUNS)) | {"version"}
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A clause as subject, relation, value and rest. Words are names of meanings; `head` is the subject's last.
+    """A clause as subject, relation, value and rest.
 
-    `proper` says that the value is written as a name, `labelled` that a number or name only says which one.
+    `head`: the subject's last word; `proper`: a name; `labelled`: a label.
     """
 
     subject: frozenset[str]
@@ -81,15 +75,13 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A slot that holds one value in the known text and another in the new one."""
-
     subject: str
     known: str
     new: str
 
 
 def other_value(known: str, new: str) -> Slot | None:
-    """The slot in which two texts put different values; None when there is none, or both values can hold."""
+    """Return the slot in which two texts put different values; None without one, or when both values can hold."""
     one, other = frame_of(known), frame_of(new)
     if one is None or other is None:
         return None
@@ -108,20 +100,21 @@ def other_value(known: str, new: str) -> Slot | None:
 
 
 def _without_shared_head(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Values without the noun both end with: "skip mode", "redo mode"."""
+    """Remove the noun that both values end with: "skip mode", "redo mode"."""
     if len(one) > 1 and len(other) > 1 and one[-1] == other[-1]:
         return one[:-1], other[:-1]
     return one, other
 
 
 def _shape(word: str) -> str:
-    """lb-1 and lb-2 are two of a kind, each with its own facts."""
-    return _SHAPE.sub("0", word) if any(character.isdigit() for character in word) else f"={word}"
+    """lb-1 and lb-2, ceph-a and ceph-b are two of a kind, each with its own facts."""
+    shape = OF_A_KIND.sub("0", word)
+    return f"={word}" if shape == word else shape
 
 
 @lru_cache(maxsize=4_096)
 def frame_of(text: str) -> Frame | None:
-    """The frame of a text's only statement; None when it has more, is denied, or has no slot of one value."""
+    """Return the frame of a text's only statement; None when it has more, is denied, or has no single-valued slot."""
     if len(text) > 300:
         return None
     found = [token for token in phrased(text) if token.text not in ARTICLES]
@@ -140,7 +133,7 @@ def frame_of(text: str) -> Frame | None:
 
 
 def _relation_at(found: Sequence[Token], at: int) -> str:
-    """The relation that the word at `at` opens, '' for none."""
+    """Return the relation that the word at `at` opens, or ''."""
     word = found[at].text
     following = found[at + 1].text if at + 1 < len(found) else ""
     if word in BE:
@@ -181,7 +174,7 @@ def _framed(text: str, found: Sequence[Token], at: int, relation: str, articles:
 
 
 def _labels(value: Sequence[Token]) -> bool:
-    """Whether a word of the value only says which one: "node a7", "disk sdc" name things, "local disk" does not."""
+    """Whether a word of the value only specifies it: "node a7", "disk sdc" name things, "local disk" does not."""
     return any(stem(one.text) in _LABELS and other.sort is not A_WORD for one, other in pairwise(value))
 
 
@@ -194,6 +187,6 @@ def _key(token: Token) -> str:
 
 
 def _is_proper(text: str, value: Sequence[Token]) -> bool:
-    """Whether a word of the value is written like a name, where no sentence begins."""
+    """Whether a word of the value is written like a name, other than at the start of a sentence."""
     written = {part.lower() for part in re.findall(r"\w+", text)[1:] if part.lower() != part}
     return any(token.text in written for token in value)

@@ -7,18 +7,17 @@ from types import MappingProxyType
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text as a set."""
     return frozenset(text.split())
 
 
 ARTICLES = words("a an the this that these those its their it he she they you we i")
-"""Where one of these stands after a noun, a new phrase begins."""
+"""After a noun, one of these begins a new phrase."""
 
 FINITE = words(
     "is are was were be been being am do does did has have had will would shall must should can could may might"
     " needs need needed requires require required"
 )
-"""Words that show a clause of its own: "gzip is on and brotli is off" is two, "start and stop hooks" is none."""
+"""Finite verbs mark a clause: "gzip is on and brotli is off" has two, "start and stop hooks" has none."""
 
 BE = words("is are was were be been being am stay stays stayed remain remains remained get gets got getting gotten")
 
@@ -26,10 +25,10 @@ PARTICIPLES = words(
     "kept lost sent built found held written broken taken given shown run set put read made bound hung cut known done"
     " seen left chosen frozen stuck fed hit split spread overwritten rebuilt reset"
 )
-"""Irregular ones: with a form of be they make a passive."""
+"""Irregular participles: with a form of be they make a passive."""
 
 STATES = words("on up running stopped")
-"""Say how something is only after a form of be: "is on", "must be up", "is not running"."""
+"""States only after a form of be: "is on", "must be up", "is not running"."""
 
 SMALL = (
     ARTICLES
@@ -66,18 +65,18 @@ LEADS: Mapping[str, str] = MappingProxyType(
         "independent_of": "independent", "without": "without",
     }
 )  # fmt: skip
-"""What opens a phrase of condition or order, and which of the few kinds it is."""
+"""Words that open a phrase of condition or order, with its kind."""
 
 REASONS = words("because since therefore hence but however although though otherwise whereas")
-"""What opens a statement of its own."""
+"""Words that open a statement."""
 
 OBLIGATION = words("must shall should ought")
 NECESSITY = words("need require necessary mandatory necessity obligatory essential depend prerequisite necessarily")
-"""Unlike `must`, these turn into "optional" under a negation: "no restart needed"."""
+"""Unlike `must`, these mean "optional" under a negation: "no restart needed"."""
 OPTION = words("optional unnecessary needless unneeded dispensable optionally")
 POSSIBILITY = words("can could may might able possible possibly")
 
 FUNCTION_WORDS = (
     SMALL | FINITE | HEDGES | NEGATIONS | PREPOSITIONS | frozenset(LEADS) | REASONS | OBLIGATION | OPTION | POSSIBILITY
 )
-"""All of them, but for the words of necessity, which are verbs too."""
+"""All but the words of necessity, which are verbs too."""

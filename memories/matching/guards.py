@@ -1,7 +1,4 @@
-"""Guards: findings that forbid to treat two texts as one fact, whatever the linear model says.
-
-Names, amounts, order and parts. `features` counts them, `linear_model` obeys them.
-"""
+"""Guards: findings that forbid `linear_model` to treat two texts as one fact."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from .units import TIME_WORDS
 
 
 def apart(case: Case, known: str, new: str) -> str:
-    """A name, an amount or an order of one text that the other has not; '' when there is none."""
+    """Return a difference in names, amounts or order as a sentence; '' when there is none."""
     return (
         names_apart(case, known, new)
         or amounts_apart(case)
@@ -25,12 +22,12 @@ def apart(case: Case, known: str, new: str) -> str:
 
 
 def uneven(case: Case) -> bool:
-    """Whether one of them denies what the other does not."""
+    """Whether only one of them denies."""
     return bool((len(case.known.turns) - len(case.new.turns)) % 2 or case.known.tangled != case.new.tangled)
 
 
 def amounts_apart(case: Case) -> str:
-    """Amounts of one text that the other has not, however written: "three times" is "3 restarts"."""
+    """Find amounts of one text only, however written: "three times" is "3 restarts"."""
     amounts = case.amounts
     left, right = list(amounts.only_known), list(amounts.only_new)
     for one in tuple(left):
@@ -52,7 +49,7 @@ def _is_night(amount: Quantity, case: Case) -> bool:
 
 
 def _is_said(amount: Quantity, case: Case) -> bool:
-    """Whether a period is a word of both: "monthly", "on the first of each month"."""
+    """Whether both texts name a period by a word: "monthly", "on the first of each month"."""
     periods = {
         reading.low for reading in amount.readings if reading.dimension == PERIOD and reading.low == reading.high
     }

@@ -1,7 +1,4 @@
-"""Ask a chat model to decide pairs that words and values leave unsure. Off unless the settings name a model.
-
-HTTP with a total timeout (`memories.chat`); every failure means "distinct". Never inside a transaction.
-"""
+"""Ask a chat model to decide unsure pairs; off unless the settings name a model. Every failure means "distinct"."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from memories.chat import ChatModel, NoAnswer
 from .relations import Kind
 
 MOST_SHOWN, LONGEST_REASON = 2_000, 300
-"""Characters of a text that are sent, characters of a reason that are kept."""
+"""Characters of a text that are sent, and of a reason that are kept."""
 
 PROMPT = """Two notes of operators about the same service. How does the second relate to the first?
 - reinforces: it says the same in other words; nothing would be lost if one of them were gone.
@@ -32,7 +29,7 @@ Answer with one JSON object and nothing else: {"relation": "reinforces|contradic
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the model said; `kind` is None when it did not answer, and `reason` says why."""
+    """The model's answer; `kind` is None when it did not answer, and `reason` says why."""
 
     kind: Kind | None
     reason: str
@@ -45,14 +42,12 @@ class Judged:
 
 
 class Judge(Protocol):
-    """Settles one pair. Never raises, and never takes much longer than its time."""
+    """Decides one pair. Never raises, and never takes much longer than its timeout."""
 
     def judge(self, known: str, new: str, *, about: str | None = None) -> Judged: ...
 
 
 class HttpJudge:
-    """Asks a chat model over HTTP. May be called from several threads."""
-
     def __init__(
         self, url: str, model: str, key: str, seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
@@ -60,7 +55,6 @@ class HttpJudge:
         self._clock = clock
 
     def judge(self, known: str, new: str, *, about: str | None = None) -> Judged:
-        """See `Judge.judge`."""
         started = self._clock()
         pair = {"service": about or "general", "first": known[:MOST_SHOWN], "second": new[:MOST_SHOWN]}
         kind: Kind | None = None
@@ -72,14 +66,13 @@ class HttpJudge:
 
 
 def _read(answer: str) -> tuple[Kind, str]:
-    """The relation and the reason in an answer. Raises ValueError, KeyError or TypeError when there is none."""
+    """Parse the relation and the reason. Raises ValueError, KeyError or TypeError when there is none."""
     begin, end = answer.index("{"), answer.rindex("}") + 1
     found = json.loads(answer[begin:end])
     return Kind(found["relation"]), " ".join(str(found.get("reason") or "no reason given").split())[:LONGEST_REASON]
 
 
 def current_judge() -> Judge | None:
-    """The judge of the settings; None when there is none, which is the rule."""
     url, model = settings.CLAUDEOPS_MATCHING_JUDGE_URL, settings.CLAUDEOPS_MATCHING_JUDGE_MODEL
     if not url or not model:
         return None

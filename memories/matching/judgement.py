@@ -1,7 +1,6 @@
 """Decide the relation of two texts: the first rule that applies wins.
 
-The signals (words, amounts, opposites, order) are independent; only this module combines them. In doubt the answer is
-distinct: a fact that is merged is lost, an extra fact is only an extra line.
+In doubt distinct, since a merged fact is lost.
 """
 
 from __future__ import annotations
@@ -23,23 +22,22 @@ FAR = 0.4
 """Cosine below which two texts are hardly ever about one thing."""
 
 DOUBTFUL = 0.5
-"""How likely one fact in other words must be when closeness in meaning alone made them one."""
+"""Least likelihood of one fact when only closeness in meaning merged two texts."""
 
 _COVERAGE = 0.5
-"""A clash must touch at least this share of what is said: "caddy is not used" denies little of a long fact."""
+"""Least share of the content that a clash must touch: "caddy is not used" denies little of a long fact."""
 
 _LEAST_SHARED = 3
-"""Words and amounts two texts must share before one of them may add a statement and still be the same fact."""
+"""Least shared words and amounts before one text may add a statement and still be the same fact."""
 
 _MOST_LIGHT = 2
-"""Words that say little, of which one restatement may have more than the other."""
+"""Light words that one restatement may have more than the other."""
 
 
 class LexicalMatcher:
-    """Judges by words and values, and by closeness in meaning where that is known. Needs no model and no network."""
+    """Judges by words and values, and by cosine where it is known. Needs no model and no network."""
 
     def relation(self, known: str, new: str, *, about: str | None = None, cosine: float | None = None) -> Relation:
-        """See `Matcher.relation`."""
         subject = normal_form(about).words if about else frozenset()
         one, other = normal_form(known), normal_form(new)
         case = Case(one, other, overlap(one, other, subject), cosine=cosine)
@@ -54,7 +52,7 @@ class LexicalMatcher:
 
 
 def _paraphrase(case: Case, known: str, new: str, why: str) -> tuple[Kind, str]:
-    """Of two texts that words left apart: a slot with another value, or one fact said quite differently."""
+    """Decide two texts that words left distinct: a slot with another value, or a paraphrase."""
     slot = other_value(known, new)
     close = similarity(case) >= NEAR_IN_WORDS if case.cosine is None else case.cosine >= CLOSE
     if not (slot or close):
@@ -73,7 +71,7 @@ def _paraphrase(case: Case, known: str, new: str, why: str) -> tuple[Kind, str]:
 
 
 def _linear_model(case: Case, known: str, new: str, kind: Kind, why: str) -> tuple[Kind, str]:
-    """Of two texts that are still apart, or that only their closeness has made one: what all signals together say."""
+    """Decide by the linear model two texts that are still distinct, or that only closeness merged."""
     _ask(case)
     weights = features_of(case, known, new)
     if weights is None:
@@ -98,7 +96,7 @@ def _own_words(found: tuple[str, ...]) -> str:
 
 
 def _ask(case: Case) -> None:
-    """What amounts, opposites and order have to say."""
+    """Compute the signals of amounts, opposites and order."""
     common = case.words.shared | case.words.dimensions
     case.amounts = compare(case.known.amounts, case.new.amounts)
     case.opposites = opposites(case.known, case.new, common)
@@ -123,7 +121,7 @@ def _verdict(case: Case) -> tuple[Kind, str]:
 
 
 def _different_things(case: Case) -> str:
-    """Each text names something the other does not. One word put for another makes another fact of it."""
+    """Say that each text names something the other does not: replacing one word makes another fact."""
     known, new = case.words.known, case.words.new
     if not ((known.full and new.things) or (known.things and new.full)):
         return ""
@@ -134,7 +132,7 @@ def _different_things(case: Case) -> str:
 
 
 def _why_both_can_hold(case: Case) -> str:
-    """Why two texts that clash do not exclude each other; '' when they do."""
+    """Say why two clashing texts do not exclude each other; '' when they do."""
     turned, sequence, amounts, words = case.opposites, case.order, case.amounts, case.words
     freed = sequence.freed_by_known or sequence.freed_by_new
     if sum(map(bool, (amounts.different, turned.clashes, sequence.clashes))) > 1 and not freed:
@@ -164,10 +162,7 @@ def _why_both_can_hold(case: Case) -> str:
 
 
 def _is_narrower(case: Case, *, known: bool) -> bool:
-    """Whether a denial has a condition of its own: "no restart after a renewal" leaves "restart" true.
-
-    Whoever affirms may say more: to deny the whole is to deny that too.
-    """
+    """Whether a denial has its own condition: "no restart after a renewal" leaves "restart" true."""
     form, rest = (case.known, case.words.known) if known else (case.new, case.words.new)
     freed = case.order.freed_by_known if known else case.order.freed_by_new
     places, clauses = form.places, case.opposites.clauses(form)
@@ -186,7 +181,7 @@ def _disagreement(case: Case) -> str:
 
 
 def _why_not_the_same(case: Case) -> str:
-    """Why two texts that do not clash are not one fact; '' when they are."""
+    """Say why two texts that do not clash are not one fact; '' when they are."""
     words, amounts = case.words, case.amounts
     known, new = words.known, words.new
     if known.full or new.full:
@@ -218,12 +213,12 @@ def _but_for_a_denial(folded: str) -> list[str]:
 
 
 def _denials(case: Case) -> int:
-    """How many denials one text has more than the other, as written."""
+    """Count the denials as written."""
     return sum(word in NEGATIONS for word in (*case.known.folded.split(), *case.new.folded.split()))
 
 
 def _own_fact(case: Case) -> str:
-    """A statement beside the shared one may explain it; a long one, or one with names, is a fact itself."""
+    """Say that an added statement is a fact: a long one, or one with names. A short one may explain the shared one."""
     known, new = case.words.known.aside, case.words.new.aside
     if known and new:
         return f"Each adds something of its own: {listed(known)} and {listed(new)}."

@@ -1,7 +1,6 @@
-"""Decide pairs that the rules leave distinct by a linear model over all signals.
+"""Decide pairs that the rules leave distinct, by multinomial logistic regression over all signals.
 
-A multinomial logistic regression on `features` gives the probability of each relation. It may only choose what no
-guard forbids: values, names, denials, order and swapped words decide alone. In doubt the answer is distinct.
+It may only choose what no guard forbids; in doubt the answer is distinct.
 """
 
 from __future__ import annotations
@@ -19,25 +18,24 @@ from .paraphrase import CLOSER
 from .relations import Kind
 
 SURE_SAME, SURE_AGAINST = 0.6, 0.5
-"""How likely an answer must be. A fact merged is lost, so guards speak against that first."""
+"""Least likelihood of an answer, before the guards."""
 
 LIKELY_OTHER_VALUE = 0.35
-"""The same where all that differs is one value of a kind: SQLite, PostgreSQL."""
+"""The same where only one value of a kind differs: SQLite, PostgreSQL."""
 
 SURE_ALIKE = 0.8
-"""The same where one text says with a denial what the other says without one, or both deny, each in its way ("keep away
-from", "don't put near")."""
+"""The same where only one text has a denial, or both deny in different words ("keep away", "don't put near")."""
 
 LIKELY_AGAINST = 0.12
-"""How likely two texts must be at odds that would be one, did not one word of each lean to the other side."""
+"""Least likelihood of a contradiction between texts that are one but for words of opposite leanings."""
 
 SURE_ELSEWHERE = 0.85
-"""How likely two texts must be at odds that differ in more places than one."""
+"""Least likelihood of a contradiction between texts that differ in more than one place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How likely each answer is (0..1), and the one that no guard speaks against."""
+    """The likelihood of each answer (0..1), and the answer that no guard forbids."""
 
     likely: tuple[float, float, float]
     kind: Kind
@@ -45,7 +43,7 @@ class Look:
 
 
 def likelihood(numbers: Sequence[float]) -> tuple[float, float, float]:
-    """How likely the texts say the same, disagree, and speak of two things; the three add up to 1."""
+    """Return the likelihood of one fact, a contradiction and two facts; the three add up to 1."""
     same = against = apart = 0.0
     for number, (one, two, three) in zip(numbers, WEIGHTS, strict=True):
         if number:  # most are 0
@@ -57,7 +55,7 @@ def likelihood(numbers: Sequence[float]) -> tuple[float, float, float]:
 
 
 def by_model(case: Case, known: str, new: str, weighed: Features) -> Look:
-    """What all numbers together say of two texts that have been asked for amounts, opposites and order."""
+    """Decide by all features; amounts, opposites and order must have been computed."""
     likely = likelihood(weighed.numbers)
     if not (weighed.left or weighed.right) and weighed.ordered_alike and exchanged(case):
         return Look(likely, Kind.CONTRADICTS)
@@ -76,7 +74,7 @@ def by_model(case: Case, known: str, new: str, weighed: Features) -> Look:
 
 
 def exchanged(case: Case) -> bool:
-    """Whether texts of the same words and amounts have two of them in each other's place."""
+    """Whether two words or amounts are exchanged in texts that share all of them."""
     amounts = case.amounts
     if case.clashes or amounts.only_known or amounts.only_new or amounts.unsure:
         return False
@@ -84,11 +82,11 @@ def exchanged(case: Case) -> bool:
 
 
 def why_not_same(case: Case, known: str, new: str, weighed: Features, likely: float) -> str:
-    """Why two texts that are likely one fact are not merged; '' when nothing speaks against it."""
+    """Say why two texts that are likely one fact are not merged; '' when they are."""
     close = case.cosine or 0.0
     if close < CLOSE_ENOUGH:
         return "They are not close enough in meaning."
-    sure = likely >= SURE_ALIKE and close >= CLOSER  # what plainly turns round was told at odds by then
+    sure = likely >= SURE_ALIKE and close >= CLOSER  # plain contradictions were decided before
     if case.clashes and not sure:
         return "Something cannot be true of both."
     if weighed.opposed:
@@ -105,7 +103,7 @@ def why_not_same(case: Case, known: str, new: str, weighed: Features, likely: fl
 
 
 def why_not_against(case: Case, weighed: Features, likely: float) -> str:
-    """Why two texts that are likely at odds may both hold; '' when nothing speaks for that."""
+    """Say why two texts that likely contradict may both hold; '' when they cannot."""
     if weighed.heads_apart:
         return f"They speak of different things: {listed([*weighed.left, *weighed.right])}."
     if weighed.two_cases:

@@ -1,7 +1,4 @@
-"""Weights of `linear_model`, a row a feature: reinforces, contradicts, distinct.
-
-Learned from tests/data/pairs (multinomial logistic regression with ridge penalty); see docs/matching.md.
-"""
+"""Weights of `linear_model`: reinforces, contradicts, distinct; learned from tests/data/pairs (docs/matching.md)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Convert a text to its normal form.
-
-The normal form removes spelling variants, function words, hedges, inflection and synonyms, and keeps what separates
-two facts: negation, obligation, amounts, names, order. Handles one text at a time.
-"""
+"""Convert a text to its normal form, which keeps what separates facts: negation, obligation, amounts, names, order."""
 
 from __future__ import annotations
 
@@ -20,19 +16,19 @@ from .tokens import COMMA, STOP, fold, tokens
 from .vocabulary import IMPLIED
 
 LONG = 1_000
-"""Characters. Normal forms of longer texts are not kept: few are met twice."""
+"""Characters. Normal forms of longer texts are not cached: few recur."""
 
 
 _ALONE = {stance: frozenset((stance,)) for stance in Stance}
 _EITHER = frozenset((Stance.IS, Stance.NOT))
-"""The stances of a word that may or may not belong to the part "without" opens."""
+"""The stances of a word that may or may not belong to the part that "without" opens."""
 
 UNCLEAR = "?"
 """The lead of a word that may or may not belong to the clause's lead."""
 
 
 class Place(NamedTuple):
-    """Where a word stands: its clause and statement, its position, what leads it, and the clause's stance."""
+    """A word's clause and statement, position, what leads it, and the clause's stance."""
 
     clause: int
     statement: int
@@ -46,15 +42,12 @@ class Place(NamedTuple):
 class NormalForm:
     """A text made comparable.
 
-    - `marks`: all that was read, in order; equal marks are the same text.
-    - `places`: the first place of each word that says anything, and of each kind of amount ("#time");
-      `stances`: all stances it is found under; `implied`: words its amounts make needless ("size").
-    - `weights`: 1 for words that say little, 2 for `full` ones; `weight`: their sum, an amount counting 2.
-    - `leads`: by statement, the kinds of words that open its clauses (after, when, …); `ordered`: all of them.
-    - `plain`: every clause simply affirms; `tangled`: one turns its meaning round more than once.
-    - `passive`: a clause is.
-    - `negations`, `antonyms`: what turns its meaning round, as written; `turns`: both, by meaning, sorted, with what
-      only says which (the slow ones of "slow disks"), so that "the disks are slow" turns as much.
+    Equal `marks` (all that was read, in order) are the same text. `places`: the first place of each content word, and
+    of each kind of amount ("#time"); `stances`: all its stances; `implied`: words that the amounts imply ("size").
+    `weights`: 1 for light words, 2 for `full` ones; `weight`: their sum, an amount counting 2. `leads`: by statement,
+    what opens its clauses (after, when, …); `ordered`: all of them. `plain`: every clause affirms; `tangled`: one has
+    several negations. `negations`, `antonyms`: as written; `turns`: both, by meaning, sorted, with negative adjectives
+    ("slow disks"), so that "the disks are slow" has as many.
     """
 
     folded: str
@@ -81,7 +74,7 @@ class NormalForm:
 
 
 def normal_form(text: str) -> NormalForm:
-    """The normal form of any text, kept for the next time. Linear in the text's length."""
+    """Return the cached normal form of any text. Linear in the text's length."""
     return _kept(text) if len(text) <= LONG else _normal_form(text)
 
 

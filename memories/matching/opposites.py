@@ -1,8 +1,4 @@
-"""Find negation, antonyms and opposite modals between two normal forms.
-
-In normal form "disabled", "not enabled" and "no longer enabled" are one word under one stance, so a clash is a shared
-word under two stances. Judges nothing.
-"""
+"""Find negation, antonyms and opposite modals between two normal forms: shared words with two stances."""
 
 from __future__ import annotations
 
@@ -26,22 +22,20 @@ _CLASHES = {
 }
 _ALIKE = {frozenset(pair) for pair in ((Stance.IS, Stance.CAN), (Stance.NOT, Stance.MUST_NOT))}
 _DONE_WITHOUT = frozenset((Stance.NOT, Stance.OPTIONAL))
-"""What a thing works without it does not need."""
+"""What works without a thing does not need it."""
 
 _ALIKE_IN_A_PROCEDURE = frozenset((Stance.IS, Stance.MUST))
 _PROCEDURE = frozenset(("after", "before", "unless", "when"))
-"""A step in an order is a rule already: "restart workers after a deploy" obliges without a "must"."""
+"""A step in an order is a rule: "restart workers after a deploy" obliges without a "must"."""
 
 _CONDITIONS = _PROCEDURE | {"except"}
-"""A word is affirmed or denied as a condition, or for itself; across the two nothing clashes."""
+"""A condition and a statement do not clash."""
 
 _DENIALS = frozenset((Stance.NOT, Stance.MUST_NOT, Stance.OPTIONAL))
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A shared word with its stance in either text."""
-
     word: str
     known: Stance
     new: Stance
@@ -56,35 +50,34 @@ class Opposites:
 
     @property
     def known_denies(self) -> bool:
-        """Whether the known text is the one that says no."""
+        """Whether the known text is the one that denies."""
         return bool(self.clashes) and self.clashes[0].new not in _DENIALS
 
     @property
     def new_denies(self) -> bool:
-        """Whether the new text is the one that says no."""
+        """Whether the new text is the one that denies."""
         return bool(self.clashes) and self.clashes[0].new in _DENIALS
 
     @property
     def about_need(self) -> bool:
-        """Whether the clash is between what is needed and what is not."""
+        """Whether the clash is about need."""
         return any(Stance.OPTIONAL in (turn.known, turn.new) for turn in self.clashes)
 
     def clauses(self, form: NormalForm) -> frozenset[int]:
-        """The clauses of `form` in which the clash is, those with the most of it."""
+        """Return the clauses of `form` with the most clashes."""
         counts = Counter(form.places[turn.word].clause for turn in self.clashes)
         most = max(counts.values(), default=0)
         return frozenset(clause for clause, count in counts.items() if count == most)
 
     def in_one_clause(self, known: NormalForm, new: NormalForm) -> bool:
-        """False when the texts turn round in two clauses each: "works when on", "fails when off"."""
+        """False when the texts clash in two clauses each: "works when on", "fails when off"."""
         return any(len({form.places[turn.word].clause for turn in self.clashes}) < 2 for form in (known, new))
 
 
 def opposites(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Opposites:
-    """The shared words whose stances differ, in the order of the known text.
+    """Find shared words whose stances differ, in the order of the known text.
 
-    Where the two turn round by the same words ("single-threaded and slow", "slow as it is single-threaded"), it is
-    the clauses that were parted differently: a doubt, no clash.
+    With the same negations in both, only the clauses were split differently: a doubt, no clash.
     """
     if known.plain and new.plain:
         return Opposites()

@@ -1,7 +1,4 @@
-"""Compare order and direction: A after B, B after A, independence; from A to B, from B to A.
-
-Compares the positions of the words that two normal forms share. Judges nothing.
-"""
+"""Compare order and direction: A after B, B after A, independence; from A to B, from B to A."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ _ROLES: Mapping[str, str] = MappingProxyType(
     {"after": "first", "before": "second", "when": "condition", "unless": "exception", "except": "exception",
      "independent": "free", "without": "free"}
 )  # fmt: skip
-"""What a clause's lead makes of the words in it."""
+"""The role of a clause's words by its lead."""
 
 _CLASHES = {
     frozenset(pair) for pair in (("first", "second"), ("first", "free"), ("second", "free"), ("condition", "exception"))
@@ -30,10 +27,10 @@ _DIRECTIONS: Mapping[str, str] = MappingProxyType(
      "behind": "behind", "instead": "instead", "by": "by", "inside": "inside", "within": "inside",
      "outside": "outside", "against": "against", "under": "under", "below": "under", "above": "above"}
 )  # fmt: skip
-"""Prepositions whose sides cannot be exchanged, by direction. "On", "for", "with", "of" are too loose to tell."""
+"""Prepositions whose sides cannot be exchanged, by direction. "On", "for", "with", "of" are too loose."""
 
 _NEAR = 12
-"""Words of one clause further apart than this are not looked at."""
+"""Words of one clause further apart than this are not compared."""
 
 _TURNED: Mapping[str, str] = MappingProxyType({"after:": "before:", "before:": "after:"})
 
@@ -51,31 +48,30 @@ _LIKE_A_LEAD = words("on at upon with since from in during by through via")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Sentences about what stands the other way round (`clashes`) or may do so (`doubts`). `free` says that one
-    side of a clash is "independently"."""
+    """Sentences about what is reversed (`clashes`) or may be (`doubts`). `freed_by_…`: one side is "independently"."""
 
     clashes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
-    loose: int = 0  # how many of the doubts are about what has no order at all in one of the texts
+    loose: int = 0  # how many doubts are about words without an order in one text
     freed_by_known: bool = False
     freed_by_new: bool = False
 
 
 def order(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Order:
-    """Compares sequence in time (after, before, when, unless) and direction (from, to, instead of, by)."""
+    """Compare sequence in time (after, before, when, unless) and direction (from, to, instead of, by)."""
     sequence = _sequence(known, new, shared) if known.ordered or new.ordered else Order()
     clashes, doubts = list(sequence.clashes), list(sequence.doubts)
     if not clashes and _only_turned(known, new):
         clashes.append("“before” stands where the other says “after”")
     for direction in _exchanged(known, new, shared):
-        # the "to" of "to start" gives no direction
+        # The "to" of "to start" gives no direction.
         (doubts if direction == "to" else clashes).append(f"what follows “{direction}” has changed places")
     doubts += _elsewhere(known, new, shared)
     return Order(tuple(clashes), tuple(doubts), sequence.loose, sequence.freed_by_known, sequence.freed_by_new)
 
 
 def _only_turned(known: NormalForm, new: NormalForm) -> bool:
-    """Whether "before" for "after" is all that differs: "started by hand after a boot", "… before a boot"."""
+    """Whether "before" for "after" is the only difference: "started by hand after a boot", "… before a boot"."""
     if len(known.marks) != len(new.marks) or not ("after:" in known.marks or "before:" in known.marks):
         return False
     turned = tuple(_TURNED.get(mark, mark) if isinstance(mark, str) else mark for mark in known.marks)
@@ -83,10 +79,9 @@ def _only_turned(known: NormalForm, new: NormalForm) -> bool:
 
 
 def _sequence(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Order:
-    """What comes first.
+    """Compare what comes first.
 
-    "Drain the node before rebooting it" and "before rebooting the node, drain it": a word led alike in both
-    settles the order of its statement; that another only changes over to it, as pronouns let them, means nothing.
+    A word led alike in both texts settles the order of its statement, whichever side pronouns put the others on.
     """
     clashes, doubts, freed, loose = [], [], set(), 0
     shifts = [_Shift.of(word, known, new) for word in sorted(shared)]
@@ -106,10 +101,7 @@ def _sequence(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> Ord
 
 
 def _both_ways(shifts: Sequence[_Shift]) -> tuple[str, ...]:
-    """Words that went over to the part that "before" or "after" leads while others came from it.
-
-    "The database must be up before the API starts", "the API must be up before the database starts".
-    """
+    """Find words that "before" or "after" leads in one text only, while others left it: "A before B", "B before A"."""
     over = [shift for shift in shifts if shift.changes_over and shift.matters and not shift.stands_in]
     went, came = ([s for s in over if s.there.lead in _ORDERED], [s for s in over if s.here.lead in _ORDERED])
     return tuple(f"“{one.word}” and “{other.word}” have changed places" for one, other in zip(went, came, strict=False))
@@ -117,7 +109,7 @@ def _both_ways(shifts: Sequence[_Shift]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Shift:
-    """A shared word with its place and its role in the order of either text."""
+    """A shared word with its place and its role in the order in either text."""
 
     word: str
     here: Place
@@ -140,7 +132,7 @@ class _Shift:
 
     @property
     def matters(self) -> bool:
-        """Whether the word is part of an order in one of the texts, and not surely the same part."""
+        """Whether the word is part of an order in one text, and not surely the same part in the other."""
         same = self.one == self.other or self.roles in _ALIKE or UNCLEAR in self.roles or self.is_lacked
         if self.word.startswith("#") and self.changes_over:
             return False  # "5 minutes after X" is "when X, after 5 minutes"
@@ -158,12 +150,12 @@ class _Shift:
 
     @property
     def changes_over(self) -> bool:
-        """Whether it is led in one text only."""
+        """Whether only one text leads it."""
         return not (self.here.lead and self.there.lead) and "free" not in self.roles
 
     @property
     def stands_in(self) -> bool:
-        """Whether a preposition does the work of a lead: "on deploy" for "after a deploy"."""
+        """Whether a preposition replaces a lead: "on deploy" for "after a deploy"."""
         return any(not place.lead and place.preposition in _LIKE_A_LEAD for place in (self.here, self.there))
 
     @property
@@ -173,7 +165,7 @@ class _Shift:
 
 
 def _role(form: NormalForm, place: Place) -> str:
-    """Which part a word has in the order of its statement; '' for none."""
+    """Return the role of a word in the order of its statement; '' for none."""
     if place.stance is Stance.OPTIONAL:
         return "free"
     if place.lead:
@@ -185,7 +177,7 @@ def _role(form: NormalForm, place: Place) -> str:
 
 
 def _exchanged(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> list[str]:
-    """Directions that lead one shared word here and another there: "from nas to vault", "from vault to nas"."""
+    """Find directions that lead different shared words: "from nas to vault", "from vault to nas"."""
     one, other = _directed(known, shared), _directed(new, shared)
     return sorted(direction for direction in one.keys() & other.keys() if not one[direction] & other[direction])
 
@@ -199,7 +191,7 @@ def _directed(form: NormalForm, shared: frozenset[str]) -> dict[str, set[str]]:
 
 
 def _elsewhere(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> list[str]:
-    """Words led one way here and another way there: "restored from the vault", "restored to the vault"."""
+    """Find words led by different prepositions: "restored from the vault", "restored to the vault"."""
     found = []
     for word in sorted(shared):
         one, other = known.places[word].preposition, new.places[word].preposition
@@ -209,7 +201,7 @@ def _elsewhere(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> li
 
 
 def _changed_company(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> str:
-    """A word that left a phrase whose other words stayed: "users in a locked group", "locked users in a group"."""
+    """Find a word that left a phrase whose other words stayed: "users in a locked group", "locked users in a group"."""
     shared = shared - _FLOATING
     led = {word: (known.places[word].preposition, new.places[word].preposition) for word in shared}
     stayed = {here for here, there in led.values() if here == there}
@@ -219,10 +211,9 @@ def _changed_company(known: NormalForm, new: NormalForm, shared: frozenset[str])
 
 
 def rearranged(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> str:
-    """A sentence when words may have changed their parts ("A proxies B", "B proxies A"), '' when they have not.
+    """Say that words may have exchanged their parts ("A proxies B", "B proxies A"); '' when they have not.
 
-    Words that a preposition leads may stand anywhere; the agent of a passive ("proxied by A") must be the one
-    who acts in the other text.
+    The agent of a passive ("proxied by A") must act in the other text.
     """
     for passive, active in ((known, new), (new, known)):
         agents = {word for word in shared if passive.places[word].preposition == "by"}
@@ -243,7 +234,7 @@ def rearranged(known: NormalForm, new: NormalForm, shared: frozenset[str]) -> st
 
 
 def _turned_around(found: list[str], places: list[tuple[int, int]]) -> tuple[str, str] | None:
-    """Two words in the other order, with a third between them in both texts."""
+    """Find two words in reverse order, with a third between them in both texts."""
     for left in range(len(found)):
         for right in range(left + 2, min(len(found), left + _NEAR)):
             exchanged = places[left][0] == places[right][0] and places[left] > places[right]

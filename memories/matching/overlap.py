@@ -1,4 +1,4 @@
-"""The words that two normal forms share, and those of each alone. Judges nothing."""
+"""Compute the words that two normal forms share, and those of each alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .normalise import NormalForm
 from .synonyms import LIGHT_NOUN_NAMES
 
 _MOST_COMPOUNDS = 12
-"""Compounds are looked for among so many words that are left over; more of them are two different texts."""
+"""Compounds are only looked for among so few unshared words."""
 
 
 _SHORTEST_COMPOUND = 6
@@ -16,11 +16,10 @@ _SHORTEST_COMPOUND = 6
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """The words one text has for itself.
+    """The words that only one text has.
 
-    `aside` are those of statements that touch nothing of the other text ("-- wait before checking health"):
-    they add to the fact, they do not change it. Of the others, `full` says how many say something of their
-    own, `things` how many may be what the fact is about (light nouns too).
+    `aside` are those of statements that share nothing with the other text. Of the others, `full` counts full words,
+    `things` those and light nouns.
     """
 
     words: frozenset[str]
@@ -31,10 +30,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """The words of two texts by side; `full_shared` of the shared ones say something of their own.
-
-    `dimensions` are the kinds of amounts ("#time") that both texts give.
-    """
+    """The words of two texts by side; `full_shared` counts shared full words, `dimensions` shared kinds of amounts."""
 
     shared: frozenset[str]
     dimensions: frozenset[str]
@@ -44,7 +40,7 @@ class Overlap:
 
 
 def overlap(known: NormalForm, new: NormalForm, about: frozenset[str] = frozenset()) -> Overlap:
-    """`about` are words both texts are about anyway: neither needs to say them."""
+    """Compare the words of two texts; `about` are words that neither needs to say."""
     shared, dimensions = known.words & new.words, known.dimensions & new.dimensions
     only_known, only_new = known.words - shared, new.words - shared
     if shared:
@@ -59,7 +55,7 @@ def overlap(known: NormalForm, new: NormalForm, about: frozenset[str] = frozense
 
 
 def _unsaid(only: frozenset[str], shared: frozenset[str], silent: frozenset[str]) -> frozenset[str]:
-    """Without the words that go without saying: the subject, "size" beside 4 GB, a restart beside a start."""
+    """Remove words that are implied: the subject, "size" beside 4 GB, a restart beside a start."""
     again = {word for word in only if word.startswith("re") and word[2:] in shared}
     return only - silent - again if silent or again else only
 
@@ -86,5 +82,5 @@ def _rest(form: NormalForm, only: frozenset[str], common: frozenset[str]) -> Res
 
 
 def things(form: NormalForm, words: frozenset[str]) -> int:
-    """How many of some words of a text may be what it is about: its full words and its light nouns."""
+    """Count the words that may be a text's subject: its full words and its light nouns."""
     return len(words & form.full) + len(words & LIGHT_NOUN_NAMES)

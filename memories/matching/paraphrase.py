@@ -1,7 +1,7 @@
-"""Decide whether two texts with close embeddings but different words are paraphrases.
+"""Decide whether close texts with different words are paraphrases.
 
-A fact and its contradiction are closer in cosine than a fact and its paraphrase, so the cosine only admits a pair:
-values, names, denials and order must all agree. In doubt they are not.
+The cosine only admits a pair: a contradiction is closer than a paraphrase, so values, names, denials and order must
+agree.
 """
 
 from __future__ import annotations
@@ -22,27 +22,30 @@ from .tokens import A_COMMA, A_NUMBER, A_STOP, A_WORD
 from .units import BOUNDS, NUMBER_WORDS, UNITS
 
 CLOSE = 0.80
-"""Cosine from which the look is worth it. On 1,000 distinct facts, 1,000 restatements and 950 contradictions, .80
-with values and words compared merged 581 restatements, lost no fact and swallowed no contradiction."""
+"""Least cosine.
+
+On 1,000 distinct facts, 1,000 restatements and 950 contradictions, .80 merged 581 restatements, lost no fact and
+swallowed no contradiction.
+"""
 
 CLOSER = 0.85
-"""The same where each text has words of its own."""
+"""The same where each text has own words."""
 
 CLOSEST = 0.93
-"""The same where one text says a word more than the other: it may be the one that makes another fact."""
+"""The same where only one text has own words, which may make another fact."""
 
 _MOST_OWN = 3
-"""Words that say something, of which each text may have its own: more of them are another fact."""
+"""Most full words that each text may have for itself."""
 
 _LEAST_SHARED = 2
-"""Words and amounts two texts must share."""
+"""Least words and amounts that two texts must share."""
 
 _DENIALS = frozenset((Stance.NOT, Stance.MUST_NOT))
 _DROPPED = frozenset(("the", "a", "an", "it", "its", "their", "this", "that"))
 
 
 def why_not_one_fact(case: Case, known: str, new: str, cosine: float) -> str:
-    """Why two texts so close in meaning are two facts; '' when they are one."""
+    """Say why two close texts are two facts; '' when they are one."""
     return (
         _values(case)
         or names_apart(case, known, new)
@@ -70,13 +73,13 @@ def _is_bound(amount: Quantity) -> bool:
 
 
 def _one_end(one: Quantity, other: Quantity) -> bool:
-    """Whether one of two times only says that the other is the longest: "within 15 minutes" and "15 minutes"."""
+    """Whether one of two times is only the other's upper bound: "within 15 minutes" and "15 minutes"."""
     bounds = [(a, b) for a in one.readings for b in other.readings if a.dimension == b.dimension == "time"]
     return any(math.isclose(a.high, b.high) and math.isinf(min(a.low, b.low)) for a, b in bounds)
 
 
 def names_apart(case: Case, known: str, new: str) -> str:
-    """Names of one text that the other has not: paths, hosts, versions, and words written like names."""
+    """Find names of one text only: paths, hosts, versions, and capitalised words."""
     own = (case.known.names ^ case.new.names) | (_written_as_names(known) - _all_words(new))
     own |= _written_as_names(new) - _all_words(known)
     own -= UNITS.keys() | BOUNDS.keys()
@@ -92,7 +95,7 @@ def _is_said(name: str, text: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def _written_as_names(text: str) -> frozenset[str]:
-    """Words with a capital letter where no sentence begins."""
+    """Return words with a capital letter that do not begin a sentence."""
     found = set()
     for match in re.finditer(r"(?<![.!?:;—-] )(?<=[\w,)] )[`\"“]?([A-Za-z][\w+#]*)", text):
         word = match[1]
@@ -113,7 +116,7 @@ def _joined(text: str) -> str:
 
 
 def _denial(case: Case) -> str:
-    """A denial more in one text than in the other."""
+    """Find a denial in one text only."""
     for turn in case.opposites.doubts:
         if (turn.known in _DENIALS) != (turn.new in _DENIALS) or Stance.OPTIONAL in (turn.known, turn.new):
             return f"Of {listed([turn.word])} one says “{turn.known.value}”, the other “{turn.new.value}”."
@@ -129,7 +132,7 @@ def _sequence(case: Case) -> str:
 
 
 def _words(case: Case, known: str, new: str, cosine: float) -> str:
-    """What each has for itself: never one word put for another in its place, never a qualifier more."""
+    """Compare own words: none may replace another in its place or qualify the fact."""
     shared, here, there = case.words, case.words.known, case.words.new
     if shared.full_shared + len(case.amounts.same) < _LEAST_SHARED:
         return "They share too little."
@@ -152,7 +155,7 @@ def _words(case: Case, known: str, new: str, cosine: float) -> str:
 
 
 def _put_for(one: Sequence[str], other: Sequence[str]) -> str:
-    """A word put for another beside the same neighbour: "driveway camera", "garden camera"."""
+    """Find a word that replaces another beside the same neighbour: "driveway camera", "garden camera"."""
     for left, right in ((one, other), (other, one)):
         here, there = set(left), set(right)
         for at, word in enumerate(left):
@@ -170,7 +173,7 @@ def _put_for(one: Sequence[str], other: Sequence[str]) -> str:
 
 @lru_cache(maxsize=4_096)
 def _sequence_of(text: str) -> tuple[str, ...]:
-    """The words that say something, by meaning, in order, without numbers."""
+    """Return the content words by meaning, in order, without numbers."""
     found: list[str] = []
     for token in phrased(text):
         if token.sort in (A_STOP, A_COMMA, A_NUMBER) or token.text in NUMBER_WORDS:

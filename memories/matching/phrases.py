@@ -1,7 +1,4 @@
-"""Replace phrases by single words: "no longer" → not, "prior to" → before, "turned off" → disable.
-
-Matches stems, so one form of a phrase is enough.
-"""
+"""Replace phrases by single words: "no longer" → not, "prior to" → before, "turned off" → disable. By stems."""
 
 from __future__ import annotations
 
@@ -19,10 +16,7 @@ _Opened = Mapping[str, Sequence[_Entry]]
 
 
 def _by_first_stem() -> dict[str, _Opened]:
-    """The table by a phrase's first stem, then by its second, longer phrases first.
-
-    Nine words in ten that may begin a phrase ("a", "the") begin none where they stand: the next word tells at once.
-    """
+    """Index phrases by their first two stems, longer ones first: most words that may begin a phrase begin none."""
     table: dict[str, list[_Entry]] = {}
     for entry in PHRASES:
         meant, phrases = entry.split(" = ")
@@ -44,12 +38,11 @@ def _by_second_stem(found: Sequence[_Entry]) -> _Opened:
 
 
 _NUMBER = "#"
-"""Of a phrase: a number must follow, which is left where it is."""
+"""In a phrase: a number must follow, which is kept."""
 _TABLE = _by_first_stem()
 
 
 def rewritten(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens, each phrase replaced by what it means."""
     found: list[Token] = []
     at = 0
     while at < len(tokens):
@@ -68,12 +61,12 @@ def rewritten(tokens: Sequence[Token]) -> list[Token]:
 
 @lru_cache(maxsize=512)
 def phrased(text: str) -> tuple[Token, ...]:
-    """The tokens of a text, phrases replaced. Each reading of a text begins with these, so the last are kept."""
+    """Return the tokens of a text, phrases replaced. Cached, because each reading of a text begins with these."""
     return tuple(rewritten(tokens(fold(text))))
 
 
 def _begun(opened: _Opened, tokens: Sequence[Token], at: int) -> Sequence[_Entry]:
-    """Of the phrases that a word opens those that the token after it, which stands at `at`, may continue."""
+    """Return the opened phrases that the token at `at` may continue."""
     if at == len(tokens):
         return opened[""]
     following = tokens[at]
@@ -86,12 +79,11 @@ def _begun(opened: _Opened, tokens: Sequence[Token], at: int) -> Sequence[_Entry
 
 @lru_cache(maxsize=50_000)
 def _opened(word: str) -> _Opened:
-    """The phrases that a word may begin."""
     return _TABLE.get(stem(word), {})
 
 
 def _follow(tokens: Sequence[Token], at: int, phrase: Sequence[str]) -> bool:
-    """Whether the phrase, whose first stem stands at `at`, goes on there."""
+    """Whether the phrase, whose first stem is at `at`, continues there."""
     if at + len(phrase) > len(tokens):
         return False
     for ahead in range(1, len(phrase)):

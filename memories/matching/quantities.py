@@ -1,7 +1,4 @@
-"""Amounts and their comparison: 60s = 60 seconds = 1 minute, 4G = 4096 MB, twice a day = every 12 hours.
-
-The arithmetic is on intervals, so "at least 2 GB" and "60-90s" are no special cases.
-"""
+"""Compare amounts as intervals: 60s = 60 seconds = 1 minute, 4G = 4096 MB, twice a day = every 12 hours."""
 
 from __future__ import annotations
 
@@ -12,16 +9,16 @@ from dataclasses import dataclass, replace
 from .units import BOUNDS
 
 PERIOD = "period"
-"""The dimension of how often; its value is the seconds between two times."""
+"""The dimension of a frequency, in seconds between two times."""
 
 BARE = "number"
-"""The dimension of a number that is a value: "MTU is 1380". Of counted things it is `count <noun>`."""
+"""The dimension of a plain value: "MTU is 1380". Counted things have `count <noun>`."""
 
 MOST = 40
-"""Pairing is quadratic; texts with more amounts than a person would put in one fact are not paired."""
+"""Most amounts of a text that are paired: pairing is quadratic."""
 
 _HEDGED = 0.1
-"""How far "about 60s" reaches: a tenth to either side."""
+"""The tolerance of "about 60s": a tenth to either side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +41,16 @@ class Quantity:
 
     @property
     def dimension(self) -> str:
-        """The first reading's: enough to tell amounts of one text apart."""
+        """The first reading's dimension: enough to distinguish amounts of one text."""
         return self.readings[0].dimension
 
     def as_period(self) -> Quantity:
-        """The same amount of time as an interval between two times."""
         periods = tuple(replace(reading, dimension=PERIOD) for reading in self.readings if reading.dimension == "time")
         return replace(self, readings=periods) if periods else self
 
 
 def bounded(quantity: Quantity, word: str) -> Quantity:
-    """The amount with "at least", "under", … put to it."""
+    """Bound the amount by "at least", "under", …"""
     low = BOUNDS[word] == "low"
     readings = tuple(
         replace(reading, high=math.inf) if low else replace(reading, low=-math.inf) for reading in quantity.readings
@@ -74,7 +70,7 @@ class Compared:
 
 
 def compare(known: Sequence[Quantity], new: Sequence[Quantity]) -> Compared:
-    """Pairs equal amounts first, then the rest of each dimension, those of one anchor before others."""
+    """Pair equal amounts first, then the rest of each dimension, those of one anchor before others."""
     if not known and not new:
         return Compared()
     if max(len(known), len(new)) > MOST:
@@ -91,7 +87,7 @@ Pairs = list[tuple[Quantity, Quantity]]
 
 
 def _pair(left: list[Quantity], right: list[Quantity], fits: Callable[[Quantity, Quantity], bool]) -> Pairs:
-    """Takes fitting pairs out of both lists, in the order of the left one."""
+    """Move fitting pairs out of both lists, in the order of the left one."""
     pairs: Pairs = []
     for one in tuple(left):
         other = next((candidate for candidate in right if fits(one, candidate)), None)
@@ -103,14 +99,14 @@ def _pair(left: list[Quantity], right: list[Quantity], fits: Callable[[Quantity,
 
 
 def _crossed(same: Pairs) -> tuple[tuple[Quantity, Quantity], ...]:
-    """Equal amounts of one dimension that changed their anchors: "waits 10s, retries 60s" the other way round."""
+    """Find equal amounts of one dimension that changed their anchors: "waits 10s, retries 60s" the other way round."""
     moved = [pair for pair in same if pair[0].anchor != pair[1].anchor]
     dimensions = [pair[0].dimension for pair in same]
     return tuple(pair for pair in moved if dimensions.count(pair[0].dimension) > 1)
 
 
 def agree(one: Quantity, other: Quantity) -> bool:
-    """Whether two amounts say the same: equal, or within a tenth when one of them is "about"."""
+    """Whether two amounts are equal, or within a tenth when one of them is "about"."""
     return any(_equal(a, b, one.hedged or other.hedged) for a, b in _readings(one, other))
 
 

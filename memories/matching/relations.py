@@ -25,18 +25,16 @@ class Relation:
 
     @property
     def why(self) -> str:
-        """One plain sentence."""
         return str(self.evidence["why"])
 
 
 class Matcher(Protocol):
-    """Compares text with text. Both are of one scope: same taxonomy, category, service and so on."""
+    """Compares two texts of one scope."""
 
     def relation(self, known: str, new: str, *, about: str | None = None, cosine: float | None = None) -> Relation:
-        """How `new` relates to `known`. Never raises on any text.
+        """Judge how `new` relates to `known`.
 
-        `about` names what both texts are about (the service of the scope), so that "Jellyfin takes 60s to
-        start" and "Takes 60s to start" are one fact about jellyfin. `cosine` (-1..1) is the similarity of the texts'
-        embeddings where there are any; alone it never makes two texts one fact, nor two.
+        Never raises on any text. `about` names what both are about (the service), so that only one needs to say it.
+        `cosine` (-1..1) is the similarity of their embeddings, if any; alone it decides nothing.
         """
         ...

@@ -1,4 +1,4 @@
-"""The meaning of a single word: its synonym group, its side of an opposition, its weight. Uses `vocabulary`."""
+"""Look up the meaning of a word: its synonym group, its side of an opposition, its weight."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .vocabulary import EMPTY as EMPTY_WORDS
 from .vocabulary import LIGHT_NOUNS, LIGHT_VERBS, NOT_NEGATED, OPPOSITE, SAME
 
 EMPTY, LIGHT, FULL = 0, 1, 2
-"""Weights: says nothing ("use"), says little ("service", "run"), says something of its own."""
+"""Weights: no content ("use"), little ("service", "run"), full."""
 
 _LONGEST = 40
-"""Characters of the longest word looked up; longer ones are no English and are taken as they are."""
+"""Characters of the longest word looked up; longer ones are kept as they are."""
 
 _stemmer = snowballstemmer.stemmer("english")
-_stemming = Lock()  # a stemmer keeps the word it works on in itself
+_stemming = Lock()  # a stemmer is stateful
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """`sign` is 1, or -1 for the side that says no."""
+    """`sign` is 1, or -1 for the denying side."""
 
     name: str
     sign: int
@@ -58,7 +58,7 @@ def _read_synonyms() -> dict[str, str]:
 
 
 def _read_opposites() -> tuple[dict[str, tuple[str, int]], dict[str, tuple[str, int]]]:
-    """The sides of words as written, and of stems and names."""
+    """Return the sides of words as written, and of stems and names."""
     written: dict[str, tuple[str, int]] = {}
     stems: dict[str, tuple[str, int]] = {}
     for line in OPPOSITE:

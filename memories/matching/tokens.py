@@ -9,15 +9,15 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
+from memories.capture.text import join_lettered
+
 from .units import UNITS
 
 
 class Sort(Enum):
-    """What a token is."""
-
     WORD = "word"
     NUMBER = "number"
-    NAME = "name"  # something with an identity of its own: a path, a host, a version, an address
+    NAME = "name"  # an identifier: a path, a host, a version, an address
     COMMA = "comma"  # , and : end a clause
     STOP = "stop"  # ; . -- ( end a statement
 
@@ -27,12 +27,12 @@ A_NUMBER: Final = Sort.NUMBER
 A_NAME: Final = Sort.NAME
 A_COMMA: Final = Sort.COMMA
 A_STOP: Final = Sort.STOP
-"""Each by a name of its own: to reach into an Enum takes ten times as long, and every token is asked several times."""
+"""Constants, because access through an Enum takes ten times as long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`text` is folded; of a number it is the digits, its unit is the word that follows."""
+    """`text` is folded; for a number it is the digits, and its unit is the next word."""
 
     sort: Sort
     text: str
@@ -68,7 +68,7 @@ _SPELLINGS = tuple(
 )
 _SPELLED = re.compile(r"""[^\x00-\x7f]|["`*~<>&%]""")
 _SPELLED_WORDS = (" am", " pm", "bit/s", "bit ", "1st", "2nd", "3rd", " in the ", "clock")
-"""One of these stands in every text that one of the spellings changes. Most have none, and twenty looks are saved."""
+"""Every text that a spelling changes has one of these; the others are not searched."""
 _OPENING, _CLOSING = "([{'_~", ")]}'_~,;:.!?"
 _ORNAMENTS = frozenset("-#/|\\^")
 _NUMBER = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d+(?:_\d+)*)(?:\.\d+)?)-?([a-zµ°]*)")
@@ -76,6 +76,10 @@ _RANGE = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)-?([a-zµ°]*)")
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::\d{2})?(am|pm)?|(\d{1,2})(am|pm)")
 _VERSION = re.compile(r"v(?=\d)")
+_LETTERED = re.compile(r"[^\W\d_].*[-_][a-z]|[a-df-z][-_][a-z]{2,}")
+"""Told from its like by one letter: ceph-a, team_b, a-record; not e-mail."""
+OF_A_KIND = re.compile(r"\d+|(?<=[-_])[a-z]$|^[a-z](?=[-_])")
+"""What tells a thing from its like in its name: the 1 of lb-1, the a of ceph-a."""
 _WORDS = re.compile(r"[^\W\d_]+")
 _WHOLE = re.compile(r"[^\W\d_]+[+#]*")
 _HOURS = {"midnight": 0, "noon": 12, "midday": 12}
@@ -85,7 +89,8 @@ _PRONOUN_IS = frozenset(("it's", "that's", "there's", "he's", "she's", "what's")
 
 @lru_cache(maxsize=64)
 def fold(text: str) -> str:
-    """One spelling for all of case, width, quotes, dashes and white space; invisible characters are dropped."""
+    """Normalise case, width, quotes, dashes and white space; remove invisible characters. "team B" becomes team-b."""
+    text = join_lettered(text)
     if text.isascii() and text.isprintable():
         text = " ".join(text.lower().split())
     else:
@@ -99,7 +104,6 @@ def fold(text: str) -> str:
 
 
 def tokens(folded: str) -> list[Token]:
-    """The tokens of a folded text."""
     found: list[Token] = []
     for chunk in folded.split():
         found.extend(_known_chunk(chunk) if len(chunk) <= 40 else _chunk(chunk))
@@ -107,7 +111,7 @@ def tokens(folded: str) -> list[Token]:
 
 
 def _chunk(chunk: str) -> tuple[Token, ...]:
-    """The tokens of one piece between spaces: a core with punctuation around it."""
+    """Tokenise one piece between spaces: a core with punctuation around it."""
     core = chunk.rstrip(_CLOSING)
     after = chunk[len(core) :]
     inner = core.lstrip(_OPENING)
@@ -136,7 +140,7 @@ def _core(core: str) -> list[Token]:
 
 
 def _number(core: str) -> list[Token]:
-    """60s, 4g, 1,000, 5-10s, 02:00, 3am; nothing for whatever else begins with a digit."""
+    """Read 60s, 4g, 1,000, 5-10s, 02:00, 3am; nothing for anything else that begins with a digit."""
     if match := _RANGE.fullmatch(core):
         low, high, unit = match.groups()
         found = [Token(A_NUMBER, low), Token(A_WORD, "to"), Token(A_NUMBER, high)]
@@ -175,13 +179,13 @@ def _name(core: str) -> list[Token]:
         return []
     if any(character.isdigit() for character in core):
         return [Token(A_NAME, _VERSION.sub("", core, count=1))]
-    if "." in core or "@" in core or "\\" in core:
-        return [Token(A_NAME, core)]
+    if "." in core or "@" in core or "\\" in core or _LETTERED.fullmatch(core.removesuffix("'s")):
+        return [Token(A_NAME, core.removesuffix("'s"))]
     return []
 
 
 def _pieces(core: str) -> list[Token]:
-    """Compounds by their parts: key=value, host:port, read-only, snake_case, don't."""
+    """Split compounds: key=value, host:port, read-only, snake_case, don't."""
     for joint in ("=", ":"):
         if joint in core:
             if core.count(joint) > 8:

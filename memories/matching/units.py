@@ -32,7 +32,7 @@ _OTHER = {
 
 
 def _units() -> dict[str, tuple[tuple[str, float], ...]]:
-    """unit → its readings (dimension, factor): "m" is a minute or a megabyte, "GB" 1000³ or 1024³ bytes."""
+    """Return unit → readings (dimension, factor): "m" is a minute or a megabyte, "GB" 1000³ or 1024³ bytes."""
     units: dict[str, list[tuple[str, float]]] = {}
 
     def add(words: str, dimension: str, factor: float) -> None:
@@ -93,7 +93,6 @@ BOUNDS: Mapping[str, str] = MappingProxyType(
     {"at_least": "low", "over": "low", "above": "low"}
     | {"at_most": "high", "under": "high", "below": "high", "within": "high"}
 )
-"""Which end of an amount a word before it gives."""
+"""Which end of an amount a word before it bounds."""
 
 STARTS_AMOUNT = frozenset((*NUMBER_WORDS, *PERIODS, *TIMES, *BOUNDS, "every", "each", "per", "a", "an", "one", "half"))
-"""The words an amount can begin with."""

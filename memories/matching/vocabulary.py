@@ -1,7 +1,4 @@
-"""Vocabulary of operations as data: phrases, synonyms, opposites, and light words.
-
-A word is looked up as written, then by its stem, so one form of a regular word is enough. Nothing here decides.
-"""
+"""The vocabulary of operations: phrases, synonyms, opposites, light words. Looked up as written, then by stem."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ DATA = Path(__file__).parent / "data"
 
 
 def entries(name: str) -> list[str]:
-    """The entries of data/NAME.txt, one string each; an indented line continues the one before."""
+    """Read the entries of data/NAME.txt; an indented line continues the one before."""
     return (DATA / f"{name}.txt").read_text(encoding="utf-8").strip().replace("\n    ", " ").splitlines()
 
 
@@ -29,7 +26,7 @@ OPPOSITE = entries("opposites")
 """Affirming words | denying words, an opposition a line; with ! only in this exact form."""
 
 EMPTY = words("use take make happen enough occur perform do set go become let come")
-"""Verbs that say only that something is so; either text may have its own."""
+"""Verbs without content of their own."""
 
 LIGHT_VERBS = words("run live serve provide handle enable")
 LIGHT_NOUNS = words(
@@ -42,11 +39,10 @@ DENYING_VERBS = words(
     """disable deactivate forbid deny disallow refuse reject prohibit block ban retire decommission deprecate fail break
     decrease reduce lower shrink lose drop discard unlock unmount umount uninstall unload"""
 )
-"""Say no wherever they stand. The adjectives of the "no" side do so only of what they are said of: "login is
-disabled" denies, "disabled users" are other users."""
+"""Verbs that always deny; "no" adjectives deny only as predicates ("login is disabled", not "disabled users")."""
 
 VERSIONED = words("version kernel firmware release tag pin image debian ubuntu python php java driver chart")
-"""Where one of these is spoken of, a bare number is a version, which names something."""
+"""After one of these a bare number is a version, which is a name."""
 
 IMPLIED: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -54,19 +50,19 @@ IMPLIED: Mapping[str, frozenset[str]] = MappingProxyType(
         "period": words("frequency periodically regularly"), "clock": words("clock time"),
     }
 )  # fmt: skip
-"""Nouns an amount of this dimension says by itself: 4 GB are a size."""
+"""Nouns that an amount of this dimension implies: 4 GB are a size."""
 
 VALUE_NOUNS = words(
     """mtu ttl limit timeout size interval retention replica count number threshold level priority weight quota memory
     factor keep retain wait retry rate length depth width height delay concurrency parallelism temperature"""
 )
-"""A number right after one of these is its value; after another word it is a label: "node 3", "PHP 8"."""
+"""After one of these a number is its value; after another word it is a label: "node 3", "PHP 8"."""
 
 LABEL_NOUNS = words(
     """port uid gid pid vlan version node disk database channel step line error code status http https raid udp tcp id
     ticket release slot shard rack partition queue index page rule phase tier zone worker server site"""
 )
-"""A number right after one of these is always a label."""
+"""After one of these a number is always a label."""
 
 WEEKDAYS = words("monday tuesday wednesday thursday friday saturday sunday")
 
@@ -74,4 +70,4 @@ NOT_NEGATED = words(
     """united unified underused unsealed unplugged unpacked unzipped uncommitted unless regardless wireless nevertheless
     nonetheless useless serverless"""
 )
-"""Begin or end like a denial, and are none."""
+"""Words that look negated but are not."""

@@ -1,4 +1,4 @@
-"""The history of memories: one append-only row for each change. Timeline, diff and rollback are read from it."""
+"""The history of memories: one append-only row for each change."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField
 from memories.models.memory import Memory
 
 
 class Change(models.TextChoices):
-    """What happened to a memory."""
-
     CREATED = "created", "created"
     REINFORCED = "reinforced", "reinforced"
     CONTRADICTED = "contradicted", "contradicted"
@@ -37,27 +36,24 @@ class Change(models.TextChoices):
 
 
 SAID = ~Q(kind=Change.DECAYED) & ~Q(kind=Change.EXPIRED)
-"""All changes but those of the sweep. Written as two terms: SQLite does not match a list of values with the condition
-of its index."""
+"""All changes but those of the sweep. Two terms: SQLite does not match a list of values with its index's condition."""
 
 
 COLUMNS = {field.attname: field for field in Memory._meta.concrete_fields if field.attname not in ("id", "uuid")}
-"""The columns of a memory that a change may have moved."""
+"""The columns of a memory that a change may alter."""
 
 
 class MemoryChangeQuerySet(models.QuerySet["MemoryChange"]):
     def said(self) -> MemoryChangeQuerySet:
-        """All changes but those of the sweep (decay and expiry)."""
         return self.filter(SAID)
 
 
 class MemoryChange(models.Model):
-    """One change of one memory.
+    """One change of one memory; it outlives the memory, whose `memory_uuid` stays.
 
-    `before` and `after` hold the columns that changed (for `created`, `after` holds the whole row; for
-    `deleted`, `before` does). `evidence` is why: the text that arrived, the similarity, the signals.
-    `candidate_key` identifies a statement of an agent's session, so that a replayed log changes nothing twice.
-    The row outlives its memory: `memory_uuid` stays when the memory is deleted.
+    `before` and `after` hold the columns that changed (for `created`, `after` holds the whole row; for `deleted`,
+    `before` does). `evidence` is why: the text that arrived, the similarity, the signals. `candidate_key` identifies a
+    statement of an agent's session, so that a replayed log changes nothing twice.
     """
 
     memory = models.ForeignKey(  # served by the index on memory and at
@@ -66,10 +62,10 @@ class MemoryChange(models.Model):
     memory_uuid = models.UUIDField(default=uuid.uuid4)
     kind = models.CharField(max_length=20, choices=Change.choices)
     at = models.DateTimeField(default=timezone.now)
-    before = models.JSONField(default=dict, blank=True)
-    after = models.JSONField(default=dict, blank=True)
-    reason = models.CharField(max_length=500, blank=True, default="")
-    evidence = models.JSONField(default=dict, blank=True)
+    before = MaskedJSONField(default=dict, blank=True)
+    after = MaskedJSONField(default=dict, blank=True)
+    reason = MaskedCharField(max_length=500, blank=True, default="")
+    evidence = MaskedJSONField(default=dict, blank=True)
     actor = models.CharField(max_length=150, blank=True, default="", help_text="A user name, agent:<slug>, or system.")
     session = models.ForeignKey(
         "sessions_app.Session",
@@ -98,7 +94,7 @@ class MemoryChange(models.Model):
             # Partial, because the changes of the sweep have no session and are most of the rows.
             models.Index(fields=["session"], condition=Q(session__isnull=False), name="memory_changes_session"),
             models.Index(fields=["-at"], name="memory_changes_at"),
-            # The changes that people and sessions made, newest first, among millions of the sweep.
+            # The changes of people and sessions, newest first, among millions of the sweep.
             models.Index(fields=["-at", "-id"], condition=SAID, name="memory_changes_said"),
         ]
 
@@ -107,7 +103,7 @@ class MemoryChange(models.Model):
 
 
 def to_utc(at: datetime | None) -> datetime:
-    """`at` in UTC; now when it is None. Raises ValueError for a time without a zone."""
+    """Convert `at` to UTC; now when it is None. Raises ValueError for a time without a zone."""
     if at is None:
         return timezone.now()
     if timezone.is_naive(at):
@@ -116,10 +112,7 @@ def to_utc(at: datetime | None) -> datetime:
 
 
 def states_before(changes: Iterable[MemoryChange], *, keep_lost_links: bool = False) -> dict[int, dict[str, Any]]:
-    """By memory id, the columns that `changes` (latest first) moved, with their values from before all of them.
-
-    A link to a row that was deleted since is None, unless `keep_lost_links`.
-    """
+    """Return by memory id the columns before `changes` (latest first); lost links are None unless `keep_lost_links`."""
     found: dict[int, dict[str, Any]] = defaultdict(dict)
     for change in changes:
         if change.memory_id is not None:

@@ -1,7 +1,4 @@
-"""Disagreements: pairs of memories that contradict each other or may be duplicates, and an operator's answers.
-
-An answered row stays, with both texts as they were, as a judgement of the operator's evaluation set.
-"""
+"""Disagreements: pairs of memories that contradict each other or may be duplicates, with an operator's answers."""
 
 from __future__ import annotations
 
@@ -9,17 +6,15 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from claudeops.lib.masked_fields import MaskedJSONField, MaskedTextField
+
 
 class DisagreementKind(models.TextChoices):
-    """The kind of pair."""
-
     CONTRADICTION = "contradiction", "contradiction"
     DUPLICATE = "duplicate", "suspected duplicate"
 
 
 class DisagreementState(models.TextChoices):
-    """Whether an operator answered."""
-
     OPEN = "open", "open"
     ANSWERED = "answered", "answered"
 
@@ -46,12 +41,12 @@ LABELS = {
     Answer.MERGED: "reinforces",
     Answer.KEPT: "distinct",
 }
-"""The relation of the two texts that an answer means."""
+"""The relation of the two texts that an answer states."""
 
 
 class DisagreementQuerySet(models.QuerySet["Disagreement"]):
     def open(self) -> DisagreementQuerySet:
-        """Open pairs whose memories both exist and were not replaced."""
+        """Filter to open pairs whose memories both exist and were not replaced."""
         replaced = ("merged", "superseded", "expired")
         return (
             self.filter(state=DisagreementState.OPEN, older__isnull=False, newer__isnull=False)
@@ -64,10 +59,9 @@ class DisagreementQuerySet(models.QuerySet["Disagreement"]):
 
 
 class Disagreement(models.Model):
-    """A pair of memories, unique by kind. `newer` was stored against, or beside, `older`.
+    """A pair of memories, unique by kind; `newer` was stored against, or beside, `older`.
 
-    `evidence` is from matching. `changes` are the ids of the change rows of an answer, in order, for its undo. The
-    texts and their scope are copies from when the pair was found, for the evaluation set.
+    `changes` are the change rows of the answer, in order, for its undo. Texts and scope are copies, for evaluation.
     """
 
     older = models.ForeignKey(
@@ -82,10 +76,10 @@ class Disagreement(models.Model):
     by = models.CharField(max_length=150, blank=True, default="")
     at = models.DateTimeField(null=True, blank=True, help_text="When it was answered.")
     created_at = models.DateTimeField(default=timezone.now)
-    evidence = models.JSONField(default=dict, blank=True)
-    changes = models.JSONField(default=list, blank=True)
-    older_text = models.TextField()
-    newer_text = models.TextField()
+    evidence = MaskedJSONField(default=dict, blank=True)
+    changes = MaskedJSONField(default=list, blank=True)
+    older_text = MaskedTextField()
+    newer_text = MaskedTextField()
     service = models.CharField(max_length=100, blank=True, default="")
     category = models.CharField(max_length=50, blank=True, default="")
 
@@ -106,5 +100,4 @@ class Disagreement(models.Model):
 
     @property
     def allowed_answers(self) -> tuple[Answer, ...]:
-        """The answers allowed for its kind."""
         return ANSWERS[DisagreementKind(self.kind)]

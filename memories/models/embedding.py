@@ -1,7 +1,6 @@
-"""Vectors of memories by embedding model. `memories/embedding/` writes them, recall and candidates read them.
+"""Vectors of memories by embedding model.
 
-Database triggers (migration 0020) queue memories for a vector, so no change is missed, raw SQL included, and none
-needs a scan of all rows.
+Triggers (migration 0020) queue memories, also for raw SQL and without scans.
 """
 
 from __future__ import annotations
@@ -10,20 +9,20 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from claudeops.lib.masked_fields import MaskedCharField
+
 
 class ModelState(models.TextChoices):
-    """The state of a model's vectors."""
-
     BUILDING = "building", "being built"
     ACTIVE = "active", "in use"
     RETIRED = "retired", "retired"
 
 
 class EmbeddingModel(models.Model):
-    """A model with stored vectors. `name` identifies model and revision; at most one is in use.
+    """A model with stored vectors; `name` identifies model and revision.
 
-    `filled_to` is the last memory id that was queued when the model was added (None: all are). `error` says why the
-    last attempt to embed failed; empty when it did not.
+    At most one is active. `filled_to` is the last memory id that was queued for it (None: all are). `error` says why
+    the last attempt failed.
     """
 
     name = models.CharField(max_length=200, unique=True)
@@ -32,7 +31,7 @@ class EmbeddingModel(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     activated_at = models.DateTimeField(null=True, blank=True)
     filled_to = models.BigIntegerField(null=True, blank=True, default=0)
-    error = models.CharField(max_length=500, blank=True, default="")
+    error = MaskedCharField(max_length=500, blank=True, default="")
 
     class Meta:
         db_table = "embedding_models"
@@ -47,11 +46,10 @@ class EmbeddingModel(models.Model):
 
 
 class Embedding(models.Model):
-    """The vector of one memory by one model: `dimensions` little-endian float32 values, L2-normalised.
+    """The vector of a memory by a model: `dimensions` little-endian float32 values, L2-normalised.
 
     A row is never updated: a changed text deletes it, and a new row with a higher id follows. So MAX(id) and COUNT(*)
-    of a model's rows show whether anything changed since they were read.
-    `content_hash` is the SHA-256 (hex) of the text that was embedded.
+    of a model's rows show whether anything changed. `content_hash` is the SHA-256 (hex) of the text.
     """
 
     model = models.ForeignKey(EmbeddingModel, on_delete=models.CASCADE, related_name="embeddings", db_index=False)
@@ -71,10 +69,9 @@ class Embedding(models.Model):
 
 
 class PendingEmbedding(models.Model):
-    """A memory that waits for its vector by one model. Triggers insert rows; storing the vector deletes them.
+    """A queued memory of a model.
 
-    `forced`: an existing vector is made again. `failed_at` and `error`: the model refused this text; it is tried again
-    later.
+    `forced`: remake an existing vector. `failed_at`, `error`: refused; it is tried again.
     """
 
     model = models.ForeignKey(EmbeddingModel, on_delete=models.CASCADE, related_name="pending", db_index=False)
@@ -83,7 +80,7 @@ class PendingEmbedding(models.Model):
     )
     forced = models.BooleanField(default=False, db_default=False)
     failed_at = models.DateTimeField(null=True, blank=True)
-    error = models.CharField(max_length=500, blank=True, default="", db_default="")
+    error = MaskedCharField(max_length=500, blank=True, default="", db_default="")
 
     class Meta:
         db_table = "embedding_pending"

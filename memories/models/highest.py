@@ -1,7 +1,4 @@
-"""The highest ids of tables in one statement, for change tokens that every open page polls.
-
-Past the ORM, which takes longer to build the query than the database to answer it.
-"""
+"""Read the highest ids of tables for change tokens. Raw SQL: the ORM takes longer to build the query than it runs."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from django.db.models import Model
 
 
 def highest(*models: type[Model]) -> tuple[int, ...]:
-    """The highest id of each model's table, 0 for an empty one. Reads the end of an index each."""
+    """Return the highest id of each model's table, 0 for an empty one, from the end of an index each."""
     quote = connection.ops.quote_name
     asked = (f"(SELECT MAX(id) FROM {quote(model._meta.db_table)})" for model in models)  # noqa: S608  (our own names)
     with connection.cursor() as cursor:
@@ -21,6 +18,6 @@ def highest(*models: type[Model]) -> tuple[int, ...]:
 
 
 def moment_of(value: datetime | str) -> datetime:
-    """An aware time from a cursor's value. SQLite gives naive UTC, as text for an expression."""
+    """Convert a cursor's value to an aware time; SQLite gives naive UTC, as text for an expression."""
     found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     return found if found.tzinfo else found.replace(tzinfo=UTC)

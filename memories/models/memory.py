@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import models
-from django.db.models import F, Func, Q
+from django.db.models import F, Func, Q, Value
+from django.db.models.functions import Now
 from django.utils import timezone
 
+from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField, MaskedTextField
 from memories.taxonomy import DEFAULT_CONFIDENCE, GENERAL, TAXONOMIES, TAXONOMY_VERSION
 
 if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from django.db.models.sql.compiler import SQLCompiler
+
     from memories.models.project import Project
 
-SERVICE_PATTERN = r"^[a-zA-Z0-9_-]+\Z"
-valid_service = RegexValidator(SERVICE_PATTERN, "A service is one word of letters, digits, hyphens and underscores.")
+SERVICE_PATTERN = r"^[a-zA-Z0-9._-]+\Z"
+valid_service = RegexValidator(
+    SERVICE_PATTERN, "A service is one word of letters, digits, dots, hyphens and underscores."
+)
 
 
 SERVICE_TEXT = Func(F("service"), template="COALESCE(%(expressions)s, '')", output_field=models.CharField())
 """The service for sorting, general first. Without a parameter, or SQLite would not use the index."""
 
 TEXT_START = Func(F("observation"), template="LOWER(SUBSTR(%(expressions)s, 1, 100))", output_field=models.CharField())
-"""The beginning of a text, for the index that finds an equal text."""
+"""The beginning of a text, for the index that finds equal texts."""
 
 
 ANY_PROJECT: Literal["any"] = "any"
@@ -33,8 +40,6 @@ ANY_AGENT = "*"
 
 
 class Source(models.TextChoices):
-    """Who a memory came from."""
-
     HUMAN = "human", "a person"
     RUN = "run", "a session"
     LEARNING = "learning", "reflection"
@@ -42,15 +47,13 @@ class Source(models.TextChoices):
 
 
 class Verdict(models.TextChoices):
-    """The gate's verdict on a stored memory. (What it discards is not stored.)"""
+    """The gate's verdict on a stored memory; what it discards is not stored."""
 
     ALLOW = "allow", "allowed"
     HOLD = "hold", "held for review"
 
 
 class Inactive(models.TextChoices):
-    """Why a memory is inactive."""
-
     DECAYED = "decayed", "not confirmed for too long"
     CONTRADICTED = "contradicted", "contradicted"
     OPERATOR = "operator", "deactivated by a person"
@@ -58,6 +61,21 @@ class Inactive(models.TextChoices):
     EXPIRED = "expired", "expired"
     SUPERSEDED = "superseded", "superseded"
     MERGED = "merged", "merged into another"
+
+
+class RandomUUID(Func):
+    """A random UUID (version 4) as Django stores it, made by the database."""
+
+    template = "gen_random_uuid()"
+    arity = 0
+    output_field = models.UUIDField()
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        random = (
+            "lower(hex(randomblob(6)) || '4' || substr(hex(randomblob(2)), 2) "
+            "|| substr('89ab', (random() & 3) + 1, 1) || substr(hex(randomblob(8)), 2))"
+        )
+        return self.as_sql(compiler, connection, template=random, **context)
 
 
 class MemoryQuerySet(models.QuerySet["Memory"]):
@@ -75,9 +93,11 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(verdict=Verdict.ALLOW)
 
     def isolated_to(self, project: int | Literal["any"] | None, agent: str | None) -> MemoryQuerySet:
-        """Scope isolation. `project`: an id gives that project's memories and the global ones, None the global ones
-        alone, ANY_PROJECT all. `agent`: a slug gives its own memories and those of no agent, None only those of no
-        agent, ANY_AGENT all."""
+        """Limit to a scope.
+
+        `project`: an id gives that project's memories and the global ones, None the global ones alone, ANY_PROJECT all.
+        `agent`: a slug gives its own memories and those of no agent, None only those of no agent, ANY_AGENT all.
+        """
         rows = self
         if project is None:
             rows = rows.filter(project=None)
@@ -88,7 +108,6 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return rows if agent == ANY_AGENT else rows.filter(Q(agent=None) | Q(agent=agent))
 
     def general(self) -> MemoryQuerySet:
-        """Memories that belong to no service."""
         return self.filter(service=None)
 
     def visible_to(self, project: Project | None) -> MemoryQuerySet:
@@ -101,13 +120,15 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 class Memory(models.Model):
     """One durable observation, in one line.
 
-    `updated_at` is when the knowledge was last confirmed or edited; decay does not touch it.
-    `decayed_until` is up to when decay has been taken. All times are UTC.
+    `updated_at` is its last confirmation or edit, `decayed_until` up to when decay was applied. All times are UTC.
+    Every column has a default in the database: service, category and observation make a row.
     """
 
-    uuid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
-    taxonomy = models.CharField(max_length=16, default="ops", choices=[(slug, slug) for slug in TAXONOMIES])
-    taxonomy_version = models.PositiveSmallIntegerField(default=TAXONOMY_VERSION)
+    uuid = models.UUIDField(default=uuid.uuid4, db_default=RandomUUID(), unique=True, editable=False)
+    taxonomy = models.CharField(
+        max_length=16, default="ops", db_default="ops", choices=[(slug, slug) for slug in TAXONOMIES]
+    )
+    taxonomy_version = models.PositiveSmallIntegerField(default=TAXONOMY_VERSION, db_default=TAXONOMY_VERSION)
     project = models.ForeignKey(
         "memories.Project",
         null=True,
@@ -121,12 +142,12 @@ class Memory(models.Model):
         max_length=64, null=True, blank=True, validators=[valid_service], help_text="Empty = general."
     )
     category = models.CharField(max_length=32)
-    observation = models.TextField()
+    observation = MaskedTextField()
     confidence = models.FloatField(default=DEFAULT_CONFIDENCE, db_default=DEFAULT_CONFIDENCE)
     active = models.BooleanField(default=True, db_default=True)
-    inactive_reason = models.CharField(max_length=16, blank=True, default="", choices=Inactive.choices)
-    created_at = models.DateTimeField(default=timezone.now)
-    updated_at = models.DateTimeField(default=timezone.now)
+    inactive_reason = models.CharField(max_length=16, blank=True, default="", db_default="", choices=Inactive.choices)
+    created_at = models.DateTimeField(default=timezone.now, db_default=Now())
+    updated_at = models.DateTimeField(default=timezone.now, db_default=Now())
     session = models.ForeignKey(
         "sessions_app.Session",
         null=True,
@@ -135,14 +156,15 @@ class Memory(models.Model):
         related_name="memories",
         help_text="The session that found it out; empty = made by a person.",
     )
-    tier = models.PositiveSmallIntegerField(default=0, help_text="0 = the operator.")
-    source = models.CharField(max_length=16, default=Source.HUMAN, choices=Source.choices)
-    verdict = models.CharField(max_length=8, default=Verdict.ALLOW, choices=Verdict.choices)
-    verdict_reason = models.CharField(max_length=500, blank=True, default="")
+    tier = models.PositiveSmallIntegerField(default=0, db_default=0, help_text="0 = the operator.")
+    # A raw INSERT was typed by nobody in a form: it is trusted as an import.
+    source = models.CharField(max_length=16, default=Source.HUMAN, db_default=Source.IMPORT, choices=Source.choices)
+    verdict = models.CharField(max_length=8, default=Verdict.ALLOW, db_default=Verdict.ALLOW, choices=Verdict.choices)
+    verdict_reason = MaskedCharField(max_length=500, blank=True, default="", db_default="")
     # Written by the API of project memories (`relevanceScore`, issue 16).
     relevance_score = models.FloatField(null=True, blank=True)
-    tags = models.JSONField(default=list, blank=True)
-    persistent = models.BooleanField(default=False, help_text="Never decays.")
+    tags = MaskedJSONField(default=list, db_default=Value([], models.JSONField()), blank=True)
+    persistent = models.BooleanField(default=False, db_default=False, help_text="Never decays.")
     expires_at = models.DateTimeField(null=True, blank=True)
     approved_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -154,8 +176,8 @@ class Memory(models.Model):
     )
     approved_at = models.DateTimeField(null=True, blank=True)
     decayed_until = models.DateTimeField(null=True, blank=True)
-    merged_count = models.PositiveIntegerField(default=0)
-    recall_count = models.PositiveIntegerField(default=0)
+    merged_count = models.PositiveIntegerField(default=0, db_default=0)
+    recall_count = models.PositiveIntegerField(default=0, db_default=0)
     last_recalled_at = models.DateTimeField(null=True, blank=True)
     # Written by the nightly maintenance (never recalled for 90 days, issue 19).
     stale_at = models.DateTimeField(null=True, blank=True)
@@ -183,7 +205,7 @@ class Memory(models.Model):
         # its columns, and on PostgreSQL every change of the row.
         indexes = [
             models.Index(fields=["service", "active"], name="memories_service_active"),
-            # The list's filters, in its default order; SQLite would sort all matching rows for the first page.
+            # The list's filters in its default order; SQLite would sort all matching rows for the first page.
             models.Index(fields=["category", "-updated_at", "-id"], name="memories_category"),
             models.Index(fields=["taxonomy", "-updated_at", "-id"], name="memories_taxonomy"),
             models.Index(fields=["source", "-updated_at", "-id"], name="memories_source"),
@@ -193,16 +215,16 @@ class Memory(models.Model):
             models.Index(SERVICE_TEXT, "id", name="memories_by_service"),
             # The scope within which a new statement is compared with the known memories.
             models.Index(fields=["taxonomy", "category", "service"], name="memories_scope"),
-            # The same text, in a scope of any size. An index on whole texts would be as big as the table.
+            # Equal texts, in a scope of any size. An index on whole texts would be as big as the table.
             models.Index(TEXT_START, name="memories_by_text"),
-            # What injection reads, highest confidence first. SQLite needs the columns of the condition in the index as
-            # well, to count without reading the rows.
+            # Injection, highest confidence first. SQLite also needs the condition's columns in the index, to count
+            # without reading the rows.
             models.Index(
                 fields=["taxonomy", "-confidence", "id", "project", "active", "verdict"],
                 condition=Q(active=True, verdict="allow"),
                 name="memories_injection",
             ),
-            # What the lists and the overview count: few rows among many, counted from the index alone (see above).
+            # Counts of the lists and the overview: few rows among many, from the index alone (see above).
             models.Index(
                 fields=["-updated_at", "-id", "verdict", "inactive_reason"],
                 condition=Q(verdict="hold"),
@@ -213,7 +235,7 @@ class Memory(models.Model):
                 condition=Q(active=False, verdict="allow"),
                 name="memories_inactive",
             ),
-            # Links that few memories have: partial, because PostgreSQL writes an update into every index of the row.
+            # Rare links: partial, because PostgreSQL writes an update into every index of the row.
             models.Index(fields=["project"], condition=Q(project__isnull=False), name="memories_project"),
             # A recall in a project also reads the global memories, which may be few among many.
             models.Index(fields=["id"], condition=Q(project__isnull=True), name="memories_global"),
@@ -223,7 +245,7 @@ class Memory(models.Model):
             ),
             # The neighbours of a turn in a conversation.
             models.Index(fields=["sequence", "position"], condition=~Q(sequence=""), name="memories_sequence"),
-            # What the sweep reads, with all columns of its conditions, so that SQLite prefers it to memories_taxonomy.
+            # The sweep, with all columns of its conditions, so that SQLite prefers it to memories_taxonomy.
             models.Index(
                 fields=["taxonomy", "updated_at", "decayed_until", "verdict", "active", "persistent"],
                 condition=Q(active=True, persistent=False),
@@ -242,10 +264,8 @@ class Memory(models.Model):
 
     @property
     def awaits_review(self) -> bool:
-        """Held, and not reviewed yet."""
         return self.verdict == Verdict.HOLD and self.inactive_reason != Inactive.OPERATOR
 
     @property
     def scope_label(self) -> str:
-        """The service, or `general`."""
         return self.service or GENERAL

@@ -3,10 +3,12 @@
 from django.db import models
 from django.utils import timezone
 
+from claudeops.lib.masked_fields import MaskedCharField
+
 
 class Project(models.Model):
     slug = models.SlugField(max_length=64, unique=True)
-    name = models.CharField(max_length=200, blank=True, default="")
+    name = MaskedCharField(max_length=200, blank=True, default="")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

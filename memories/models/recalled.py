@@ -7,18 +7,17 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from claudeops.lib.masked_fields import MaskedJSONField, MaskedTextField
+
 
 class Recalled(models.Model):
-    """One recall: the query as it was asked and its `hits`, [memory id, score] pairs, best first.
+    """One recall; `hits` are [memory id, score], best first. `counted`: the memories' recall_count includes it."""
 
-    `counted`: the memories' recall_count includes it.
-    """
-
-    query = models.TextField()
-    rewritten = models.TextField(
+    query = MaskedTextField()
+    rewritten = MaskedTextField(
         blank=True, default="", db_default="", help_text="The rewritten query that was searched as well; empty = none."
     )
-    filters = models.JSONField(default=dict, blank=True)
+    filters = MaskedJSONField(default=dict, blank=True)
     hits = models.JSONField(default=list, blank=True)
     surface = models.CharField(max_length=16)
     actor = models.CharField(max_length=150, blank=True, default="")
@@ -56,9 +55,9 @@ class RecallVote(models.TextChoices):
 class RecallMark(models.Model):
     """A relevance judgement: an operator marks one hit of one query as right or wrong."""
 
-    query = models.TextField()
+    query = MaskedTextField()
     query_key = models.CharField(max_length=64, help_text="SHA-256 of the query: a database cannot index a long text.")
-    filters = models.JSONField(default=dict, blank=True)
+    filters = MaskedJSONField(default=dict, blank=True)
     memory = models.ForeignKey("memories.Memory", on_delete=models.CASCADE, related_name="recall_marks")
     vote = models.CharField(max_length=8, choices=RecallVote.choices)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")

@@ -1,7 +1,4 @@
-"""The full-text index of memories: the terms of each memory, and the memories to index.
-
-Narrow tables, so that no migration rebuilds them. Triggers of `memories.recall.keyword_index` fill and empty it.
-"""
+"""The full-text index of memories. Narrow tables, so that no migration rebuilds them; triggers fill and empty them."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ from django.db import models
 class MemoryTerms(models.Model):
     """The terms of one memory, separated by spaces, repeated as in its text.
 
-    No foreign key: a trigger deletes the row with its memory. The key is a BigAutoField, though its value is given:
-    only an integer primary key is SQLite's rowid, by which a row is found directly.
+    A trigger deletes the row with its memory. BigAutoField: only an integer primary key is SQLite's rowid.
     """
 
     memory_id = models.BigAutoField(primary_key=True)

@@ -7,9 +7,13 @@ from django.utils import timezone
 
 
 class Scope(models.TextChoices):
-    """The permissions of a token. Each stands alone (write does not read); admin includes all."""
+    """The permissions of a token. Each stands alone (write does not read); admin includes all.
+
+    `review` shows what the gate holds, in what the other scopes read or change.
+    """
 
     READ = "read", "read"
+    REVIEW = "review", "review"
     WRITE = "write", "write"
     RUN = "run", "run"
     ADMIN = "admin", "admin"
@@ -18,8 +22,9 @@ class Scope(models.TextChoices):
 class ApiToken(models.Model):
     """One token. `secret_hash` is the SHA-256 (hexadecimal) of the secret, `prefix` its beginning, for people.
 
-    With a project it sees that project and the global memories, and changes only the project's; deleting the project
-    deletes the token. `last_used_at` is exact to a minute. All times are UTC.
+    With a project it sees that project and the global memories, changes only the project's, and runs only the project's
+    agents; deleting the project deletes the token. It requests no session above `max_tier`. `last_used_at` is exact to
+    a minute. All times are UTC.
     """
 
     name = models.CharField(
@@ -35,6 +40,12 @@ class ApiToken(models.Model):
         on_delete=models.CASCADE,
         related_name="tokens",
         help_text="Empty = every project.",
+    )
+    max_tier = models.PositiveSmallIntegerField(
+        default=1,
+        choices=[(1, "1 (observe)"), (2, "2 (investigate)"), (3, "3 (remediate)")],
+        verbose_name="highest tier",
+        help_text="The highest tier of the sessions it may request.",
     )
     created_by = models.CharField(max_length=150, blank=True, default="", editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -1,1 +1,1 @@
-"""What pages, API and commands read of the memories: the list, its filters, the inbox. Knows no request."""
+"""Read the memories for pages, API and commands: the list, its filters, the inbox. Knows no request."""

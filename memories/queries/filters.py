@@ -1,7 +1,4 @@
-"""One FilterSet for memories, for the page, "select all matching" and the API.
-
-Knows no page and no request. An unknown value is an error of the form, not an empty list.
-"""
+"""The FilterSet of memories, for the page, "select all matching" and the API. Refuses unknown values."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ STATUSES = [(ACTIVE, "active"), (INACTIVE, "inactive"), (HELD, "held for review"
 
 
 def with_status(rows: QuerySet[Memory], status: str) -> QuerySet[Memory]:
-    """The memories of one status: each memory has exactly one of the four."""
+    """Filter by one status; each memory has exactly one of the four."""
     if status in (HELD, REJECTED):
         held, rejected = rows.filter(verdict=Verdict.HOLD), Q(inactive_reason=Inactive.OPERATOR)
         return held.filter(rejected) if status == REJECTED else held.exclude(rejected)
@@ -36,11 +33,11 @@ class IdFilter(django_filters.Filter):
 
 
 class MemoryFilterSet(django_filters.FilterSet):
-    """Query parameters, all optional and all together:
+    """Query parameters, all optional and combined by AND.
 
-    service (`general` = none), category, taxonomy, project (slug, or `global`), agent, status (each memory has
-    one: held, rejected, or else active or inactive), active, verdict, source, persistent, confidence_min and
-    confidence_max (0..1, both included), text (every word of it, anywhere), session (id), tier.
+    service (`general` = none), category, taxonomy, project (slug, or `global`), agent, status (each memory has one:
+    held, rejected, or else active or inactive), active, verdict, source, persistent, confidence_min and confidence_max
+    (0..1, both included), text (every word of it, anywhere), session (id), tier.
     """
 
     service = django_filters.CharFilter(method="by_service", label="Service", max_length=64)
@@ -71,7 +68,7 @@ class MemoryFilterSet(django_filters.FilterSet):
 
     class Meta:
         model = Memory
-        fields: list[str] = []  # each is declared above, so that a new column opens nothing by itself
+        fields: list[str] = []  # declared above, so that a new column adds no filter
 
     def by_service(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
         return queryset.filter(service=normalise_service(value))
@@ -91,11 +88,7 @@ class MemoryFilterSet(django_filters.FilterSet):
 
 
 def _contains(word: str) -> Q | IContains:
-    """The text contains the word, case-insensitively.
-
-    PostgreSQL folds the letters of every text by the rules of a language; for a word of ASCII those of ASCII say the
-    same, several times as fast. SQLite knows no others.
-    """
+    """Match the word case-insensitively; for ASCII, PostgreSQL's collation C gives the same several times as fast."""
     if connection.vendor == "postgresql" and word.isascii():
         return IContains(Collate(F("observation"), "C"), word)
     return Q(observation__icontains=word)

@@ -1,7 +1,4 @@
-"""The inbox: pairs of memories that wait for an operator's answer, with their differences and the reasons in words.
-
-Reads only; knows no page and no request. A page continues from an id, not from an offset.
-"""
+"""The inbox: open pairs of memories with their differences and the reasons. Reads only; pages continue from an id."""
 
 from __future__ import annotations
 
@@ -17,12 +14,12 @@ from memories.models.disagreement import DisagreementQuerySet
 
 SIZE = 20
 CAP = 100
-"""Up to here open questions are counted; beyond, it says "99+"."""
+"""Open questions are counted up to here; above, the page shows "99+"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two: the memory, its text in pieces, and its latest change."""
+    """One memory of the pair, its text in pieces, and the id of its latest change."""
 
     title: str
     memory: Memory | None
@@ -32,8 +29,6 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A pair as it is shown."""
-
     row: Disagreement
     older: Side
     newer: Side
@@ -42,7 +37,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some questions; `further` is the id to go on after, None at the end."""
+    """A page of questions; `further` is the id to continue after, None at the end."""
 
     questions: tuple[Question, ...]
     further: int | None
@@ -59,12 +54,12 @@ def answered(kind: str = "") -> DisagreementQuerySet:
 
 
 def count_open(kind: str = "") -> int:
-    """How many are open, counted up to CAP; an index holds the open ones only."""
+    """Count the open questions, up to CAP, from an index."""
     return open_questions(kind).order_by()[:CAP].count()
 
 
 def page_of(rows: DisagreementQuerySet, after: int | None = None) -> Page:
-    """The newest questions first, those before the id `after`. Two queries, whatever their number."""
+    """Return the newest questions, those before the id `after`. Two queries, whatever their number."""
     rows = rows.select_related("older", "newer").order_by("-id")
     if after is not None:
         rows = rows.filter(pk__lt=after)
@@ -74,7 +69,7 @@ def page_of(rows: DisagreementQuerySet, after: int | None = None) -> Page:
 
 
 def question(pk: int) -> Question | None:
-    """One question, open or not; None when there is none of that id."""
+    """Return one question, open or answered; None without one of that id."""
     rows = Disagreement.objects.select_related("older", "newer").filter(pk=pk)
     return next(iter(_questions(rows)), None)
 
@@ -100,7 +95,7 @@ def _questions(rows: Iterable[Disagreement]) -> list[Question]:
 
 
 def in_words(evidence: Mapping[str, Any]) -> tuple[str, ...]:
-    """The signals of the judgement, each as a sentence."""
+    """Describe the signals of the judgement, a sentence each."""
     found = [str(evidence["why"])] if evidence.get("why") else []
     if evidence.get("apart"):
         found.append(f"Why they were not taken as one: {evidence['apart']}")

@@ -1,7 +1,4 @@
-"""The list of memories: orders that an index serves, and keyset pages.
-
-Reads only; knows no page and no request. A place in the list is the sorted value and the id of a row, as text.
-"""
+"""The list of memories: orders that an index serves, and keyset pages. Reads only; knows no request."""
 
 from __future__ import annotations
 
@@ -18,23 +15,21 @@ from memories.models.memory import SERVICE_TEXT
 
 SIZE = 50
 FEW = 500
-"""Up to this many matches are found by one scan and sorted; with more, walking the index of the order finds the first
-ones soon, which with few could mean reading all of it."""
+"""Up to this many matches are found by one scan and sorted; more are found sooner by walking the order's index."""
 
 CAP = 10_000
-"""The list is counted up to here; beyond, it shows "10,000+"."""
+"""Matches are counted up to here; above, the list shows "10,000+"."""
 
 BETWEEN = "~"
 COLUMNS = (
     *("id", "service", "category", "observation", "confidence", "active", "inactive_reason", "verdict"),
     *("verdict_reason", "updated_at", "session_id", "source", "persistent", "taxonomy", "tier"),
 )
-"""What a row shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """One order of the list. `key` is in the address; ties are settled by id, in the same direction."""
+    """One order of the list. `key` is in the URL; ties are ordered by id, in the same direction."""
 
     key: str
     label: str
@@ -47,7 +42,7 @@ class Sort:
         return found.isoformat() if isinstance(found, datetime) else str(found if found is not None else "")
 
     def read(self, text: str) -> Any:
-        """The sorted value in a place. Raises ValueError."""
+        """Parse the sorted value of a place. Raises ValueError."""
         if self.column == "updated_at":
             found = datetime.fromisoformat(text)
             if found.tzinfo is None:
@@ -78,7 +73,7 @@ FIRST = "-updated"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a page begins: behind a row (of this value and id)."""
+    """The place of a page: after the row of this value and id."""
 
     value: Any
     pk: int
@@ -86,7 +81,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows of the list in its order; `further` and `back` are the places of the pages after and before."""
+    """Rows of the list in its order; `further` and `back` are the places of the next and previous pages."""
 
     rows: list[Memory]
     further: str
@@ -98,7 +93,7 @@ def place_of(sort: Sort, memory: Memory) -> str:
 
 
 def read_place(sort: Sort, text: str) -> Place:
-    """Raises ValueError for an invalid place."""
+    """Parse a place. Raises ValueError."""
     value, between, pk = text.rpartition(BETWEEN)
     if not between or not pk.isdecimal() or len(pk) > 18:
         raise ValueError(text)
@@ -112,24 +107,26 @@ def ordered(rows: QuerySet[Memory], sort: Sort, *, backwards: bool = False) -> Q
 
 
 def beyond(rows: QuerySet[Memory], sort: Sort, place: Place, *, backwards: bool = False) -> QuerySet[Memory]:
-    """The rows after `place` in the order, or before it."""
+    """Filter to the rows after `place` in the order, or before it."""
     than = "lt" if sort.descending != backwards else "gt"
-    rows = rows.alias(sorted=sort.expression).filter(**{f"sorted__{than}e": place.value})  # what the index jumps to
+    rows = rows.alias(sorted=sort.expression).filter(
+        **{f"sorted__{than}e": place.value}
+    )  # the start of the index range
     return rows.filter(Q(**{f"sorted__{than}": place.value}) | Q(**{f"pk__{than}": place.pk}))
 
 
 def page_of(rows: QuerySet[Memory], sort: Sort, *, after: Place | None = None, before: Place | None = None) -> Page:
-    """SIZE of `rows`: those after a place, those just before one, or the first ones."""
+    """Return SIZE of `rows`: those after a place, those just before one, or the first ones."""
     if before is not None:
         found = list(ordered(beyond(rows, sort, before, backwards=True), sort, backwards=True)[: SIZE + 1])
-        if len(found) <= SIZE:  # nothing is above them: this is the first page
+        if len(found) <= SIZE:  # this is the first page
             return page_of(rows, sort)
         shown = found[:SIZE][::-1]
         return Page(shown, place_of(sort, shown[-1]), place_of(sort, shown[0]))
     if after is not None:
         rows_after = beyond(rows, sort, after)
         found = list(ordered(rows_after, sort)[: SIZE + 1])
-        if not found:  # what stood there is gone
+        if not found:  # the rows were deleted or changed
             return page_of(rows, sort)
     else:
         found = list(ordered(rows, sort)[: SIZE + 1])
@@ -147,8 +144,7 @@ class Matching:
 
 
 def matching_of(rows: QuerySet[Memory], *, narrowed: bool) -> Matching:
-    """`rows` and their number. When they are `narrowed`, maybe by what no index serves (a text), and few match, the
-    table is read once, not for the count, the order and the page each."""
+    """Count `rows` up to CAP + 1; few `narrowed` ones are selected by id, so that the table is scanned once."""
     rows = rows.order_by()
     if narrowed:
         few = list(rows.values_list("pk", flat=True)[: FEW + 1])
@@ -158,12 +154,12 @@ def matching_of(rows: QuerySet[Memory], *, narrowed: bool) -> Matching:
 
 
 def latest_change() -> int:
-    """The id of the last change of any memory, 0 without one: one index lookup."""
+    """Return the id of the latest change of any memory, or 0: one index lookup."""
     return highest(MemoryChange)[0]
 
 
 def touched_since(change: int, ids: Collection[int]) -> set[int]:
-    """Which of the memories `ids` have changed after the change of this id."""
+    """Return which of the memories `ids` changed after this change."""
     found = MemoryChange.objects.filter(pk__gt=change, memory__in=ids).order_by()
     return set(found.values_list("memory", flat=True).distinct())
 

@@ -1,8 +1,4 @@
-"""Recall: find the memories that answer a question. `recall(query, filters)` returns hits and a trace of the reasons.
-
-`service` is the door; `keyword_search.search` and `vector_search.nearest` serve other rooms as well. The package knows
-no request, no session's process and no prompt.
-"""
+"""Recall: find the memories that answer a query. `recall(query, filters)` returns hits and a trace of the reasons."""
 
 from memories.recall.filters import ANY_AGENT, ANY_PROJECT, Filters, InvalidRecall
 from memories.recall.results import Asker, Hit, Parts, Recall

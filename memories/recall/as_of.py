@@ -1,4 +1,4 @@
-"""Memories as they were at an earlier time, read backwards from their changes. Deleted ones do not come back."""
+"""Reconstruct memories at an earlier time from their changes. Deleted ones are not restored."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ MOST_EDITED = 500
 
 
 def edited_since(at: datetime) -> list[int]:
-    """Memories whose text changed after `at`, so that the index does not hold what they said then. Latest first."""
+    """Return memories whose text changed after `at`, so that the index lacks their text of then. Latest first."""
     rows = MemoryChange.objects.filter(at__gt=at, memory__isnull=False, kind__in=("edited", "merged", "restored"))
     return list(dict.fromkeys(rows.order_by("-at").values_list("memory_id", flat=True)[:MOST_EDITED]))
 
 
 def as_of(rows: Iterable[Memory], at: datetime) -> list[Memory]:
-    """The rows that existed at `at`, each in the state it had then. Not to be saved."""
+    """Return the rows that existed at `at`, each in its state of then. Not to be saved."""
     there = [row for row in rows if row.created_at <= at]
     later = MemoryChange.objects.filter(memory__in=[row.pk for row in there], at__gt=at).order_by("-at", "-pk")
     states = states_before(later)
@@ -29,7 +29,7 @@ def as_of(rows: Iterable[Memory], at: datetime) -> list[Memory]:
 
 
 def passes(row: Memory, filters: Filters) -> bool:
-    """Whether a row in its earlier state passes the filters on what can change. (Project and agent cannot.)"""
+    """Whether a row in its earlier state passes the filters that can change (project and agent cannot)."""
     return (
         (filters.taxonomy is None or row.taxonomy == filters.taxonomy)
         and (filters.services is None or row.service in filters.services)

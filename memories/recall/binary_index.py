@@ -1,7 +1,6 @@
-"""The sign bits of one model's vectors: 48 bytes instead of 1,536, which find what is near in one pass over memory.
+"""Index the sign bits of a model's vectors (48 bytes instead of 1,536) in each process.
 
-Each process holds them and follows the table of embeddings. From FILE_FROM vectors on they are also in a file of the
-data folder, so that a new process does not read all vectors again. The file is a cache: it can be deleted at any time.
+From FILE_FROM vectors on also cached in a file of the data folder, which can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -26,23 +25,22 @@ from memories.embedding import Vectors
 from memories.models import EmbeddingModel
 
 LOOK_BACK = 1_000
-"""Newest rows that are compared with the table again at each change: PostgreSQL commits in another order than it
-numbers, and a restored backup gives the same numbers to other rows."""
+"""Newest rows compared at each change: PostgreSQL's commit order differs from its ids, and backups reuse ids."""
 FILE_FROM = 20_000
-"""Fewer vectors than this are read from the database in a moment."""
+"""Fewer vectors are read from the database quickly."""
 GROWTH = 1.1
-"""When the index is larger than the live rows by this factor, deleted rows are dropped and the file is written."""
+"""Index size per live row above which deleted rows are dropped and the file is written."""
 PAGE = 2_500
 """Vectors read at once, some 4 MB."""
 
 Words = NDArray[np.uint64]
 Places = NDArray[np.intp]
 _HEAD = 3
-"""The first lines of `data`: embedding id, memory id, the first 64 bits of the content hash. The sign bits follow."""
+"""The first rows of `data`: embedding id, memory id, the first 64 bits of the content hash. The sign bits follow."""
 
 
 def pack(vectors: Vectors) -> Words:
-    """Signs of vectors (n, dimensions) as (words, n) of 64 bits; unused bits are 0."""
+    """Return the signs of vectors (n, dimensions) as (words, n) of 64 bits; unused bits are 0."""
     packed = np.packbits(vectors > 0, axis=1)
     wide = np.zeros((len(vectors), -(-vectors.shape[1] // 64) * 8), dtype=np.uint8)
     wide[:, : packed.shape[1]] = packed
@@ -51,10 +49,10 @@ def pack(vectors: Vectors) -> Words:
 
 @dataclass(slots=True)
 class BinaryIndex:
-    """Sign bits by embedding. `data` has one column a vector and room for more; `count` columns are in use.
+    """Sign bits by embedding.
 
-    Columns are only ever added. One whose embedding was deleted stays until the index is compacted: searches read the
-    vectors of what they find, and pass it over.
+    `data` has one column a vector and spare ones, `count` in use. The column of a deleted embedding stays until the
+    index is compacted; searches skip it.
     """
 
     dimensions: int
@@ -63,7 +61,7 @@ class BinaryIndex:
     last: int = 0
     """The highest embedding id."""
     live: int = 0
-    """The number of columns when the index was last known to hold live rows alone."""
+    """The number of columns when the index was last known to hold only live rows."""
 
     @classmethod
     def empty(cls, dimensions: int) -> BinaryIndex:
@@ -84,13 +82,13 @@ class BinaryIndex:
         return BinaryIndex(self.dimensions, self.data[:, : self.count].copy(), self.count, self.last, self.live)
 
     def keep(self, places: NDArray[Any]) -> BinaryIndex:
-        """An index of these columns alone (a mask or places)."""
+        """Return an index of these columns only (a mask or places)."""
         data = self.data[:, : self.count][:, places]
         last = int(data[0].max()) if data.shape[1] else 0
         return BinaryIndex(self.dimensions, data, data.shape[1], last, data.shape[1])
 
     def add(self, rows: Sequence[tuple[int, int, str, bytes | memoryview]]) -> None:
-        """Add (embedding id, memory id, content hash, vector). A vector of another length is left out."""
+        """Add (embedding id, memory id, content hash, vector); vectors of another length are left out."""
         good = [row for row in rows if len(row[3]) == self.dimensions * 4]
         if good:
             vectors = np.frombuffer(b"".join(row[3] for row in good), dtype="<f4").reshape(len(good), -1)
@@ -105,14 +103,14 @@ class BinaryIndex:
         self.last = max(self.last, *(row[0] for row in rows))
 
     def distances(self, query: Vectors) -> NDArray[np.uint16]:
-        """The number of signs by which each vector differs from the query."""
+        """Count the signs by which each vector differs from the query."""
         found = np.zeros(self.count, dtype=np.uint16)
         for word, asked in zip(self.data[_HEAD:, : self.count], pack(query[None])[:, 0], strict=True):
             found += np.bitwise_count(word ^ asked)
         return found
 
     def nearest(self, distances: NDArray[np.uint16], most: int, memories: Sequence[int] | None = None) -> Places:
-        """The places of the `most` smallest distances, nearest first; if given, among these memories."""
+        """Return the places of the `most` smallest distances, nearest first; if given, among these memories."""
         places = None
         if memories is not None:
             places = np.flatnonzero(np.isin(self.memories, np.array(memories, dtype=np.uint64)))
@@ -125,14 +123,14 @@ class BinaryIndex:
         return found if places is None else places[found]
 
     def estimates(self, distances: NDArray[np.uint16], memories: Sequence[int]) -> dict[int, float]:
-        """Estimated cosines of these memories: the share of equal signs tells the angle, off by some 0.07."""
+        """Estimate the cosines of these memories from the share of equal signs, off by some 0.07."""
         places = np.flatnonzero(np.isin(self.memories, np.array(memories, dtype=np.uint64)))
         cosines = np.cos(np.pi / self.dimensions * distances[places])
         return dict(zip(self.memories[places].tolist(), cosines.tolist(), strict=True))
 
 
 def check_of(content_hash: str) -> int:
-    """64 bits of a content hash; of what is none, of its own hash."""
+    """Return 64 bits of a content hash, or of the SHA-256 of any other text."""
     try:
         return int(content_hash[:16], 16)
     except ValueError:
@@ -144,10 +142,7 @@ _current: dict[str, BinaryIndex] = {}
 
 
 def current(model: EmbeddingModel, newest: int) -> BinaryIndex:
-    """The index as the database is now. `newest` is the highest embedding id of the model, 0 when it has none.
-
-    What an open transaction sees is not kept, since it may be rolled back.
-    """
+    """Return the index as the database is now; `newest` is the highest embedding id. Not cached in a transaction."""
     key = _made_from(model)
     with _lock:
         index = _current.get(key)
@@ -167,16 +162,14 @@ def current(model: EmbeddingModel, newest: int) -> BinaryIndex:
 
 
 def forget() -> None:
-    """Drop the index of this process."""
     with _lock:
         _current.clear()
 
 
 def _proven(model: EmbeddingModel, index: BinaryIndex, newest: int) -> BinaryIndex:
-    """The index with all rows of the table, after its newest rows were proven to be those of the table.
+    """Return the index with all rows of the table; rebuild it when its newest rows differ from the table's.
 
-    A restored backup, or another database of the same name, has other content under the same ids: then the index is
-    made again.
+    A restored backup, or another database of the same name, has other content with the same ids.
     """
     if newest < index.last:
         index = index.keep(index.embeddings <= newest)
@@ -194,12 +187,11 @@ def _proven(model: EmbeddingModel, index: BinaryIndex, newest: int) -> BinaryInd
     while rows := _rows(model, "id, memory_id, content_hash, vector", "id > %s", index.last, limit=PAGE):
         index.add(rows)
     if fresh:
-        index.live = 0  # a file is worth its while
+        index.live = 0  # compacts the index, which writes the file
     return index
 
 
 def _same_last(model: EmbeddingModel, index: BinaryIndex) -> bool:
-    """Whether the newest row is still the one that the index has."""
     known = index.data[2, : index.count][index.embeddings == index.last].tolist()
     return not known or [check_of(found) for (found,) in _rows(model, "content_hash", "id = %s", index.last)] == known
 
@@ -222,20 +214,19 @@ def _compacted(model: EmbeddingModel, index: BinaryIndex) -> BinaryIndex:
 
 
 def _made_from(model: EmbeddingModel) -> str:
-    """What identifies the vectors: the database and the model. That the rows are the same, `_proven` says."""
+    """Identify the vectors by database and model; `_proven` compares the rows."""
     of = connection.settings_dict
     database = "|".join(str(of[name]) for name in ("ENGINE", "HOST", "PORT", "NAME"))
     return f"{database}|{model.pk}|{model.name}|{model.dimensions}|{model.created_at.isoformat()}"
 
 
 def path_of(model: EmbeddingModel) -> Path:
-    """The file of this database's model."""
     name = hashlib.sha256(_made_from(model).encode()).hexdigest()[:24]
     return Path(settings.CLAUDEOPS_DATA_DIR) / "vectors" / f"{name}.npz"
 
 
 def _read_file(model: EmbeddingModel) -> BinaryIndex | None:
-    """The index of the file; None when there is none, or it is damaged or made from something else."""
+    """Read the index from the file; None when it is missing, damaged or of other vectors."""
     try:
         with np.load(path_of(model), allow_pickle=False) as file:
             made_from, data = str(file["made_from"]), file["data"]
@@ -247,7 +238,7 @@ def _read_file(model: EmbeddingModel) -> BinaryIndex | None:
 
 
 def _write_file(model: EmbeddingModel, index: BinaryIndex) -> None:
-    """Replace the file at once. A full or read-only disk costs the cache, not the answer."""
+    """Replace the file atomically. A full or read-only disk costs the cache, not the answer."""
     path = path_of(model)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

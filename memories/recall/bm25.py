@@ -1,4 +1,4 @@
-"""bm25 scores and coverage of the memories that keyword search found. Pure."""
+"""Compute bm25 scores and coverage of the memories that keyword search found. Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from dataclasses import dataclass, field
 from memories.recall.term_statistics import Collection
 
 K1, B = 0.9, 0.4
-"""Measured on short texts: less weight on repetition and length than the usual 1.2 and 0.75."""
+"""Measured on short texts: less weight for repetition and length than the usual 1.2 and 0.75."""
 
 
 @dataclass(slots=True)
 class KeywordHits:
-    """The memories that hold any of the query's `terms`: `held` says how often each term occurs, `lengths` how many
-    terms there are in all.
+    """The memories with any of the query's `terms`: their term counts (`held`) and numbers of terms.
 
-    `searched` are the terms that the index was asked for, `outside` counts what it found outside the scope,
-    `unindexed` the memories that were read as texts.
+    `searched`: the terms asked of the index; `outside`: hits outside the scope; `unindexed`: memories read as texts.
     """
 
     terms: tuple[str, ...] = ()
@@ -33,7 +31,7 @@ class KeywordHits:
     idf: dict[str, float] = field(default_factory=dict)
     mass: float = 0.0
     figures: dict[int, tuple[float, float]] = field(default_factory=dict)
-    """(score, coverage) of the memories that were asked for."""
+    """(score, coverage) by memory, as far as computed."""
 
     def add(self, rows: Iterable[tuple[int, int, str]]) -> None:
         """Add memories: (id, number of terms, the terms separated by spaces)."""
@@ -44,7 +42,7 @@ class KeywordHits:
             self.lengths[pk] = length
 
     def remove(self, memory_id: int) -> bool:
-        """Remove a memory; whether it was there."""
+        """Remove a memory; return whether it was there."""
         self.lengths.pop(memory_id, None)
         self.figures.pop(memory_id, None)
         return self.held.pop(memory_id, None) is not None
@@ -58,11 +56,11 @@ class KeywordHits:
         self.figures.clear()
 
     def score(self, memory_id: int) -> float:
-        """The bm25 score of a memory; 0 for one that was not found."""
+        """Return the bm25 score of a memory; 0 for one that was not found."""
         return self._figures(memory_id)[0]
 
     def coverage(self, memory_id: int) -> float:
-        """The share (0..1) of the query's idf mass that the memory's terms cover."""
+        """Return the share (0..1) of the query's idf mass that the memory's terms cover."""
         return self._figures(memory_id)[1]
 
     def _figures(self, memory_id: int) -> tuple[float, float]:
@@ -82,16 +80,15 @@ class KeywordHits:
         return found
 
     def best(self, most: int) -> list[int]:
-        """The memories with the highest scores, best first; of equal ones the newer first."""
+        """Return the memories with the highest scores, best first; of equal ones the newer first."""
         scored = sorted([(self._figures(pk)[0], pk) for pk in self.held], reverse=True)
         return [pk for score, pk in scored[:most] if score > 0]
 
     def terms_in(self, memory_id: int | None) -> Some[str]:
-        """The query's terms that this memory holds."""
         return self.held.get(memory_id, {}) if memory_id is not None else {}
 
     def shared_coverage(self, parts: Sequence[tuple[Some[str], float]]) -> float:
-        """Coverage by several texts: (its terms, the weight of a term in it). The highest weight of a term counts."""
+        """Compute the coverage by several texts, (its terms, their weight); a term's highest weight counts."""
         if self.mass <= 0:
             return 0.0
         covered = (

@@ -1,7 +1,4 @@
-"""Store relevance judgements: an operator marks a hit as right or wrong. The marks are the operator's evaluation set.
-
-A mark changes no memory and no ranking.
-"""
+"""Store relevance judgements: an operator marks a hit as right or wrong. They change no memory and no ranking."""
 
 from __future__ import annotations
 
@@ -18,11 +15,7 @@ from memories.recall.service import Question, by_person, filters_of
 
 
 def mark(question: Question, memory_id: int, vote: str, *, by: User, at: datetime | None = None) -> RecallMark | None:
-    """Mark one hit of a question `right` or `wrong`, or with an empty vote remove the mark. The last vote counts.
-
-    Returns the mark, None when it was removed. Raises MemoryNotFound, and InvalidRecall for another vote or a
-    question without words.
-    """
+    """Mark a hit; an empty vote removes the mark. Raises MemoryNotFound, InvalidRecall (other vote, empty query)."""
     if not question.query.strip():
         raise InvalidRecall("A mark needs the query it is about.")
     text = logged_query(question.query)
@@ -39,10 +32,10 @@ def mark(question: Question, memory_id: int, vote: str, *, by: User, at: datetim
 
 
 def marks_of(query: str) -> dict[int, str]:
-    """The votes on the hits of a query, by memory."""
+    """Return the votes on the hits of a query, by memory."""
     return dict(RecallMark.objects.filter(query_key=query_key(query)).values_list("memory", "vote"))
 
 
 def query_key(query: str) -> str:
-    """What makes two queries the same to a mark: the SHA-256 (hexadecimal) of the query as it is logged."""
+    """Return the SHA-256 (hexadecimal) of the query as it is logged: the identity of a query for marks."""
     return hashlib.sha256(logged_query(query).encode()).hexdigest()

@@ -1,7 +1,4 @@
-"""What a recall may return: `Filters`, and the same as a condition in SQL. Every search reads within such a condition.
-
-The only place that turns filters into a condition of the database. It knows no ranking.
-"""
+"""`Filters`, which say what a recall may return, and their SQL condition, which every search reads within."""
 
 from __future__ import annotations
 
@@ -24,20 +21,19 @@ from memories.taxonomy import TAXONOMIES
 
 
 class InvalidRecall(MemoriesError):
-    """A recall's profile, limit or filter is not an allowed one."""
-
     code = "invalid_recall"
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a recall may return. Nothing outside `project` and `agent` comes back on any route.
+    """The limits of a recall.
 
-    `project`: an id gives that project's memories and the global ones, None the global ones alone, ANY_PROJECT
-    all (an operator's view). `agent`: a slug gives that agent's own memories and those of no agent, None only
-    those of no agent, ANY_AGENT all. `services`: any of these, None among them = general; no tuple = all.
-    `tags`: all of these. `since` and `until` bound `updated_at` (aware UTC; until exclusive). `as_of`: what was
-    known at that time, in the state it had then. `include_hold` also returns memories held for review.
+    Nothing outside `project` and `agent` is returned on any route. `project`: an id gives that project's memories and
+    the global ones, None the global ones alone, ANY_PROJECT all (an operator's view). `agent`: a slug gives that
+    agent's own memories and those of no agent, None only those of no agent, ANY_AGENT all. `services`: any of these,
+    None among them = general; no tuple = all. `tags`: all of these. `since` and `until` bound `updated_at` (aware UTC;
+    until exclusive). `as_of`: what was known at that time, in its state of then. `include_hold` also returns memories
+    held for review.
     """
 
     project: int | Literal["any"] | None = None
@@ -52,7 +48,7 @@ class Filters:
     as_of: datetime | None = None
 
     def checked(self) -> Filters:
-        """Itself. Raises InvalidRecall for an unknown taxonomy, a wrong project and a time without a zone."""
+        """Return itself. Raises InvalidRecall for an unknown taxonomy, a wrong project and a time without a zone."""
         if self.taxonomy is not None and self.taxonomy not in TAXONOMIES:
             raise InvalidRecall(f"taxonomy is {self.taxonomy!r}; allowed are {', '.join(TAXONOMIES)}.")
         number = isinstance(self.project, int) and not isinstance(self.project, bool)
@@ -65,7 +61,7 @@ class Filters:
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """The filters that differ from their defaults, as JSON."""
+        """Return the filters that differ from their defaults, as JSON."""
         given = {
             each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default
         }
@@ -81,10 +77,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A set of memories as an SQL condition on the table `memories`.
-
-    `halves`: the same set as two disjoint ones, each of which has its own index.
-    """
+    """An SQL condition on the table `memories`; `halves` are two disjoint ones, each with its own index."""
 
     sql: str
     params: tuple[Any, ...] = ()
@@ -95,7 +88,7 @@ EVERYTHING = Where("1 = 1")
 
 
 def within(filters: Filters) -> MemoryQuerySet:
-    """The rows that pass the filters. Inactive and held ones are among them: the trust pass counts those."""
+    """Filter the rows. Inactive and held ones are included: the trust pass counts those."""
     rows = Memory.objects.all().isolated_to(filters.project, filters.agent)
     if filters.as_of is not None:  # what can change is compared with the row as it was (`as_of.passes`)
         return rows.filter(created_at__lte=filters.as_of)
@@ -116,7 +109,7 @@ def within(filters: Filters) -> MemoryQuerySet:
 
 
 def scope_of(filters: Filters) -> Where:
-    """The condition of `within`. Cached, because compiling it takes as long as a query."""
+    """Return the condition of `within`. Cached, because compiling it takes as long as a query."""
     try:
         return _cached(connection.vendor, filters)
     except TypeError:  # a list among the filters
@@ -137,7 +130,6 @@ def _cached(vendor: str, filters: Filters) -> Where:
 
 
 def where(rows: MemoryQuerySet) -> Where:
-    """The condition of a queryset, as SQL."""
     compiler = rows.query.get_compiler(connection=connection)
     try:
         sql, params = compiler.compile(rows.query.where)
@@ -149,7 +141,7 @@ def where(rows: MemoryQuerySet) -> Where:
 
 
 def ids_in(scope: Where, most: int | None = None) -> list[int]:
-    """The ids of a scope in no order, at most `most` of them."""
+    """Return the ids of a scope in no order, at most `most` of them."""
     parts = scope.halves or (scope,)
     each = " UNION ALL ".join(f"SELECT memories.id FROM memories WHERE {part.sql}" for part in parts)  # noqa: S608
     limit, values = ("", []) if most is None else (" LIMIT %s", [most])
@@ -159,16 +151,10 @@ def ids_in(scope: Where, most: int | None = None) -> list[int]:
 
 
 def listed(ids: Iterable[int]) -> tuple[str, Any]:
-    """(a FROM item with the column `value`, its one parameter): a thousand ids as one parameter."""
+    """Return (a FROM item with the column `value`, its only parameter): a thousand ids as one parameter."""
     if connection.vendor == "postgresql":
         return "unnest(%s::bigint[]) AS given(value)", list(ids)
     return "json_each(%s) AS given", json.dumps(list(ids))
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _has_tag(tag: str) -> Q:

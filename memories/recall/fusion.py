@@ -1,6 +1,6 @@
-"""Score candidates: cosine, coverage of the query's words, age and what is known of each, in one number. Pure.
+"""Score candidates by cosine, coverage, age and other signals.
 
-The constants were tuned on the development sets (docs/recall.md says what each one is worth).
+Pure; docs/recall.md says what each constant is worth.
 """
 
 from __future__ import annotations
@@ -19,40 +19,44 @@ from memories.recall.results import Candidate, Parts
 from memories.recall.supersession import Likeness
 
 COVERAGE_WEIGHT = 0.85
-"""A hit that holds every rare word of the query outweighs any paraphrase (cosines of those are .4 to .7)."""
-COVERAGE_POWER = 1.75
-"""A memory that shares one common word says little: half the idf mass counts for three tenths, a tenth for nothing."""
+"""A hit with every rare word of the query outweighs any paraphrase (their cosines are .4 to .7)."""
+COVERAGE_POWER = 3.5
+"""A memory with the service's name and one common word is no answer: half the idf mass counts for a tenth. Of 1.75 to 5
+the one with the best first hits on oblique questions; from 4 on superseded facts come first more often."""
+COVERAGE_POWER_BY_WORDS = 1.75
+"""The same for a memory without a vector, and for the thresholds of a hit and of `supersession`: what is found at all
+does not depend on the order of what is found. Half counts for three tenths."""
 PHRASE_WEIGHT = 0.1
-"""The whole phrase or identifier stands in the text: settles `2.1.330` against `2.1.33`."""
+"""For a whole phrase or identifier in the text: separates `2.1.330` from `2.1.33`."""
 AGE_WEIGHT = 0.02
-"""Breaks ties only: more costs conversations, and old truths. `supersession.py` decides what superseded a fact."""
+"""Breaks ties only: more costs conversations and old facts. `supersession.py` handles superseded facts."""
 AGE_RATE = 0.01
 """A day: half of it is gone after ten weeks. (DESIGN section 5: rank decay.)"""
 CONFIDENCE_WEIGHT = 0.03
-"""Breaks ties between what is sure and what is not; a paraphrase's cosine moves by more."""
+"""Breaks ties by confidence; a paraphrase's cosine differs by more."""
 USAGE_WEIGHT = 0.01
-"""What was recalled often has been of use; on a logarithm, full at a hundred, so that nothing feeds on itself."""
+"""For frequent recalls, logarithmic and full at a hundred, so that recalls do not amplify themselves."""
 FULL_USE = math.log(101)
-"""A hundred recalls, on that logarithm."""
+"""The logarithm for a hundred recalls."""
 PRIORITY_WEIGHT = 0.02
-"""A person marked it to stay, or approved it."""
+"""For memories that a person approved or made persistent."""
 STALE_FACTOR = 0.5
-"""What nobody confirmed for so long that it was called stale: findable, behind everything fresh."""
+"""For memories not confirmed for long: they rank behind fresh ones."""
 MINIMUM_SCORE = 0.15
-"""Below this a hit has as little to do with the query as two memories drawn by lot."""
+"""A lower score is no better than that of two random memories."""
 MINIMUM_BY_WORDS = 0.05
-"""Without vectors: one word of three that the query holds is a hit."""
+"""The same without vectors: one covered word of three is a hit."""
 
 PREVIOUS, NEXT, SEQUENCE = 0.20, 0.10, 0.50
-"""What a neighbour's score, and the best of the sequence, add: an answer follows its question more often than not."""
+"""Weights of the scores of a turn's neighbours and its sequence's best: an answer often follows its question."""
 SHARED_PREVIOUS, SHARED_NEXT, SHARED_SEQUENCE = 0.6, 0.5, 0.3
-"""How much a word counts that a turn does not say, but the one before it, after it, or another of its sequence."""
+"""The weight of a word that only the turn before, the turn after, or another of the sequence has."""
 SEQUENCE_POWER = 1.5
-"""In place of COVERAGE_POWER for a turn: its few words are all there is of what was meant."""
+"""Replaces COVERAGE_POWER for a turn, which has few words."""
 SPEAKER_WEIGHT = 0.08
-"""Who is named in the question said it: of three conversations each gains a hundredth of recall@10."""
+"""For a turn of a speaker whom the query names: worth a hundredth of recall@10 on each of three conversations."""
 SEQUENCE_COVERAGE = 1.3
-"""Words weigh more among turns, and by their plain share: a turn alone is short, what it speaks of stands around it."""
+"""Replaces COVERAGE_WEIGHT for turns, on the plain share: a turn is short, and its subject is in its neighbours."""
 
 ADDED, MULTIPLIED, NO_AGE = "added", "multiplied", "none"
 
@@ -62,11 +66,12 @@ Numbers = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weights of a ranking. `age` is added (default), multiplied (which buries what is old) or none."""
+    """The weights of a ranking. `age` is added (default), multiplied (which buries old memories) or none."""
 
     cosine: float = 1.0
     coverage: float = COVERAGE_WEIGHT
     coverage_power: float = COVERAGE_POWER
+    coverage_power_by_words: float = COVERAGE_POWER_BY_WORDS
     phrase: float = PHRASE_WEIGHT
     age: str = ADDED
     age_weight: float = AGE_WEIGHT
@@ -93,13 +98,15 @@ WEIGHTS = Weights()
 
 
 def configured(age: str = ADDED) -> Weights:
-    """The tuned weights, with age as the setting has it."""
+    """Return the tuned weights with the setting for age."""
     return WEIGHTS if age == ADDED else replace(WEIGHTS, age=age)
 
 
 def fused(one: Candidate, weights: Weights, in_context: bool = False) -> float:
-    """Meaning and words in one number, about 0..2."""
-    power = weights.sequence_power if one.sequence else weights.coverage_power
+    """Combine meaning and words in one number, about 0..2."""
+    power = weights.coverage_power_by_words if one.cosine is None else weights.coverage_power
+    if one.sequence:
+        power = weights.sequence_power
     words = weights.coverage * one.coverage**power
     if in_context:
         words = weights.sequence_coverage * one.shared
@@ -107,12 +114,13 @@ def fused(one: Candidate, weights: Weights, in_context: bool = False) -> float:
 
 
 def both(cosines: Numbers, coverage: Numbers, weights: Weights) -> Numbers:
-    """What `fused` gives without a phrase, for arrays: to choose who is ranked."""
-    return weights.cosine * np.maximum(0.0, cosines) + weights.coverage * coverage**weights.coverage_power
+    """Compute `fused` without a phrase, for arrays: selects the candidates to rank."""
+    power = np.where(cosines == 0.0, weights.coverage_power_by_words, weights.coverage_power)  # 0: it has no vector
+    return weights.cosine * np.maximum(0.0, cosines) + weights.coverage * coverage**power
 
 
 def age_of(one: Candidate, at: datetime, weights: Weights) -> tuple[float, float]:
-    """(days since the memory was last confirmed, exp(−rate·days)); nothing is younger than now."""
+    """Return (days since the memory was last confirmed, exp(−rate·days)); days are at least 0."""
     days = max(0.0, (at - one.confirmed_at).total_seconds() / 86_400)
     return days, math.exp(-weights.age_rate * days)
 
@@ -124,10 +132,7 @@ def rank(
     context: bool = True,
     likeness: Likeness | None = None,
 ) -> list[Candidate]:
-    """All candidates with their scores, best first; of equal scores the newer confirmation, then the higher id.
-
-    With `likeness` a candidate that supersedes an older one gets the score of that one.
-    """
+    """Score all candidates and sort them by `in_order`. With `likeness`, one that supersedes another gets its score."""
     pool = list(candidates)
     base = {one.memory_id: fused(one, weights) for one in pool}
     added = neighbours(pool, base, weights) if context else {}
@@ -144,12 +149,11 @@ def rank(
 
 
 def in_order(ranked: Iterable[Candidate]) -> list[Candidate]:
-    """Best first; of equal scores the newer confirmation, then the higher id."""
+    """Sort best first; of equal scores the newer confirmation, then the higher id."""
     return sorted(ranked, key=lambda one: (one.score, one.confirmed_at, one.memory_id), reverse=True)
 
 
 def parts_of(one: Candidate, at: datetime, weights: Weights) -> Parts:
-    """How the score of a ranked candidate came about."""
     days, factor = age_of(one, at, weights)
     boosts = {**boosts_of(one, factor, weights), "newer": one.raised}
     return Parts(
@@ -178,10 +182,13 @@ def _score(one: Candidate, base: float, context: float, at: datetime, weights: W
     if one.stale:
         final *= weights.stale
     one.fused, one.context, one.raised, one.score = base, context, 0.0, final
+    if not one.sequence and one.cosine is not None:
+        by_words = one.coverage**weights.coverage_power_by_words
+        one.gentler = weights.coverage * (by_words - one.coverage**weights.coverage_power)
 
 
 def boosts_of(one: Candidate, factor: float, weights: Weights) -> dict[str, float]:
-    """The named additions; `factor` is that of its age."""
+    """Return the named additions; `factor` is that of its age."""
     boosts = {
         "confidence": weights.confidence * one.confidence,
         "usage": weights.usage * min(1.0, math.log1p(one.recall_count) / FULL_USE) if one.recall_count else 0.0,
@@ -194,9 +201,9 @@ def boosts_of(one: Candidate, factor: float, weights: Weights) -> dict[str, floa
 
 
 def neighbours(pool: Sequence[Candidate], base: Mapping[int, float], weights: Weights) -> dict[int, float]:
-    """What each candidate of a sequence gains or loses by those beside it and by the best of its sequence.
+    """Compute what candidates of a sequence gain or lose.
 
-    Its score becomes the weighted mean of all of these, so that turns and lone facts stay comparable.
+    The score becomes the weighted mean with the neighbours' and the sequence's best, comparable with single facts.
     """
     whole = 1 + weights.previous + weights.next + weights.sequence
     turns = {one.memory_id: fused(one, weights, in_context=True) for one in pool if one.sequence}
@@ -221,7 +228,7 @@ def neighbours(pool: Sequence[Candidate], base: Mapping[int, float], weights: We
 
 
 def without(signal: str, weights: Weights = WEIGHTS) -> Weights:
-    """The ranking with one signal left out, for the bench's ablations."""
+    """Return the weights without one signal, for ablations."""
     names: dict[str, dict[str, Any]] = {
         "meaning": {"cosine": 0.0},
         "words": {"coverage": 0.0, "phrase": 0.0, "sequence_coverage": 0.0, "speaker": 0.0},

@@ -1,8 +1,7 @@
-"""The full-text index of our own terms, and its triggers.
+"""Maintain the full-text index.
 
-Triggers note which memories are due, whoever writes (bulk, raw SQL, another process); `catch_up` indexes them. Until
-then a search reads them as texts. `ensure` makes what is missing: a migration that rebuilds `memories` on SQLite
-drops its triggers silently.
+Triggers queue changed memories, whoever writes them; `catch_up` indexes them, and until then searches read them as
+texts. `ensure` recreates triggers: a migration that rebuilds `memories` on SQLite drops them silently.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from memories.recall.terms import index_terms
 
 BATCH = 500
 PAUSE = 0.2
-"""Seconds at most between two batches of an index that is made anew on SQLite; as long as a batch took."""
+"""Longest pause in seconds between two batches on SQLite; otherwise as long as a batch took."""
 
-# An update of what a memory is found by makes it due; confidence, verdict and ages do not.
+# Only changes of searched columns make a memory due; confidence, verdict and times do not.
 SQLITE_TRIGGERS = {
     "memory_terms_on_insert": (
         "AFTER INSERT ON memories BEGIN INSERT OR IGNORE INTO memory_terms_due (memory_id) VALUES (new.id); END"
@@ -49,7 +48,7 @@ SQLITE_TRIGGERS = {
     ),
 }
 SQLITE_TABLES = (
-    # No positions and no sizes: terms are looked up, ranking is our own. Every character of a term is a token's.
+    # No positions and no sizes: terms are only looked up, the ranking is ours. Every character of a term is a token's.
     "CREATE VIRTUAL TABLE IF NOT EXISTS memory_terms_fts USING fts5(terms, content='memory_terms', "
     "content_rowid='memory_id', tokenize=\"ascii tokenchars '_'\", detail=none, columnsize=0)",
     "CREATE VIRTUAL TABLE IF NOT EXISTS memory_terms_vocabulary USING fts5vocab('memory_terms_fts', 'row')",
@@ -70,10 +69,10 @@ POSTGRESQL_TABLES = (
     "CREATE INDEX IF NOT EXISTS memory_terms_vector ON memory_terms USING gin (vector)",
     "CREATE OR REPLACE FUNCTION memory_terms_mark() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
     "INSERT INTO memory_terms_due (memory_id) VALUES (NEW.id) "
-    # Not DO NOTHING: the lock on the row keeps `catch_up` from taking the text that is about to change.
+    # Not DO NOTHING: the lock on the row keeps `catch_up` from reading the text that is about to change.
     "ON CONFLICT (memory_id) DO UPDATE SET memory_id = EXCLUDED.memory_id; RETURN NULL; END $$",
     "CREATE OR REPLACE FUNCTION memory_terms_forget() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-    # In the order in which `catch_up` takes them, or the two could wait for each other.
+    # In the order of `catch_up`, to avoid deadlocks.
     "DELETE FROM memory_terms_due WHERE memory_id = OLD.id; DELETE FROM memory_terms WHERE memory_id = OLD.id; "
     "RETURN NULL; END $$",
     "CREATE OR REPLACE FUNCTION memory_terms_empty() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
@@ -96,14 +95,14 @@ TEXTS = ("observation", "service", "tags", "created_at")
 
 
 def text_of(observation: str, service: str | None, tags: Iterable[str] | None, created_at: datetime) -> str:
-    """What of a memory is indexed, as one text. Its month and year as words: "in May" finds what was said in May."""
+    """Return the indexed text of a memory, with its month and year as words: "in May" finds what was said in May."""
     said = created_at.astimezone(UTC)
     month = calendar.month_name[said.month]
     return " ".join([service or "", observation, *(str(tag) for tag in tags or ()), month, str(said.year)])
 
 
 def missing() -> list[str]:
-    """The triggers and tables of the index that are not there, by name; empty when it is whole."""
+    """Return the names of missing triggers and tables of the index."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(
@@ -121,10 +120,7 @@ def missing() -> list[str]:
 
 
 def ensure() -> list[str]:
-    """Make what is missing of the index, and mark for it what may have changed meanwhile. Returns what was missing.
-
-    Idempotent; runs after every migrate. The rows themselves follow by `catch_up`.
-    """
+    """Create what is missing of the index, and queue what may have changed. Returns what was missing. Idempotent."""
     lost = missing()
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -149,7 +145,7 @@ def ensure() -> list[str]:
 
 
 def drop() -> None:
-    """Remove the index and its triggers, for a migration that goes backwards."""
+    """Drop the index and its triggers, for a migration that is reversed."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             for name in POSTGRESQL_TRIGGERS:
@@ -164,18 +160,17 @@ def drop() -> None:
 
 
 DUE = "SELECT memory_id FROM memory_terms_due ORDER BY memory_id DESC LIMIT %s"
-"""Memories whose terms are not those of their text, the newest first."""
 
 
 def due(limit: int) -> list[int]:
-    """Ids of the memories whose terms are not those of their text, the newest first."""
+    """Return the ids of the memories whose terms are outdated, the newest first."""
     with connection.cursor() as cursor:
         cursor.execute(DUE, [limit])
         return [pk for (pk,) in cursor.fetchall()]
 
 
 def catch_up(limit: int | None = None, batch: int = BATCH) -> int:
-    """Index what is due, in short transactions of `batch` rows. Returns how many rows were done."""
+    """Index what is due, in short transactions of `batch` rows; return how many rows were done."""
     done = 0
     while limit is None or done < limit:
         ids = due(batch if limit is None else min(batch, limit - done))
@@ -185,13 +180,19 @@ def catch_up(limit: int | None = None, batch: int = BATCH) -> int:
         _index(ids)
         done += len(ids)
         if connection.vendor == "sqlite" and len(ids) == batch:
-            # One writer at a time, and none is served in turn: without a pause the others might never get theirs.
+            # SQLite does not queue its writers: without a pause the others might never get the lock.
             time.sleep(min(PAUSE, time.monotonic() - begun))
     return done
 
 
+def index(ids: Sequence[int], batch: int = BATCH) -> None:
+    """Index those of these memories that are due, in short transactions of `batch` rows."""
+    for start in range(0, len(ids), batch):
+        _index(ids[start : start + batch])
+
+
 def put(memory: Memory) -> None:
-    """Index a memory that the caller has just created, in the same transaction: nothing is due then."""
+    """Index a memory that was created in the same transaction, so that it is not due."""
     terms = index_terms(text_of(*(getattr(memory, name) for name in TEXTS)))
     with connection.cursor() as cursor:
         cursor.execute(
@@ -202,8 +203,8 @@ def put(memory: Memory) -> None:
 
 
 def _index(ids: Sequence[int]) -> None:
-    # The texts are turned into terms inside: what is written must be of the text that is there, and a row
-    # that is edited meanwhile becomes due again.
+    # Read the texts inside the transaction: the terms must match the text, and a row that is edited meanwhile becomes
+    # due again.
     with transaction.atomic():
         taken = set(
             MemoryTermsDue.objects.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)

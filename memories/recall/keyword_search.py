@@ -1,8 +1,4 @@
-"""Keyword search: the memories that hold the query's rare terms, with bm25 and coverage.
-
-Reads the full-text index of `keyword_index` and, as texts, what is not indexed yet. Terms are taken from rare to
-common until they occur in enough places: scoring every memory that holds a common word takes 43 ms at 100,000.
-"""
+"""Search memories by terms, from rare to common: scoring every memory with a common word takes 43 ms at 100,000."""
 
 from __future__ import annotations
 
@@ -22,13 +18,13 @@ from memories.recall.filters import Where
 from memories.recall.terms import index_terms
 
 MOST_READ = 800
-"""Memories whose terms are read for one query, the newest. Beyond that the rarest terms decide."""
+"""Memories (the newest) whose terms are read for one query. Above that the rarest terms decide."""
 ENOUGH = 50
-"""When the rare terms find fewer within the scope, the common ones are searched as well."""
+"""With fewer hits of rare terms within the scope, common ones are searched too."""
 SMALL_SCOPE = 4_000
-"""A scope of at most this many rows is read whole then."""
+"""A scope of at most this many rows is then read whole."""
 MOST_UNINDEXED = 200
-"""Memories not indexed yet that a search reads itself, the newest."""
+"""Unindexed memories (the newest) that a search reads as texts."""
 
 
 def search(
@@ -39,15 +35,14 @@ def search(
     as_of: datetime | None = None,
     unindexed: int = MOST_UNINDEXED,
 ) -> KeywordHits:
-    """The memories within `scope` that hold the terms; about `limit` are read for each of the steps.
+    """Return the memories within `scope` that hold the terms, about `limit` for each step.
 
-    Among them are the newest `unindexed` memories that are not indexed yet. `as_of` (aware UTC) adds those whose text
-    was another then.
+    Includes the newest `unindexed` memories. `as_of` (aware UTC) adds those with another text then.
     """
     hits = KeywordHits(tuple(terms))
     if not terms:
         return hits
-    # Before the index is read: what is indexed in between is found in one of the two.
+    # Read before the index, so that what is indexed in between is found in one of the two.
     due = keyword_index.due(unindexed)
     hits.collection = term_statistics.collection()
     hits.frequency = term_statistics.frequencies(terms, hits.collection.size)
@@ -56,7 +51,7 @@ def search(
     hits.searched = tuple(chosen)
     if chosen:
         _read_newest(hits, [(term,) for term in chosen], scope, limit)
-        # When the rarest term alone exceeds the limit, not all that hold it were read.
+        # When the rarest term alone exceeds the limit, not all memories with it were read.
         common = rare if hits.frequency[chosen[0]] > limit else rare[len(chosen) :]
         if common and len(hits.held) < ENOUGH:
             _read_common(hits, common, scope, limit)
@@ -79,7 +74,7 @@ def read(hits: KeywordHits, ids: Iterable[int], scope: Where) -> None:
 
 
 def selective(rare: Sequence[str], counts: Mapping[str, int], limit: int) -> list[str]:
-    """Of terms from rare to common as many as occur in at most `limit` places together; at least the rarest."""
+    """Return terms from rare to common that occur in at most `limit` places in all; at least the rarest."""
     chosen: list[str] = []
     total = 0
     for term in rare:
@@ -91,7 +86,7 @@ def selective(rare: Sequence[str], counts: Mapping[str, int], limit: int) -> lis
 
 
 def _read_common(hits: KeywordHits, common: Sequence[str], scope: Where, limit: int) -> None:
-    """Read memories that hold two of the three rarest of these terms, then any that hold one."""
+    """Read memories with two of the three rarest of these terms, then any with one."""
     small = filters.ids_in(scope, SMALL_SCOPE + 1)
     if len(small) <= SMALL_SCOPE:
         read(hits, small, scope)
@@ -103,19 +98,18 @@ def _read_common(hits: KeywordHits, common: Sequence[str], scope: Where, limit: 
 
 
 def _read_newest(hits: KeywordHits, sets: Sequence[tuple[str, ...]], scope: Where, limit: int) -> None:
-    """Read the newest `limit` memories that hold all terms of any of the sets."""
     newest, wanted = holding(sets)
     if connection.vendor == "postgresql" and len(sets[0]) == 1:
         share = sum(hits.frequency[term] for (term,) in sets) / max(1, hits.collection.size)
         if share * share * hits.collection.size > limit / 2:
-            # So common that walking back from the newest row meets enough sooner than the index lists them all.
+            # So common that a scan from the newest row finds enough sooner than the index lists them all.
             newest = newest.replace(" OFFSET 0", "")
     _read(hits, f"({newest} ORDER BY memory_id DESC LIMIT %s) f", [wanted, limit], scope)
 
 
 def holding(sets: Sequence[tuple[str, ...]]) -> tuple[str, str]:
-    """(a statement for the `memory_id` of all memories that hold all terms of any of the sets, its parameter)."""
-    if connection.vendor == "postgresql":  # nothing is pushed past an OFFSET: the planner would walk all rows
+    """Return (SQL for the `memory_id` of memories with all terms of any set, its parameter)."""
+    if connection.vendor == "postgresql":  # OFFSET stops pushdown: the planner would scan all rows
         statement = (
             "SELECT memory_id FROM (SELECT memory_id FROM memory_terms WHERE vector @@ %s::tsquery OFFSET 0) held"
         )
@@ -149,7 +143,7 @@ def _rows_in(scope: Where) -> Any:
 
 
 def _add_texts(hits: KeywordHits, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Add memories by their texts, in place of what the index says of them: (id, the indexed columns)."""
+    """Add memories by their texts, (id, the indexed columns), replacing what the index returned."""
     for pk, *texts in rows:
         terms = index_terms(keyword_index.text_of(*texts))
         there = set(hits.terms).intersection(terms)

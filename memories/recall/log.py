@@ -1,7 +1,4 @@
-"""The recall query log: an entry is appended after each answer, and a schedule counts it on the memories.
-
-An answer never waits for the log, and never fails for it.
-"""
+"""Write and read the recall query log. An answer never waits for the log, and never fails for it."""
 
 from __future__ import annotations
 
@@ -16,7 +13,9 @@ from datetime import datetime
 from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.models import Case, F, IntegerField, Q, Value, When
 
+from claudeops.lib.secrets import mask
 from memories.capture.text import fold
+from memories.lifecycle.lock import write_lock
 from memories.models import Memory, Recalled
 from memories.recall.filters import Filters
 from memories.recall.results import Asker, Hit
@@ -25,10 +24,16 @@ logger = logging.getLogger(__name__)
 
 LONGEST_QUERY = 2_000
 LONGEST_WAIT = 0.02
-"""Seconds that an answer waits for SQLite's one writer before its entry is left to a thread."""
+"""Seconds that an answer waits for SQLite's writer before a thread writes its entry."""
 MOST_WAITING = 1_000
 NOT_LOGGED = "a recall was answered and could not be logged: %s"
 BATCH = 500
+COUNTED_AT_ONCE = 50
+"""Entries of one transaction: other writers wait for it."""
+LONGEST_LOCK_WAIT = 0.3
+"""Seconds on PostgreSQL: less than its deadlock_timeout, so that the count gives way and never another writer."""
+GIVES_WAY = ("55P03", "40P01")
+"""PostgreSQL's codes of a lock timeout and of a deadlock."""
 PAGE = 50
 SHOWN = 3
 """Hits of an entry that are shown with their text."""
@@ -37,10 +42,7 @@ SHOWN = 3
 def add(
     query: str, filters: Filters, hits: tuple[Hit, ...], asker: Asker, at: datetime, rewritten: str = ""
 ) -> int | None:
-    """Append one entry and return its id; `rewritten` is what was searched beside the query.
-
-    None when it could not be written. Where SQLite's one writer is busy, a thread writes it as soon as it can.
-    """
+    """Append one entry and return its id; None when it could not be written, or a thread writes it later."""
     row = {
         "query": logged_query(query),
         "rewritten": logged_query(rewritten),
@@ -52,11 +54,11 @@ def add(
         "at": at,
         "counted": False,
     }
-    # A transaction of the caller's goes on: a failure here must end neither that nor the answer.
+    # A failure here must abort neither the caller's transaction nor the answer.
     inside, on_postgresql = connection.in_atomic_block, connection.vendor == "postgresql"
     try:
         with _short_busy_timeout(), transaction.atomic() if inside or on_postgresql else nullcontext():
-            if on_postgresql and not inside:  # no disk is waited for: the last entries may be lost in a power cut
+            if on_postgresql and not inside:  # no wait for the disk: a power cut may lose the last entries
                 with connection.cursor() as cursor:
                     cursor.execute("SET LOCAL synchronous_commit = off")
             return Recalled.objects.create(**row).pk
@@ -72,7 +74,7 @@ def add(
 
 @contextmanager
 def _short_busy_timeout() -> Iterator[None]:
-    """On SQLite, a write within waits for another writer no longer than LONGEST_WAIT."""
+    """Limit the wait for SQLite's writer to LONGEST_WAIT."""
     if connection.vendor != "sqlite" or connection.in_atomic_block:
         yield
         return
@@ -87,7 +89,7 @@ def _short_busy_timeout() -> Iterator[None]:
 
 
 class _Later:
-    """Entries that wait for the writer, and the thread that writes them; it ends when there are none."""
+    """Entries that wait for the writer, and the thread that writes them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -103,7 +105,7 @@ class _Later:
             if self._writing:
                 return
             self._writing = True
-        # No daemon: a command that ends writes its entry first.
+        # Not a daemon: a command that ends writes its entry first.
         threading.Thread(target=self._work, name="recall-log").start()
 
     def _work(self) -> None:
@@ -124,7 +126,7 @@ class _Later:
     def _taken(self) -> list[Recalled]:
         with self._lock:
             rows, self._rows = self._rows, []
-            self._writing = bool(rows)  # set under the lock: what comes later starts a thread of its own
+            self._writing = bool(rows)  # under the lock: a later entry starts its own thread
             return rows
 
 
@@ -132,17 +134,35 @@ _later = _Later()
 
 
 def count() -> int:
-    """Bring `recall_count` and `last_recalled_at` of the memories up to the log. Returns how many entries were counted.
+    """Add uncounted entries to the memories' recall counts; return their number.
 
-    In batches, each its own transaction and one UPDATE; an entry is counted once, whoever counts.
+    Each counts once, also in parallel runs. What another writer keeps busy for LONGEST_LOCK_WAIT is left to the next
+    run.
     """
     done = 0
     while True:
-        with transaction.atomic():
+        try:
+            counted = _count_batch()
+        except OperationalError as error:
+            if getattr(error.__cause__, "sqlstate", "") not in GIVES_WAY and "locked" not in str(error):
+                raise
+            logger.info("recalls are counted later: %s", error)
+            return done
+        done += counted
+        if counted < COUNTED_AT_ONCE:
+            return done
+
+
+def _count_batch() -> int:
+    with transaction.atomic():
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL lock_timeout = {int(LONGEST_LOCK_WAIT * 1000)}")
+        with write_lock():
             rows = Recalled.objects.filter(counted=False).order_by("pk")
             if connection.features.has_select_for_update_skip_locked:
                 rows = rows.select_for_update(skip_locked=True)
-            batch = list(rows[:BATCH])
+            batch = list(rows[:COUNTED_AT_ONCE])
             times: Counter[int] = Counter()
             latest: dict[int, datetime] = {}
             for row in batch:
@@ -151,13 +171,13 @@ def count() -> int:
                     latest[pk] = max(latest.get(pk, row.at), row.at)
             _add(times, latest)
             Recalled.objects.filter(pk__in=[row.pk for row in batch]).update(counted=True)
-        done += len(batch)
-        if len(batch) < BATCH:
-            return done
+    return len(batch)
 
 
 def _add(times: Counter[int], latest: dict[int, datetime]) -> None:
     ids = sorted(times)
+    # In the order of their ids, so that two that lock several memories do not wait for each other.
+    list(Memory.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").values_list("pk"))
     for start in range(0, len(ids), BATCH):
         part = ids[start : start + BATCH]
         more = Case(*(When(pk=pk, then=Value(times[pk])) for pk in part), output_field=IntegerField(), default=Value(0))
@@ -169,13 +189,13 @@ def _add(times: Counter[int], latest: dict[int, datetime]) -> None:
 
 
 def logged_query(query: str) -> str:
-    """The query as the log keeps it."""
-    return fold(query)[:LONGEST_QUERY].rstrip()  # so that what is kept is kept as itself
+    """Mask, fold and cut a query as the log stores it; idempotent."""
+    return fold(mask(query))[:LONGEST_QUERY].rstrip()  # idempotent
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedHit:
-    """A hit of an entry; `text` is what the memory says now, empty when it is deleted."""
+    """A hit of an entry; `text` is the memory's present text, empty when it is deleted."""
 
     memory_id: int
     score: float
@@ -184,8 +204,6 @@ class LoggedHit:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry with its first hits, and how many more there were."""
-
     row: Recalled
     hits: list[LoggedHit]
     more: int
@@ -200,7 +218,7 @@ class Page:
 
 
 def page(*, surface: str = "", session: int | None = None, before: int | None = None) -> Page:
-    """The entries of a surface or session, from before an entry on. Three queries, however many there are."""
+    """Return the entries of a surface or session, before an entry. Three queries, however many there are."""
     rows = Recalled.objects.order_by("-at", "-pk")
     if surface:
         rows = rows.filter(surface=surface)

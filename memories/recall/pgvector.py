@@ -1,7 +1,6 @@
-"""PostgreSQL's own vector search: an HNSW index over half-precision copies of the vectors, made with pgvector.
+"""Search vectors by pgvector: an HNSW index over half-precision copies in a sibling table, which triggers keep.
 
-A sibling table of `embeddings` holds the copies and triggers keep it, so a dump can be restored where there is no
-pgvector. `ensure`, a minute's task, makes what is missing. Until all copies are there, numpy answers.
+A dump can be restored without pgvector. `ensure` runs every minute; until all copies exist, numpy answers.
 """
 
 from __future__ import annotations
@@ -22,23 +21,26 @@ logger = logging.getLogger(__name__)
 
 TABLE = "embedding_halves"
 NEAREST = 120
-"""Memories that the index brings: a recall continues with at most a hundred."""
+"""Memories that the index returns: a recall continues with at most a hundred."""
 EF_SEARCH = 400
-"""Candidates of a walk through the index. Recall@10 against the exact search is above .99 up to 200,000 vectors."""
+"""Candidates of an index scan. Recall@10 against the exact search is above .99 up to 200,000 vectors."""
 NARROW = 5_000
 NARROW_SHARE = 0.2
-"""A scope of at most this many rows, or this share of all, is compared row by row: there the index is no quicker, and
-missed some of the nearest (recall@10 of 100,000: .995 in a fifth, .96 in a tenth, .91 in a fiftieth)."""
+"""A scope of at most this many rows, or this share of all, is compared row by row.
+
+There the index is no faster, and missed some of the nearest (recall@10 of 100,000: .995 in a fifth, .96 in a tenth, .91
+in a fiftieth).
+"""
 AUTO_FROM = 1_000_000
-"""Vectors from which on the setting `auto` takes pgvector: numpy was quicker wherever it was measured below."""
+"""Vectors from which `auto` uses pgvector: numpy was faster wherever it was measured below."""
 BATCH = 200
 """Copies made in one transaction, about a millisecond each."""
 CHECKED = 30.0
-"""Seconds for which a process keeps what it saw of the index."""
+"""Seconds for which a process caches the state of the index."""
 COMPLETE = "complete"
 """The comment on the index when all vectors are copied."""
 MOST_DIMENSIONS = 4_000
-"""An HNSW index takes no more at half precision."""
+"""The limit of an HNSW index at half precision."""
 
 _lock = Lock()
 _seen: dict[tuple[str, int], tuple[float, str]] = {}
@@ -46,7 +48,7 @@ _seen: dict[tuple[str, int], tuple[float, str]] = {}
 HAS_COPIES = (
     f"SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('{TABLE}') AND attname = 'half' AND NOT attisdropped"  # noqa: S608
 )
-"""A dropped extension takes the column along, and a dump restored without pgvector has no table."""
+"""A dropped extension removes the column, and a dump restored without pgvector has no table."""
 COPY = f"""
 CREATE OR REPLACE FUNCTION embedding_half(raw bytea, dimensions int) RETURNS halfvec LANGUAGE sql IMMUTABLE
   SET search_path FROM CURRENT AS $$
@@ -73,19 +75,18 @@ CREATE OR REPLACE TRIGGER {TABLE}_copy AFTER INSERT OR DELETE OR UPDATE OF vecto
 CREATE OR REPLACE TRIGGER {TABLE}_empty AFTER TRUNCATE ON embeddings
   FOR EACH STATEMENT EXECUTE FUNCTION embedding_halves_copy();
 """  # noqa: S608
-"""A float32 is put together from its bytes, since PostgreSQL casts no bytea. What is no number becomes zeros, which are
-near to nothing. The trigger does nothing where there are no copies."""
+"""Decodes float32 from bytes, since PostgreSQL casts no bytea; NaN and infinity become zeros."""
 
 
 FIND_TYPES = (
     "SELECT set_config('search_path', current_setting('search_path') || ', ' || quote_ident(n.nspname), true) "
     "FROM pg_extension x JOIN pg_namespace n ON n.oid = x.extnamespace WHERE x.extname = 'vector'"
 )
-"""Hosted databases keep extensions in a schema outside of the search path."""
+"""Hosted databases keep extensions in a schema outside the search path."""
 
 
 def unusable(model: EmbeddingModel) -> str:
-    """Who searches the model's vectors instead of pgvector, and why; empty when pgvector does."""
+    """Return why numpy searches the model's vectors instead of pgvector; "" when pgvector does."""
     if connection.vendor != "postgresql":
         return "numpy"
     if settings.CLAUDEOPS_VECTOR_SEARCH == "numpy":
@@ -101,27 +102,27 @@ def unusable(model: EmbeddingModel) -> str:
 
 
 def served_by(model: EmbeddingModel) -> str:
-    """Who searches this model's vectors, and why."""
+    """Name what searches this model's vectors, and why."""
     return unusable(model) or "pgvector (HNSW)"
 
 
 def forget() -> None:
-    """Look at the database again: the index was made or dropped."""
+    """Clear the cached state, after the index was made or dropped."""
     with _lock:
         _seen.clear()
 
 
 def nearest(query: QueryVector, scope: Where) -> tuple[list[tuple[int, bytes | memoryview]] | None, str]:
-    """((memory id, stored vector) of the nearest within the scope, who searched). No rows where pgvector failed."""
+    """Return (the nearest (memory id, stored vector) in the scope, what searched); no rows if pgvector failed."""
     size, model = query.model.dimensions, query.model.pk
     vector = f"[{','.join(map('{:.6g}'.format, query.floats.tolist()))}]"
     order = f"(v.half::halfvec({size:d})) <#> %s::halfvec({size:d})"
     of_model = f"{TABLE} v WHERE v.model_id = {model:d}"
     read = "SELECT e.memory_id, e.vector FROM near JOIN embeddings e ON e.id = near.embedding_id"
-    # The scope as a condition of each row that the walk meets, so that the order stays the index's.
+    # The scope is a condition of each row that the scan meets, so that the index gives the order.
     inside = f"(SELECT {scope.sql} FROM memories WHERE memories.id = v.memory_id)"  # noqa: S608
     walk = f"SELECT v.embedding_id FROM {of_model} AND {inside} ORDER BY {order} LIMIT {NEAREST}"  # noqa: S608
-    # The sum keeps the index away: each row of the scope is compared.
+    # The sum prevents the index scan: each row of the scope is compared.
     whole = (
         f"SELECT v.embedding_id FROM memories, {of_model} AND v.memory_id = memories.id AND {scope.sql} "  # noqa: S608
         f"ORDER BY ({order}) + 0 LIMIT {NEAREST}"
@@ -148,7 +149,7 @@ def nearest(query: QueryVector, scope: Where) -> tuple[list[tuple[int, bytes | m
 
 
 def _narrow(cursor: Any, scope: Where) -> bool:
-    """Whether the scope holds few rows by the planner's estimate. A wrong estimate costs time, no hit."""
+    """Whether the planner estimates few rows in the scope. A wrong estimate costs time, no hit."""
     if scope == EVERYTHING:
         return False
     cursor.execute(f"EXPLAIN (FORMAT JSON) SELECT 1 FROM memories WHERE {scope.sql}", scope.params)  # noqa: S608
@@ -158,8 +159,10 @@ def _narrow(cursor: Any, scope: Where) -> bool:
 
 
 def try_extension() -> str:
-    """Make the extension where it is missing and this user may. Returns why not. Runs after a migrate alone: what
-    somebody dropped stays dropped."""
+    """Create a missing extension if this user may; return why not.
+
+    Only after a migrate, so that a dropped one stays so.
+    """
     if connection.vendor != "postgresql":
         return "the database is SQLite"
     if settings.CLAUDEOPS_VECTOR_SEARCH == "numpy":
@@ -182,10 +185,7 @@ def try_extension() -> str:
 
 
 def ensure(seconds: float = 200.0) -> str:
-    """Make the table, its trigger and the index, and copy the vectors that are missing, for about `seconds`.
-
-    The index is made while it is empty, which locks nothing for long. Returns why pgvector does not serve yet.
-    """
+    """Create table, triggers and index, copy vectors for about `seconds`; return why pgvector does not answer yet."""
     if connection.vendor != "postgresql" or connection.in_atomic_block:
         return "inside a transaction" if connection.in_atomic_block else "the database is SQLite"
     model = EmbeddingModel.objects.filter(state=ModelState.ACTIVE).first()
@@ -212,7 +212,7 @@ def ensure(seconds: float = 200.0) -> str:
 
 
 def drop() -> None:
-    """Remove the copies, the index and the trigger. Writing a vector costs nothing more."""
+    """Drop the copies, the index and the triggers."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(
@@ -227,7 +227,7 @@ def _index_of(model: EmbeddingModel) -> str:
 
 
 def _unfit(model: EmbeddingModel) -> str:
-    """Why no index can be made for this model here; empty when one can."""
+    """Return why no index can be made for this model; "" when one can."""
     if settings.CLAUDEOPS_VECTOR_SEARCH == "numpy":
         return "CLAUDEOPS_VECTOR_SEARCH is numpy"
     with connection.cursor() as cursor:

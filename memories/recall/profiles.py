@@ -1,4 +1,4 @@
-"""How many hits a recall returns: lean for little room, deep for what matters, auto by the query. Pure."""
+"""Profiles: how many hits a recall returns, or auto by the query. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """At least `least` hits when so many are above the minimum, up to `most` while they are nearly as good as the best.
+    """`least` hits, up to `most` while each reaches `share` of the best score.
 
-    `share`: a hit past `least` must reach this share of the best one's score. `rewrite`: whether a model may
-    put the query in other words.
+    `rewrite`: whether a query may be rewritten.
     """
 
     name: str
@@ -40,7 +39,7 @@ LONG_QUESTION = 8
 
 
 def chosen(name: str, query: Query) -> Profile:
-    """The profile of this name. Auto: lean for what is to be found as written, deep for a long question."""
+    """Return the profile of this name. Auto: lean for literal queries, deep for long questions."""
     if name == AUTO:
         name = "lean" if query.literal else "deep" if len(query.terms) > LONG_QUESTION else "balanced"
     if name not in PROFILES:
@@ -49,7 +48,7 @@ def chosen(name: str, query: Query) -> Profile:
 
 
 def how_many(profile: Profile, limit: int | None, scores: list[float]) -> int:
-    """How many of hits with these scores (best first) are given; `limit` has the last word."""
+    """Return how many hits with these scores (best first) to return; `limit` overrides the profile."""
     if limit is not None:
         if not 1 <= limit <= MOST:
             raise InvalidRecall(f"limit is {limit}; allowed is 1 to {MOST}.")

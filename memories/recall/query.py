@@ -1,4 +1,4 @@
-"""Read a query: its terms, and the phrases and identifiers that must occur whole for a boost. Pure."""
+"""Parse a query: its terms, and the phrases and identifiers that must occur whole for a boost. Pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ SPEAKER = re.compile(r"\s*([^\W\d_]{2,40}):\s")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query as it is searched: its terms, and what must stand whole for the boost of a phrase.
-
-    `wholes` are normalised; `literal` when it reads as something to be found as it is written.
-    """
+    """A parsed query. `wholes` are normalised phrases; `literal` when it should be found as written."""
 
     text: str
     terms: tuple[str, ...]
@@ -29,9 +26,9 @@ class Query:
 
 
 def read_query(text: str) -> Query:
-    """A query's distinct terms in their order. One of nothing but stop words is searched by these."""
+    """Parse a query. Its terms are distinct, in order; stop words count only when there is nothing else."""
     cut = normalise(text[:LONGEST_QUERY])
-    found = words(cut)
+    found = words(text[:LONGEST_QUERY])  # with its capitals: the A of "team A owns" is no article
     kept = [word for word in found if word not in STOP_WORDS] or found
     terms = tuple(dict.fromkeys(term_of(word) for word in kept))[:MOST_TERMS]
     wholes = [next(filter(None, groups)) for groups in QUOTED.findall(cut)]
@@ -44,7 +41,7 @@ def read_query(text: str) -> Query:
 
 
 def is_identifier(word: str) -> bool:
-    """Whether a normalised word names one thing: it has a digit beside other characters, or is joined of parts."""
+    """Whether a normalised word names one thing: it has a digit beside other characters, or joined parts."""
     if any(mark in word for mark in "._:/@+#\\-"):
         return True
     return len(word) > 1 and any(c.isdigit() for c in word) and not word.isdigit()
@@ -62,14 +59,14 @@ def _name(said: str) -> str:
 
 
 def stands_whole(wholes: Sequence[str], text: str) -> bool:
-    """Whether one of the phrases or identifiers stands in the text, at word boundaries."""
+    """Whether one of the phrases or identifiers occurs in the text, at word boundaries."""
     if not wholes:
         return False
     if not text.isascii():
         searched = normalise(text)
         return any(_stands(whole, searched) for whole in wholes)
-    # Hundreds of candidates pass here. Folding an ASCII text changes what is between its words, not these, so most
-    # are settled by a look for these, and what has no space needs no folding at all.
+    # Runs for hundreds of candidates. Folding ASCII changes only what is between words, so a search for the words
+    # decides most, and a phrase without a space needs no folding.
     searched = text.lower()
     for whole, parts in _parts(tuple(wholes)):
         for part in parts:
@@ -83,12 +80,10 @@ def stands_whole(wholes: Sequence[str], text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _parts(wholes: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each phrase with its words, the longest first."""
     return tuple((whole, tuple(sorted(whole.split(" "), key=len, reverse=True))) for whole in wholes)
 
 
 def _stands(whole: str, searched: str) -> bool:
-    """Whether it stands in a normalised text, at word boundaries."""
     start = searched.find(whole)
     while start >= 0:
         end = start + len(whole)
@@ -99,7 +94,7 @@ def _stands(whole: str, searched: str) -> bool:
 
 
 def _joins(text: str, at: int, step: int) -> bool:
-    """Whether the character at `at` continues what is beside it: 2.1.33 stands neither in 2.1.330 nor in 2.1.33.4."""
+    """Whether the character at `at` continues the word beside it: 2.1.33 is neither in 2.1.330 nor in 2.1.33.4."""
     if text[at].isalnum() or text[at] == "_":
         return True
     beyond = at + step

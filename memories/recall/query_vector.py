@@ -1,4 +1,4 @@
-"""The vector of a query, or the reason why there is none. An embedder that fails costs semantic search, no answer."""
+"""Embed a query, or say why not. A failing embedder costs semantic search, not the answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memories.embedding import Answering, Embedder, SemanticOff, TextRefused, Ve
 from memories.models import EmbeddingModel
 
 KEPT = 256
-"""Vectors of queries that a process keeps: a page whose filters change asks the same query again."""
+"""Query vectors cached by a process: a page whose filters change repeats its query."""
 
 _lock = Lock()
 _kept: OrderedDict[tuple[str, str], Vectors] = OrderedDict()
@@ -23,10 +23,7 @@ _kept: OrderedDict[tuple[str, str], Vectors] = OrderedDict()
 
 @dataclass(frozen=True, slots=True)
 class QueryVector:
-    """A normalised vector and the model that made it, as vector search takes it.
-
-    `newest` is the highest embedding id of the model, `waiting` how many memories have no vector yet.
-    """
+    """A normalised vector; `newest` is its model's highest embedding id, `waiting` counts missing vectors."""
 
     model: EmbeddingModel
     floats: Vectors
@@ -35,10 +32,7 @@ class QueryVector:
 
 
 def start_query_vector(text: str) -> Callable[[], QueryVector | str]:
-    """Start to make the vector of a query while the caller goes on; 4 to 8 ms that the keyword search hides.
-
-    The returned function gives the vector, or the reason why semantic search is off.
-    """
+    """Start to embed a query (4 to 8 ms) in a thread; the result waits for the vector, or says why there is none."""
     try:
         embedder, answering = embedding.current_with_answering()
     except SemanticOff as off:
@@ -77,6 +71,5 @@ def _floats(text: str, embedder: Embedder, answering: Answering) -> Vectors:
 
 
 def forget() -> None:
-    """Drop the kept vectors."""
     with _lock:
         _kept.clear()

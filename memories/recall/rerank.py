@@ -1,4 +1,4 @@
-"""Select the hits to return from a ranking: one of those that say nearly the same. Pure."""
+"""Select the hits to return from a ranking, without near-duplicates. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memories.recall.results import Candidate
 from memories.recall.terms import STOP_WORDS, term_of, words
 
 NEAR_IDENTICAL = 0.92
-"""Overlap of terms (Jaccard) from which two hits are one for a reader, the values in them being the same."""
+"""Overlap of terms (Jaccard) from which two hits with equal numbers are near-duplicates."""
 NEGATIONS = frozenset({"no", "not", "never", "nor", "without", "cannot", "dont", "doesnt", "isnt", "wont", "cant"})
 """Some are stop words, yet two texts that differ in one do not say the same."""
 
@@ -19,16 +19,16 @@ NEGATIONS = frozenset({"no", "not", "never", "nor", "without", "cannot", "dont",
 def above_minimum(
     ranked: Iterable[Candidate], weights: Weights, by_words: bool, dropped: Counter[str]
 ) -> list[Candidate]:
-    """Those whose score says something; the minimum is lower when there are only words."""
+    """Drop candidates below the minimum score, which is lower without vectors."""
     floor = weights.minimum_by_words if by_words else weights.minimum
     everything = list(ranked)
-    kept = [one for one in everything if one.fused + one.context >= floor]
+    kept = [one for one in everything if one.fused + one.context + one.gentler >= floor]
     dropped[trust.BELOW_MINIMUM] += len(everything) - len(kept)
     return kept
 
 
 def select(ranked: Sequence[Candidate], wanted: int) -> tuple[list[Candidate], dict[int, list[int]]]:
-    """The best `wanted` that differ from one another, and which others each of them stands for."""
+    """Return the best `wanted` distinct candidates, and the near-duplicates of each."""
     compared = {one.memory_id for one in ranked[: 4 * wanted + 20]}
     said: dict[int, frozenset[str]] = {}
 
@@ -41,7 +41,7 @@ def select(ranked: Sequence[Candidate], wanted: int) -> tuple[list[Candidate], d
 
 
 def _said(one: Candidate) -> frozenset[str]:
-    """The service, the terms, and the negations among the stop words."""
+    """Return the service, the terms, and the negations among the stop words."""
     spoken = words(one.observation)
     terms = {term_of(word) for word in spoken if word not in STOP_WORDS}
     return frozenset({f"={one.service or ''}", *terms, *(NEGATIONS & STOP_WORDS).intersection(spoken)})
@@ -50,7 +50,7 @@ def _said(one: Candidate) -> frozenset[str]:
 def collapse(
     ranked: Sequence[Candidate], alike: Callable[[Candidate, Candidate], bool], most: int
 ) -> tuple[list[Candidate], dict[int, list[int]]]:
-    """The first `most` that differ from one another, and which others each of them stands for."""
+    """Return the first `most` that are not alike, and the others that are like each."""
     kept: list[Candidate] = []
     stands_for: dict[int, list[int]] = {}
     for one in ranked:
@@ -65,7 +65,7 @@ def collapse(
 
 
 def near_identical(a: frozenset[str] | None, b: frozenset[str] | None) -> bool:
-    """Whether two sets of terms say the same in the same words; a number that differs makes them two."""
+    """Whether two sets of terms are nearly equal; a number that differs makes them distinct."""
     if not a or not b:
         return False
     shared = len(a & b)

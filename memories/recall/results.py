@@ -1,7 +1,4 @@
-"""What a recall answers with, and the candidates it is made from, read from the database within a scope.
-
-`Candidate` is a memory while it is ranked, `Hit` one that is returned.
-"""
+"""The answer of a recall, and its candidates, read within a scope. `Candidate` is ranked, `Hit` is returned."""
 
 from __future__ import annotations
 
@@ -22,11 +19,12 @@ from memories.recall.trace import Trace
 
 @dataclass(slots=True)
 class Candidate:
-    """A memory that a search found: its columns, then what the searches say of it, then what ranking makes of that.
+    """A memory that a search found: its columns, then the searches' findings, then those of the ranking.
 
     `confirmed_at` is its `updated_at`, `priority` whether a person approved it or made it persistent. `uuid`, `tags`
-    and `created_at` are as the database gives them. `terms` and `length` are those of the full-text index.
-    `shared` is the coverage by a turn together with those around it; `speaker`: the query names who said it.
+    and `created_at` are as the database gives them. `terms` and `length` are those of the full-text index. `shared` is
+    the coverage with neighbouring turns; `speaker`: the query names who said it. `gentler` is what the coverage would
+    add to the score with the lower power, for the thresholds that were tuned with it.
     """
 
     memory_id: int
@@ -62,13 +60,14 @@ class Candidate:
 
     fused: float = 0.0
     context: float = 0.0
+    gentler: float = 0.0
     raised: float = 0.0
     score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asked: `surface` is cli, api, mcp, page, injection, store or bench; `actor` a user name, token or agent."""
+    """The caller: `surface` is cli, api, mcp, page, injection, store or bench; `actor` a user name, token or agent."""
 
     surface: str
     actor: str = ""
@@ -77,10 +76,10 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """How a hit's score came about. Ranks count from 1; None = that search did not find it.
+    """The parts of a hit's score.
 
-    `coverage` is the share (0..1) of the query's idf mass that the memory's terms cover, `cosine` −1..1,
-    `age_days` days since it was last confirmed. `boosts` are the named additions; `final` is what ranks.
+    Ranks count from 1; None = that search did not find it. `coverage` is the share (0..1) of the query's idf mass,
+    `cosine` −1..1, `age_days` days since the last confirmation. `boosts` are the named additions; `final` is the score.
     """
 
     keyword_rank: int | None = None
@@ -100,7 +99,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One memory that is returned (with `as_of` in the state it had then). `score` is `parts.final`."""
+    """One memory that is returned (with `as_of` in its state of then). `score` is `parts.final`."""
 
     memory_id: int
     uuid: UUID
@@ -118,7 +117,7 @@ class Hit:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     collapsed: tuple[int, ...] = ()
-    """Memories that say nearly the same and are not shown beside it."""
+    """Near-duplicates that are left out."""
 
     def as_dict(self) -> dict[str, Any]:
         return {each.name: _json(getattr(self, each.name)) for each in fields(self)}
@@ -126,7 +125,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """The answer: best hit first. `recall_id` is its entry in the query log, None when it was not logged."""
+    """The answer: best hit first. `recall_id` is its log entry, None when it was not logged."""
 
     query: str
     hits: tuple[Hit, ...]
@@ -142,8 +141,8 @@ class Recall:
         }
 
 
-# On SQLite a plus makes an expression of a column, which comes as it is stored: Django's conversion of two times and
-# of a truth value takes longer for hundreds of rows than finding them.
+# On SQLite a plus turns a column into an expression, which is returned as stored: Django's conversion of two times and
+# a boolean takes longer for hundreds of rows than finding them.
 COLUMNS = (
     "memories.id, {plus}memories.updated_at, memories.observation, memories.service, {plus}memories.active, "
     "memories.verdict, memories.taxonomy, memories.stale_at IS NOT NULL, memories.confidence, memories.recall_count, "
@@ -154,7 +153,7 @@ COLUMNS = (
 
 
 def read(ids: Sequence[int], scope: Where) -> list[Candidate]:
-    """Those of these memories that are within the scope, in no order."""
+    """Read those of these memories that are within the scope, in no order."""
     if not ids:
         return []
     source, given = filters.listed(ids)
@@ -162,19 +161,18 @@ def read(ids: Sequence[int], scope: Where) -> list[Candidate]:
 
 
 def read_neighbours(candidates: Iterable[Candidate], scope: Where) -> list[Candidate]:
-    """The memories before and after these in their sequences, within the scope."""
+    """Read the memories before and after these in their sequences, within the scope."""
     known = {(one.sequence, one.position) for one in candidates if one.sequence and one.position is not None}
     around = {(name, place + step) for name, place in known if place is not None for step in (-1, 1)} - known
     if not around:
         return []
     marks = ", ".join(["(%s, %s)"] * len(around))
-    # The second condition is the index's own: without it SQLite reads the whole table.
+    # The second condition is the index's own: without it SQLite scans the table.
     which = f"(memories.sequence, memories.position) IN (VALUES {marks}) AND NOT (memories.sequence = '')"
     return _read(which, [value for pair in sorted(around) for value in pair], scope)
 
 
 def candidate_of(memory: Memory) -> Candidate:
-    """A memory that is at hand, for instance as it was at an earlier time."""
     same = ("observation", "service", "active", "verdict", "taxonomy", "confidence", "recall_count", "sequence")
     more = ("position", "category", "project_id", "agent", "uuid", "tags", "created_at")
     return Candidate(
@@ -220,7 +218,7 @@ def _read(which: str, values: Sequence[Any], scope: Where) -> list[Candidate]:
 
 
 def _time_of(value: datetime | str) -> datetime:
-    """A time as the database gives it: SQLite's is text without a zone, and is UTC."""
+    """Convert a database time; SQLite's is text without a zone, in UTC."""
     found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 

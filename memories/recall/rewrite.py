@@ -1,7 +1,4 @@
-"""Put a query in other words by a fast model, to search these beside the original. Off unless the settings name one.
-
-The original is always searched, whatever the model answers. Knows no database.
-"""
+"""Rewrite a query by a fast model, to search both versions. Off unless the settings name one. Knows no database."""
 
 from __future__ import annotations
 
@@ -17,6 +14,7 @@ from typing import Protocol
 
 from django.conf import settings
 
+from claudeops.lib.secrets import mask
 from memories.capture.gate import judge
 from memories.capture.text import fold
 from memories.chat import PAUSE, ChatModel, NoAnswer
@@ -24,11 +22,11 @@ from memories.recall.query import Query, is_identifier, read_query
 from memories.recall.terms import COMPOUND, LONGEST_QUERY, STOP_WORDS, words
 
 FEWEST_WORDS = 4
-"""Fewer is a short query: what it names is what it is about."""
+"""Shorter queries are not rewritten: they name what they are about."""
 LONGEST_ANSWER = 300
-"""Characters of an answer; more is no rewrite but a document."""
+"""Characters of an answer; a longer one is no rewrite."""
 KEPT, KEPT_FOR = 512, 3_600.0
-"""Answers that a process remembers, and for how many seconds."""
+"""Cached answers of a process, and for how many seconds."""
 OFF = "off: no model"
 LITERAL, NAMES, SHORT = "literal", "mostly names", "short"
 
@@ -44,20 +42,20 @@ EDGES = "\"'“”‘’`()[]{}<>,;:!?.*"
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What became of a query: `text` is what is searched beside it, empty = nothing is; `state` is for the trace."""
+    """The result of a rewrite: `text` is searched as well ("": nothing); `state` is for the trace."""
 
     state: str
     text: str = ""
 
 
 class Rewriter(Protocol):
-    """Puts a query in other words. Never raises, and never takes longer than its time."""
+    """Rewrites a query. Never raises, and never takes longer than its timeout."""
 
     def rewrite(self, query: str) -> Rewritten: ...
 
 
 def rewritten(query: str, asked: Query) -> Rewritten:
-    """What is searched beside this query, by the model of the settings; without one, and for some queries, nothing."""
+    """Rewrite this query by the model of the settings, if there is one and the query allows it."""
     rewriter = current()
     if rewriter is None:
         return Rewritten(OFF)
@@ -66,7 +64,7 @@ def rewritten(query: str, asked: Query) -> Rewritten:
 
 
 def as_it_is(asked: Query) -> str:
-    """Why this query is searched as it is written and in no other way; empty when it may be put in other words."""
+    """Return why this query is not rewritten; "" when it may be."""
     if asked.literal:
         return LITERAL
     pieces = {match[0] for match in COMPOUND.finditer(asked.text)} - STOP_WORDS
@@ -77,7 +75,7 @@ def as_it_is(asked: Query) -> str:
 
 
 class ChatRewriter:
-    """Asks a chat model, remembers its answers for a while. May be called from several threads."""
+    """Asks a chat model and caches its answers. May be called from several threads."""
 
     def __init__(
         self, url: str, model: str, key: str, seconds: float, clock: Callable[[], float] = time.monotonic
@@ -88,8 +86,7 @@ class ChatRewriter:
         self._answers: OrderedDict[str, tuple[float, str]] = OrderedDict()
 
     def rewrite(self, query: str) -> Rewritten:
-        """See `Rewriter.rewrite`."""
-        text = fold(query[:LONGEST_QUERY])
+        text = fold(mask(query)[:LONGEST_QUERY])  # masked before the cut, which may halve a credential
         known = self._remembered(text)
         if known is None:
             try:
@@ -116,19 +113,16 @@ class ChatRewriter:
 
 
 def _said(none: NoAnswer, seconds: float) -> str:
-    if none.withheld:
-        return f"not rewritten: {none}"
     if none.resting:
         return f"left alone for {PAUSE / 60:g} minutes: the model failed several times"
     return f"timed out after {seconds:g} s" if none.late else f"failed: {none}"
 
 
 def checked(answer: str, query: str) -> str:
-    """The model's words as they may be searched; empty when they add none.
+    """Return the words of the answer that may be searched; "" when they add none.
 
-    A name or a number that the question does not have is left out: a model cannot know it, and it would find the
-    wrong thing whole. Quotes go, since they ask for a phrase; the question's own names come back when they are
-    missing. Raises ValueError, KeyError or TypeError when there is no answer to use.
+    Names and numbers that the question lacks are removed, its own are added, and quotes are removed, since they ask for
+    a phrase. Raises ValueError, KeyError or TypeError for an unusable answer.
     """
     said = json.loads(answer[answer.index("{") : answer.rindex("}") + 1])["query"]
     if not isinstance(said, str) or not fold(said):
@@ -154,7 +148,6 @@ def _known(word: str, own: set[str]) -> bool:
 
 
 def current() -> Rewriter | None:
-    """The rewriter of the settings; None when there is none, which is the rule."""
     url, model = settings.CLAUDEOPS_RECALL_REWRITE_URL, settings.CLAUDEOPS_RECALL_REWRITE_MODEL
     if not url or not model:
         return None
@@ -167,5 +160,5 @@ def _rewriter(url: str, model: str, key: str, seconds: float) -> ChatRewriter:
 
 
 def forget() -> None:
-    """Let go of what is remembered and of what failed: between tests."""
+    """Clear cached answers and failures, between tests."""
     _rewriter.cache_clear()

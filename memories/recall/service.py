@@ -1,7 +1,4 @@
-"""The door of recall: `recall` searches within filters, `ask` does so for a caller from outside, within its access.
-
-Reads; the query log gets an entry after the answer is made. Knows no request.
-"""
+"""The door of recall: `recall` searches within filters, `ask` within a caller's access. Logs after the answer."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from memories.capture import fields
 from memories.capture.text import fold
 from memories.embedding import Vectors
 from memories.errors import AccessDenied
-from memories.models import Memory, Project
+from memories.models import Memory, Project, Scope
 from memories.recall import (
     as_of,
     filters,
@@ -50,18 +47,18 @@ from memories.recall.trace import Trace
 from memories.taxonomy import TAXONOMIES
 
 CANDIDATES = 60
-"""Candidates of each search. On 1,000 facts the figures are those of 100, and of 40."""
+"""Candidates of each search. On 1,000 facts, 40 and 100 give the same figures."""
 CANDIDATES_OF_TURNS = 100
-"""The same where turns of a conversation are among them: these lend each other part of their score."""
+"""The same for turns of a conversation, which lend each other part of their score."""
 MORE_THAN_ASKED = 40
-"""At least this many more than are to be returned: some are held, inactive or near-duplicates."""
+"""Candidates beyond the requested hits: some are held, inactive or near-duplicates."""
 
 GLOBAL = "global"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, by names: `project` a slug or `global`, `service` one word or `general`, `as_of` aware UTC."""
+    """A query by names: `project` a slug or `global`, `service` one word or `general`, `as_of` aware UTC."""
 
     query: str
     project: str | None = None
@@ -77,10 +74,10 @@ class Question:
 
 
 def ask(access: Access, question: Question, surface: str) -> Recall:
-    """The answer within what `access` may see, logged under its name.
+    """Answer within what `access` may see, and log it.
 
-    How much other projects would have had is not told to who may not see them. Raises InvalidRecall, InvalidMemory
-    for an impossible service, AccessDenied and ProjectNotFound for a project.
+    A confined caller is not told what other projects have. Raises InvalidRecall, InvalidMemory for an impossible
+    service, AccessDenied, ProjectNotFound.
     """
     asker = Asker(surface, access.actor, access.session_id)
     found = recall(
@@ -93,12 +90,12 @@ def ask(access: Access, question: Question, surface: str) -> Recall:
 
 
 def by_person(name: str) -> Access:
-    """The access of a signed-in member of staff: everything, as on every page."""
-    return Access(name, frozenset())
+    """Return the access of a signed-in member of staff: everything, as on every page."""
+    return Access(name, frozenset({Scope.REVIEW.value}))
 
 
 def as_data(found: Recall) -> dict[str, Any]:
-    """The answer as plain values, each hit with its project's slug."""
+    """Serialise the answer, each hit with its project's slug."""
     data = found.as_dict()
     slugs = dict(Project.objects.filter(pk__in={hit.project_id for hit in found.hits}).values_list("pk", "slug"))
     for hit in data["hits"]:
@@ -107,10 +104,12 @@ def as_data(found: Recall) -> dict[str, Any]:
 
 
 def filters_of(access: Access, question: Question) -> Filters:
-    """The question's names as filters. Raises as `ask` does."""
+    """Resolve the question's names to filters. Raises as `ask` does."""
     if question.category and not any(question.category in one.categories for one in TAXONOMIES.values()):
         known = sorted({category for one in TAXONOMIES.values() for category in one.categories})
         raise InvalidRecall(f"category is {question.category!r}; allowed are {', '.join(known)}.")
+    if question.include_hold:
+        access.require(Scope.REVIEW)
     return Filters(
         project=_project(access, question.project),
         agent=_agent(access, question.agent),
@@ -125,7 +124,7 @@ def filters_of(access: Access, question: Question) -> Filters:
 
 def _project(access: Access, slug: str | None) -> int | Literal["any"] | None:
     if slug == GLOBAL and not Project.objects.filter(slug=GLOBAL).exists():
-        return None  # everybody may see what is global
+        return None  # everybody may see global memories
     found = project_of(access, slug)
     return access.project if access.confined or found is None else found.pk
 
@@ -149,12 +148,11 @@ def recall(
     weights: Weights | None = None,
     rewrite: bool = True,
 ) -> Recall:
-    """The memories that answer `query` within `where`, best first.
+    """Return the memories that answer `query` within `where`, best first.
 
-    `profile` is lean, balanced, deep or auto; `limit` (1..100) overrides how many it returns. `at` (aware UTC,
-    default as_of, else now) is the time ages are counted to. With `asked_by` the answer is logged.
-    `weights` replaces the configured ranking (benchmarks). `rewrite`: whether the query may also be searched in
-    other words, when the profile allows it and the settings name a model. Raises InvalidRecall.
+    `profile` is lean, balanced, deep or auto; `limit` (1..100) overrides how many it returns. Ages count to `at` (aware
+    UTC, default as_of, else now). With `asked_by` the answer is logged. `weights` replaces the configured ranking
+    (benchmarks). `rewrite` also searches a rewritten query, when profile and settings allow it. Raises InvalidRecall.
     """
     weights = weights or fusion.configured(settings.CLAUDEOPS_RECALL_AGE)
     most = max(CANDIDATES, (limit or 0) + MORE_THAN_ASKED)
@@ -173,7 +171,7 @@ def recall(
 
 
 def candidates_of(query: str, where: Filters, *, at: datetime) -> tuple[list[Candidate], str, Likeness]:
-    """The unranked candidates of a query, the state of semantic search, and how alike candidates are: for benches."""
+    """Return (unranked candidates, the state of semantic search, their likeness), for benchmarks."""
     search = _Search(where.checked(), fusion.WEIGHTS, at, CANDIDATES)
     asked = read_query(query)
     if asked.terms:
@@ -182,8 +180,6 @@ def candidates_of(query: str, where: Filters, *, at: datetime) -> tuple[list[Can
 
 
 class _Search:
-    """The steps of one search: what was read so far, what was dropped, how long each step took."""
-
     def __init__(self, where: Filters, weights: Weights, at: datetime, most: int) -> None:
         self.filters, self.weights, self.at, self.most = where, weights, at, most
         self.scope = filters.scope_of(where)
@@ -229,7 +225,7 @@ class _Search:
             self.ranked = rerank.above_minimum(ranked, self.weights, isinstance(self.vector, str), self.dropped)
 
     def run_rewritten(self, query: str, asked: Query, profile: profiles.Profile) -> None:
-        """Search the query in other words as well. A memory's score is the better of the two, so none loses any."""
+        """Search the rewritten query as well; a memory's score is the better of the two."""
         if not profile.rewrite:
             self.other = Rewritten(f"off: not in the profile {profile.name}")
             return
@@ -271,7 +267,7 @@ class _Search:
         return by_words, by_vector
 
     def chosen(self, by_words: Sequence[int], cosines: Mapping[int, float]) -> list[int]:
-        """Of hundreds of memories that hold as much of the query those that are near it as well, in their order."""
+        """Select, of the memories found by words, those with the best scores including cosines, in their order."""
         if isinstance(self.vector, str):
             return list(by_words[: max(self.most, CANDIDATES_OF_TURNS)])
         if not cosines or len(by_words) <= self.most:
@@ -282,7 +278,7 @@ class _Search:
         return [by_words[place] for place in np.sort(np.argsort(-scores, kind="stable")[: self.most])]
 
     def judge(self, found: Iterable[Candidate]) -> None:
-        """Take in what passes the trust pass."""
+        """Add what passes the trust pass to the candidates."""
         for one in found:
             reason = trust.objection(
                 one.observation,
@@ -305,7 +301,6 @@ class _Search:
         return [results.candidate_of(row) for row in then if as_of.passes(row, self.filters)]
 
     def complete(self, by_words: Sequence[int], by_vector: Sequence[int]) -> None:
-        """Give each candidate the figures of both searches."""
         if self.filters.as_of is not None:  # the candidates are as they were, the index is of today
             keyword_search.read(self.words, self.candidates, self.scope)
         else:
@@ -330,7 +325,7 @@ class _Search:
                 one.speaker = said_by(one.observation, self.asked.terms)
 
     def shared(self, one: Candidate, turns: Mapping[tuple[str, int | None], int], by_others: Collection[str]) -> float:
-        """How much of the query a turn covers together with those around it."""
+        """Return how much of the query a turn covers together with its neighbours."""
         parts: list[tuple[Collection[str], float]] = [(self.words.terms_in(one.memory_id), 1.0)]
         if one.position is not None:
             for step, share in ((-1, fusion.SHARED_PREVIOUS), (1, fusion.SHARED_NEXT)):
@@ -338,7 +333,7 @@ class _Search:
         return self.words.shared_coverage([*parts, (by_others, fusion.SHARED_SEQUENCE)])
 
     def likeness(self, ids: Sequence[int]) -> Vectors:
-        """How likely each candidate supersedes another one, in the order of the ids."""
+        """Return how likely each candidate supersedes another one, in the order of the ids."""
         if isinstance(self.vector, str):
             return np.zeros((len(ids), len(ids)), dtype=np.float32)
         cosines = vector_search.between(self.vector.model, ids, self.scope)

@@ -1,8 +1,7 @@
-"""Whether a later memory supersedes an earlier one, and raising it above that. Pure.
+"""Estimate whether a later memory supersedes an earlier one, and raise it above that.
 
-Age as a signal of its own cannot do this: weeks between two facts move a score by less than the words "is now" do,
-and a weight that outweighs them buries every old fact that still holds. The cosine alone cannot either: "Reports are
-built in Metabase now" is no nearer to "Reports are built in Tableau" than a fact about another report is.
+Pure. Age alone cannot: a weight above wording's buries old facts that still hold. The cosine alone cannot: "Reports are
+built in Metabase now" is no nearer to "… in Tableau" than a fact about another report.
 """
 
 from __future__ import annotations
@@ -20,51 +19,50 @@ from memories.recall.results import Candidate
 from memories.recall.terms import STOP_WORDS, term_of, words
 
 Likeness = Callable[[Sequence[int]], NDArray[np.float32]]
-"""How likely each memory (row) supersedes an older one (column), (n, n) in the order of their ids: what `likely` gives;
-0 where one has no vector."""
+"""How likely each memory (row) supersedes an older one (column), (n, n) in the order of their ids; see `likely`."""
 
 LOOKED_AT = 20
-"""Hits that are compared, the best: what stands further down is not shown."""
+"""Best hits that are compared."""
 ALIKE = 1.22
-"""Nine of ten facts that superseded another one reach this with it; of other facts on the same service one of fifty."""
+"""Threshold: nine of ten superseding facts reach it; of other facts on the same service one of fifty."""
 ANSWERS = 0.47
-"""What a hit that covers the whole query gets for that: what superseded a fact still answers the question."""
+"""For full coverage of the query: a superseding fact still answers the question."""
 LEAD = 1.1
-"""An older hit whose score is higher by more than this stays above."""
+"""An older hit with a larger lead in score stays above."""
 FIRST = 10
-"""Of the hits that may yield: what stands further down is hardly shown."""
+"""Best hits that may be superseded."""
 LEAST = 0.4
-"""Cosine below which two memories are of different matters, whatever their words."""
+"""Least cosine of two memories on one matter."""
 SHARED = 0.62
-"""All terms of the earlier one stand in the later one as well: on the scale of a cosine, as all that follows."""
+"""For all terms of the earlier one in the later one, on the scale of a cosine like all that follow."""
 NAMED = 0.24
-"""The question names a host, a port, a version that the earlier one has and the later one has not."""
+"""Penalty when the query names a host, port or version that only the earlier one has."""
 ANOTHER = 0.21
-"""Where the earlier one has a word of the question, the later one has another: of two of a kind each is a fact."""
+"""Penalty when the later one has another word in place of a query word: two facts of a kind."""
 CHANGED = 0.22
-"""The later one tells of a change."""
+"""For a later one that states a change."""
 ASKED = 0.07
-"""For each word of a question whether it is so that only the earlier one has: it is what has changed, most often."""
+"""For each word of a yes-no question that only the earlier one has: usually that has changed."""
 MOST_ASKED = 3
 
 CHANGE = frozenset(
     """now since longer anymore instead gone changed moved removed replaced replaces stopped switched upgraded migrated
     raised lowered reduced increased extended shortened renamed abolished retired""".split()  # noqa: SIM905
 )
-"""Words of which people make "it is not as it was"."""
+"""Words that state a change."""
 WHETHER = re.compile(
     r"\s*(?:is|are|was|were|does|do|did|may|can|could|should|must|has|have|will|how (?:do|can) i|what to do)\b",
     re.IGNORECASE,
 )
-"""How a question begins that says itself what may be so."""
+"""The beginnings of yes-no questions."""
 NAMING = re.compile(r"[_0-9]")
-"""In a term, one that names something."""
+"""Marks a term as a name."""
 CAPITAL = re.compile(r"(?<=\s)[A-Z]\w*")
-"""Within a text, one names something."""
+"""Marks a word within a text as a name."""
 
 
 def raised(ranked: Sequence[Candidate], likeness: Likeness, lead: float = LEAD) -> dict[int, float]:
-    """Of candidates, best first: the new scores of those that are raised to that of an older one above them."""
+    """Return the new scores of candidates (best first) that are raised to that of an older one above them."""
     top = ranked[:LOOKED_AT]
     pairs = [
         (below, above)
@@ -84,19 +82,19 @@ def raised(ranked: Sequence[Candidate], likeness: Likeness, lead: float = LEAD) 
 
 
 def _may_yield(older: Candidate, newer: Candidate, lead: float) -> bool:
-    """Whether the one above is older, about the same service, and hardly fits the query better."""
+    """Whether the upper one is older, about the same service, and hardly better."""
     return (
         newer.confirmed_at > older.confirmed_at
         and not (newer.sequence or older.sequence)
         and (newer.service == older.service or not (newer.service and older.service))
-        and older.score - newer.score <= lead
+        and older.score + older.gentler - newer.score - newer.gentler <= lead
         and (newer.phrase or not older.phrase)
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What is compared of a text: its terms, those of them that name something, whether it tells of a change."""
+    """The compared parts of a text: its terms, the names among them, whether it states a change."""
 
     order: tuple[str, ...]
     terms: frozenset[str]
@@ -105,10 +103,9 @@ class Said:
 
 
 def likely(cosines: NDArray[np.float32], candidates: Sequence[Candidate], asked: Query) -> NDArray[np.float32]:
-    """How likely memory [later, earlier] says anew what the earlier one said, about 0..1.8; 0 where it cannot be.
+    """Return how likely memory [later, earlier] restates the earlier one, about 0..1.8; 0 where it cannot.
 
-    `cosines` and `candidates` are in one order, best first. Only pairs of one service, or of which one names none,
-    are compared, and only where the newer one stands below the older one.
+    Compares pairs of one service, or of which one names none, where the newer ranks below the older.
     """
     found = np.zeros_like(cosines)
     terms, whether = frozenset(asked.terms), WHETHER.match(asked.text) is not None
@@ -123,7 +120,7 @@ def likely(cosines: NDArray[np.float32], candidates: Sequence[Candidate], asked:
 
 
 def words_of(earlier: Said, later: Said, asked: frozenset[str], whether: bool) -> float:
-    """What the words of both add to their cosine."""
+    """Return what the words of both add to their cosine."""
     missing = (earlier.terms & asked) - later.terms
     value = SHARED * len(earlier.terms & later.terms) / max(1, len(earlier.terms))
     if not missing.isdisjoint(earlier.names):
@@ -146,8 +143,7 @@ def said(text: str) -> Said:
 
 
 def another(earlier: Said, later: Said, missing: frozenset[str]) -> bool:
-    """Whether the later one has other words just where the earlier one has a word of the question: of the tenant
-    audit, of the tenant dev. What stands at the end of a text is what is said of it, and may have changed."""
+    """Whether the later one replaces a query word of the earlier one, other than at the end, where values change."""
     for term in missing:
         at = earlier.order.index(term)
         before = earlier.order[at - 1] if at else ""

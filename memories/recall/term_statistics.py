@@ -1,4 +1,4 @@
-"""How many memories the full-text index holds, and how many of them hold a term. Large counts are kept for minutes."""
+"""Count the indexed memories, and how many of them hold a term. Large counts are cached for minutes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from django.db import connection
 
 FEW = 1_000
-"""A larger count hardly changes with one memory more, so it is kept."""
+"""Larger counts are cached: one more memory hardly changes them."""
 RECOUNT = 300.0
-"""Seconds for which a large count is kept. Counting a common term reads the list of all memories that hold it."""
+"""Seconds for which a large count is cached: counting a common term reads all its memories."""
 MOST_KEPT = 10_000
 SAMPLED_FROM = 20_000
-"""From this many memories on, PostgreSQL's own statistics give the counts of common terms: counting them reads each
-row. Measured on 100,000 rows: of thirty terms that 1,000 to 30,000 of them hold, none was off by more than 7 %."""
+"""Memories from which PostgreSQL's statistics count common terms, since counting reads each row.
+
+On 100,000 rows, of thirty terms in 1,000 to 30,000 of them none was off by more than 7 %.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,6 @@ _shares: dict[str, tuple[float, dict[str, float]]] = {}
 
 
 def collection() -> Collection:
-    """Of all memories."""
     name, now = _database(), time.monotonic()
     at, kept = _collections.get(name, (0.0, None))
     if kept is not None and now - at < RECOUNT:
@@ -47,7 +48,7 @@ def collection() -> Collection:
 
 
 def frequencies(terms: Sequence[str], size: int) -> dict[str, int]:
-    """In how many memories each term occurs; terms that occur in none are left out. `size` is the collection's."""
+    """Count the memories of each term, without terms that occur in none. `size` is the collection's."""
     name, now = _database(), time.monotonic()
     kept = ((term, *_counts.get((name, term), (-RECOUNT, 0))) for term in terms)
     found = {term: count for term, at, count in kept if now - at < RECOUNT}
@@ -79,10 +80,7 @@ def _counted(terms: Sequence[str]) -> dict[str, int]:
 
 
 def _sampled(size: int) -> dict[str, float]:
-    """The share of the memories that hold a term, for the most common terms, by PostgreSQL's last ANALYZE.
-
-    Empty when that saw less than half of the table.
-    """
+    """Return the share of memories by common term, by the last ANALYZE; {} if it saw less than half of the rows."""
     name = _database()
     at, shares = _shares.get(name, (-RECOUNT, {}))
     if time.monotonic() - at < RECOUNT:
@@ -102,7 +100,6 @@ def _sampled(size: int) -> dict[str, float]:
 
 
 def forget() -> None:
-    """Drop all kept counts: another database may use the same name."""
     for kept in (_collections, _counts, _shares):
         kept.clear()
 

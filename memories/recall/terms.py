@@ -1,7 +1,7 @@
-"""Turn text into terms, for the index and for queries, the same on every database. Pure.
+"""Turn text into terms, the same on every database.
 
-A term is ASCII letters, digits and `_` alone (anything else is spelled by its code point), so that no database's own
-tokenizer can take it apart or fold it differently: stemming, folding and stop words happen here and nowhere else.
+Pure. A term is ASCII letters, digits and `_` (others are spelled by code point), so that no tokenizer splits or folds
+it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from functools import lru_cache
 
 import snowballstemmer
 
-from memories.capture.text import fold
+from memories.capture.text import fold, join_lettered
 
 LONGEST_QUERY = 2_000
-"""Characters of a query that are read: more is a document, not a question."""
+"""Characters of a query that are read: a longer one is a document."""
 LONGEST_TERM = 64
 
 STOP_WORDS = frozenset(
@@ -28,9 +28,9 @@ STOP_WORDS = frozenset(
     would you your
     """.split()  # noqa: SIM905
 )
-"""Words that say how something is asked, not what about. `may` is a month, so it is none of them."""
+"""Words of the question's form, not its subject. `may` is a month, so it is not among them."""
 
-# A word, or several joined by what joins the parts of an identifier: 2.1.330, 10.0.0.5:8080, /var/lib/x, a-b, a_b.
+# A word, or parts joined as in identifiers: 2.1.330, 10.0.0.5:8080, /var/lib/x, a-b, a_b (also written "team B").
 COMPOUND = re.compile(r"[^\W_]+(?:['’._:/@+#\\-]+[^\W_]+)*")
 COARSE = re.compile(r"[:/@+#\\]+")
 FINE = re.compile(r"['’._-]+")
@@ -41,7 +41,7 @@ _stemmer = snowballstemmer.stemmer("english")
 
 
 def normalise(text: str) -> str:
-    """One line, NFKC, lower case; accents stay. Folding again changes nothing."""
+    """Normalise to one line, NFKC, lower case; accents stay. Idempotent."""
     if text.isascii():  # nothing to normalise: most texts, and each candidate of a recall passes here
         return fold(text).lower()
     return unicodedata.normalize("NFKC", fold(unicodedata.normalize("NFKC", text)).lower())
@@ -49,31 +49,30 @@ def normalise(text: str) -> str:
 
 @lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
-    """English snowball for words of plain letters; anything else is its own stem."""
+    """Stem words of plain letters by English snowball; others stay as they are."""
     return _stemmer.stemWord(word) if PLAIN.match(word) else word
 
 
 def safe(word: str) -> str:
-    """The word as a term: what is not a-z or 0-9 as `_<code point>_`."""
+    """Spell characters other than a-z and 0-9 as `_<code point>_`."""
     term = UNSAFE.sub(lambda found: f"_{ord(found[0]):x}_", word)
     return term[:LONGEST_TERM]
 
 
 @lru_cache(maxsize=50_000)
 def term_of(word: str) -> str:
-    """The term of a normalised word."""
     return safe(stem(word))
 
 
 def words(text: str) -> list[str]:
-    """Normalised words in their order: each compound whole, and its parts after it. Stop words are among them."""
+    """Return normalised words in order, stop words included: each compound whole, then its parts."""
     return list(_words(text) if len(text) <= LONGEST_QUERY else _words.__wrapped__(text))
 
 
 @lru_cache(maxsize=1_024)
 def _words(text: str) -> tuple[str, ...]:
     found: list[str] = []
-    for whole in COMPOUND.findall(normalise(text)):
+    for whole in COMPOUND.findall(normalise(join_lettered(text))):
         if whole.isalnum():  # most words are of one part
             found.append(whole)
             continue
@@ -86,15 +85,15 @@ def _words(text: str) -> tuple[str, ...]:
                 found.append(piece)
                 continue
             if "'" in piece or "’" in piece:
-                # it's, Caroline's: the word without its ending; don't, isn't: one word
+                # it's, Caroline's: the word without its ending; don't, isn't: one word.
                 found.append(fine[0] if fine[-1] == "s" else "".join(fine))
                 continue
             found.append(piece)
-            # 2.1.330 is not found by its 2, but web-01 is by web and by 01
+            # 2.1.330 is not found by its 2, but web-01 by web and by 01.
             found += [part for part in fine if len(part) > 1 or not part.isdigit()]
     return tuple(word for word in found if word)  # /etc/.hidden has nothing before its dot
 
 
 def index_terms(text: str) -> list[str]:
-    """The terms of a text, stop words out, repeated as often as they stand there."""
+    """Return the terms of a text without stop words, with repetitions."""
     return [term_of(word) for word in words(text) if word not in STOP_WORDS]

@@ -1,4 +1,4 @@
-"""Why a recall's hits are these: how the searches were made, what was dropped, how long each step took."""
+"""The trace of a recall: how it searched, what it dropped, how long each step took."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """`semantic` is "on" or "off: <reason>"; `vectors` says who compared them: pgvector, or numpy and why.
-    `pending`: memories without a vector yet.
+    """`semantic` is "on" or "off: <reason>"; `vectors` names what compared them: pgvector, or numpy and why.
 
-    `rewrite` says what became of the query in other words, `rewritten` are these words, empty when none were searched.
-    `dropped` counts candidates that were not returned, by reason; `steps` are seconds by name.
+    `rewrite` is the state of the rewrite, `rewritten` its text if searched. `pending` counts missing vectors, `dropped`
+    candidates by reason; `steps` are seconds by name.
     """
 
     semantic: str = "off: not asked"

@@ -1,7 +1,4 @@
-"""The trust pass: which memories that were found are not returned, and why. Pure.
-
-Scope is not judged here but in the query (`filters.py`): another project's memories never get this far.
-"""
+"""The trust pass: which found memories are not returned, and why. Pure; the query limits the scope."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ BEYOND = "beyond what the profile gives"
 STALE_FOR_GOOD = "knowledge"
 """The taxonomy whose stale memories are never recalled (DESIGN section 5); in the others they rank behind."""
 SHORTEST = 5
-"""Characters of a memory worth returning, as the gate has it."""
+"""Least characters of a memory, as in the gate."""
 
 ALLOWED, ON_HOLD = Verdict.ALLOW.value, Verdict.HOLD.value
 
@@ -28,7 +25,7 @@ ALLOWED, ON_HOLD = Verdict.ALLOW.value, Verdict.HOLD.value
 def objection(
     observation: str, *, active: bool, verdict: str, taxonomy: str, stale: bool, include_hold: bool = False
 ) -> str:
-    """Why a memory with these fields may not be returned, or an empty string."""
+    """Return why a memory with these fields may not be returned, or ""."""
     if len(observation.strip()) < SHORTEST:
         return TOO_SHORT
     if not active:

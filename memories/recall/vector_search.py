@@ -1,7 +1,4 @@
-"""Vector search: the nearest by their sign bits, then the exact cosines of those, read within the scope.
-
-Where pgvector serves the model, its index takes the place of the sign bits.
-"""
+"""Search vectors by sign bits, then by exact cosines, within the scope; pgvector's index replaces the sign bits."""
 
 from __future__ import annotations
 
@@ -21,28 +18,24 @@ from memories.recall.filters import EVERYTHING, Where
 from memories.recall.query_vector import QueryVector
 
 RESCORED = 5
-"""For each memory that is wanted this many of the nearest by their sign bits are read exactly: of 20,000 vectors of the
-model, 500 give a recall@10 of .998, 250 of .995."""
+"""Vectors read exactly for each requested memory: of 20,000, 500 give a recall@10 of .998, 250 of .995."""
 LEAST_RESCORED, MOST_RESCORED = 256, 4_000
 MANY = 20_000
-"""Of more vectors than this more are read, by the square root of their number: 1,100 of 100,000, 3,500 of a million."""
+"""Above this, more are read, by the square root of the number: 1,100 of 100,000, 3,500 of a million."""
 FOR_RECALL = 100
 """The `limit` of a recall."""
 ENOUGH_INSIDE = 0.8
-"""When less than this share of the nearest lies within the scope, it is searched further."""
+"""With a smaller share of the nearest within the scope, the search continues."""
 LISTED = 20_000
-"""A scope of at most this many rows, by what the first look found of it, is searched by its own ids."""
+"""A scope of at most this many rows, as estimated from the first search, is searched by its ids."""
 
 Stored = list[tuple[int, bytes | memoryview]]
-"""(memory id, its vector as it is stored)."""
+"""(memory id, its stored vector)."""
 
 
 @dataclass(slots=True)
 class Nearest:
-    """Exact cosines by memory id. `outside` of the nearest lay outside the scope, `broken` had no usable vector.
-
-    `by` says who searched: pgvector, or numpy and why.
-    """
+    """Exact cosines by memory id. `outside`: beyond the scope; `broken`: unusable; `by`: pgvector, or numpy and why."""
 
     cosines: dict[int, float] = field(default_factory=dict)
     outside: int = 0
@@ -50,7 +43,6 @@ class Nearest:
     by: str = "numpy"
 
     def take(self, query: QueryVector, rows: Stored) -> None:
-        """Add the cosines of stored vectors."""
         size = query.model.dimensions * 4
         good = [row for row in rows if len(row[1]) == size]
         self.broken += len(rows) - len(good)
@@ -65,7 +57,7 @@ class Nearest:
 
 
 class VectorSearch:
-    """Searches for what is near to one query. Reads the sign bits once."""
+    """Searches for one query; reads the sign bits once."""
 
     def __init__(self, query: QueryVector) -> None:
         self.query = query
@@ -74,7 +66,7 @@ class VectorSearch:
         self._distances: NDArray[np.uint16] = np.zeros(0, dtype=np.uint16)
 
     def nearest(self, scope: Where, limit: int) -> Nearest:
-        """The exact cosines of at least the `limit` nearest within the scope, as far as it holds so many."""
+        """Return the exact cosines of at least the `limit` nearest within the scope, if it has so many."""
         if not self.off:
             rows, by = pgvector.nearest(self.query, scope)
             if rows is not None:
@@ -90,7 +82,7 @@ class VectorSearch:
         self._read(found, index.embeddings[places].tolist(), scope)
         share = len(found.cosines) / max(1, len(places))
         if scope == EVERYTHING and share < ENOUGH_INSIDE:
-            index.live = 0  # most of what it holds was deleted: it is compacted at the next search
+            index.live = 0  # most of it was deleted: compacted at the next search
         if scope == EVERYTHING or len(places) == len(index) or share >= ENOUGH_INSIDE:
             return found
         if share * len(index) <= LISTED:
@@ -104,7 +96,7 @@ class VectorSearch:
         return found
 
     def estimates(self, ids: Sequence[int]) -> dict[int, float]:
-        """Estimated cosines of these memories, without the database; none where pgvector serves."""
+        """Estimate the cosines of these memories without the database; empty with pgvector."""
         return self._scanned().estimates(self._distances, ids) if self.off else {}
 
     def _scanned(self) -> BinaryIndex:
@@ -120,25 +112,24 @@ class VectorSearch:
 
 
 def nearest(query: QueryVector, scope: Where, limit: int) -> Nearest:
-    """The exact cosines of at least the `limit` nearest memories within the scope."""
     return VectorSearch(query).nearest(scope, limit)
 
 
 def rescored(size: int, limit: int) -> int:
-    """How many of `size` vectors are read exactly for the `limit` nearest."""
+    """Return how many of `size` vectors are read exactly for the `limit` nearest."""
     wanted = max(LEAST_RESCORED, RESCORED * limit)
     return min(MOST_RESCORED, int(wanted * max(1.0, (size / MANY) ** 0.5)))
 
 
 def cosines(query: QueryVector, ids: Iterable[int], scope: Where) -> dict[int, float]:
-    """Exact cosines of these memories, as far as they are within the scope and have a vector."""
+    """Return exact cosines of these memories, as far as they are within the scope and have a vector."""
     found = Nearest()
     found.take(query, read_vectors(query.model, list(ids), scope))
     return found.cosines
 
 
 def between(model: EmbeddingModel, ids: Sequence[int], scope: Where) -> Vectors:
-    """Cosines of memories with one another: (n, n) in their order, 0 where one has no vector."""
+    """Return the cosines of memories with one another: (n, n) in their order, 0 without a vector."""
     whole = np.zeros((len(ids), model.dimensions), dtype=np.float32)
     places = {pk: place for place, pk in enumerate(ids)}
     for pk, raw in read_vectors(model, ids, scope):
@@ -148,7 +139,7 @@ def between(model: EmbeddingModel, ids: Sequence[int], scope: Where) -> Vectors:
 
 
 def read_vectors(model: EmbeddingModel, ids: Sequence[int], scope: Where, column: str = "memory_id") -> Stored:
-    """The stored vectors of these memories (or embeddings, by `column` id) within the scope."""
+    """Read the stored vectors of these memories (or embeddings, by `column` id) within the scope."""
     if not ids:
         return []
     source, given = filters.listed(ids)

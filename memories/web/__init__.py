@@ -1,1 +1,1 @@
-"""The dashboard's pages of memories. Every input has a form; every change is a verb of the lifecycle."""
+"""The dashboard's pages of memories. Every change is a verb of the lifecycle."""

@@ -1,4 +1,4 @@
-"""Answers of the memories' views: a fragment with a message for htmx, else a redirect with a message."""
+"""Responses of the memories' views: a fragment with a message for htmx, else a redirect with a message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ def in_words(error: MemoriesError) -> str:
 
 
 def actor(request: HttpRequest) -> str:
-    """The user's name, for the change row."""
     return str(request.user.get_username())
 
 
@@ -25,7 +24,7 @@ def by_htmx(request: HttpRequest) -> bool:
 
 
 def toast(request: HttpRequest, text: str, *, level: str = "success", undo: str = "") -> str:
-    """A message beside an htmx answer, out of band. In a <template>: behind a <tr> a parser drops its form."""
+    """Render an out-of-band message. In a <template>, because a parser drops a form after a <tr>."""
     context = {"text": text, "level": level, "undo": undo, "oob": True}
     return f"<template>{render_to_string('_toast.html', context, request)}</template>"
 
@@ -38,6 +37,5 @@ def fragment(
 
 
 def moved(request: HttpRequest, to: str, text: str, *, level: int = messages.SUCCESS, undo: str = "") -> HttpResponse:
-    """Redirect with a message."""
     messages.add_message(request, level, text, extra_tags=f"undo:{undo}" if undo else "")
     return HttpResponseRedirect(to)

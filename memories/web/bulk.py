@@ -1,8 +1,6 @@
-"""`/memories/bulk`: the bulk actions on the selected memories, or on all that the list's filters match.
+"""`/memories/bulk`: bulk actions on the selected memories, or on all that match the list's filters.
 
-`confirm_and_run` is the one flow for the dashboard and the admin. An action that needs values, that cannot be undone,
-or that is about all matching memories is shown on a page first; if the selection changed until the answer, that page is
-shown again.
+A page confirms actions that need values, cannot be undone or are about all matching memories.
 """
 
 from __future__ import annotations
@@ -19,6 +17,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
+from claudeops.lib.masked_note import masked_note
+from memories.capture.statement import Provenance
 from memories.errors import MemoriesError
 from memories.exchange.import_export import export_lines
 from memories.lifecycle import undo as lifecycle
@@ -85,8 +85,8 @@ def confirm_and_run(
 ) -> HttpResponse:
     """Run `action` on `rows` and redirect to `back`, or show the confirmation page, which posts to `post_url`.
 
-    `ids` are the selected ones; None stands for all that match, of which only those that were there when the page was
-    drawn (`up_to`) are meant. `undoable`: the page `back` can offer an undo with the message.
+    `ids` None: all that match, of which only those that existed when the page was drawn (`up_to`) count. `undoable`:
+    the page `back` can offer an undo.
     """
     form = SelectionForm(request.POST)
     if not form.is_valid():
@@ -106,7 +106,9 @@ def confirm_and_run(
     seen = form.cleaned_data["count"]
     if sent and seen in (None, count) and answers.is_valid():
         try:
-            result = action.run(rows, by=actor(request), **answers.answers())
+            result = action.run(
+                rows, by=actor(request), provenance=Provenance.typed_by(actor(request)), **answers.answers()
+            )
         except MemoriesError as error:
             answers.add_error(None, in_words(error))
         else:
@@ -114,7 +116,8 @@ def confirm_and_run(
             undo_url = ""
             if result.change and undoable:
                 undo_url = _with_query(request, reverse("memories-undo", args=[result.change]))
-            return moved(request, back, result.message, level=level, undo=undo_url)
+            note = masked_note(request.POST.get("observation", ""))
+            return moved(request, back, f"{result.message}{note}", level=level, undo=undo_url)
     context = {
         "action": action,
         "form": answers,
@@ -132,7 +135,7 @@ def confirm_and_run(
 
 
 def _unmergeable(sample: list[Memory], count: int) -> str:
-    """Why these memories cannot be merged; empty when they can."""
+    """Return why these memories cannot be merged; "" when they can."""
     if not 2 <= count <= MOST_MERGED:
         return f"Choose 2 to {MOST_MERGED} memories to merge; these are {count:,}. Nothing was changed."
     try:
@@ -145,7 +148,7 @@ def _unmergeable(sample: list[Memory], count: int) -> str:
 @require_POST
 @permission_required("memories.change_memory", raise_exception=True)
 def undo(request: HttpRequest, change: int) -> HttpResponse:
-    """`/memories/undo/{change}`: undo the action that the change belongs to; the open list then reloads its rows."""
+    """Undo the action that the change belongs to; the open list then reloads its rows."""
     try:
         done = lifecycle.undo(change, by=actor(request))
     except MemoriesError as error:
@@ -162,11 +165,9 @@ def _answer(request: HttpRequest, text: str, level: str, status: int) -> HttpRes
 
 
 def _with_query(request: HttpRequest, address: str) -> str:
-    """`address` with the filters and the order of the list."""
     query = query_of(request)
     return f"{address}?{query}" if query else address
 
 
 def _back(request: HttpRequest, text: str, level: int) -> HttpResponse:
-    """To the list as it was filtered, with the message."""
     return moved(request, _with_query(request, reverse("memories")), text, level=level)

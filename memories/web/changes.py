@@ -1,8 +1,4 @@
-"""The change token of a list of memories.
-
-Its state is the id of the last change of any memory: one look into an index says whether anything happened at all
-(every change writes a row, one writer at a time). The hashes of the rows say what that means for this page.
-"""
+"""The change token of a list: the id of the latest change, and hashes of the rows on the page."""
 
 from __future__ import annotations
 
@@ -18,18 +14,20 @@ def key_of(memory: Memory) -> str:
 
 
 def mark_of(memory: Memory) -> str:
-    """A hash of what the list shows of `memory`."""
     return hash_of([getattr(memory, name) for name in COLUMNS])
 
 
 def token_of(latest: int, memories: Iterable[Memory]) -> str:
-    """`latest` is the id of the last change that the page knows of."""
+    """Return the token of a page that knows the change `latest`."""
     return str(ChangeToken(str(latest), rows={key_of(memory): mark_of(memory) for memory in memories}))
 
 
 def changes(
     seen: ChangeToken, rows: Sequence[Memory], pushed_off: Sequence[Memory], touched: Collection[int] = ()
 ) -> Changes[Memory]:
-    """`rows` are the page as it is now, `pushed_off` what the browser shows besides and what still matches: it stays,
-    since it may be selected. `touched` are the ids of what changed since `seen`."""
+    """Compute the changes of a page.
+
+    `pushed_off` are rows that the browser still shows: they stay, since they may be selected. `touched` are changed
+    ids.
+    """
     return changes_of(seen.rows, rows, key_of, mark_of, kept=pushed_off, touched={str(pk) for pk in touched})

@@ -1,7 +1,4 @@
-"""The forms of the memories' pages: a new memory, an edit, a place in the list, a selection. Knows no request.
-
-Values are checked by the store's own functions, so that a refusal reads alike everywhere; a form saves nothing.
-"""
+"""The forms of the memories' pages. They check with the store's functions and save nothing."""
 
 from __future__ import annotations
 
@@ -30,13 +27,11 @@ ASKED_FROM = [
     ("api", "the API"),
     ("cli", "the command line"),
 ]
-"""The surfaces of a recall, in words."""
 DECIMALS = 2
-"""Decimals of a confidence on the slider."""
 
 
 def checked(check: Callable[..., Any], *values: Any) -> Any:
-    """The result of `check`; its refusal becomes a form error."""
+    """Return the result of `check`; its refusal becomes a form error."""
     try:
         return check(*values)
     except InvalidMemory as refusal:
@@ -54,8 +49,6 @@ def categories() -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 class AddForm(forms.Form):
-    """A new memory. The store clamps the confidence."""
-
     observation = forms.CharField(
         label="Observation",
         widget=forms.Textarea(attrs={"rows": 2, "placeholder": "What was observed, in one sentence."}),
@@ -91,7 +84,7 @@ class AddForm(forms.Form):
 
 
 class EditForm(forms.Form):
-    """An edit in place. Fields that are not sent stay; `seen` is the latest change the user saw."""
+    """Edit in place. Fields that are not sent stay; `seen` is the latest change the user saw."""
 
     observation = forms.CharField(label="Observation", required=False, widget=forms.Textarea(attrs={"rows": 3}))
     confidence = forms.FloatField(label="Confidence", required=False)
@@ -121,14 +114,10 @@ class EditForm(forms.Form):
         return str(checked(stored.checked_observation, self.cleaned_data["observation"]))
 
     def wants_active(self) -> bool:
-        """Whether the checkbox is ticked."""
         return bool(self["active"].value() == "true")
 
     def changes(self) -> dict[str, Any]:
-        """The arguments of `verbs.edit`. Only of a valid form.
-
-        A slider shows two decimals: what it was not moved from is not set to them.
-        """
+        """Return the arguments of `verbs.edit`, for a valid form; an unmoved slider (two decimals) changes nothing."""
         given: dict[str, Any] = {}
         if "observation" in self.data:
             given["observation"] = self.cleaned_data["observation"]
@@ -141,15 +130,11 @@ class EditForm(forms.Form):
 
 
 class RollBackForm(forms.Form):
-    """Roll back to an earlier version: the reason, and the latest change the user saw."""
-
     reason = forms.CharField(label="Why", required=False, max_length=500, help_text="Recorded in the history.")
     seen = forms.IntegerField(min_value=0, max_value=BIGGEST_ID, widget=forms.HiddenInput)
 
 
 class RecallForm(forms.Form):
-    """A recall query with its filters, which are optional."""
-
     query = forms.CharField(label="Search memories", max_length=10_000, strip=True)
     project = forms.CharField(label="Project", max_length=64, required=False, help_text="A slug, or global.")
     service = forms.CharField(label="Service", max_length=64, required=False)
@@ -175,7 +160,6 @@ class RecallForm(forms.Form):
             choice.choices = [("", "any"), *((name, name) for name in values)]
 
     def question(self) -> Question:
-        """Only of a valid form."""
         given = self.cleaned_data
         return Question(
             query=given["query"],
@@ -192,22 +176,17 @@ class RecallForm(forms.Form):
         )
 
     def narrows(self) -> bool:
-        """Whether a filter is set, so that the filters are shown open."""
         return any(
             str(self[name].value() or "") not in ("", "balanced", "False") for name in self.fields if name != "query"
         )
 
 
 class MarkForm(forms.Form):
-    """A relevance judgement on one hit: right, wrong, or empty to remove it."""
-
     memory = forms.IntegerField(min_value=1, max_value=BIGGEST_ID)
     vote = forms.ChoiceField(choices=RecallVote.choices, required=False)
 
 
 class AskedForm(forms.Form):
-    """Filters of the query log."""
-
     surface = forms.ChoiceField(choices=[("", "anywhere"), *ASKED_FROM], required=False, label="Asked from")
     session = forms.IntegerField(min_value=1, max_value=BIGGEST_ID, required=False, label="Session")
     before = forms.IntegerField(min_value=1, max_value=BIGGEST_ID, required=False, widget=forms.HiddenInput)
@@ -221,7 +200,7 @@ class PlaceForm(forms.Form):
     before = forms.CharField(required=False, max_length=200)
 
     def found(self) -> tuple[listing.Sort, listing.Place | None, listing.Place | None]:
-        """The order and place in the address; an invalid place is the start of the list."""
+        """Parse the order and the place; an invalid place is the start of the list."""
         self.is_valid()
         sort = listing.SORTS[self.cleaned_data.get("sort") or listing.FIRST]
         return sort, self._place(sort, "after"), self._place(sort, "before")
@@ -237,12 +216,10 @@ class IdRangesField(forms.Field):
     """Ids as ranges ("1-50,53,60-61"), so that thousands fit into one hidden input."""
 
     MOST = 20_000
-    """Ids in one field; a page shows at most a few hundred rows to tick."""
     RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 
     @staticmethod
     def pack(ids: Iterable[int]) -> str:
-        """Ids as ranges, sorted, each once."""
         parts = []
         for _, run in groupby(enumerate(sorted(set(ids))), lambda numbered: numbered[1] - numbered[0]):
             found = [pk for _, pk in run]
@@ -250,7 +227,7 @@ class IdRangesField(forms.Field):
         return ",".join(parts)
 
     def to_python(self, value: Any) -> list[int]:
-        """Raises ValidationError for anything that `pack` does not write, and for more than MOST."""
+        """Parse ranges. Raises ValidationError for anything that `pack` does not write, and for more than MOST ids."""
         ids: list[int] = []
         for part in filter(None, str(value or "").split(",")):
             found = self.RANGE.fullmatch(part)
@@ -262,10 +239,7 @@ class IdRangesField(forms.Field):
 
 
 class SelectionForm(forms.Form):
-    """What a bulk action is about: ids, or all that the address's filters match.
-
-    `id` are ticked rows, `ids` the same as ranges; `up_to` and `count` are what the confirmation page showed.
-    """
+    """The selection of a bulk action; `up_to` and `count` are from the confirmation page."""
 
     action = forms.ChoiceField(
         choices=[*((name, action.label) for name, action in BULK_ACTIONS.items()), ("export", "Export")],
@@ -278,14 +252,13 @@ class SelectionForm(forms.Form):
     count = forms.IntegerField(required=False, min_value=0)
 
     def chosen(self, name: str = "id") -> list[int]:
-        """The selected ids: the ranges, and the rows ticked in the field `name`."""
         given: Any = self.data  # a QueryDict: it holds several values of one name
         ticked = [int(value) for value in given.getlist(name) if value.isdecimal() and len(value) < 19]
         return [*self.cleaned_data["ids"], *ticked]
 
 
 class AnswersForm(forms.Form):
-    """The values that a bulk action asks for, made from its `params`; a target is chosen among `rows`."""
+    """The values that a bulk action needs, made from its `params`; a target is chosen among `rows`."""
 
     def __init__(self, action: BulkAction, rows: list[Memory], data: Any = None) -> None:
         super().__init__(data, auto_id="bulk-%s")
@@ -316,8 +289,6 @@ class AnswersForm(forms.Form):
 
 
 class InboxForm(forms.Form):
-    """Filters of the inbox and the id to continue after."""
-
     kind = forms.ChoiceField(choices=[("", "all"), *DisagreementKind.choices], required=False)
     answered = forms.BooleanField(required=False)
     after = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_ID)

@@ -25,7 +25,6 @@ from memories.web.memory import CHANGES, gone
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def change(request: HttpRequest, pk: int, change: int) -> HttpResponse:
-    """The comparison; a POST rolls back."""
     if request.method == "POST":
         return _roll_back(request, pk, change)
     return _compared(request, get_object_or_404(Memory, pk=pk), change)
@@ -34,7 +33,7 @@ def change(request: HttpRequest, pk: int, change: int) -> HttpResponse:
 def _compared(
     request: HttpRequest, row: Memory, change: int, *, form: RollBackForm | None = None, status: int = 200, **more: Any
 ) -> HttpResponse:
-    latest = listing.latest_change_of(row)  # before the rest: what comes in between is then a conflict, not missed
+    latest = listing.latest_change_of(row)  # before the rest: a change in between is then a conflict
     row.refresh_from_db()
     try:
         shown = compared(row, change)

@@ -13,6 +13,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from memories.capture.statement import Provenance
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.lifecycle import disagreements
 from memories.models import Answer, DisagreementKind
@@ -27,7 +28,6 @@ CHANGES = "memories.change_memory"
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def inbox(request: HttpRequest) -> HttpResponse:
-    """Open questions, or (`answered`) answered ones."""
     return _page(request)
 
 
@@ -47,6 +47,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponse:
             by=actor(request),
             observation=given["observation"] if given["answer"] == Answer.MERGED else None,
             seen=(given["seen_older"], given["seen_newer"]),
+            provenance=Provenance.typed_by(actor(request)),
         )
     except (Conflict, MemoryNotFound) as error:
         return _page(request, wrong=pk, said=in_words(error), status=409)
@@ -59,7 +60,6 @@ def answer(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @permission_required(CHANGES, raise_exception=True)
 def undo(request: HttpRequest, pk: int) -> HttpResponse:
-    """Undo an answer."""
     to = reverse("memories-inbox")
     try:
         disagreements.take_back(pk, by=actor(request))
@@ -69,7 +69,6 @@ def undo(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _back(request: HttpRequest) -> str:
-    """The page of the inbox that the form names, else the inbox."""
     to = request.POST.get("next", "")
     mine = reverse("memories-inbox")
     fits = to.startswith(mine) and url_has_allowed_host_and_scheme(to, allowed_hosts=None)

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from claudeops.lib.change_token import read_token
 from claudeops.lib.distinct import distinct_values
+from claudeops.lib.masked_note import masked_note
 from memories import store
 from memories.errors import MemoriesError
 from memories.lifecycle.bulk import BULK_ACTIONS
@@ -28,7 +29,7 @@ from memories.web.answers import actor, moved
 from memories.web.forms import AddForm, PlaceForm
 
 SHOWN_FILTERS = ("text", "service", "category", "status", "confidence_min", "confidence_max", "taxonomy", "source")
-"""The other filters are folded until one of them is used."""
+"""The other filters are collapsed until one of them is used."""
 
 NOT_FILTERS = ("after", "before", "seen")
 NOT_CHOSEN = {"", "unknown"}
@@ -39,8 +40,6 @@ MOST_KEPT = 200
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The list that an address asks for; `rows` are all `count` that match (see `listing.matching_of`)."""
-
     filters: MemoryFilterSet
     rows: QuerySet[Memory]
     count: int
@@ -49,7 +48,7 @@ class Found:
 
 
 def query_of(request: HttpRequest, *without: str) -> str:
-    """The filters and the order of the address, without the place in the list."""
+    """Return the query string's filters and order, without the place in the list."""
     given = request.GET.copy()
     for name in (*NOT_FILTERS, *without):
         given.pop(name, None)
@@ -59,7 +58,7 @@ def query_of(request: HttpRequest, *without: str) -> str:
 
 
 def matching(request: HttpRequest) -> tuple[MemoryFilterSet, QuerySet[Memory]]:
-    """The filters of the address and all that match; none when they cannot be read."""
+    """Return the filters and all matches; none when the filters are invalid."""
     filters = MemoryFilterSet(request.GET, queryset=Memory.objects.all())
     return filters, filters.qs.order_by() if filters.is_valid() else Memory.objects.none()
 
@@ -73,7 +72,7 @@ def found_by(request: HttpRequest) -> Found:
 
 
 def _sorts(request: HttpRequest, current: listing.Sort) -> dict[str, dict[str, str]]:
-    """For each sortable column: the query of its link, and its current order."""
+    """Return for each sortable column the query of its link and its current order."""
     rest = query_of(request, "sort")
     heads = {}
     for sort in listing.SORTS.values():
@@ -88,7 +87,7 @@ def _sorts(request: HttpRequest, current: listing.Sort) -> dict[str, dict[str, s
 
 
 def context_of(request: HttpRequest, found: Found, shown: list[Memory], seen: int) -> dict[str, Any]:
-    """The context of the list and its fragments; `shown` are the rows in the browser, `seen` the last change known."""
+    """Return the context of the list; `shown` are the rows in the browser, `seen` the latest change known."""
     count = found.count
     filtered = query_of(request, "sort")
     place = {name: request.GET[name] for name in ("after", "before") if request.GET.get(name)}
@@ -118,7 +117,7 @@ def _filter_fields(filters: MemoryFilterSet) -> dict[str, Any]:
 
 
 def _list(request: HttpRequest, form: AddForm, *, status: int = 200) -> HttpResponse:
-    seen = listing.latest_change()  # before the rows: what comes in between is told again, not missed
+    seen = listing.latest_change()  # before the rows: changes in between are reported again, not missed
     found = found_by(request)
     context = context_of(request, found, found.page.rows, seen) | _filter_fields(found.filters)
     services = [*distinct_values(Memory, "service"), GENERAL]
@@ -129,7 +128,6 @@ def _list(request: HttpRequest, form: AddForm, *, status: int = 200) -> HttpResp
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def memories(request: HttpRequest) -> HttpResponse:
-    """`/memories`: the list; a POST adds a memory."""
     if request.method == "POST":
         return _add(request)
     return _list(request, AddForm())
@@ -154,14 +152,15 @@ def _add(request: HttpRequest) -> HttpResponse:
     except MemoriesError as error:
         form.add_error("observation", str(error))
         return _list(request, form, status=422)
-    return moved(request, reverse("memories"), f"Memory {made.memory_id} is added.")
+    note = masked_note(request.POST.get("observation", ""))
+    return moved(request, reverse("memories"), f"Memory {made.memory_id} is added.{note}")
 
 
 @require_safe
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def rows(request: HttpRequest) -> HttpResponse:
-    """The list's poll: 204 when nothing happened since the change `seen`, else what changed on the page."""
+    """Poll the list: 204 when nothing happened since the change `seen`, else what changed on the page."""
     latest = listing.latest_change()
     seen = read_token(request.GET.get("seen", ""))
     if seen.state == str(latest):

@@ -13,6 +13,8 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from claudeops.lib.masked_note import masked_note
+from memories.capture.statement import Provenance
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.history.chart import chart_of
 from memories.history.confidence_history import confidence_history_of
@@ -31,7 +33,6 @@ CHANGES = "memories.change_memory"
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def memory(request: HttpRequest, pk: int) -> HttpResponse:
-    """`/memories/{id}`: its page; PUT changes it, DELETE removes it."""
     if request.method == "PUT":
         return _edit(request, pk)
     if request.method == "DELETE":
@@ -59,7 +60,7 @@ def _page(request: HttpRequest, row: Memory, *, status: int = 200, **further: An
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def history(request: HttpRequest, pk: int) -> HttpResponse:
-    """A page of the timeline (`before` a place in it): in place for htmx, else on the memory's page."""
+    """Show a page of the timeline (`before` a place in it): in place for htmx, else on the memory's page."""
     found = get_object_or_404(Memory, pk=pk)
     if not by_htmx(request):
         return _page(request, found)
@@ -72,7 +73,7 @@ def history(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def row(request: HttpRequest, pk: int) -> HttpResponse:
-    """The row of the list, or with `edit` or `delete` its form; empty when the memory is deleted."""
+    """Render the row of the list, or with `edit` or `delete` its form; empty when the memory is deleted."""
     found = Memory.objects.filter(pk=pk).first()
     if found is None:
         return HttpResponse("")
@@ -93,7 +94,13 @@ def _edit(request: HttpRequest, pk: int) -> HttpResponse:
     if not form.is_valid():
         return _again(request, found, form, 422)
     try:
-        change = verbs.edit(pk, by=actor(request), expected_change=form.cleaned_data["seen"], **form.changes())
+        change = verbs.edit(
+            pk,
+            by=actor(request),
+            expected_change=form.cleaned_data["seen"],
+            provenance=Provenance.typed_by(actor(request)),
+            **form.changes(),
+        )
     except Conflict as conflict:
         return _conflict(request, form, conflict)
     except MemoryNotFound:
@@ -103,6 +110,7 @@ def _edit(request: HttpRequest, pk: int) -> HttpResponse:
         return _again(request, found, form, 422)
     found.refresh_from_db()
     said = f"Memory {pk} is {change.get_kind_display()}." if change else "Nothing was changed."
+    said += masked_note(request.POST.get("observation", ""))
     back = reverse("memory-undo", args=[pk, change.pk]) if change else ""
     if by_htmx(request):
         return fragment(request, "memories/_row.html", {"memory": found}, said=said, undo=back)
@@ -110,7 +118,6 @@ def _edit(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _again(request: HttpRequest, found: Memory, form: EditForm, status: int, **further: Any) -> HttpResponse:
-    """The form again, with its input and errors."""
     context = {"memory": found, "form": form, **further}
     if by_htmx(request):
         return fragment(request, "memories/_edit_row.html", context, status=status)
@@ -118,7 +125,7 @@ def _again(request: HttpRequest, found: Memory, form: EditForm, status: int, **f
 
 
 def _conflict(request: HttpRequest, form: EditForm, conflict: Conflict) -> HttpResponse:
-    """Both versions: the input stays in the form, the current text stands above it."""
+    """Show both versions: the input stays in the form, the current text above it."""
     current, change = conflict.current, conflict.change
     typed = request.POST.copy()
     typed["seen"] = str(change.pk if change else 0)
@@ -128,7 +135,7 @@ def _conflict(request: HttpRequest, form: EditForm, conflict: Conflict) -> HttpR
 
 
 def gone(request: HttpRequest, pk: int) -> HttpResponse:
-    """The memory was deleted; the input is shown."""
+    """Say that the memory was deleted, and show the input."""
     text = f"Memory {pk} was deleted in the meantime. Nothing was changed."
     context = {"pk": pk, "text": text, "typed": request.POST.get("observation", "")}
     template = "memories/_gone_row.html" if by_htmx(request) else "memories/gone.html"
@@ -143,7 +150,7 @@ def _delete(request: HttpRequest, pk: int) -> HttpResponse:
         said = f"Memory {pk} was deleted already."
     else:
         said = f"Memory {pk} is deleted. Its history stays."
-    if by_htmx(request):  # what is left of the row is for the next poll to take away
+    if by_htmx(request):  # the next poll removes the row
         return fragment(request, "memories/_deleted_row.html", {"pk": pk}, said=said)
     return moved(request, reverse("memories"), said)
 

@@ -23,13 +23,10 @@ from memories.web.answers import actor, by_htmx, fragment, in_words, moved
 from memories.web.forms import AskedForm, MarkForm, RecallForm
 
 MARKS = "memories.change_memory"
-"""Whoever curates memories may judge hits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One hit with its place and its judgement (empty: none)."""
-
     place: int
     hit: Hit
     vote: str
@@ -39,7 +36,6 @@ class Shown:
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def recall(request: HttpRequest) -> HttpResponse:
-    """The search box; with a query the hits, their score details, and the trace."""
     if "query" not in request.GET:
         return render(request, "memories/recall.html", {"form": RecallForm(), "narrowed": False})
     form = RecallForm(request.GET)
@@ -69,14 +65,13 @@ def _shown(found: Recall | None) -> dict[str, Any]:
 
 
 def _given(request: HttpRequest) -> list[tuple[str, str]]:
-    """The query of the address, without empty fields."""
     return [(name, value) for name in request.GET for value in request.GET.getlist(name) if value]
 
 
 @require_POST
 @permission_required(MARKS, raise_exception=True)
 def mark(request: HttpRequest) -> HttpResponse:
-    """Judge a hit as right or wrong; the query is in the address."""
+    """Judge a hit as right or wrong; the query is in the URL."""
     question, word = RecallForm(request.GET), MarkForm(request.POST)
     if not question.is_valid() or not word.is_valid():
         return HttpResponseBadRequest(
@@ -100,7 +95,6 @@ def mark(request: HttpRequest) -> HttpResponse:
 
 
 def _user(request: HttpRequest) -> User:
-    """The signed-in user; the permission was checked before."""
     assert isinstance(request.user, User)  # noqa: S101
     return request.user
 
@@ -109,7 +103,6 @@ def _user(request: HttpRequest) -> User:
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def asked(request: HttpRequest) -> HttpResponse:
-    """The query log: who searched, from which session, and the hits; the latest first."""
     form = AskedForm(request.GET)
     if not form.is_valid():
         return render(request, "memories/asked.html", {"form": form}, status=422)

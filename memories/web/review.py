@@ -1,4 +1,4 @@
-"""Review of a memory that the gate holds: approve or reject."""
+"""Review a memory that the gate holds: approve or reject it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REJECTED = "Rejected in review."
 @require_POST
 @permission_required(("memories.view_memory", CHANGES), raise_exception=True)
 def approve(request: HttpRequest, pk: int) -> HttpResponse:
-    """Approve it for injection. `text` is the text that was read; another text is not approved."""
+    """Approve it for injection. `text` is the text that was read; another text is refused."""
     found = Memory.objects.filter(pk=pk).first()
     if found is None:
         return gone(request, pk)
@@ -57,7 +57,6 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _back(request: HttpRequest, pk: int) -> str:
-    """The list when `next` names it, else the memory's page."""
     back = request.POST.get("next", "")
     ours = back.startswith(reverse("memories")) and url_has_allowed_host_and_scheme(back, allowed_hosts=None)
     return back if ours else reverse("memory", args=[pk])
@@ -71,7 +70,6 @@ def _done(request: HttpRequest, row: Memory, change: MemoryChange | None, said: 
 
 
 def _refused(request: HttpRequest, row: Memory, text: str) -> HttpResponse:
-    """The current row, and why nothing was done."""
     if not by_htmx(request):
         return moved(request, _back(request, row.pk), text, level=messages.ERROR)
     row.refresh_from_db()

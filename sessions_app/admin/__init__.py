@@ -1,4 +1,4 @@
-"""The Django admin of what agents do. Imports no other surface; the memories' pages are linked by name."""
+"""The Django admin of agents, sessions and their records. It imports no other surface."""
 
 from sessions_app.admin.agent import AgentAdmin
 from sessions_app.admin.history import (

@@ -1,4 +1,4 @@
-"""The admin of agents: the profiles that sessions run with, and running some now."""
+"""The admin of agents, with an action that runs some now."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 
 from claudeops.lib.admin_lists import ListAdmin
 from claudeops.lib.humanize import span
+from claudeops.lib.masked_note import masked_note
 from memories.templatetags.claudeops import due, session_link
 from sessions_app import queue
 from sessions_app.admin.forms import AgentForm
@@ -22,7 +23,7 @@ from sessions_app.models import Agent, ScheduleKind, Trigger
 
 SCHEDULE = {"enabled", "schedule_kind", "interval_seconds", "cron"}
 MOST_AT_ONCE = 50
-"""Agents that can be run at once."""
+"""Most agents that can be run at once."""
 
 
 @admin.register(Agent)
@@ -66,12 +67,14 @@ class AgentAdmin(ListAdmin):
         return f"{reverse('sessions')}?agent={agent.slug}"
 
     def save_model(self, request: HttpRequest, obj: Agent, form: Any, change: bool) -> None:
-        """Saves what the person changed and nothing else: the schedule's own columns move meanwhile."""
+        """Save only the fields that the person changed: the schedule's own columns move meanwhile."""
         changed = [name for name in form.changed_data if name in {field.name for field in Agent._meta.fields}]
         if not change:
             obj.save()
         elif changed:
             obj.save(update_fields=[*changed, "updated_at"])
+        if note := masked_note(*(getattr(obj, name) for name in ("name", "description", "prompt_template"))):
+            self.message_user(request, note.strip(), messages.WARNING)
         if not change or SCHEDULE & set(changed):
             queue.reschedule(obj)
 

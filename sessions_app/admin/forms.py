@@ -1,4 +1,4 @@
-"""The form of an agent: tool rules are typed one a line; a prompt template with a syntax error is refused."""
+"""The form of an agent: one tool rule a line; a prompt template with a syntax error is refused."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from sessions_app.models import Agent
 
 
 class RulesField(forms.CharField):
-    """A list of tool rules, one a line."""
-
     widget = forms.Textarea(attrs={"rows": 6, "class": "vLargeTextField code", "spellcheck": "false"})
 
     def prepare_value(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The admin of what was recorded: events, remediations, checks, receipts, log lines, workers. Read-only."""
+"""The read-only admin of events, remediations, checks, receipts, log lines and workers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sessions_app.models import (
 
 
 class OfSessionAdmin(ReadOnlyAdmin):
-    """A record of a session, whose page on the dashboard shows it in its place."""
+    """A record that the dashboard shows on its session's page."""
 
     sortable_by = ()
     exclude = ("session", "fingerprint")

@@ -1,8 +1,4 @@
-"""The admin of sessions: the list, running some again, stopping some.
-
-A session is a record: it is never added or edited here, and only a superuser may delete an ended one. Its page with
-the log, the prompt and the results is on the dashboard ("Open on the dashboard").
-"""
+"""The admin of sessions: the list, running or stopping some. Only a superuser may delete an ended one."""
 
 from __future__ import annotations
 
@@ -15,13 +11,13 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from claudeops.lib.admin_lists import ReadOnlyAdmin, age_filter, value_filter
-from memories.templatetags.claudeops import session_link
+from memories.templatetags.claudeops import milliseconds, session_link
 from sessions_app import queue
 from sessions_app.errors import SessionsError
 from sessions_app.models import Event, LogEntry, ServiceCheck, Session
 
 MOST_AT_ONCE = 50
-"""Sessions that can be run again or stopped at once."""
+"""Most sessions that can be run again or stopped at once."""
 
 
 @admin.register(Session)
@@ -42,16 +38,21 @@ class SessionAdmin(ReadOnlyAdmin):
     search_help_text = "A session's number, or words of its agent, its summary and its reason."
     sortable_by = ("queued_at",)
     actions = ("run_again", "stop")
-    exclude = ("ingest_state", "log_file", "task", "prompt", "injected_text", "response", "structured")
+    exclude = ("ingest_state", "log_file", "task", "prompt", "injected_text", "response", "structured", "duration_ms")
+    readonly_fields = ("duration",)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Session], search_term: str
     ) -> tuple[QuerySet[Session], bool]:
-        """A number is the id of a session."""
+        """Read a number as the id of a session."""
         number = search_term.strip().lstrip("#")
         if number.isdecimal() and len(number) < 19:
             return queryset.filter(pk=int(number)), False
         return super().get_search_results(request, queryset, search_term)
+
+    @admin.display(description="Duration")
+    def duration(self, session: Session) -> str:
+        return str(milliseconds(session.lasted_ms))
 
     def view_on_site(self, session: Session) -> str:
         return reverse("session", args=[session.pk])
@@ -61,7 +62,7 @@ class SessionAdmin(ReadOnlyAdmin):
         return bool(user.is_active and user.is_superuser and not (isinstance(obj, Session) and obj.is_open))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """What is deleted with a session, as counts: its log alone may have a hundred thousand rows."""
+        """Count what is deleted with a session instead of listing it: its log may have a hundred thousand rows."""
         ids = [obj.pk for obj in objs]
         counts = {
             str(model._meta.verbose_name_plural): model.objects.filter(session__in=ids).count()

@@ -1,7 +1,4 @@
-"""`/api/sessions`, `/api/events`, `/api/cooldowns/check`: what agents did, asking for a session and for its end.
-
-With a project a token sees the sessions and events of that project, and none besides. `claudeops` mounts the router.
-"""
+"""`/api/sessions`, `/api/events`, `/api/cooldowns/check`. A token with a project sees only that project."""
 
 from __future__ import annotations
 
@@ -9,12 +6,12 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
-from pydantic import Field
+from pydantic import Field, StrictBool
 
-from claudeops.lib.api_errors import Given, Refused, check_names, narrowed, page_of
+from claudeops.lib.api_errors import Given, Refused, Whole, check_names, narrowed, page_of
 from memories.access.bearer import access_in, needs
 from memories.access.permissions import Access, project_of
 from memories.models import Project, Scope
@@ -43,8 +40,9 @@ class SessionOut(Schema):
     hold_reason: str
     model: str
     cost_usd: float
+    cost_is_estimated: bool = Field(description="Whether no result line has stated the cost, or a part of it, yet.")
     num_turns: int
-    duration_ms: int
+    duration_ms: int = Field(description="From its start to its end, or to now; 0 before its start.")
     queued_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
@@ -54,7 +52,7 @@ class SessionOut(Schema):
 
 
 class WholeSession(SessionOut):
-    """With what it said, found out and did, and what it was told."""
+    """With its answer, results, remediations and injection receipt."""
 
     exit_code: int | None
     error: str
@@ -78,9 +76,9 @@ class SessionsOut(Schema):
 class SessionIn(Given):
     agent: str = Field(description="An agent's slug: it says with which rights, tools and limits.")
     prompt: str = Field("", max_length=100_000, description="What it is asked to do.")
-    tier: int | None = Field(None, ge=1, le=3, description="1 to 3; null = the agent's own.")
+    tier: Whole | None = Field(None, ge=1, le=3, description="1 to 3; null = the agent's own.")
     project: str | None = Field(None, description="A slug; null = the agent's, or the token's.")
-    dry_run: bool | None = None
+    dry_run: StrictBool | None = None
 
 
 class Stopped(Schema):
@@ -130,7 +128,7 @@ def sessions(request: HttpRequest) -> dict[str, Any]:
     access = access_in(request)
     check_names(request, [*SessionFilterSet.base_filters, *AFTER])
     filters = SessionFilterSet(request.GET, queryset=visible_sessions(access))
-    if access.confined:  # what another project has is not even a wrong value here
+    if access.confined:  # another project's agents are as unknown as ones that do not exist
         filters.filters["agent"].queryset = _agents(access)
         filters.filters["project"].queryset = Project.objects.filter(pk=access.project_id or 0)
     rows, further = page_of(narrowed(filters).select_related("agent"), "queued_at", request.GET.get("after", ""))
@@ -139,7 +137,10 @@ def sessions(request: HttpRequest) -> dict[str, Any]:
 
 @router.post("/sessions", **needs(Scope.RUN, {202: SessionOut}), tags=["sessions"], summary="Run a session")
 def run(request: HttpRequest, given: SessionIn) -> Status:
-    """It is queued; `hold_reason` says what it waits for. It runs with the agent's own rights and limits."""
+    """It is queued; `hold_reason` says what it waits for. It runs with the agent's own rights and limits.
+
+    403: its tier is above the token's highest tier; 422: above the agent's.
+    """
     access = access_in(request)
     agent = _agents(access).filter(slug=given.agent).select_related("project").first()
     if agent is None:
@@ -153,14 +154,15 @@ def run(request: HttpRequest, given: SessionIn) -> Status:
         prompt_task=given.prompt,
         project=project_of(access, given.project),
         dry_run=given.dry_run,
+        highest=access.max_tier,
     )
     return Status(202, serializers.as_row(session))
 
 
 @router.get("/sessions/{int:session_id}", **needs(Scope.READ, WholeSession), tags=["sessions"], summary="One session")
 def session(request: HttpRequest, session_id: int) -> dict[str, Any]:
-    row = _session(access_in(request), session_id)
-    return serializers.as_data(row)
+    access = access_in(request)
+    return serializers.as_data(_session(access, session_id), review=access.may(Scope.REVIEW))
 
 
 @router.post(
@@ -202,7 +204,7 @@ def events(request: HttpRequest) -> dict[str, Any]:
     summary="Whether a service may be restarted or redeployed now",
 )
 def check(request: HttpRequest) -> dict[str, Any]:
-    """A service belongs to the house, not to a project: what anybody did to it counts."""
+    """A cooldown belongs to a service, not to a project: the actions of every project count."""
     check_names(request, ["action", "service"])
     given = {name: request.GET.get(name, "") for name in ("action", "service")}
     if missing := [name for name, value in given.items() if not value or "\0" in value]:
@@ -211,10 +213,8 @@ def check(request: HttpRequest) -> dict[str, Any]:
 
 
 def _agents(access: Access) -> QuerySet[Agent]:
-    """With a project its own agents and those that belong to none."""
-    if not access.confined:
-        return Agent.objects.all()
-    return Agent.objects.filter(Q(project=None) | Q(project=access.project_id))
+    """Return the agents that a token may run: with a project only that project's."""
+    return Agent.objects.filter(project=access.project_id) if access.confined else Agent.objects.all()
 
 
 def _session(access: Access, pk: int) -> Session:

@@ -1,4 +1,4 @@
-"""A session as data, for the API and for `--json`. Reads only."""
+"""Serialise sessions for the API and for `--json`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ def as_row(session: Session) -> dict[str, Any]:
         "hold_reason": session.hold_reason,
         "model": session.model,
         "cost_usd": float(session.cost_usd),
+        "cost_is_estimated": session.cost_is_estimated,
         "num_turns": session.num_turns,
-        "duration_ms": session.duration_ms,
+        "duration_ms": session.lasted_ms or 0,
         "queued_at": session.queued_at,
         "started_at": session.started_at,
         "ended_at": session.ended_at,
@@ -30,13 +31,19 @@ def as_row(session: Session) -> dict[str, Any]:
     }
 
 
-def as_data(session: Session) -> dict[str, Any]:
+HELD = "Left out: it holds texts that wait for review. The scope review shows them."
+
+
+def as_data(session: Session, *, review: bool = True) -> dict[str, Any]:
+    """Serialise a whole session; without `review` leave out the memories that the gate holds, and what holds them."""
     receipt = getattr(session, "receipt", None)
+    memories = session.memories.order_by("id")
+    holds = not review and memories.held().exists()
     return as_row(session) | {
         "exit_code": session.exit_code,
         "error": session.error,
         "escalation": session.escalation,
-        "response": session.response,
+        "response": HELD if holds else session.response,
         "usage": session.usage,
         "stats": session.stats,
         "log_file": session.log_file,
@@ -51,7 +58,7 @@ def as_data(session: Session) -> dict[str, Any]:
         },
         "events": list(session.events.order_by("created_at", "id").values("level", "service", "message", "created_at")),
         "memories": list(
-            session.memories.order_by("id").values("id", "service", "category", "observation", "confidence")
+            (memories.allowed() if holds else memories).values("id", "service", "category", "observation", "confidence")
         ),
         "cooldowns": list(session.cooldown_actions.order_by("id").values("action", "service", "outcome", "message")),
     }

@@ -1,7 +1,4 @@
-"""What was done to each service, what ended its counting, and what may be done now: the page of cooldowns. Reads only.
-
-Knows no request. The rule itself is `cooldowns`'.
-"""
+"""Read the history of each service for the page of cooldowns; the rule itself is in `limits`."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ SERVICES, ENTRIES, ENTRIES_OF_ONE = 25, 5, 200
 AGENT = F("session__agent__slug")
 
 
-# From service to service through the index, and to the newest row of each: as quick with a million rows as with few.
+# Jumps through the index from service to service, and to the newest row of each: the time does not grow with the rows.
 ACTED_ON = """
 WITH RECURSIVE found(service) AS (
     SELECT MIN(service) FROM cooldown_actions
@@ -43,7 +40,7 @@ NEWEST = """SELECT id FROM (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a service's history: an action, a clearance, or the first of two healthy checks in a row."""
+    """A line of a service's history: an action, a clearance, or the first of two healthy checks in a row."""
 
     at: datetime
     row: CooldownAction | CooldownClearance | ServiceCheck
@@ -74,15 +71,13 @@ class Service:
 
     @property
     def until(self) -> datetime | None:
-        """When the next action leaves its window; None when none counts."""
         hours = {decision.action: decision.window_hours for decision in self.decisions}
         actions = [entry.row for entry in self.entries if entry.counts and isinstance(entry.row, CooldownAction)]
         return min((row.created_at + timedelta(hours=hours[row.action]) for row in actions), default=None)
 
 
 def acted_on(*, skip: int = 0, at: datetime | None = None) -> list[str]:
-    """The services something was done to in the last 30 days, the last one first, but for the first `skip`; at most
-    SERVICES + 1."""
+    """Return up to SERVICES + 1 services with actions in the last 30 days, the latest first, after the first `skip`."""
     at = at or timezone.now()
     since, until = (connection.ops.adapt_datetimefield_value(moment) for moment in (at - LOOKED_BACK, at))
     with connection.cursor() as cursor:
@@ -91,10 +86,7 @@ def acted_on(*, skip: int = 0, at: datetime | None = None) -> list[str]:
 
 
 def services(names: list[str], *, entries: int = ENTRIES, at: datetime | None = None) -> list[Service]:
-    """Each of `names` with its newest `entries`; refused ones first, then those with something that counts.
-
-    Six queries, whatever the number of services.
-    """
+    """Return each of `names` with its newest `entries`, refused ones first. Six queries for any number of services."""
     at = at or timezone.now()
     decisions: dict[str, list[Decision]] = defaultdict(list)
     for decision in limits.decisions_for(names, at=at):
@@ -117,7 +109,7 @@ def services(names: list[str], *, entries: int = ENTRIES, at: datetime | None = 
 
 
 def _newest(names: list[str], most: int, at: datetime) -> list[CooldownAction]:
-    """The newest actions of each service, one more than `most`: a look into an index for each, in one statement."""
+    """Return up to `most` + 1 newest actions of each service, with one index look-up for each, in one statement."""
     if not names:
         return []
     until = connection.ops.adapt_datetimefield_value(at)
@@ -132,7 +124,6 @@ def _newest(names: list[str], most: int, at: datetime) -> list[CooldownAction]:
 
 
 def _resets(decisions: dict[str, list[Decision]]) -> list[ServiceCheck]:
-    """The healthy checks from which counting begins now."""
     moments = {(name, decision.since) for name, some in decisions.items() for decision in some}
     rows = ServiceCheck.objects.filter(
         service__in=list(decisions), healthy=True, checked_at__in={moment for _, moment in moments}
@@ -143,7 +134,7 @@ def _resets(decisions: dict[str, list[Decision]]) -> list[ServiceCheck]:
 
 
 def _ended(entry: Entry, check: ServiceCheck, at: datetime) -> bool:
-    """Whether the action would count now, but for the check."""
+    """Whether the action would count now if the check had not reset the count."""
     row = entry.row
     if not isinstance(row, CooldownAction) or row.dry_run:
         return False

@@ -1,7 +1,7 @@
 """Decide whether a service may be restarted or redeployed now, and clear its cooldown.
 
-The count is derived at each call: actions within the window that came after the last two healthy checks in a row and
-after the last clearance. Failed attempts count, dry runs do not.
+Actions within the window count, from the last two healthy checks in a row and the last clearance on. Failed attempts
+count, dry runs do not.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from sessions_app.errors import InvalidSession
 from sessions_app.models import CooldownAction, CooldownClearance, Remediation
 
 CHECKS_READ = 200
-"""The newest health checks of a service that are searched for a reset."""
+"""Most health checks of a service that are searched for a reset, the newest first."""
 
 LONGEST_REASON, LONGEST_NAME = 500, 150
 
-# By service the time of its last check that was healthy and followed by a healthy one. In SQL, because the ORM cannot
-# group by the result of a window: its other forms took four times as long on PostgreSQL (50 services, 14,400 checks).
+# By service the time of its last healthy check that a healthy one follows. In SQL, because the ORM cannot group by the
+# result of a window: its other forms took four times as long on PostgreSQL (50 services, 14,400 checks).
 RESETS_SQL = """
 SELECT service, MAX(checked_at) FROM (
     SELECT service, checked_at, healthy, LAG(healthy) OVER backwards AS later, ROW_NUMBER() OVER backwards AS place
@@ -39,14 +39,11 @@ SELECT service, MAX(checked_at) FROM (
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """At most `most` actions within `window`."""
-
     most: int
     window: timedelta
 
     @property
     def hours(self) -> str:
-        """The window in hours, for people: "4" or "0.5"."""
         return f"{self.window.total_seconds() / 3600:g}"
 
 
@@ -54,7 +51,7 @@ class Limit:
 class Decision:
     """Whether an action is allowed now, and why. `until` (UTC) is when a refused one is allowed again.
 
-    Actions after `since` (UTC) count; `used` is their number.
+    `used` counts the actions after `since` (UTC).
     """
 
     action: str
@@ -69,7 +66,7 @@ class Decision:
 
 
 def limit_of(action: str) -> Limit:
-    """The configured limit of an action. Raises InvalidSession for an unknown action."""
+    """Return the configured limit of an action. Raises InvalidSession for an unknown action."""
     if action == Remediation.RESTART:
         return Limit(settings.CLAUDEOPS_RESTART_LIMIT, timedelta(hours=settings.CLAUDEOPS_RESTART_WINDOW_HOURS))
     if action == Remediation.REDEPLOYMENT:
@@ -80,17 +77,14 @@ def limit_of(action: str) -> Limit:
 
 
 def check(action: str, service: str, *, at: datetime | None = None) -> Decision:
-    """Decide whether `action` is allowed for `service` at `at` (UTC; now when None).
-
-    Raises InvalidSession for an unknown action or an empty service.
-    """
+    """Decide whether `action` is allowed for `service` at `at` (UTC; now when None). Raises InvalidSession."""
     limit_of(action)
     decisions = decisions_for([_service_name(service)], at=at)
     return next(decision for decision in decisions if decision.action == action)
 
 
 def decisions_for(services: Collection[str], *, at: datetime | None = None) -> list[Decision]:
-    """The decision on each action for each of `services` (normalised names), in three queries."""
+    """Decide on each action for each of `services` (normalised names), in three queries."""
     at = at or timezone.now()
     since = _longest_window_start(at)
     times: dict[tuple[str, str], list[datetime]] = defaultdict(list)
@@ -111,7 +105,7 @@ def decisions_for(services: Collection[str], *, at: datetime | None = None) -> l
 def _decide(
     action: str, name: str, times: list[datetime], reset: datetime | None, cleared: datetime | None, at: datetime
 ) -> Decision:
-    """The rule. `times` of the actions are newest first; `reset` and `cleared` ended an earlier count."""
+    """Apply the rule. `times` of the actions are newest first; `reset` and `cleared` ended an earlier count."""
     limit = limit_of(action)
     since = max(time for time in (at - limit.window, reset, cleared) if time is not None)
     counting = [time for time in times if time > since]
@@ -136,7 +130,7 @@ def _decide(
 
 
 def in_force(*, at: datetime | None = None) -> list[Decision]:
-    """Decisions for every service whose limits are partly used, refused ones first."""
+    """Return decisions on every service whose limits are partly used, refused ones first."""
     at = at or timezone.now()
     services = list(_actions(at).order_by("service").values_list("service", flat=True).distinct())
     found = [decision for decision in decisions_for(services, at=at) if decision.used]
@@ -144,9 +138,9 @@ def in_force(*, at: datetime | None = None) -> list[Decision]:
 
 
 def refused(*, at: datetime | None = None) -> list[Decision]:
-    """The cooldowns in force: decisions that refuse an action because of earlier ones."""
+    """Return the decisions that refuse an action because of earlier ones."""
     at = at or timezone.now()
-    # Only actions that were taken as often as their limit can be refused; no others are read.
+    # Only actions taken as often as their limit can be refused.
     enough = Q()
     for action in Remediation.values:
         enough |= Q(action=action, times__gte=max(1, limit_of(action).most))
@@ -157,7 +151,6 @@ def refused(*, at: datetime | None = None) -> list[Decision]:
 
 
 def _actions(at: datetime) -> QuerySet[CooldownAction]:
-    """Actions within the longest window, without dry runs."""
     return CooldownAction.objects.filter(dry_run=False, created_at__gt=_longest_window_start(at), created_at__lte=at)
 
 
@@ -197,7 +190,6 @@ def clear(
 
 
 def limits_text(*, at: datetime | None = None) -> str:
-    """The limits and their use, for a prompt."""
     lines = []
     for action in Remediation.values:
         limit = limit_of(action)
@@ -215,7 +207,6 @@ def _service_name(service: str) -> str:
 
 
 def _cleared_at(services: Collection[str], since: datetime, at: datetime) -> dict[tuple[str, str], datetime]:
-    """The latest clearance by service and action."""
     rows = CooldownClearance.objects.filter(service__in=services, cleared_at__gt=since, cleared_at__lte=at)
     found: dict[tuple[str, str], datetime] = {}
     for service, action, cleared_at in rows.order_by("cleared_at").values_list("service", "action", "cleared_at"):
@@ -224,10 +215,7 @@ def _cleared_at(services: Collection[str], since: datetime, at: datetime) -> dic
 
 
 def _resets_of(services: Collection[str], since: datetime, at: datetime) -> dict[str, datetime]:
-    """By service the time of the first of its last two healthy checks in a row.
-
-    Actions before it were followed by both checks and no longer count. An action between the two still counts.
-    """
+    """Map each service to the first of its last two healthy checks in a row; an action between the two still counts."""
     if not services:
         return {}
     adapted = (connection.ops.adapt_datetimefield_value(time) for time in (since, at))

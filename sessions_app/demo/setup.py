@@ -1,4 +1,4 @@
-"""Set up the demo's homelab: its agents and their first sessions. Changes by an operator are kept."""
+"""Set up the demo's agents and their first sessions. Changes by an operator are kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BY = "demo"
 FIRST = "homelab-watch"
 
 AGENTS: Mapping[str, Mapping[str, Any]] = {
-    # In the order of creation: an agent comes after the one it escalates to.
+    # An agent is created after the one it escalates to.
     "homelab-mend": {
         "name": "Homelab mend",
         "description": "Carries out the repair that tier 2 asks for, within the limits, and checks that it worked.",
@@ -47,25 +47,22 @@ AGENTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 FIRST_RUNS = 2
-"""Requested at once: the second waits for the first to end, and its prompt shows what the first one learned."""
+"""Requested at once; the second waits for the first, so that its prompt shows what the first one learned."""
 
 FIRST_REVIEW = timedelta(minutes=3)
-"""After this the nightly review runs for the first time, so that nobody has to wait for the night."""
+"""Time until the first run of the nightly review, so that nobody has to wait for the night."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """The agents and sessions that a call created."""
-
     agents: tuple[str, ...]
     sessions: tuple[int, ...]
 
 
 def set_up(*, at: datetime | None = None) -> SetUp:
-    """Create the agents that are missing, and request the first sessions when there are none. `at` is UTC.
+    """Create missing agents, and request the first sessions when there are none. Idempotent, in one transaction.
 
-    In one transaction; a second call changes nothing. Paths of streams are relative to the package, so that the data
-    folder still works after the checkout is moved.
+    `at` is UTC. Paths of streams are relative to the package: the data folder works after the checkout is moved.
     """
     at = at or timezone.now()
     made = []

@@ -1,4 +1,1 @@
-"""The readable log of sessions: read a page of it (`entries`), delete it when it is old (`pruning`).
-
-The runner writes it (`runner.ingest`). Must not know requests, nor how a session runs.
-"""
+"""The readable log of sessions, which `runner.ingest` writes. Must not know requests, nor how a session runs."""

@@ -1,30 +1,30 @@
 """Read a session's log for its page: lines with their markers, one page at a time, from either end.
 
-The cursor is a line's `seq`. Numbers are given in order, in the transaction that stores the line, so "after 120" means
-the same after a lost connection or a restart.
+The cursor is a line's `seq`, which is assigned in order and in the transaction that stores the line: it stays valid
+after a lost connection or a restart.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC
 from functools import cached_property
+from typing import ClassVar
 
 from django.db.models import QuerySet
 
 from claudeops.lib.humanize import exact
-from memories.capture.lines import LINE_BREAK, accepted_lines
+from memories.capture.lines import LINE_BREAK, Place, accepted_lines
 from memories.capture.markers import LOOKS_LIKE, MARKER
 from sessions_app.models import LogEntry, LogKind
 from sessions_app.runner.markers import COOLDOWN, COOLDOWN_LIKE, EVENT
 
 PAGE = 300
 LONG_LINE = 600
-"""Characters; longer lines are folded."""
+"""Most characters of a line that is not folded."""
 HEAD = 160
-"""Characters of a folded line's summary."""
+"""Most characters of a folded line's summary."""
 HIGHEST = 2**31 - 1
 """The highest possible `seq`."""
 
@@ -45,8 +45,6 @@ class Part:
 
 
 class Line:
-    """A log entry as pages show it."""
-
     def __init__(self, entry: LogEntry) -> None:
         self.entry = entry
 
@@ -60,7 +58,7 @@ class Line:
 
     @cached_property
     def fold(self) -> str:
-        """As `head`, but every tool result is folded unless it is one short line."""
+        """Like `head`, but every tool result is folded unless it is one short line."""
         if self.entry.kind != LogKind.TOOL_RESULT:
             return self.head
         text = self.entry.text.strip()
@@ -92,7 +90,7 @@ class Line:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """The text cut at its markers. Only an agent's own text has any."""
+        """The text split at its markers. Only an agent's own text has any."""
         return parts(self.entry.text) if self.entry.kind == LogKind.TEXT else [Part("", self.entry.text)]
 
 
@@ -102,65 +100,54 @@ def _first_line(text: str) -> str:
 
 
 def parts(text: str) -> list[Part]:
-    """`text` cut at the brackets of its markers; the parts joined are the text.
-
-    Only markers that are stored are cut out: not those in quotes or code blocks.
-    """
+    """Split `text` at the brackets of the agent's own markers, but not of those that are not read."""
     if not any(opening in text for opening in OPENINGS):
         return [Part("", text)]
-    own = {number for number, _line in accepted_lines(text).lines}
+    shown: dict[int, tuple[Place, str]] = {}  # one of each line, a malformed one only where no other is
+    for place in accepted_lines(text).markers:
+        kind = _kind(place)
+        known = shown.get(place.number)
+        if kind and (known is None or (known[1] == "unread" and kind != "unread")):
+            shown[place.number] = (place, kind)
+    begins = [0, *(line_break.end() for line_break in LINE_BREAK.finditer(text))]
     found: list[Part] = []
     start = 0
-    for number, (begins, line) in enumerate(_lines(text), start=1):
-        if number not in own or "[" not in line:
-            continue
-        kind, at = _marker(line)
-        if not kind:
-            continue
-        bracket = BRACKET.match(line, at)
-        end = bracket.end() if bracket else len(line)
-        found += [Part("", text[start : begins + at]), Part(kind, line[at:end])]
-        start = begins + end
+    for number, (place, kind) in shown.items():
+        bracket = BRACKET.match(place.line, place.start)
+        end = bracket.end() if bracket else len(place.line)
+        begin = begins[number - 1]
+        found += [Part("", text[start : begin + place.start]), Part(kind, place.line[place.start : end])]
+        start = begin + end
     return [part for part in (*found, Part("", text[start:])) if part.text]
 
 
-def _lines(text: str) -> Iterable[tuple[int, str]]:
-    """(offset, line without its line break) of each line."""
-    start = 0
-    for found in LINE_BREAK.finditer(text):
-        yield start, text[start : found.start()]
-        start = found.end()
-    yield start, text[start:]
-
-
-def _marker(line: str) -> tuple[str, int]:
-    """(kind, offset) of the first marker in a line; ("", 0) without one."""
+def _kind(place: Place) -> str:
+    """Return the kind of a marker; "" for one that is neither stored nor reported."""
     for kind, pattern in MARKERS:
-        if match := pattern.search(line):
-            return kind, match.start()
-    for pattern in UNREAD:
-        if match := pattern.search(line):
-            return "unread", match.start()
-    return "", 0
+        if pattern.match(place.line, place.start):
+            return kind
+    return "unread" if any(pattern.match(place.line, place.start) for pattern in UNREAD) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A page of lines with a number above `floor`, in order. `more_before` and `more_after`: there are others."""
+    """A page of lines with a `seq` above `floor`, in order. `more_before` and `more_after`: there are others."""
 
     lines: list[Line]
     floor: int
     more_before: bool = False
     more_after: bool = False
+    most_in_browser: ClassVar[int] = 3000
+    """Lines that an open page keeps; a multiple of ten."""
 
     @property
     def first(self) -> int:
-        """The number of the first line; without lines, the number after `floor`."""
+        """The `seq` of the first line; without lines, the one after `floor`."""
         return self.lines[0].entry.seq if self.lines else self.floor + 1
 
     @property
     def last(self) -> int:
-        """The number of the last line: the cursor of the next page."""
+        """The `seq` of the last line: the cursor of the next page."""
         return self.lines[-1].entry.seq if self.lines else self.floor
 
     @property
@@ -170,13 +157,13 @@ class Log:
 
 
 def newest(session_id: int, *, before: int = HIGHEST, floor: int = 0, most: int = PAGE) -> Log:
-    """The last `most` lines with a number above `floor` and below `before`."""
+    """Return the last `most` lines with a `seq` above `floor` and below `before`."""
     found = list(_entries(session_id, floor).filter(seq__lt=before).order_by("-seq")[: most + 1])
     return Log([Line(entry) for entry in found[:most][::-1]], floor, more_before=len(found) > most)
 
 
 def following(session_id: int, after: int, *, most: int = PAGE) -> Log:
-    """The first `most` lines with a number above `after`."""
+    """Return the first `most` lines with a `seq` above `after`."""
     found = list(_entries(session_id, after).order_by("seq")[: most + 1])
     return Log([Line(entry) for entry in found[:most]], after, more_after=len(found) > most)
 

@@ -1,7 +1,4 @@
-"""Delete old log entries (raw logs stay), and heartbeats of workers that are gone.
-
-Knows nothing of the queue.
-"""
+"""Delete old log entries, and heartbeats of workers that are gone."""
 
 from __future__ import annotations
 
@@ -21,15 +18,15 @@ BATCH = 50
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """How many rows were deleted."""
-
     log_entries: int = 0
     heartbeats: int = 0
 
 
 def prune(*, at: datetime | None = None) -> Pruned:
-    """Delete log entries of sessions that ended more than CLAUDEOPS_LOG_ENTRY_DAYS before `at` (UTC; now when None),
-    and heartbeats older than a day. Sessions and their raw logs stay."""
+    """Delete log entries of sessions that ended more than CLAUDEOPS_LOG_ENTRY_DAYS before `at` (UTC; now when None).
+
+    Also deletes workers' heartbeats older than a day. Sessions and their raw logs stay.
+    """
     at = at or timezone.now()
     before = at - timedelta(days=settings.CLAUDEOPS_LOG_ENTRY_DAYS)
     old = Session.objects.ended().filter(Exists(LogEntry.objects.filter(session=OuterRef("pk"))), ended_at__lt=before)

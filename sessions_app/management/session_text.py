@@ -1,7 +1,8 @@
-"""A session as lines for a terminal. Reads only."""
+"""Format a session for a terminal."""
 
 from __future__ import annotations
 
+from claudeops.lib.humanize import span
 from sessions_app.models import LogKind, Session, Status
 
 SIGNS: dict[str, str] = {
@@ -22,7 +23,7 @@ def entry_text(kind: str, text: str) -> str:
 
 
 def printable(line: str) -> str:
-    """Without control characters: a log must not be able to drive the terminal."""
+    """Replace control characters: a log must not control the terminal."""
     return "".join(c if c.isprintable() or c == "\t" else "·" for c in line)
 
 
@@ -37,10 +38,8 @@ def as_text(session: Session) -> str:
     if session.hold_reason:
         lines.append(f"Waits: {session.hold_reason}")
     if session.started_at:
-        seconds = f", {(session.ended_at - session.started_at).total_seconds():.0f} s" if session.ended_at else ""
-        lines.append(
-            f"{session.started_at:%Y-%m-%d %H:%M:%S} UTC{seconds}, {session.num_turns} turns, ${session.cost_usd:.4f}"
-        )
+        lasted = f", {span(session.lasted_ms / 1000)}" if session.lasted_ms else ""
+        lines.append(f"{session.started_at:%Y-%m-%d %H:%M:%S} UTC{lasted}, {session.num_turns} turns, {cost(session)}")
     if session.parent_id:
         lines.append(f"Escalated from session {session.parent_id}")
     if children := list(session.children.values_list("pk", flat=True)):
@@ -70,11 +69,15 @@ def closing_text(session: Session) -> str:
     )
     reason = f" {session.status_reason}" if session.status_reason else ""
     head = f"Session {session.pk}: {session.get_status_display()}.{reason}"
-    return f"\n{head}\n{told}; {session.num_turns} turns, ${session.cost_usd:.4f}"
+    return f"\n{head}\n{told}; {session.num_turns} turns, {cost(session)}"
+
+
+def cost(session: Session) -> str:
+    return f"${session.cost_usd:.4f}" + (" (estimated)" if session.cost_is_estimated else "")
 
 
 def came_of(session: Session) -> str:
-    """One line on where a session stands: why it waits, what it found, or why it ended as it did."""
+    """Say in one line why a session waits, what it found, or why it ended as it did."""
     said: dict[str, str] = {Status.QUEUED: session.hold_reason, Status.COMPLETED: session.summary}
     return said.get(session.status) or session.status_reason or session.summary
 

@@ -1,8 +1,4 @@
-"""Answer one MCP message over streamable HTTP: bytes in, status and bytes out. Stateless.
-
-The protocol allows a server to answer each POST with JSON and no stream, so any WSGI process can do it, without a
-second server. Knows no request of Django's.
-"""
+"""Answer one MCP message over streamable HTTP, with JSON and no stream, so that any WSGI process can serve it."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ Answer = tuple[int, list[tuple[str, str]], bytes]
 
 
 async def answer(access: Access, headers: Iterable[tuple[str, str]], body: bytes) -> Answer:
-    """(status, headers, body) for one POST with these headers (names in lower case)."""
+    """Return (status, headers, body) for one POST with these headers (names in lower case)."""
     server = build(access)
     server.streamable_http_app(json_response=True, stateless_http=True, transport_security=SECURITY)
     scope: Scope = {

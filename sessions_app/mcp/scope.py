@@ -1,7 +1,4 @@
-"""Decide what an MCP server may see and do: for a session, an agent, a project, or global memories only.
-
-Knows no protocol.
-"""
+"""Decide what an MCP server may see and do: for a session, an agent, a project, or global memories only."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ WRITES = READS | {Scope.WRITE.value}
 
 
 def access_for(*, session: str = "", agent: str = "", project: str = "", read_only: bool = False) -> Access:
-    """The access of a server started with these options; without any, global memories of no agent.
+    """Return the access of a server with these options; without any, global memories of no agent.
 
     `session` is a number or UUID and determines agent and project. Raises SessionNotFound, AgentNotFound,
     ProjectNotFound, and InvalidSession when an agent or project is given with a session.

@@ -1,7 +1,4 @@
-"""Build an MCP server for one Access: names, schemas and annotations of its tools, and errors that a model can read.
-
-The `mcp` package takes a second to import, so only what serves MCP imports this module.
-"""
+"""Build an MCP server for one Access: names, schemas and annotations of its tools, and errors that a model can read."""
 
 from __future__ import annotations
 
@@ -113,7 +110,7 @@ R = TypeVar("R")
 
 
 def build(access: Access) -> MCPServer[Any]:
-    """A server whose tools act as `access`; it offers only the tools that the scopes of `access` allow."""
+    """Build a server whose tools act as `access`; it offers only the tools that the scopes of `access` allow."""
     server: MCPServer[Any] = MCPServer(NAME, title="claudeops", instructions=INSTRUCTIONS)
     if access.may(Scope.READ):
         _add_reading(server, access)
@@ -160,7 +157,7 @@ def _add_writing(server: MCPServer[Any], access: Access) -> None:
 
 
 def _in_thread(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Run a tool's function in a thread; its refusals become tool errors that the model reads."""
+    """Run a tool's function in a thread; its domain errors become tool errors that the model reads."""
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:

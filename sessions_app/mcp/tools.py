@@ -1,7 +1,4 @@
-"""The five MCP tools as plain functions of an Access: recall, memory_show, remember, log_event, check_cooldown.
-
-Statements go through the gate and the matching like markers, and count once a session. Knows no protocol.
-"""
+"""The MCP tools as plain functions of an Access. Statements go through gate and matching, and count once a session."""
 
 from __future__ import annotations
 
@@ -10,12 +7,14 @@ from typing import Any
 
 from django.utils import timezone
 
+from claudeops.lib.secrets import mask
 from memories import store
 from memories.access.permissions import Access, memory_of
 from memories.api import serializers
 from memories.capture import fields
 from memories.capture.text import fold
-from memories.models import MemoryChange, Source
+from memories.injection.escape import safe
+from memories.models import MemoryChange
 from memories.recall.service import Question, ask
 from memories.taxonomy import GENERAL
 from sessions_app.cooldowns import limits
@@ -29,12 +28,12 @@ HISTORY = 20
 
 
 def recall(access: Access, query: str, service: str | None, category: str | None, limit: int) -> dict[str, Any]:
-    """Memories that answer the query, best first, with few fields: a model reads them."""
+    """Return memories that answer the query, best first, with few fields: a model reads them."""
     found = ask(access, Question(query, service=service, category=category, limit=limit), CHANNEL)
     hits = [
         {
             "id": hit.memory_id,
-            "observation": hit.observation,
+            "observation": safe(hit.observation),
             "service": hit.service or GENERAL,
             "category": hit.category,
             "confidence": hit.confidence,
@@ -50,37 +49,31 @@ def memory_show(access: Access, memory_id: int) -> dict[str, Any]:
     row = memory_of(access, memory_id)
     changes = MemoryChange.objects.filter(memory=row).order_by("-at", "-pk")[:HISTORY]
     lines = [
-        {"at": change.at.isoformat(), "what": change.kind, "by": change.actor, "why": change.reason}
+        {"at": change.at.isoformat(), "what": change.kind, "by": change.actor, "why": safe(change.reason)}
         for change in reversed(changes)
     ]
     data = serializers.as_data(row)
     names = ("id", "observation", "category", "taxonomy", "confidence", "active", "inactive_reason", "verdict", "tags")
     times = {name: data[name].isoformat() for name in ("created_at", "updated_at")}
-    return {name: data[name] for name in names} | times | {"service": row.service or GENERAL, "history": lines}
+    shown = {name: data[name] for name in names} | {"observation": safe(row.observation)}
+    return shown | times | {"service": row.service or GENERAL, "history": lines}
 
 
 def remember(access: Access, observation: str, category: str, service: str | None) -> dict[str, Any]:
-    """Store a statement for the session and its project; the outcome says what the gate and the matching decided."""
-    provenance = store.Provenance(
-        source=Source.RUN,
-        actor=access.actor,
-        session_id=access.session_id,
-        tier=access.tier,
-        project_id=access.project_id,
-        channel=CHANNEL,
-    )
+    """Store a statement for the session and its project; return what the gate and the matching decided."""
+    provenance = access.provenance(CHANNEL, project_id=access.project_id)
     made = store.remember(store.Statement(category, observation, service), provenance)
     return {"outcome": made.outcome, "memory_id": made.memory_id, "reason": made.reason}
 
 
 def log_event(access: Access, level: str, message: str, service: str | None) -> dict[str, Any]:
     """Store an event. Within a session the same message counts once, by this tool or by a marker."""
-    text = fold(message)[:LONGEST_MESSAGE]
+    text = fold(mask(message))[:LONGEST_MESSAGE]
     if not text:
         raise InvalidSession("The message is empty.", "Say in one sentence what happened.")
     event = EventMarker(level, fields.checked_service(service), text)
     values = {"level": event.level, "service": event.service, "message": event.message, "created_at": timezone.now()}
-    if access.session_id is None:  # without a session every message is an occasion of its own
+    if access.session_id is None:  # without a session every message is a separate event
         return {"event_id": Event.objects.create(fingerprint=event.fingerprint, **values).pk, "logged": True}
     row, logged = Event.objects.get_or_create(
         session_id=access.session_id, fingerprint=event.fingerprint, defaults=values

@@ -8,13 +8,13 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from claudeops.lib.masked_fields import MaskedCharField, MaskedTextField
+from claudeops.lib.secrets import find
 from sessions_app.errors import AgentNotFound
 from sessions_app.schedule import cron_error
 
 
 class Runner(models.TextChoices):
-    """The program that runs a session."""
-
     CLAUDE = "claude", "Claude Code CLI"
     REPLAY = "replay", "recorded streams"
 
@@ -27,11 +27,10 @@ class ScheduleKind(models.TextChoices):
 
 class AgentQuerySet(models.QuerySet["Agent"]):
     def scheduled(self) -> AgentQuerySet:
-        """Enabled agents with a schedule."""
         return self.filter(enabled=True).exclude(schedule_kind=ScheduleKind.NONE)
 
     def named(self, slug: str) -> Agent:
-        """The agent with this slug. Raises AgentNotFound, which names the known ones."""
+        """Return the agent with this slug. Raises AgentNotFound, which names the known ones."""
         found = self.filter(slug=slug).first()
         if found is None:
             known = ", ".join(Agent.objects.values_list("slug", flat=True)[:20]) or "none yet (add one in the admin)"
@@ -40,15 +39,15 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
 
 class Agent(models.Model):
-    """A profile. Empty fields use the setting for the agent's tier.
+    """A profile that sessions run with. Empty fields use the setting for the agent's tier.
 
     `next_run_at` is when the schedule fires next (UTC). A conditional UPDATE claims it, so one firing is one session
     on any number of hosts.
     """
 
     slug = models.SlugField(max_length=64, unique=True)
-    name = models.CharField(max_length=200, blank=True, default="")
-    description = models.TextField(blank=True, default="")
+    name = MaskedCharField(max_length=200, blank=True, default="")
+    description = MaskedTextField(blank=True, default="")
     enabled = models.BooleanField(default=True)
     project = models.ForeignKey(
         "memories.Project", null=True, blank=True, on_delete=models.PROTECT, related_name="agents"
@@ -60,7 +59,7 @@ class Agent(models.Model):
     )
     runner = models.CharField(max_length=16, default=Runner.CLAUDE, choices=Runner.choices)
     model = models.CharField(max_length=100, blank=True, default="", help_text="Empty = the tier's model.")
-    prompt_template = models.TextField(
+    prompt_template = MaskedTextField(
         blank=True,
         default="",
         help_text="Empty = the tier's prompt. A Django template; {{ base }} is the tier's own text.",
@@ -130,3 +129,6 @@ class Agent(models.Model):
             rules = getattr(self, name)
             if not isinstance(rules, list) or not all(isinstance(rule, str) and rule.strip() for rule in rules):
                 raise ValidationError({name: 'Give a JSON list of tool rules, like ["Read", "Bash(docker ps *)"].'})
+            if any(find(rule) for rule in rules):  # a masked rule would no longer deny what it names
+                text = "A tool rule holds what looks like a credential. Name the tool and its command without it."
+                raise ValidationError({name: text})

@@ -1,8 +1,10 @@
-"""Remediations that sessions reported, and what resets their count: health checks, and clearances by a person."""
+"""Remediations that sessions reported, and what resets their count: health checks and clearances."""
 
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+
+from claudeops.lib.masked_fields import MaskedCharField, MaskedTextField
 
 
 class Remediation(models.TextChoices):
@@ -16,7 +18,7 @@ class Outcome(models.TextChoices):
 
 
 class CooldownAction(models.Model):
-    """One restart or redeployment that a session reported. Dry runs are stored and do not count."""
+    """A restart or redeployment that a session reported. Dry runs are stored and do not count."""
 
     session = models.ForeignKey(  # served by the unique constraint
         "sessions_app.Session",
@@ -29,7 +31,7 @@ class CooldownAction(models.Model):
     action = models.CharField(max_length=16, choices=Remediation.choices)
     service = models.CharField(max_length=64)
     outcome = models.CharField(max_length=16, choices=Outcome.choices)
-    message = models.TextField(blank=True, default="")
+    message = MaskedTextField(blank=True, default="")
     dry_run = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now)
     fingerprint = models.CharField(max_length=64)
@@ -63,9 +65,9 @@ class ServiceCheck(models.Model):
         "sessions_app.Session", on_delete=models.CASCADE, related_name="service_checks", db_index=False
     )
     service = models.CharField(max_length=64)
-    status = models.CharField(max_length=64)
+    status = MaskedCharField(max_length=64)
     healthy = models.BooleanField()
-    detail = models.TextField(blank=True, default="")
+    detail = MaskedTextField(blank=True, default="")
     checked_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
@@ -79,16 +81,13 @@ class ServiceCheck(models.Model):
 
 
 class CooldownClearance(models.Model):
-    """A person's clearance: actions on a service before `cleared_at` no longer count. Append-only.
-
-    An empty `action` means both.
-    """
+    """A person's decision that actions before `cleared_at` no longer count (empty `action`: both). Append-only."""
 
     service = models.CharField(max_length=64)
     action = models.CharField(max_length=16, choices=Remediation.choices, blank=True, default="")
     cleared_at = models.DateTimeField(default=timezone.now)
     by = models.CharField(max_length=150)
-    reason = models.CharField(max_length=500)
+    reason = MaskedCharField(max_length=500)
 
     class Meta:
         db_table = "cooldown_clearances"

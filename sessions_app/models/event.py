@@ -3,6 +3,8 @@
 from django.db import models
 from django.utils import timezone
 
+from claudeops.lib.masked_fields import MaskedTextField
+
 
 class Level(models.TextChoices):
     INFO = "info", "info"
@@ -18,7 +20,7 @@ class Event(models.Model):
     )
     level = models.CharField(max_length=16, choices=Level.choices, default=Level.INFO)
     service = models.CharField(max_length=64, null=True, blank=True)
-    message = models.TextField()
+    message = MaskedTextField()
     created_at = models.DateTimeField(default=timezone.now)
     fingerprint = models.CharField(max_length=64)
 
@@ -30,7 +32,7 @@ class Event(models.Model):
             models.Index(fields=["-created_at", "-id"], name="events_created"),
             models.Index(fields=["level", "-created_at"], name="events_level"),
             models.Index(fields=["service", "-created_at"], name="events_service"),
-            # Both filters together: of a million events of a service, ten may be critical.
+            # For both filters at once: of a million events of a service, ten may be critical.
             models.Index(fields=["service", "level", "-created_at"], name="events_service_level"),
         ]
 

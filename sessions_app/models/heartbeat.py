@@ -5,7 +5,7 @@ from django.utils import timezone
 
 
 class WorkerHeartbeat(models.Model):
-    """One worker process; it writes `beat_at` every few seconds."""
+    """One worker process; it writes `beat_at` every 15 seconds."""
 
     host = models.CharField(max_length=255)
     cluster = models.CharField(max_length=64)

@@ -3,21 +3,23 @@
 from django.db import models
 from django.utils import timezone
 
+from claudeops.lib.masked_fields import MaskedJSONField, MaskedTextField
+
 
 class InjectionReceipt(models.Model):
     """The receipt of one injection. It copies the memories, so that it stays true when they change.
 
     `included` and `left_out` are lists of {id, uuid, service, category, confidence, observation, reason}; `left_out`
-    holds the first ones only, `counts` all by reason. `sha256` is that of the text in UTF-8.
+    has the first ones only, `counts` counts all by reason. `sha256` is that of the text in UTF-8.
     """
 
     session = models.OneToOneField("sessions_app.Session", on_delete=models.CASCADE, related_name="receipt")
-    text = models.TextField(blank=True, default="")
+    text = MaskedTextField(blank=True, default="")
     sha256 = models.CharField(max_length=64)
     budget = models.PositiveIntegerField(help_text="Tokens allowed.")
     tokens = models.PositiveIntegerField(help_text="Tokens used (characters / 4).")
-    included = models.JSONField(default=list, blank=True)
-    left_out = models.JSONField(default=list, blank=True)
+    included = MaskedJSONField(default=list, blank=True)
+    left_out = MaskedJSONField(default=list, blank=True)
     counts = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -30,9 +32,9 @@ class InjectionReceipt(models.Model):
 
 
 class Injected(models.Model):
-    """A memory that a session received: one row an item of the receipt, for the look-up by memory.
+    """A memory in a receipt, one row each, to find sessions by memory. Written together with the receipt.
 
-    `memory_id` is not a foreign key: the row outlives the memory. Written together with the receipt.
+    `memory_id` is not a foreign key: the row outlives the memory.
     """
 
     session = models.ForeignKey("sessions_app.Session", on_delete=models.CASCADE, related_name="injected")

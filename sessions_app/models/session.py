@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
+from functools import cached_property
+from typing import Any
 
 from django.db import models
 from django.db.models import Q, Sum
 from django.utils import timezone
 
+from claudeops.lib.masked_fields import MaskedJSONField, MaskedTextField
 from sessions_app.models.agent import Runner
 
 
@@ -36,6 +39,28 @@ class Trigger(models.TextChoices):
     IMPORT = "import", "import"
 
 
+class DollarsField(models.DecimalField):
+    """A decimal column that is read whatever it holds. For migrations it is a DecimalField.
+
+    SQLite stores numbers that are larger than the column; reading one failed, and with it each page that lists the row.
+    """
+
+    def deconstruct(self) -> tuple[str, str, Any, Any]:
+        name, _path, args, kwargs = super().deconstruct()
+        return name, "django.db.models.DecimalField", args, kwargs
+
+    @cached_property
+    def context(self) -> Context:
+        """SQLite's converter rounds in it: as many digits as a float has, and no error for Infinity."""
+        return Context(prec=400, traps=[])
+
+    def to_python(self, value: Any) -> Any:
+        return super().to_python(f"{value:.6f}" if isinstance(value, float) else value)
+
+    def from_db_value(self, value: Decimal | None, expression: object, connection: object) -> Decimal | None:
+        return value if value is None or value.is_finite() else Decimal(0)
+
+
 class SessionQuerySet(models.QuerySet["Session"]):
     def queued(self) -> SessionQuerySet:
         return self.filter(status=Status.QUEUED)
@@ -47,16 +72,15 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.exclude(status__in=OPEN_STATUSES)
 
     def paid_since(self, start: datetime) -> SessionQuerySet:
-        """Sessions that ended at `start` or later, without imported logs, whose cost was paid elsewhere."""
+        """Return sessions that ended at `start` or later, without imported logs, whose cost was paid elsewhere."""
         return self.filter(ended_at__gte=start).exclude(trigger=Trigger.IMPORT)
 
     def paid_on(self, day: datetime) -> SessionQuerySet:
-        """Sessions that ended in the 24 hours from `day` on, and those that run now, without imported logs."""
+        """Return sessions that ended in the 24 hours from `day` on or run now, without imported logs."""
         ended = Q(ended_at__gte=day, ended_at__lt=day + timedelta(days=1))
         return self.filter(ended | Q(status=Status.RUNNING)).exclude(trigger=Trigger.IMPORT)
 
     def cost_and_turns(self) -> tuple[Decimal, int]:
-        """The sums of cost (US dollars) and of turns."""
         found = self.order_by().aggregate(cost=Sum("cost_usd"), turns=Sum("num_turns"))
         return found["cost"] or Decimal(0), found["turns"] or 0
 
@@ -65,12 +89,11 @@ class Session(models.Model):
     """One run of an agent. The raw log is the source of truth; the results on this row are derived from it.
 
     `log_file` is relative to the data folder. `ingest_offset` is how many of its bytes are ingested, `ingest_state` the
-    accumulators at that offset. `host`, `pid` and `pid_started_at` (seconds since the epoch) identify the process; its
-    follower writes `heartbeat_at`.
+    accumulators at that offset. `host`, `pid` and `pid_started_at` (seconds since the epoch) identify the process.
     """
 
     uuid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
-    # The links are served by the indexes below.
+    # Their indexes are below.
     agent = models.ForeignKey(
         "sessions_app.Agent", null=True, blank=True, on_delete=models.SET_NULL, related_name="sessions", db_index=False
     )
@@ -82,28 +105,35 @@ class Session(models.Model):
     runner = models.CharField(max_length=16, default=Runner.CLAUDE, choices=Runner.choices)
     trigger = models.CharField(max_length=16, default=Trigger.MANUAL, choices=Trigger.choices)
     status = models.CharField(max_length=16, default=Status.QUEUED, choices=Status.choices)
-    status_reason = models.TextField(blank=True, default="")
-    hold_reason = models.TextField(blank=True, default="", help_text="Why a queued session has to wait.")
-    task = models.TextField(blank=True, default="", help_text="The task: an operator's text, or an alert.")
-    prompt = models.TextField(blank=True, default="", help_text="The complete prompt, as it was sent.")
-    injected_text = models.TextField(blank=True, default="")
+    status_reason = MaskedTextField(blank=True, default="")
+    hold_reason = MaskedTextField(blank=True, default="", help_text="Why a queued session has to wait.")
+    task = MaskedTextField(blank=True, default="", help_text="The task: an operator's text, or an alert.")
+    prompt = MaskedTextField(blank=True, default="", help_text="The complete prompt, as it was sent.")
+    injected_text = MaskedTextField(blank=True, default="")
     cli_session_id = models.CharField(max_length=64, blank=True, default="")
     parent = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children", db_index=False
     )
     requested_by = models.CharField(max_length=150, blank=True, default="")
     dry_run = models.BooleanField(default=False)
-    response = models.TextField(blank=True, default="")
-    summary = models.TextField(blank=True, default="")
-    structured = models.JSONField(null=True, blank=True)
-    escalation = models.JSONField(default=dict, blank=True)
-    cost_usd = models.DecimalField(max_digits=12, decimal_places=6, default=0)
+    response = MaskedTextField(blank=True, default="")
+    summary = MaskedTextField(blank=True, default="")
+    structured = MaskedJSONField(null=True, blank=True)
+    escalation = MaskedJSONField(default=dict, blank=True)
+    cost_usd = DollarsField(max_digits=12, decimal_places=6, default=0)
+    reserved_usd = models.DecimalField(
+        max_digits=12,
+        decimal_places=6,
+        default=0,
+        db_default=0,
+        help_text="What it may cost, set by its claim. While it runs, the daily budget counts this or its cost.",
+    )
     num_turns = models.PositiveIntegerField(default=0)
     duration_ms = models.PositiveBigIntegerField(default=0)
     usage = models.JSONField(default=dict, blank=True)
     stats = models.JSONField(default=dict, blank=True, help_text="Ingest counters.")
     exit_code = models.IntegerField(null=True, blank=True)
-    error = models.TextField(blank=True, default="")
+    error = MaskedTextField(blank=True, default="")
     replay_stream = models.CharField(max_length=500, blank=True, default="")
     log_file = models.CharField(max_length=500, blank=True, default="")
     ingest_offset = models.PositiveBigIntegerField(default=0)
@@ -163,8 +193,23 @@ class Session(models.Model):
         return self.status in OPEN_STATUSES
 
     @property
+    def lasted_ms(self) -> int | None:
+        """The one number for how long a session took, in milliseconds: from its start to its end, or to now.
+
+        None before its start. (`duration_ms` has it once the session is closed; until then the time of its results.)
+        """
+        if self.status == Status.RUNNING and self.started_at:
+            return max(0, round((timezone.now() - self.started_at) / timedelta(milliseconds=1)))
+        return self.duration_ms or None
+
+    @property
+    def cost_is_estimated(self) -> bool:
+        """Whether the cost, or the part since the last result line, is estimated from the tokens of messages."""
+        return bool(self.stats.get("estimated_messages"))
+
+    @property
     def tool_calls(self) -> int:
-        """Tool calls so far. (Turns and cost are known only with the result.)"""
+        """Tool calls so far."""
         number = self.stats.get("tool_calls", 0)
         return number if isinstance(number, int) else 0
 

@@ -1,7 +1,7 @@
 """Render a session's prompt, and the text appended to its system prompt.
 
-Prompts are Django templates without autoescape: they are text for a model, not HTML. Text from outside (a task, an
-alert, an escalation's context) is a value of the template, never its source.
+Prompts are Django templates without autoescape: text for a model, not HTML. Text from outside (a task, an alert, an
+escalation's context) is a value of the template, never its source.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.template import Context, Engine, TemplateDoesNotExist, TemplateSyntaxError
 
+from memories.injection.escape import safe, safe_lines
 from memories.taxonomy import OPS
 from sessions_app.errors import InvalidSession
 from sessions_app.models import Agent, Session
@@ -29,11 +30,7 @@ def _engine() -> Engine:
 def render_prompt(
     session: Session, agent: Agent | None, *, limits: str, handoff_file: str, escalation: Mapping[str, Any] | None
 ) -> str:
-    """The complete prompt of a session.
-
-    `limits` is the text on cooldowns, `escalation` the parent's record. Raises InvalidSession when the agent's own
-    template cannot be rendered.
-    """
+    """Render the prompt of a session. `escalation` is the parent's record. Raises InvalidSession for a bad template."""
     values = {
         "tier": session.tier,
         "max_tier": settings.CLAUDEOPS_MAX_TIER,
@@ -71,14 +68,14 @@ def _escalation(handed: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "from_tier": handed.get("from_tier"),
         "session": handed.get("session"),
-        "reason": str(handed.get("reason") or "").strip() or "(no reason given)",
-        "context": str(handed.get("context") or "").strip(),
-        "failed_checks": [str(check) for check in handed.get("failed_checks") or []],
+        "reason": safe(str(handed.get("reason") or "")) or "(no reason given)",
+        "context": safe_lines(str(handed.get("context") or "").strip()),
+        "failed_checks": [safe(str(check)) for check in handed.get("failed_checks") or []],
     }
 
 
 def environment_line(session: Session) -> str:
-    """One line of facts about the run; the same for all runs of a kind, so that the API can cache the prompt."""
+    """Format facts about the run in one line; the same for all runs of a kind, so that the API can cache the prompt."""
     facts = {
         "CLAUDEOPS_TIER": session.tier,
         "CLAUDEOPS_MAX_TIER": settings.CLAUDEOPS_MAX_TIER,
@@ -91,5 +88,5 @@ def environment_line(session: Session) -> str:
 
 
 def append_text(session: Session, memory_block: str) -> str:
-    """The value of --append-system-prompt: the environment line, then the memory block, if any."""
+    """Return the value of --append-system-prompt: the environment line, then the memory block, if any."""
     return "\n\n".join(filter(None, [environment_line(session), memory_block]))

@@ -1,1 +1,1 @@
-"""What pages and API read of sessions and events: one FilterSet each. Knows no request."""
+"""FilterSets of sessions and events, for pages and the API."""

@@ -1,7 +1,4 @@
-"""One FilterSet for sessions, one for events, for the page, its poll and the API.
-
-Knows no page and no request. An unknown value is an error of the form, not an empty list.
-"""
+"""One FilterSet for sessions and one for events; an unknown value is an error of the form, not an empty list."""
 
 from __future__ import annotations
 
@@ -40,11 +37,11 @@ def _moment() -> forms.DateTimeInput:
 
 
 class SessionFilterSet(django_filters.FilterSet):
-    """Query parameters, all optional and all together:
+    """Query parameters, all optional and combined:
 
     status (one, or `unfinished`, `went_wrong`), tier (1..3), agent (slug, or `none`), trigger, project (slug, or
-    `none`), spent (what counts as spent `today`, UTC, or in the last `week`: imported logs do not), since and until
-    (when it was asked for, UTC, both included).
+    `none`), spent (sessions whose cost counts `today`, UTC, or in the last `week`: not imported logs), since and until
+    (when it was queued, UTC, both included).
     """
 
     status = django_filters.ChoiceFilter(choices=STATUSES, method="by_status", label="Status", empty_label="any status")
@@ -76,7 +73,7 @@ class SessionFilterSet(django_filters.FilterSet):
 
     class Meta:
         model = Session
-        fields: list[str] = []  # each is declared above, so that a new column opens nothing by itself
+        fields: list[str] = []  # each is declared above, so that a new column adds no filter
 
     def by_status(self, queryset: QuerySet[Session], name: str, value: str) -> QuerySet[Session]:
         if value in GROUPS:
@@ -92,7 +89,7 @@ AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(
 
 
 class EventFilterSet(django_filters.FilterSet):
-    """Query parameters, all optional and all together:
+    """Query parameters, all optional and combined:
 
     level, service (`general` = none), session (number), age (the last hour, day, week or month), since and until
     (UTC, both included).
@@ -113,7 +110,7 @@ class EventFilterSet(django_filters.FilterSet):
 
     class Meta:
         model = Event
-        fields: list[str] = []  # each is declared above, so that a new column opens nothing by itself
+        fields: list[str] = []  # each is declared above, so that a new column adds no filter
 
     def offer_services(self) -> None:
         """Offer the services that have events as choices; others are accepted too."""

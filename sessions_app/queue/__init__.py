@@ -1,9 +1,7 @@
-"""The queue of sessions: request, admission, dispatch, claim, and agents' schedules. This package is its entry point.
+"""The queue of sessions and the schedules of agents. This package is its entry point.
 
-The rows are the queue. A django-q2 task is only a wake-up for a worker; it may come twice or never.
-`admission` decides who goes first and who has to wait, `dispatch` writes hold reasons and sends wake-ups, `claims`
-takes a queued session to running by one conditional UPDATE, `due` fires agents' schedules, `tasks` alone imports
-django_q. Must not know how a session runs.
+The rows are the queue; a django-q2 task is only a wake-up for a worker, which may come twice or never. Must not know
+how a session runs.
 """
 
 from sessions_app.queue.admission import hold_reason_for

@@ -1,7 +1,4 @@
-"""Decide the order of queued sessions, and why one has to wait (its hold reason, for people).
-
-Dispatch and claim use the same rules. Reads only.
-"""
+"""Decide the order of queued sessions, and why one has to wait (its hold reason), for dispatch and claim."""
 
 from __future__ import annotations
 
@@ -14,11 +11,11 @@ from django.conf import settings
 from django.db.models import Case, IntegerField, QuerySet, Value, When
 from django.utils import timezone
 
-from sessions_app.models import Session, Status, Trigger
+from sessions_app.models import Agent, Session, Status, Trigger
 
 
 def in_order(queryset: QuerySet[Session]) -> QuerySet[Session]:
-    """Queued sessions, oldest first; those that a schedule requested come after all others."""
+    """Order queued sessions oldest first; those that a schedule requested come after all others."""
     rank = Case(
         When(trigger=Trigger.SCHEDULED, then=Value(1)),
         default=Value(0),
@@ -28,20 +25,30 @@ def in_order(queryset: QuerySet[Session]) -> QuerySet[Session]:
 
 
 def day_of(at: datetime) -> datetime:
-    """The start of the UTC day of `at`."""
     return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def spent_on(at: datetime) -> Decimal:
-    """Dollars spent on the UTC day of `at`, by sessions that ended in it or run now; imported logs do not count."""
+    """Sum the dollars of the UTC day of `at`: sessions that ended in it or run now, without imported logs."""
     return Session.objects.paid_on(day_of(at)).cost_and_turns()[0]
+
+
+def budget_of(agent: Agent | None) -> Decimal:
+    """Return the dollars that one session of `agent` may cost."""
+    own = agent.max_budget_usd if agent else None
+    return own or Decimal(str(settings.CLAUDEOPS_MAX_BUDGET_USD))
+
+
+def reserved() -> Decimal:
+    """Sum the dollars that running sessions may still cost; what one does not use is given back when it ends."""
+    running = Session.objects.running().values_list("reserved_usd", "cost_usd")
+    return sum((max(Decimal(0), limit - cost) for limit, cost in running), Decimal(0))
 
 
 class Rules:
     """The admission rules at one time (`at`, UTC).
 
-    Running sessions (of `agents` only, when given) and the dollars of the day (unless `spent` is given) are read once,
-    at first use.
+    Running sessions (of `agents` only, when given) and the dollars of the day (unless `spent` is given) are read once.
     """
 
     def __init__(self, at: datetime, *, agents: Iterable[int] | None = None, spent: Decimal | None = None) -> None:
@@ -51,29 +58,43 @@ class Rules:
 
     @cached_property
     def busy(self) -> dict[int, int]:
-        """The running session of each agent that has one."""
         running = Session.objects.running().exclude(agent=None)
         if self._agents is not None:
             running = running.filter(agent__in=self._agents)
         return {agent: session for agent, session in running.values_list("agent_id", "id") if agent is not None}
 
     @cached_property
-    def budget_reason(self) -> str:
-        """Why scheduled sessions have to wait for the daily budget; empty when they need not."""
-        budget = settings.CLAUDEOPS_DAILY_BUDGET_USD
-        if not budget:
+    def spent(self) -> Decimal:
+        return spent_on(self.at) if self._spent is None else self._spent
+
+    @cached_property
+    def reserved(self) -> Decimal:
+        return reserved()
+
+    def budget_reason(self, own: Decimal) -> str:
+        """Why a scheduled session that may cost `own` dollars has to wait for the daily budget; empty if it need not.
+
+        With nothing reserved, the last session of a day may start although it may cost more than what is left.
+        """
+        if not settings.CLAUDEOPS_DAILY_BUDGET_USD:
             return ""
-        spent = spent_on(self.at) if self._spent is None else self._spent
-        if spent < Decimal(str(budget)):
-            return ""
-        opens = day_of(self.at) + timedelta(days=1)
-        return (
-            f"The daily budget is spent: ${spent:.2f} of ${budget:.2f} since 00:00 UTC "
-            f"(CLAUDEOPS_DAILY_BUDGET_USD). Scheduled sessions wait until {opens:%Y-%m-%d %H:%M} UTC."
-        )
+        budget = Decimal(str(settings.CLAUDEOPS_DAILY_BUDGET_USD))
+        if self.spent >= budget:
+            opens = day_of(self.at) + timedelta(days=1)
+            return (
+                f"The daily budget is spent: ${self.spent:.2f} of ${budget:.2f} since 00:00 UTC "
+                f"(CLAUDEOPS_DAILY_BUDGET_USD). Scheduled sessions wait until {opens:%Y-%m-%d %H:%M} UTC."
+            )
+        if self.reserved and self.spent + self.reserved + own > budget:
+            return (
+                f"The daily budget is reserved: of ${budget:.2f} (CLAUDEOPS_DAILY_BUDGET_USD) ${self.spent:.2f} is "
+                f"spent since 00:00 UTC, and running sessions may cost ${self.reserved:.2f} more; this one may cost "
+                f"${own:.2f}. It starts when one of them ends and leaves enough."
+            )
+        return ""
 
     def reason(self, session: Session) -> str:
-        """Why `session` has to wait; empty when it may start. Reads `session.agent`."""
+        """Say why `session` has to wait; empty when it may start. Reads `session.agent`."""
         agent = session.agent
         if agent is not None and agent.pk in self.busy:
             return (
@@ -83,10 +104,10 @@ class Rules:
             return ""
         if agent is not None and not agent.enabled:
             return f"Agent {agent.slug} is disabled; its scheduled sessions wait until it is enabled."
-        return self.budget_reason
+        return self.budget_reason(budget_of(agent))
 
 
 def hold_reason_for(session: Session, at: datetime | None = None) -> str:
-    """Why this queued session has to wait at `at` (UTC; now when None); empty when it may start."""
+    """Say why this queued session has to wait at `at` (UTC; now when None); empty when it may start."""
     agents = () if session.agent_id is None else (session.agent_id,)
     return Rules(at or timezone.now(), agents=agents).reason(session)

@@ -1,18 +1,17 @@
-"""Claim a session: take it from queued to running exactly once, however many workers try.
-
-Knows nothing of what happens to it afterwards.
-"""
+"""Claim a session: take it from queued to running exactly once, however many workers try."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
-from sessions_app.models import Session, Status
-from sessions_app.queue.admission import hold_reason_for
+from sessions_app.models import Session, Status, Trigger
+from sessions_app.queue.admission import budget_of, hold_reason_for
+
+LOCK_KEY = 0x636C_6275_6467  # any fixed number; this one spells "clbudg"
 
 AGENT_BUSY = "Another session of the same agent started at the same time; an agent runs one session at a time."
 
@@ -20,11 +19,12 @@ AGENT_BUSY = "Another session of the same agent started at the same time; an age
 def claim(session_id: int, *, host: str, at: datetime | None = None) -> Session | None:
     """Claim a queued session for `host` at `at` (UTC; now when None) and return its new row.
 
-    None when it is no longer queued, or has to wait: then `hold_reason` says why, and the next dispatch checks it
-    again. Sessions without an agent do not wait for each other.
+    None when it is not queued any more, or has to wait: then `hold_reason` says why. Sessions without an agent do not
+    wait for each other. The claim reserves the session's budget.
     """
     at = at or timezone.now()
     with transaction.atomic():
+        _one_scheduled_at_a_time(session_id)
         session = Session.objects.select_related("agent").filter(pk=session_id, status=Status.QUEUED).first()
         if session is None:
             return None
@@ -37,8 +37,17 @@ def claim(session_id: int, *, host: str, at: datetime | None = None) -> Session 
         return None
 
 
+def _one_scheduled_at_a_time(session_id: int) -> None:
+    """Keep two scheduled sessions from reserving the same dollars on PostgreSQL. SQLite has one writer."""
+    if connection.vendor != "postgresql":
+        return
+    if Session.objects.filter(pk=session_id, trigger=Trigger.SCHEDULED).exists():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_KEY])
+
+
 def _take(session: Session, host: str, at: datetime) -> bool:
-    """The conditional UPDATE. Where two transactions cannot see each other, the unique constraint decides."""
+    """Do the conditional UPDATE. Where two transactions cannot see each other, the unique constraint decides."""
     free = Session.objects.filter(pk=session.pk, status=Status.QUEUED)
     if session.agent_id is not None:
         free = free.filter(~Exists(Session.objects.running().filter(agent=OuterRef("agent"))))
@@ -50,6 +59,7 @@ def _take(session: Session, host: str, at: datetime) -> bool:
                 started_at=at,
                 heartbeat_at=at,
                 host=host,
+                reserved_usd=budget_of(session.agent),
                 attempts=F("attempts") + 1,
             )
     except IntegrityError:

@@ -1,7 +1,4 @@
-"""Dispatch the queue: write the hold reasons of sessions that have to wait, send wake-ups for the others.
-
-Uses django-q2 through `queue.tasks` only. Knows nothing of how a session runs.
-"""
+"""Dispatch the queue: write the hold reasons of sessions that have to wait, send wake-ups for the others."""
 
 from __future__ import annotations
 
@@ -22,8 +19,11 @@ from sessions_app.queue.admission import Rules, in_order
 RESEND_AFTER = timedelta(minutes=15)
 """A wake-up is lost when the worker that took it dies; after this time it is sent again."""
 
+LOST_AFTER = timedelta(seconds=30)
+"""The same for an idle worker, which would have taken a wake-up that waits. One too many does no harm."""
+
 MOST_SENT = 20
-"""Wake-ups of one call, so that the transaction stays short. The next call sends more."""
+"""Most wake-ups of one call, so that the transaction stays short. The next call sends more."""
 
 BATCH = 500
 LOCK_KEY = 0x636C_6469_7370  # any fixed number; this one spells "cldisp"
@@ -34,29 +34,24 @@ HOST_ALIVE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """What one dispatch did: wake-ups sent, sessions held by reason, and sessions left for the next call."""
-
     sent: int = 0
     held: dict[str, int] = field(default_factory=dict)
     later: int = 0
 
 
-def dispatch(*, at: datetime | None = None) -> Dispatched:
+def dispatch(*, at: datetime | None = None, resend_after: timedelta = RESEND_AFTER) -> Dispatched:
     """Hold the queued sessions or send their wake-ups, in order, at `at` (UTC; now when None).
 
-    Called every minute, after each request and after each end of a session. Two calls at once send one wake-up:
-    a conditional UPDATE of `dispatched_at` claims it, in one transaction with the wake-up.
+    Called every minute, after each request, after each end of a session, and by idle workers (LOST_AFTER). Two calls
+    at once send one wake-up: a conditional UPDATE of `dispatched_at` claims it, in one transaction with the wake-up.
     """
     with _one_at_a_time():
-        return _dispatch(at or timezone.now())
+        return _dispatch(at or timezone.now(), resend_after)
 
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """On PostgreSQL two calls at once would lock rows in different orders and deadlock.
-
-    SQLite has one writer at a time; without a transaction around the call, others can write while the queue is read.
-    """
+    """Prevent a deadlock on PostgreSQL, where two calls would lock rows in different orders. SQLite has one writer."""
     if connection.vendor != "postgresql":
         yield
         return
@@ -66,7 +61,7 @@ def _one_at_a_time() -> Iterator[None]:
         yield
 
 
-def _dispatch(at: datetime) -> Dispatched:
+def _dispatch(at: datetime, resend_after: timedelta) -> Dispatched:
     rules = Rules(at)
     first_of: dict[int, int] = {}
     held: Counter[str] = Counter()
@@ -84,20 +79,19 @@ def _dispatch(at: datetime) -> Dispatched:
         ready.append(session)
     for reason, ids in holds.items():
         _hold(ids, reason)
-    due = _due(ready, at)
+    due = _due(ready, at, resend_after)
     sent = sum(_send(session, at) for session in due[:MOST_SENT])
     return Dispatched(sent=sent, held=dict(held), later=len(due[MOST_SENT:]))
 
 
 def _queue() -> Iterator[Session]:
     rows = in_order(Session.objects.select_related("agent"))
-    return rows.only(
-        "id", "trigger", "status", "hold_reason", "dispatched_at", "queued_at", "agent__slug", "agent__enabled"
-    ).iterator(chunk_size=BATCH)
+    columns = ("id", "trigger", "status", "hold_reason", "dispatched_at", "queued_at")
+    return rows.only(*columns, "agent__slug", "agent__enabled", "agent__max_budget_usd").iterator(chunk_size=BATCH)
 
 
 def _behind(session: Session, first_of: dict[int, int]) -> str:
-    """Only the first session of an agent is woken; the others would find the agent busy."""
+    """Say which session of the agent goes first: the others would find the agent busy, so they are not woken."""
     if session.agent is None or session.agent_id not in first_of:
         return ""
     return f"Session {first_of[session.agent.pk]} of agent {session.agent.slug} goes first."
@@ -110,9 +104,9 @@ def _hold(ids: list[int], reason: str) -> None:
         )
 
 
-def _due(ready: list[Session], at: datetime) -> list[Session]:
-    """Sessions without a wake-up, and those whose wake-up was sent long ago and is lost."""
-    stale = at - RESEND_AFTER
+def _due(ready: list[Session], at: datetime, resend_after: timedelta) -> list[Session]:
+    """Select sessions without a wake-up, and those whose wake-up is lost."""
+    stale = at - resend_after
     still_waiting: set[int] | None = None
     due = []
     for session in ready:
@@ -138,9 +132,9 @@ def _send(session: Session, at: datetime) -> bool:
 
 
 def in_line(session_id: int, *, at: datetime | None = None) -> list[int]:
-    """The sessions that a worker woken for `session_id` should try to claim, in order: the first in the queue, then it.
+    """Return the sessions that a worker woken for `session_id` should try to claim: the first in the queue, then it.
 
-    An alert that came after twenty scheduled wake-ups takes the first of those, and its own wake-up serves one of them.
+    So an alert uses the wake-up of an earlier scheduled session, and that session uses the alert's.
     """
     rules = Rules(at or timezone.now())
     best = next((session.pk for session in _queue() if not rules.reason(session)), None)
@@ -150,12 +144,12 @@ def in_line(session_id: int, *, at: datetime | None = None) -> list[int]:
 
 
 def give_back(session_id: int) -> None:
-    """Return a wake-up that a stopping worker will not use; the next dispatch sends another one."""
+    """Give back a wake-up that a stopping worker will not use; the next dispatch sends another one."""
     Session.objects.filter(pk=session_id, status=Status.QUEUED).update(dispatched_at=None)
 
 
 def enqueue_follow(session_id: int, *, at: datetime | None = None) -> bool:
-    """Ask the host of a running session to follow it again; False when that was asked already, or it has ended."""
+    """Ask the host of a running session to follow it again; False when it was asked before, or the session ended."""
     at = at or timezone.now()
     with transaction.atomic():
         host = Session.objects.running().filter(pk=session_id).values_list("host", flat=True).first()
@@ -166,7 +160,7 @@ def enqueue_follow(session_id: int, *, at: datetime | None = None) -> bool:
 
 
 def reap_elsewhere(host: str, *, at: datetime | None = None) -> int:
-    """Ask every other living host to reap its own sessions; returns how many hosts were asked."""
+    """Ask every other living host to reap its own sessions; return how many were asked."""
     at = at or timezone.now()
     living = WorkerHeartbeat.objects.filter(beat_at__gte=at - HOST_ALIVE).exclude(host=host)
     # In order of name, so that a host with both clusters is asked on the one for short tasks.

@@ -1,7 +1,4 @@
-"""Fire agents' schedules when they are due: one firing is one session, however many hosts check.
-
-Knows nothing of how a session runs.
-"""
+"""Fire agents' schedules when they are due: one firing is one session, however many hosts check."""
 
 from __future__ import annotations
 
@@ -24,10 +21,9 @@ BY = "schedule"
 
 
 def tick(*, at: datetime | None = None) -> int:
-    """Fire every agent that is due at `at` (UTC; now when None); returns how many fired.
+    """Fire every agent that is due at `at` (UTC; now when None); return how many fired.
 
-    Several missed firings are made up for by one. An agent whose scheduled session still waits gets no second one:
-    `coalesced` on the waiting row counts the firing.
+    One firing replaces several missed ones. While an agent's scheduled session waits, its `coalesced` counts firings.
     """
     at = at or timezone.now()
     _repair_next_runs(at)
@@ -76,7 +72,7 @@ def _request(agent: Agent, at: datetime) -> None:
 def reschedule(agent: Agent, *, at: datetime | None = None) -> datetime | None:
     """Set the next run of `agent` from its schedule, and return it (UTC; None = never).
 
-    Call it after saving a changed schedule. An interval counts from the last run, or from `at` without one; a time in
+    Call it after saving a changed schedule. An interval counts from the last run, or else from `at`; a time in
     the past is due at once.
     """
     at = at or timezone.now()

@@ -1,7 +1,4 @@
-"""Request a session, or its end.
-
-Knows nothing of django-q2 (dispatch wakes the workers) nor of how a session runs.
-"""
+"""Request a session, or its end."""
 
 from __future__ import annotations
 
@@ -11,8 +8,9 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from claudeops.lib.secrets import mask
 from memories.models import Project
-from sessions_app.errors import InvalidSession, SessionNotFound
+from sessions_app.errors import InvalidSession, SessionNotFound, TierDenied
 from sessions_app.models import Agent, Runner, Session, Status, Trigger
 from sessions_app.queue.dispatch import dispatch
 
@@ -34,19 +32,24 @@ def request_session(
     parent: Session | None = None,
     at: datetime | None = None,
     wake: bool = True,
+    highest: int | None = None,
 ) -> Session:
     """Insert a queued session and wake a worker for it, in one transaction; the row says whether it has to wait.
 
     Missing values come from the agent, then from the settings. An agent's model applies to its own tier; another tier
     uses that tier's model. CLAUDEOPS_DRY_RUN makes every session a dry run. `wake=False` is for a caller that claims
-    the session itself. A parent has one escalation: a second request returns the first child. `at` is UTC, now when
-    None. Raises InvalidSession.
+    the session itself. A second escalation of a parent returns the first. Credentials in `prompt_task` are masked: it
+    is stored until a worker reads it, and sent to a model. `at` is UTC, now when None.
+
+    Only an escalation exceeds the agent's tier. `highest` is the highest tier that the caller may request: an API
+    token's; None for a person. Raises InvalidSession, and TierDenied above `highest`.
     """
     at = at or timezone.now()
     tier = (agent.tier if agent else 1) if tier is None else tier
     runner = runner or (agent.runner if agent else Runner.CLAUDE)
     stream = stream or (agent.replay_stream if agent and runner == Runner.REPLAY else "")
     _validate(tier=tier, trigger=trigger, runner=runner, stream=stream, parent=parent)
+    _check_tier(tier, agent, trigger, highest)
     own_model = agent.model if agent and agent.tier == tier else ""
     row = Session(
         agent=agent,
@@ -55,7 +58,7 @@ def request_session(
         model=model or own_model or getattr(settings, f"CLAUDEOPS_TIER{tier}_MODEL"),
         runner=runner,
         trigger=trigger,
-        task=prompt_task,
+        task=mask(prompt_task),
         replay_stream=stream,
         parent=parent,
         requested_by=by[:150],
@@ -99,6 +102,19 @@ def _validate(*, tier: int, trigger: str, runner: str, stream: str, parent: Sess
         raise InvalidSession("An escalation needs a parent session.", "Give the session that asked for it.")
 
 
+def _check_tier(tier: int, agent: Agent | None, trigger: str, highest: int | None) -> None:
+    if highest is not None and tier > highest:
+        raise TierDenied(
+            f"Tier {tier} is above the highest tier of this token, {highest}.",
+            f"Ask for tier {highest} or lower, or make a token with it: manage.py token add NAME --max-tier {tier}",
+        )
+    if agent is not None and tier > agent.tier and trigger != Trigger.ESCALATION:
+        raise InvalidSession(
+            f"Tier {tier} is above the tier of the agent {agent.slug}, {agent.tier}.",
+            f"Ask for tier {agent.tier} or lower, or choose another agent.",
+        )
+
+
 def _existing_escalation(row: Session) -> Session | None:
     if row.trigger != Trigger.ESCALATION:
         return None
@@ -135,10 +151,10 @@ def request_again(session: Session, *, by: str, at: datetime | None = None) -> S
 
 
 def request_stop(session_id: int, *, by: str, at: datetime | None = None) -> str:
-    """End a queued session at once, or tell the follower of a running one to stop it. Returns a sentence for people.
+    """End a queued session, or tell the follower of a running one to stop it. Returns a sentence for people.
 
-    `at` is UTC, now when None. A second request is no error; the row keeps the first. Raises SessionNotFound, and
-    InvalidSession when the session has ended.
+    `at` is UTC, now when None. Idempotent: the row keeps the first request. Raises SessionNotFound, and InvalidSession
+    when the session has ended.
     """
     at = at or timezone.now()
     by = by[:150]

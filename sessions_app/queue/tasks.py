@@ -1,6 +1,6 @@
 """Send and count wake-ups: tasks of django-q2, which no other domain module imports.
 
-The broker uses the same database, so that a task is enqueued in the caller's transaction and rolled back with it.
+The broker uses the same database, so a task is enqueued in the caller's transaction and rolled back with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SESSIONS = "sessions"
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """The number of tasks that wait in one queue, and since when the first one does (UTC)."""
+    """The tasks that wait in one queue, and since when the oldest does (UTC)."""
 
     queue: str
     waiting: int
@@ -32,7 +32,6 @@ class Depth:
 
 
 def address(cluster: str, host: str) -> str:
-    """The name of the queue that only the workers of `host` read."""
     return f"{cluster}@{host}"[:100]
 
 
@@ -52,10 +51,7 @@ def send_reap(host: str, cluster: str = DEFAULT) -> None:
 
 
 def waiting(function: str, at: datetime) -> set[int]:
-    """The ids of the sessions for which a task of `function` waits.
-
-    Tasks that a worker has taken are left out: they run, or died with their worker.
-    """
+    """Return the ids of sessions for which a task of `function` waits, without tasks that a worker has taken."""
     found = set()
     for row in OrmQ.objects.filter(key__startswith=SESSIONS, lock__lte=at):
         task: dict[str, Any] = row.task
@@ -66,13 +62,12 @@ def waiting(function: str, at: datetime) -> set[int]:
 
 
 def depths(at: datetime) -> list[Depth]:
-    """The depth of each queue in which tasks wait, by name."""
     rows = OrmQ.objects.filter(lock__lte=at).values("key").annotate(n=Count("id"), since=Min("lock")).order_by("key")
     return [Depth(row["key"], row["n"], row["since"]) for row in rows]
 
 
 def failures(since: datetime) -> dict[str, int]:
-    """How many tasks failed at `since` (UTC) or later, by queue; those addressed to a host count for its queue."""
+    """Count the tasks that failed at `since` (UTC) or later, by queue, including those addressed to a host."""
     found: dict[str, int] = defaultdict(int)
     rows = Failure.objects.filter(stopped__gte=since).order_by().values_list("cluster").annotate(n=Count("pk"))
     for cluster, count in rows:
@@ -81,15 +76,13 @@ def failures(since: datetime) -> dict[str, int]:
 
 
 def queue_of(address_or_queue: str) -> str:
-    """The queue without the host of an address."""
     return address_or_queue.partition("@")[0]
 
 
 def forget(before: datetime) -> tuple[int, int]:
-    """Delete failures and tasks addressed to hosts, from before `before` (UTC); returns (tasks, failures).
+    """Delete failures and tasks addressed to hosts, from before `before` (UTC); return (tasks, failures).
 
-    Tasks addressed to a host stay untaken when the host is gone.
-    django-q2 itself limits the results of successful tasks, but not those of failed ones.
+    Tasks addressed to a host that is gone stay untaken. django-q2 limits only the results of successful tasks.
     """
     untaken, _ = OrmQ.objects.filter(key__contains="@", lock__lt=before).delete()
     failures, _ = Failure.objects.filter(stopped__lt=before).delete()

@@ -1,7 +1,4 @@
-"""Choose the recorded stream that a session plays: the files of its agent's folder, in turn.
-
-Reads the folder and no database; the caller counts what was played.
-"""
+"""Choose the recorded stream that a session plays: the files of its agent's folder, in turn."""
 
 from __future__ import annotations
 
@@ -11,17 +8,16 @@ from sessions_app.errors import StreamNotFound
 from sessions_app.models import Agent
 
 PACKAGE = Path(__file__).resolve().parent.parent
-"""Relative paths of streams start here, so that the demo's agents still work after the checkout is moved."""
+"""Relative paths of streams start here, so that the demo's agents work after the checkout is moved."""
 
 PLAYER = PACKAGE / "replay" / "player.py"
-"""The script that plays a stream."""
 
 
 def next_stream(agent_or_path: Agent | Path | str, played: int) -> Path:
-    """The stream to play after `played` others: a file itself; of a folder its *.jsonl files in turn, by name.
+    """Return the stream to play after `played` others: a file itself; of a folder its *.jsonl files in turn, by name.
 
-    Takes an agent (its `replay_stream`) or a path; a relative one is under the package `sessions_app`.
-    Raises StreamNotFound when no path is given, the path does not exist, or the folder holds no stream.
+    Takes an agent (its `replay_stream`) or a path; a relative one is under the package `sessions_app`. Raises
+    StreamNotFound when no path is given, the path does not exist, or the folder holds no stream.
     """
     given = agent_or_path.replay_stream if isinstance(agent_or_path, Agent) else str(agent_or_path)
     whose = f"Agent {agent_or_path.slug}" if isinstance(agent_or_path, Agent) else "A replay session"
@@ -47,5 +43,4 @@ def next_stream(agent_or_path: Agent | Path | str, played: int) -> Path:
 
 
 def name_of(stream: Path) -> str:
-    """The name of a stream on a session: relative to the package for the package's own."""
     return str(stream.relative_to(PACKAGE) if stream.is_relative_to(PACKAGE) else stream)

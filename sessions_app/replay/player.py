@@ -1,7 +1,6 @@
 """Play a recorded stream-json file as if the Claude Code CLI ran, with its session id, times and exit codes.
 
-A script (`python player.py --stream FILE --session-id UUID --speed X`). It imports only the standard library, so that
-it starts fast.
+A script. It imports only the standard library, so that it starts fast.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 LONGEST_WAIT = 20.0
-"""Seconds. Longer recorded pauses are shortened to this."""
+"""Most seconds of a pause; longer recorded pauses are shortened."""
 
 NAMES_ITSELF = 16
-"""An id of at least so many characters is replaced wherever it occurs; a shorter one may be part of other words."""
+"""Fewest characters of an id that is replaced wherever it occurs; a shorter one may be part of other words."""
 
 EXITS = {signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGINT: 0}
 """The CLI's exit codes after a signal."""
@@ -90,18 +89,15 @@ def recording(file: BinaryIO, name: str) -> Iterator[Line]:
 
 
 class Player:
-    """Rewrites the lines of one recording for one session, in order."""
-
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         self.recorded: set[str] = set()
         self.good = False
 
     def played(self, line: Line, now: datetime) -> bytes:
-        """The bytes to write for `line`: this session's id for the recorded one, `now` for its timestamp.
+        """Return the bytes to write for `line`, with this session's id everywhere and `now` as its timestamp.
 
-        The id is replaced wherever it occurs, in paths and nested records too. A line that is not JSON is passed on
-        unchanged: the CLI writes such lines too.
+        A line that is not JSON is passed on: the CLI writes such lines too.
         """
         record = line.record
         if record is None:
@@ -128,14 +124,14 @@ class Player:
 
 
 def wait_before(previous: datetime | None, line: Line, speed: float) -> float:
-    """Seconds to wait before `line`; 0 at speed 0, without a time, or when its time is before the previous one."""
+    """Return the seconds to wait before `line`; 0 at speed 0, without a time, or when time goes backwards."""
     if not speed or previous is None or line.at is None:
         return 0.0
     return min(max((line.at - previous).total_seconds() / speed, 0.0), LONGEST_WAIT)
 
 
 def play(stream: Path, session_id: str, speed: float, out: BinaryIO) -> int:
-    """Write the recording to `out`, flushed line by line. Returns the exit code of the CLI."""
+    """Write the recording to `out`, flushed line by line. Return the exit code of the CLI."""
     player = Player(session_id)
     previous: datetime | None = None
     with stream.open("rb") as file:
@@ -150,10 +146,9 @@ def play(stream: Path, session_id: str, speed: float, out: BinaryIO) -> int:
 
 
 def end_on_signals() -> None:
-    """From now on a signal ends the process, also while it waits for a read, a write or the next line.
+    """Let a signal end the process, also while it waits for a read, a write or the next line.
 
-    A Python handler would run only after a blocking read returns, which may be never. A thread that waits for signals
-    misses none.
+    A Python handler would run only after a blocking read returns, which may be never.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, EXITS)
     _thread.start_new_thread(_leave, ())
@@ -165,7 +160,7 @@ def _leave() -> NoReturn:
 
 
 class Parser(argparse.ArgumentParser):
-    """Exits with 1 on wrong usage, like the CLI."""
+    """Exit with 1 on wrong usage, like the CLI."""
 
     def error(self, message: str) -> NoReturn:
         sys.stderr.write(f"error: {message}\n")

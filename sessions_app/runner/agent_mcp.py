@@ -1,7 +1,7 @@
 """Build the MCP configuration of one session: a file that makes the CLI start `manage.py mcp` for it. Pure.
 
-The server gets the environment that it needs to reach the database and nothing else. The file is readable by its
-user only, and the agent's tools may not read it.
+The server gets only the environment that it needs to reach the database. The file is readable by its user only, and the
+agent's tools may not read it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ PASSED_PREFIXES = ("CLAUDEOPS_", "PG")
 
 
 def tool_rules(*, read_only: bool) -> list[str]:
-    """The CLI's tool rules that allow the server's tools."""
     return [f"mcp__{SERVER}__{name}" for name in (READ_TOOLS if read_only else READ_TOOLS + WRITE_TOOLS)]
 
 
@@ -33,7 +32,7 @@ def config(
     settings_module: str,
     read_only: bool,
 ) -> dict[str, Any]:
-    """The file's content. `session` is a UUID; it fixes agent and project, so the model cannot choose them."""
+    """Build the file's content. `session` is a UUID; it fixes agent and project, so the model cannot choose them."""
     environment = {
         name: value for name, value in inherited.items() if name in PASSED_VARIABLES or name.startswith(PASSED_PREFIXES)
     }

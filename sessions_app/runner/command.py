@@ -31,7 +31,7 @@ FIXED_ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the CLI's command line is built from. Money in US dollars."""
+    """The values of the CLI's command line. Money in US dollars."""
 
     cli_session_id: str
     model: str
@@ -46,7 +46,7 @@ class Launch:
 
 
 def claude_argv(binary: str, launch: Launch) -> list[str]:
-    """The CLI's command line. The caller writes `append_text` to `append_file` when `needs_file` says so."""
+    """Build the CLI's command line. The caller writes `append_text` to `append_file` when `needs_file` says so."""
     argv = [
         binary,
         "-p",
@@ -84,12 +84,11 @@ def claude_argv(binary: str, launch: Launch) -> list[str]:
 
 
 def needs_file(text: str) -> bool:
-    """Whether `text` is too long for an argument."""
     return len(text.encode("utf-8")) > APPEND_LIMIT
 
 
 def replay_argv(player: Path, stream: Path, cli_session_id: str, speed: float) -> list[str]:
-    """The command line that plays a recorded stream in place of the CLI; `speed` 1 is real time, 0 no pauses."""
+    """Build the command line that plays a recorded stream instead of the CLI; `speed` 1 is real time, 0 no pauses."""
     return [
         sys.executable,
         str(player),
@@ -105,7 +104,7 @@ def replay_argv(player: Path, stream: Path, cli_session_id: str, speed: float) -
 def environment(
     inherited: Mapping[str, str], *, home: str, tmp_dir: Path, passed: Sequence[str], extra: Mapping[str, str]
 ) -> dict[str, str]:
-    """The complete environment of the process: an allow-list, because the agent's tools can read all of it."""
+    """Build the environment of the process from an allow-list: the agent's tools can read all of it."""
     chosen = {
         name: value
         for name, value in inherited.items()

@@ -1,6 +1,6 @@
 """Flags by which a stopping worker tells its forked processes to hand over their sessions or to start no more.
 
-Created before the cluster forks, so every process sees what the parent sets. Knows no session and no queue.
+Created before the worker forks, so that every process sees what the parent sets.
 """
 
 from __future__ import annotations
@@ -9,11 +9,7 @@ import mmap
 
 
 class Flag:
-    """One byte of shared memory.
-
-    `multiprocessing.Event` is read under a lock: a process killed by SIGKILL while it holds the lock would block
-    all others for ever. One byte needs no lock.
-    """
+    """One byte of shared memory. `multiprocessing.Event` has a lock, which a killed process would hold for ever."""
 
     def __init__(self) -> None:
         self._byte = mmap.mmap(-1, 1)
@@ -36,10 +32,8 @@ CLOSING = Flag()
 
 
 def requested() -> bool:
-    """Whether the follower of a session must return now."""
     return DETACH.is_set()
 
 
 def closing() -> bool:
-    """Whether this worker must start no further session."""
     return CLOSING.is_set() or DETACH.is_set()

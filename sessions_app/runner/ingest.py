@@ -1,8 +1,7 @@
 """Ingest a session's raw log: store its new complete lines as events, memories, cooldowns, checks and log entries.
 
-The raw log is the source of truth; the rows are derived from it. What a batch of lines says and the offset after it
-are written in one transaction. Ingesting a log again, two ingests at once, or a crash at any line stores nothing
-twice and loses nothing.
+The raw log is the source of truth. The rows of a batch of lines and the offset after it are written in one transaction:
+ingesting a log again, two ingests at once, or a crash at any line stores nothing twice and loses nothing.
 """
 
 from __future__ import annotations
@@ -12,11 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, TypeVar
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DataError, IntegrityError, transaction
 from django.db.models import Manager
 from django.utils import timezone
 
@@ -26,18 +24,27 @@ from memories.models import Source
 from sessions_app.models import CooldownAction, Event, ServiceCheck, Session, Trigger
 from sessions_app.runner import log_entries, stream
 from sessions_app.runner.projection import Batch, Entry, FoundMemory, State, project
+from sessions_app.runner.raw_log import log_path
 from sessions_app.runner.reader import complete_lines
+from sessions_app.runner.spending import Spending
 
 logger = logging.getLogger(__name__)
 
 BATCH_BYTES = 1024 * 1024
 BATCH_LINES = 1000
+BATCH_MEMORIES = 50
+"""Most lines with memories in a transaction: each takes some milliseconds, and others wait for the write lock."""
+ATTEMPTS = 3
+"""How often a line is offered to the database before it is skipped and counted."""
+REFUSALS = (DataError, IntegrityError, ValueError, TypeError, ArithmeticError, RecursionError)
+"""What a database or its driver raises for a value that it does not take. Not the errors of a database that is down,
+locked, full or not migrated: these are not the line's."""
 
 OnEntries = Callable[[Sequence[Entry]], None]
 Row = TypeVar("Row", Event, CooldownAction)
 
-STATE_COLUMNS = ("cost_usd", "num_turns", "duration_ms", "usage", "response", "structured")
-"""Fields of the state with a column of their own; the others are stored in `ingest_state`."""
+STATE_COLUMNS = ("response", "structured")
+"""Fields of the state that are stored in a column alone; the others are stored in `ingest_state`."""
 
 
 class OffsetMoved(Exception):
@@ -46,24 +53,24 @@ class OffsetMoved(Exception):
 
 @dataclass(slots=True)
 class Ingested:
-    """The lines and bytes that one call stored, and the state after it."""
-
     lines: int = 0
     bytes: int = 0
     state: State = field(default_factory=State)
 
 
-def log_path(session: Session) -> Path:
-    """The session's raw log."""
-    return Path(settings.CLAUDEOPS_DATA_DIR) / session.log_file
-
-
 def load_state(session: Session) -> State:
-    """The accumulators that belong to the session's stored offset."""
-    state = State(**session.ingest_state)
-    state.cost_usd = float(session.cost_usd)
-    state.num_turns, state.duration_ms = session.num_turns, session.duration_ms
-    state.usage, state.response, state.structured = dict(session.usage), session.response, session.structured
+    """Return the accumulators at the session's stored offset."""
+    kept = dict(session.ingest_state)
+    spending = kept.pop("spending", None)
+    if spending is None:  # stored by a version before estimates
+        kept["duration_ms"] = session.duration_ms
+        spending = {
+            "stated_usd": float(session.cost_usd),
+            "stated_turns": session.num_turns,
+            "stated_usage": dict(session.usage),
+        }
+    state = State(**kept, spending=Spending(**spending))
+    state.response, state.structured = session.response, session.structured
     return state
 
 
@@ -72,23 +79,34 @@ def ingest(
 ) -> Ingested:
     """Store every complete line that is new. `final`: the process has ended, so the last line is complete too.
 
-    `on_entries` is called with the log entries of each batch after they were stored. `at` (UTC; now when None) dates
-    lines that have no time stamp.
+    `on_entries` gets the log entries of each batch once stored. A line without a time stamp is dated now. Of an
+    imported log it gets the time of the line before it; with none before it, `at` (UTC; the session's start when None).
+
+    A batch that the database refuses is halved until one line is left; a line that is refused ATTEMPTS times is skipped
+    and counted as `refused_lines`.
     """
     done = Ingested()
     session = Session.objects.get(pk=session_id)
     done.state = load_state(session)
+    most, refused = BATCH_LINES, 0
     while True:
-        batch, lines, end = _read(session, done.state, final=final, now=at or timezone.now())
+        batch, lines, end = _read(session, done.state, final=final, at=at, most=most)
         if not lines:
             return done
-        prepared = _prepared(session, batch)
         try:
+            prepared = _prepared(session, batch)
             _write(session, done.state, batch, end, prepared)
-        except OffsetMoved:
+        except (OffsetMoved, *REFUSALS) as error:
             session = Session.objects.get(pk=session_id)
             done.state = load_state(session)
-            continue
+            refused = 0 if lines > 1 or isinstance(error, OffsetMoved) else refused + 1
+            most = most if isinstance(error, OffsetMoved) else max(lines // 2, 1)
+            if not refused:
+                continue
+            if refused < ATTEMPTS or not _skip(session, done.state, end, error):
+                continue
+            batch = Batch()
+        refused, most = 0, min(most * 2, BATCH_LINES)
         done.lines += lines
         done.bytes += end - session.ingest_offset
         session.ingest_offset = end
@@ -96,22 +114,38 @@ def ingest(
             on_entries(batch.entries)
 
 
-def _read(session: Session, state: State, *, final: bool, now: datetime) -> tuple[Batch, int, int]:
+def _skip(session: Session, state: State, end: int, error: Exception) -> bool:
+    """Pass over the one line up to `end`. False when another ingest has moved the offset."""
+    state.count("lines")
+    state.count("refused_lines")
+    mine = Session.objects.filter(pk=session.pk, ingest_offset=session.ingest_offset)
+    moved = mine.update(ingest_offset=end, **_columns(session, state))
+    reason = str(error).partition("\n")[0]
+    logger.warning("session %s: the line before byte %s was skipped: %s", session.pk, end, reason)
+    return bool(moved)
+
+
+def _read(session: Session, state: State, *, final: bool, at: datetime | None, most: int) -> tuple[Batch, int, int]:
     batch, lines, end = Batch(), 0, session.ingest_offset
     if not session.log_file:
         return batch, lines, end
+    now = timezone.now()
+    undated = (at or session.started_at or now) if session.trigger == Trigger.IMPORT else None
     for raw in complete_lines(log_path(session), session.ingest_offset, final=final):
         if raw.data is None:
             state.count("lines")
             state.count("oversized")
         else:
             line = stream.parse(raw.data, include_subagents=settings.CLAUDEOPS_INCLUDE_SUBAGENTS)
-            if line.type or line.problem:
-                project(line, raw.start, state, batch, now=now)
+            if line.type or line.problem or line.bad:
+                project(line, raw.start, state, batch, now=now, undated=undated)
         lines += 1
         end = raw.end
-        if lines >= BATCH_LINES or end - session.ingest_offset >= BATCH_BYTES:
+        full = len(batch.memories) >= BATCH_MEMORIES or end - session.ingest_offset >= BATCH_BYTES
+        if lines >= most or full:
             break
+    if batch.bad:
+        batch.warnings.append(f"fields with values that are not accepted were dropped: {', '.join(sorted(batch.bad))}")
     return batch, lines, end
 
 
@@ -154,9 +188,13 @@ def _write(session: Session, state: State, batch: Batch, end: int, prepared: Seq
 
 
 def _columns(session: Session, state: State) -> dict[str, Any]:
+    structured, state.structured = state.structured, None  # asdict() would copy it level by level
     kept = asdict(state)
+    state.structured = kept["structured"] = structured
     columns = {name: kept.pop(name) for name in STATE_COLUMNS}
-    columns["cost_usd"] = Decimal(f"{state.cost_usd:.6f}")
+    columns["cost_usd"] = Decimal(f"{state.spending.cost_usd:.6f}")
+    columns["num_turns"], columns["usage"] = state.spending.num_turns, state.spending.usage
+    columns["duration_ms"] = state.duration_ms
     columns["ingest_state"] = kept
     columns["stats"] = state.stats
     if session.runner == "claude" and state.model and not session.model:

@@ -16,6 +16,7 @@ from pathlib import Path
 from django.conf import settings
 from django.utils import timezone
 
+from claudeops.lib.secrets import mask
 from memories.injection.ops import Injection, budget_for, build
 from memories.injection.relevant import Task
 from memories.lifecycle.sweep import sweep
@@ -24,24 +25,26 @@ from sessions_app.cooldowns import limits
 from sessions_app.errors import InvalidSession
 from sessions_app.models import Agent, Runner, Session
 from sessions_app.prompts import render
+from sessions_app.queue.admission import budget_of
 from sessions_app.replay.pick import PLAYER, name_of, next_stream
 from sessions_app.runner import agent_mcp, process
 from sessions_app.runner.command import Launch, claude_argv, environment, needs_file, replay_argv
+from sessions_app.runner.raw_log import sessions_folder
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
 SECRET_FILES = ("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json")
 """Files in the data folder that the agent's user could read; a tool rule forbids it."""
 
+MCP_CONFIG = "mcp.json"
 WRITE_TOOLS = ("Edit", "Write", "NotebookEdit")
 
 
 def folder_of(session: Session) -> Path:
-    """The session's folder in the data folder, for raw log, stderr, prompt and handoff file."""
-    return Path(settings.CLAUDEOPS_DATA_DIR) / "sessions" / f"{session.queued_at:%Y-%m}" / str(session.uuid)
+    """Return the session's folder in the data folder, for raw log, stderr, prompt and handoff file."""
+    return sessions_folder() / f"{session.queued_at:%Y-%m}" / str(session.uuid)
 
 
 def handoff_file(session: Session) -> Path:
-    """Where the session may write its request for escalation."""
     return folder_of(session) / "handoff.json"
 
 
@@ -61,14 +64,17 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     folder = folder_of(session)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     (folder / "tmp").mkdir(exist_ok=True)
-    session.prompt = render.render_prompt(
-        session,
-        agent,
-        limits=limits.limits_text(at=at),
-        handoff_file=str(handoff_file(session)),
-        escalation=_escalation_context(session),
+    # The CLI gets what is stored: a prompt goes to a model, and into the transcript and the raw log.
+    session.prompt = mask(
+        render.render_prompt(
+            session,
+            agent,
+            limits=limits.limits_text(at=at),
+            handoff_file=str(handoff_file(session)),
+            escalation=_escalation_context(session),
+        )
     )
-    session.injected_text = render.append_text(session, injection.text)
+    session.injected_text = mask(render.append_text(session, injection.text))
     session.cli_session_id = str(uuid.uuid4())
     log = folder / f"stdout-{session.attempts}.jsonl"
     session.log_file = str(log.relative_to(settings.CLAUDEOPS_DATA_DIR))
@@ -102,7 +108,7 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
             extra={
                 "CLAUDEOPS_SESSION": str(session.uuid),
                 "CLAUDEOPS_HANDOFF_FILE": str(handoff_file(session)),
-                # The server has few tools. Loading them all saves the turn of a search.
+                # The server has few tools: loading them all saves a search turn.
                 **({"ENABLE_TOOL_SEARCH": "false"} if settings.CLAUDEOPS_AGENT_MCP else {}),
             },
         ),
@@ -113,7 +119,6 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
 
 
 def inject(session: Session, *, at: datetime) -> Injection:
-    """Build the memory block of a session's prompt, and store its receipt."""
     slug = session.agent.slug if session.agent else None
     task = Task(session.task, slug, session.pk)
     injection = build(budget=budget_for(session.tier), project_id=session.project_id, at=at, task=task)
@@ -122,19 +127,18 @@ def inject(session: Session, *, at: datetime) -> Injection:
 
 
 def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]:
-    """The session's command line. Sets its model or stream, and writes the files that the command line names."""
+    """Build the session's command line. Sets its model or stream, and writes the files that the command line names."""
     if session.runner == Runner.REPLAY:
         return replay_argv(PLAYER, stream_of(session, agent), session.cli_session_id, settings.CLAUDEOPS_REPLAY_SPEED)
     session.model = session.model or model_of(session.tier)
     allowed, disallowed = tools_of(session, agent)
-    budget = agent.max_budget_usd if agent and agent.max_budget_usd else settings.CLAUDEOPS_MAX_BUDGET_USD
     chosen = Launch(
         cli_session_id=session.cli_session_id,
         model=session.model,
         allowed_tools=allowed,
         disallowed_tools=disallowed,
         max_turns=(agent and agent.max_turns) or settings.CLAUDEOPS_MAX_TURNS,
-        max_budget_usd=float(budget),
+        max_budget_usd=float(budget_of(agent)),
         append_text=session.injected_text,
         append_file=folder / "system-prompt.md",
         schema=RESPONSE_SCHEMA_JSON if agent is None or agent.structured_response else "",
@@ -156,7 +160,7 @@ def write_mcp_config(session: Session, folder: Path) -> Path:
         settings_module="claudeops.settings",
         read_only=session.dry_run,
     )
-    path = folder / "mcp.json"
+    path = folder / MCP_CONFIG
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         json.dump(content, file)
@@ -164,12 +168,11 @@ def write_mcp_config(session: Session, folder: Path) -> Path:
 
 
 def model_of(tier: int) -> str:
-    """The model configured for a tier."""
     return str(getattr(settings, f"CLAUDEOPS_TIER{tier}_MODEL"))
 
 
 def tools_of(session: Session, agent: Agent | None) -> tuple[Sequence[str], Sequence[str]]:
-    """(allowed, denied) tool rules. A dry run gets read-only tools, whatever its agent has."""
+    """Return (allowed, denied) tool rules. A dry run gets read-only tools, whatever its agent has."""
     allowed = list((agent and agent.allowed_tools) or settings.CLAUDEOPS_ALLOWED_TOOLS)
     # Two slashes begin an absolute path in a rule; a denied Read applies to Grep and Glob too.
     secrets = [f"Read(/{Path(settings.CLAUDEOPS_DATA_DIR).resolve() / name})" for name in SECRET_FILES]
@@ -184,7 +187,6 @@ def tools_of(session: Session, agent: Agent | None) -> tuple[Sequence[str], Sequ
 
 
 def stream_of(session: Session, agent: Agent | None) -> Path:
-    """The recorded stream to play: the session's file, or the next file in turn of the agent's folder."""
     source = session.replay_stream or (agent.replay_stream if agent else "")
     if not source:
         raise InvalidSession(
@@ -197,7 +199,7 @@ def stream_of(session: Session, agent: Agent | None) -> Path:
 
 
 def working_directory(agent: Agent | None) -> Path:
-    """Where the process starts. The default folder is created; an agent's folder must exist."""
+    """Return where the process starts. The default folder is created; an agent's folder must exist."""
     if agent and agent.working_directory:
         path = Path(agent.working_directory).expanduser()
         if not path.is_dir():

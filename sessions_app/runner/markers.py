@@ -1,7 +1,4 @@
-"""Parse event and cooldown markers in an agent's text, and the structured answer. Pure.
-
-`memories.capture.markers` parses memory markers, from the same accepted lines.
-"""
+"""Parse event and cooldown markers in an agent's text, and the structured answer. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +11,10 @@ from typing import Any
 from memories.capture.lines import accepted_lines
 from memories.capture.text import fold, normalise_service
 
-EVENT = re.compile(r"\[EVENT:([a-zA-Z0-9_-]+)(?::([a-zA-Z0-9_-]+))?\]\s*(.+)")
-COOLDOWN = re.compile(r"\[COOLDOWN:(restart|redeployment):([a-zA-Z0-9_-]+)\]\s*(success|failure)\s*[—–-]\s*(.+)")
+EVENT = re.compile(r"\[EVENT:([a-zA-Z0-9_-]+)(?::([a-zA-Z0-9._-]+))?\]\s*(.+)")
+COOLDOWN = re.compile(r"\[COOLDOWN:(restart|redeployment):([a-zA-Z0-9._-]+)\]\s*(success|failure)\s*[—–-]\s*(.+)")
 COOLDOWN_LIKE = re.compile(r"\[COOLDOWN:[^\]\n]*\].*")
+OPENINGS = ("[EVENT:", "[COOLDOWN:")
 
 WARNINGS = frozenset({"warning", "warn", "degraded"})
 CRITICALS = frozenset({"critical", "error", "err", "fatal", "failure", "failed"})
@@ -35,7 +33,7 @@ class EventMarker:
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the message within its session, whatever its letter case and spacing."""
+        """Identify the message within its session, whatever its letter case and spacing."""
         return _digest("event", self.level, self.service or "", fold(self.message).casefold())
 
 
@@ -47,10 +45,10 @@ class CooldownMarker:
     message: str
 
     def fingerprint(self, tool_calls: int) -> str:
-        """Identifies the report within its session.
+        """Identify the report within its session.
 
-        `tool_calls` is how many tools the session had called before the report. A restart needs a tool call: the same
-        words with no call in between are a repetition, with one they are a second restart.
+        `tool_calls` counts the session's tool calls before it. A restart needs a tool call: the same words with no call
+        in between are a repetition, with one they are a second restart.
         """
         return _digest(
             "cooldown", self.action, self.service, self.outcome, fold(self.message).casefold(), str(tool_calls)
@@ -59,8 +57,6 @@ class CooldownMarker:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The health of a service, as the agent reported it."""
-
     service: str
     status: str
     healthy: bool
@@ -72,35 +68,45 @@ class Markers:
     events: tuple[EventMarker, ...] = ()
     cooldowns: tuple[CooldownMarker, ...] = ()
     malformed: tuple[str, ...] = ()
+    quoted: int = 0
 
 
 NO_MARKERS = Markers()
 
 
 def level_of(word: str) -> str:
-    """The level (info, warning, critical) that the agent's word stands for."""
+    """Map the word in a marker to a level: info, warning or critical."""
     word = word.lower()
     return "warning" if word in WARNINGS else "critical" if word in CRITICALS else "info"
 
 
 def markers(text: str) -> Markers:
-    """Event and cooldown markers in the accepted lines of `text`; the first of each kind in a line."""
-    if "[EVENT:" not in text and "[COOLDOWN:" not in text:
+    """Parse the event and cooldown markers of `text` that are the agent's own; the first of each kind in a line.
+
+    `quoted` counts the lines with a marker that are another's words and not read (`memories/capture/lines.py`).
+    """
+    if not any(opening in text for opening in OPENINGS):
         return NO_MARKERS
-    events, cooldowns, malformed = [], [], []
-    for _, line in accepted_lines(text).lines:
-        if found := EVENT.search(line):
-            events.append(_event(found[1], found[2], found[3]))
-        if found := COOLDOWN.search(line):
+    events: dict[int, EventMarker] = {}
+    cooldowns: dict[int, CooldownMarker] = {}
+    malformed: dict[int, str] = {}
+    accepted = accepted_lines(text)
+    for place in accepted.markers:
+        if found := EVENT.match(place.line, place.start):
+            events.setdefault(place.number, _event(found[1], found[2], found[3]))
+        elif found := COOLDOWN.match(place.line, place.start):
             service = normalise_service(found[2]) or found[2].lower()
-            cooldowns.append(CooldownMarker(found[1], service, found[3], fold(found[4])[:MESSAGE_LIMIT]))
-        elif found := COOLDOWN_LIKE.search(line):
-            malformed.append(found[0][:200])
-    return Markers(tuple(events), tuple(cooldowns), tuple(malformed))
+            report = CooldownMarker(found[1], service, found[3], fold(found[4])[:MESSAGE_LIMIT])
+            cooldowns.setdefault(place.number, report)
+        elif found := COOLDOWN_LIKE.match(place.line, place.start):
+            malformed.setdefault(place.number, found[0][:200])
+    quoted = sum(any(opening in line for opening in OPENINGS) for line in accepted.skipped)
+    wrong = tuple(words for number, words in malformed.items() if number not in cooldowns)
+    return Markers(tuple(events.values()), tuple(cooldowns.values()), wrong, quoted)
 
 
 def structured_events(items: Iterable[Any]) -> tuple[list[EventMarker], int]:
-    """Events of the structured answer, and how many invalid items were dropped."""
+    """Return the events of the structured answer, and how many invalid items were dropped."""
     events, dropped = [], 0
     for item in items:
         message = item.get("message") if isinstance(item, Mapping) else None
@@ -113,7 +119,7 @@ def structured_events(items: Iterable[Any]) -> tuple[list[EventMarker], int]:
 
 
 def structured_checks(items: Iterable[Any]) -> tuple[list[Check], int]:
-    """Health checks of the structured answer (the last of each service), and how many items were dropped."""
+    """Return the health checks of the structured answer (the last of each service), and how many items were dropped."""
     checks: dict[str, Check] = {}
     dropped = 0
     for item in items:

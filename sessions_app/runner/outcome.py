@@ -1,4 +1,4 @@
-"""Decide the outcome of a run, status and reason, from the exit code, the last result and who ended it. Pure.
+"""Decide the status of a run and its reason from the exit code, the last result and who ended it. Pure.
 
 A run completed when the exit code is 0 AND there is a result AND its `is_error` is false. (Measured: an API error comes
 as subtype `success` with is_error true; SIGINT gives exit code 0 without a result.)
@@ -15,8 +15,6 @@ from sessions_app.models import Status
 
 
 class EndedBy(StrEnum):
-    """What ended the process."""
-
     ITSELF = ""
     DEADLINE = "deadline"
     STOP = "stop"
@@ -25,8 +23,6 @@ class EndedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LastResult:
-    """The fields of the last result line that decide the outcome."""
-
     subtype: str
     is_error: bool
     text: str = ""
@@ -36,7 +32,10 @@ class LastResult:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Facts about an ended process. `exit_code` is None when its parent was gone; times are in seconds."""
+    """Facts about an ended process. `exit_code` is None when its parent was gone; times are in seconds.
+
+    `turn`, of a transcript, says how far its last turn came: open, ended, error or interrupted.
+    """
 
     exit_code: int | None
     result: LastResult | None
@@ -47,6 +46,7 @@ class Ending:
     stderr: str = ""
     denials: Sequence[str] = ()
     mcp_failed: Sequence[str] = ()
+    turn: str = ""
 
 
 ERROR_SUBTYPES = {
@@ -57,8 +57,17 @@ ERROR_SUBTYPES = {
 }
 
 
+TURNS = {
+    "ended": (Status.COMPLETED, ""),
+    "interrupted": (Status.STOPPED, "Its user interrupted the last turn."),
+    "error": (Status.FAILED, "The transcript ends with an error of the API or the CLI."),
+    "open": (Status.LOST, "The transcript ends in the middle of a turn."),
+}
+"""How a transcript ended, which has no result line, by how far its last turn came."""
+
+
 def outcome(ending: Ending) -> tuple[Status, str]:
-    """(status, reason). The reason is for people; of a completed run it holds remarks only, or is empty."""
+    """Return (status, reason). The reason is for people; of a completed run it holds remarks only, or is empty."""
     if ending.ended_by is EndedBy.STOP:
         return Status.STOPPED, f"Stopped by {ending.stopped_by or 'an operator'}."
     if ending.ended_by is EndedBy.DEADLINE:
@@ -72,6 +81,8 @@ def outcome(ending: Ending) -> tuple[Status, str]:
     if ending.exit_code is None:
         if result is not None:
             return Status.COMPLETED, _remarks(ending)
+        if ending.turn:
+            return TURNS.get(ending.turn, TURNS["open"])
         return Status.LOST, "The log ends without a result: the process ended while no worker followed it."
     if ending.exit_code == 0 and result is not None:
         return Status.COMPLETED, _remarks(ending)

@@ -1,7 +1,6 @@
 """Start, find and end the process of a session.
 
-The process writes to files, in a process session of its own, and outlives its worker: a later follower may not be its
-parent. Knows nothing of the database.
+It writes to files, in its own process session, and outlives its worker: a later follower may not be its parent.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ class CannotStart(Exception):
 class Process:
     """A started process. `child` is set when this process is its parent.
 
-    `started_at` is the kernel's start time (seconds since the epoch). Pid and start time identify the process even
-    after the pid is used again.
+    `started_at` is the kernel's start time (seconds since the epoch): with the pid it identifies the process.
     """
 
     pid: int
@@ -38,7 +36,7 @@ class Process:
     child: subprocess.Popen[bytes] | None = None
 
     def poll(self) -> tuple[bool, int | None]:
-        """(alive, exit code). Only the parent knows the code; that of a signal is negative."""
+        """Return (alive, exit code). Only the parent knows the code; that of a signal is negative."""
         if self.child is not None:
             code = self.child.poll()
             return code is None, code
@@ -60,9 +58,16 @@ class Process:
 def start(
     argv: Sequence[str], *, stdin: Path, stdout: Path, stderr: Path, cwd: Path, env: Mapping[str, str]
 ) -> Process:
-    """Start `argv` in a process session of its own, with its output appended to files. Raises CannotStart."""
+    """Start `argv` in a process session of its own, with its output appended to files. Raises CannotStart.
+
+    Only their owner may read the files: the output holds whatever the process prints.
+    """
     try:
-        with stdin.open("rb") as source, stdout.open("ab") as out, stderr.open("ab") as err:
+        with (
+            stdin.open("rb") as source,
+            open(stdout, "ab", opener=_private) as out,
+            open(stderr, "ab", opener=_private) as err,
+        ):
             child = subprocess.Popen(
                 list(argv), stdin=source, stdout=out, stderr=err, cwd=cwd, env=dict(env), start_new_session=True
             )
@@ -78,8 +83,12 @@ def start(
     return Process(child.pid, started_at, child)
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def find(pid: int, started_at: float) -> psutil.Process | None:
-    """The process with this pid and start time; None when it has ended (a zombie has)."""
+    """Find the process with this pid and start time; None when it has ended (a zombie has)."""
     try:
         process = psutil.Process(pid)
         if abs(process.create_time() - started_at) > START_TOLERANCE:
@@ -90,7 +99,7 @@ def find(pid: int, started_at: float) -> psutil.Process | None:
 
 
 def find_by_session_id(cli_session_id: str) -> Process | None:
-    """A process started with this session id, for a worker that died before it stored the pid; None without one."""
+    """Find the process started with this session id, if the worker died before it stored the pid; None without one."""
     for process in psutil.process_iter(["pid", "cmdline", "create_time", "status"]):
         arguments = process.info["cmdline"] or []
         if cli_session_id in arguments and process.info["status"] != psutil.STATUS_ZOMBIE:
@@ -101,8 +110,8 @@ def find_by_session_id(cli_session_id: str) -> Process | None:
 def terminate(process: Process, grace: float) -> int | None:
     """End the process and all that it started; return its exit code if known.
 
-    SIGTERM first: the CLI then ends its own children (its Bash children have process sessions of their own, which a
-    signal to the group does not reach). After `grace` seconds, SIGKILL for the group and the descendants.
+    SIGTERM first: the CLI then ends its own children, whose process sessions a signal to the group does not reach.
+    After `grace` seconds, SIGKILL for the group and the descendants.
     """
     descendants = _descendants(process)
     _signal_group(process, signal.SIGTERM)

@@ -1,19 +1,21 @@
-"""Turn parsed lines of a log into rows to write and a new state. Pure: nothing is stored here.
+"""Turn parsed lines of a log into rows to write and a new state. Pure.
 
-The state is what later lines depend on; it is saved together with the offset it belongs to.
+Credentials are masked here, before anything is read from a text or cut off it: no row holds one, or half of one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from claudeops.lib.secrets import mask_counted, mask_value
 from memories.capture.markers import memory_from_key, memory_markers
 from memories.capture.statement import Statement
 from sessions_app.models import LogKind
 from sessions_app.runner import stream
+from sessions_app.runner.accept import MOST_MILLISECONDS, added
 from sessions_app.runner.markers import (
     Check,
     CooldownMarker,
@@ -22,23 +24,32 @@ from sessions_app.runner.markers import (
     structured_checks,
     structured_events,
 )
+from sessions_app.runner.prices import plain_name
+from sessions_app.runner.spending import Spending
 
 ENTRY_LIMIT = 4096
 RESPONSE_LIMIT = 200_000
 KEPT_DENIALS = 20
+DENIAL_LIMIT = 200
 
 
 @dataclass(slots=True)
 class State:
-    """Accumulators of one session. `cost_usd` is cumulative (US dollars); turns, time and usage are sums."""
+    """Accumulators of one session. `duration_ms` is the sum of its results, `last_at` the last time stamp of its log.
+
+    `answering` is the model that the main thread spoke to last, `turn` how far its last turn came: open, ended, error,
+    or interrupted. Only a transcript states that.
+    """
 
     seq: int = 0
     tool_calls: int = 0
     results: int = 0
-    num_turns: int = 0
     duration_ms: int = 0
-    cost_usd: float = 0.0
-    usage: dict[str, int] = field(default_factory=dict)
+    spending: Spending = field(default_factory=Spending)
+    last_at: str = ""
+    answering: str = ""
+    turn: str = ""
+    transcript: bool = False
     last_result: dict[str, Any] | None = None
     denials: list[str] = field(default_factory=list)
     mcp_failed: list[str] = field(default_factory=list)
@@ -75,43 +86,123 @@ class FoundMemory:
 
 @dataclass(slots=True)
 class Batch:
-    """What to write for a part of the log."""
-
     entries: list[Entry] = field(default_factory=list)
     events: list[tuple[EventMarker, datetime]] = field(default_factory=list)
     cooldowns: list[tuple[CooldownMarker, str, datetime]] = field(default_factory=list)
     checks: list[tuple[Check, datetime]] = field(default_factory=list)
     memories: list[FoundMemory] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    bad: set[str] = field(default_factory=set)
 
 
-def project(line: stream.Line, offset: int, state: State, batch: Batch, *, now: datetime) -> None:
-    """Add one line to `state` and `batch`. A line without a time stamp of its own gets `now` (UTC)."""
+def project(
+    line: stream.Line, offset: int, state: State, batch: Batch, *, now: datetime, undated: datetime | None = None
+) -> None:
+    """Add one line to `state` and `batch`.
+
+    A line without a time stamp of its own gets `now` (UTC); with `undated` it gets the last time stamp before it, or
+    `undated` when there is none.
+    """
     state.count("lines")
+    if line.bad:
+        state.count("bad_fields", len(line.bad))
+        batch.bad.update(line.bad)
     if line.problem:
         state.count(line.problem)
         return
-    # The clock of another machine may be ahead; nothing is dated into the future.
-    at = min(line.at, now) if line.at else now
+    state.transcript = state.transcript or line.transcript
+    at = _time_of(line, state, now, undated)
     for name, number in line.skipped.items():
         state.count(f"skipped_{name}", number)
+    if line.message:
+        _message(line.message, offset, at, state, batch)
+    if line.cost_usd is not None:
+        state.spending.state_cost(line.cost_usd)
+        _count_estimated(state)
+    if line.prompt:
+        state.turn = "interrupted" if line.prompt.interrupted else "open"
     for record in line.records:
-        match record:
-            case stream.Text():
-                _text(record, offset, at, state, batch)
-            case stream.ToolUse():
-                state.tool_calls += 1
-                state.count("tool_calls")
-                _entry(LogKind.TOOL_USE, f"{record.name}: {record.input}", offset, at, state, batch)
-            case stream.ToolResult():
-                prefix = "Error: " if record.is_error else ""
-                _entry(LogKind.TOOL_RESULT, prefix + record.text, offset, at, state, batch)
-            case stream.Notice():
-                _entry(LogKind.SYSTEM, f"{record.subtype}: {record.text}", offset, at, state, batch)
-            case stream.Init():
-                _init(record, offset, at, state, batch)
-            case stream.Result():
-                _result(record, offset, at, state, batch)
+        _record(_masked(record, state), offset, at, state, batch)
+
+
+def _record(record: stream.Record, offset: int, at: datetime, state: State, batch: Batch) -> None:
+    match record:
+        case stream.Text():
+            _text(record, offset, at, state, batch)
+        case stream.ToolUse():
+            state.tool_calls += 1
+            state.count("tool_calls")
+            _entry(LogKind.TOOL_USE, f"{record.name}: {record.input}", offset, at, state, batch)
+        case stream.ToolResult():
+            prefix = "Error: " if record.is_error else ""
+            _entry(LogKind.TOOL_RESULT, prefix + record.text, offset, at, state, batch)
+        case stream.Notice():
+            _entry(LogKind.SYSTEM, f"{record.subtype}: {record.text}", offset, at, state, batch)
+        case stream.Init():
+            _init(record, offset, at, state, batch)
+        case stream.Result():
+            _result(record, offset, at, state, batch)
+
+
+def _time_of(line: stream.Line, state: State, now: datetime, undated: datetime | None) -> datetime:
+    if line.at:
+        at = min(line.at, now)  # the clock of another machine may be ahead: no date is in the future
+        state.last_at = at.isoformat()
+        return at
+    if undated is None:
+        return now
+    return datetime.fromisoformat(state.last_at) if state.last_at else min(undated, now)
+
+
+def _message(record: stream.Message, offset: int, at: datetime, state: State, batch: Batch) -> None:
+    if record.stop == "error":
+        state.turn = "error" if record.main else state.turn
+        return
+    if state.spending.message(record):
+        state.count("prices_guessed")
+    _count_estimated(state)
+    if not record.main:
+        return
+    state.turn = "open" if record.stop in ("", "tool_use") else "ended"
+    state.model = state.model or record.model
+    if record.model and state.answering and plain_name(record.model) != plain_name(state.answering):
+        _entry(LogKind.SYSTEM, f"model: {record.model} after {state.answering}", offset, at, state, batch)
+        state.count("model_switches")
+    state.answering = record.model or state.answering
+
+
+def _count_estimated(state: State) -> None:
+    """Keep the number of messages whose cost is an estimate among the counters, where pages read it."""
+    state.stats.pop("estimated_messages", None)
+    state.count("estimated_messages", state.spending.messages)
+
+
+def _masked(record: stream.Record, state: State) -> stream.Record:
+    match record:
+        case stream.Text() | stream.ToolResult() | stream.Notice():
+            text = _mask(record.text, state)
+            return record if text is record.text else replace(record, text=text)
+        case stream.ToolUse():
+            return replace(record, input=_mask(record.input, state))
+        case stream.Init():
+            return replace(record, mcp_failed=tuple(_mask(text, state) for text in record.mcp_failed))
+        case stream.Result():
+            answer = None if record.structured is None else mask_value(dict(record.structured))
+            state.count("secrets_masked", int(answer != record.structured))
+            return replace(
+                record,
+                text=_mask(record.text, state),
+                errors=tuple(_mask(text, state) for text in record.errors),
+                denials=tuple(_mask(text, state)[:DENIAL_LIMIT] for text in record.denials),
+                structured=answer,
+            )
+
+
+def _mask(text: str, state: State) -> str:
+    masked, kinds = mask_counted(text)
+    if kinds:
+        state.count("secrets_masked", kinds.total())
+    return masked
 
 
 def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: Batch) -> None:
@@ -133,7 +224,7 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
         state.count("malformed_cooldowns")
         batch.warnings.append(f"malformed cooldown marker: {malformed}")
     known = memory_markers(record.text)
-    state.count("quoted_markers", known.quoted)
+    state.count("quoted_markers", known.quoted + found.quoted)
     for marker in known.found:
         state.count("memory_markers")
         batch.memories.append(FoundMemory(marker, "text", at))
@@ -153,11 +244,9 @@ def _init(record: stream.Init, offset: int, at: datetime, state: State, batch: B
 def _result(record: stream.Result, offset: int, at: datetime, state: State, batch: Batch) -> None:
     state.results += 1
     state.count("results")
-    state.cost_usd = max(state.cost_usd, record.cost_usd)
-    state.num_turns += record.num_turns
-    state.duration_ms += record.duration_ms
-    for name, number in record.usage.items():
-        state.usage[name] = state.usage.get(name, 0) + number
+    state.spending.result(record)
+    _count_estimated(state)
+    state.duration_ms = added(state.duration_ms, record.duration_ms, MOST_MILLISECONDS)
     state.denials = [*state.denials, *record.denials][:KEPT_DENIALS]
     state.last_result = {
         "subtype": record.subtype,
@@ -168,7 +257,8 @@ def _result(record: stream.Result, offset: int, at: datetime, state: State, batc
     }
     if not state.response and not record.is_error:
         state.response = record.text[:RESPONSE_LIMIT]
-    words = f"{record.subtype}{' (error)' if record.is_error else ''}, {record.num_turns} turns, ${record.cost_usd:.4f}"
+    cost = "no cost stated" if record.cost_usd is None else f"${record.cost_usd:.4f}"
+    words = f"{record.subtype}{' (error)' if record.is_error else ''}, {record.num_turns} turns, {cost}"
     _entry(LogKind.RESULT, words, offset, at, state, batch)
     if record.structured is not None:
         _structured(record.structured, at, state, batch)

@@ -1,4 +1,4 @@
-"""Read the complete lines of a growing file from an offset. Knows nothing of their content."""
+"""Read the complete lines of a growing file from an offset."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class RawLine:
 
 
 def complete_lines(path: Path, offset: int, *, final: bool = False) -> Iterator[RawLine]:
-    """Lines of `path` from `offset` on; none when the file does not exist.
+    """Yield the lines of `path` from `offset` on; none without a file.
 
-    A last line without a line end is returned only when `final`: no process writes the file any more.
+    A last line without a line end is yielded only when `final`: no process writes the file any more.
     """
     try:
         file = path.open("rb")
@@ -52,7 +52,7 @@ def complete_lines(path: Path, offset: int, *, final: bool = False) -> Iterator[
 
 
 def _skip_line(file: BinaryIO) -> tuple[int, bool]:
-    """Read up to the line's end: (bytes read, whether the end was found)."""
+    """Read up to the line's end; return (bytes read, whether the end was found)."""
     size = 0
     while chunk := file.readline(MAX_LINE):
         size += len(chunk)

@@ -1,7 +1,4 @@
-"""Find the restarts and redeployments in a shell command, for the PreToolUse hook. Pure.
-
-Knows the usual commands of a homelab or a platform team. It ignores all others; an agent's tool rules keep those out.
-"""
+"""Find the restarts and redeployments in a shell command, for the PreToolUse hook, by usual commands. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ REDEPLOYMENTS = (
 
 
 def remediations_in(command: str) -> list[tuple[str, str]]:
-    """(action, service) of every service that the command would restart or redeploy, in order, each once."""
+    """Return (action, service) of every service that the command would restart or redeploy, in order, each once."""
     found: list[tuple[str, str]] = []
     for words in _commands(command):
         for action, patterns in (("restart", RESTARTS), ("redeployment", REDEPLOYMENTS)):

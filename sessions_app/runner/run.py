@@ -18,13 +18,14 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
+from claudeops.lib.secrets import mask
 from memories.errors import MemoriesError
 from sessions_app import escalation, queue
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session, Status, Trigger
-from sessions_app.runner import handover
+from sessions_app.runner import handover, log_masking
 from sessions_app.runner.ingest import Ingested, OnEntries, ingest, load_state
-from sessions_app.runner.launch import folder_of, handoff_file, launch, stderr_file
+from sessions_app.runner.launch import MCP_CONFIG, folder_of, handoff_file, launch, stderr_file
 from sessions_app.runner.outcome import EndedBy, Ending, LastResult, outcome
 from sessions_app.runner.process import CannotStart, Process, terminate
 
@@ -43,6 +44,8 @@ LINGER_SECONDS = 60.0
 """A process that is silent for this long after its result is ended."""
 STDERR_TAIL_BYTES = 4000
 """How much of stderr is kept on the row."""
+STDERR_READ_BYTES = 64 * 1024
+"""How much of it is read and masked before the cut, which may halve a credential."""
 
 
 def run_session(
@@ -50,8 +53,8 @@ def run_session(
 ) -> Status | None:
     """Run a queued session, from claim to close. None when it could not be claimed, or was handed over.
 
-    `on_entries` gets the log entries as they are stored. `stop_wanted` is called at every poll and returns the name
-    of the person who wants the session stopped, or an empty string.
+    `on_entries` gets the log entries as they are stored. `stop_wanted` is called at every poll and returns the name of
+    the person who wants the session stopped, or an empty string.
     """
     session = queue.claim(session_id, host=settings.CLAUDEOPS_HOST)
     if session is None:
@@ -71,10 +74,7 @@ def follow(
     on_entries: OnEntries | None = None,
     stop_wanted: StopWanted | None = None,
 ) -> Status | None:
-    """Follow a process and its log to the end, then close the session.
-
-    None when the session was handed over, or closed by another worker.
-    """
+    """Follow a process and its log to the end, then close it. None when it was handed over or closed elsewhere."""
     session = Session.objects.select_related("agent").get(pk=session_id)
     timeout = timeout_of(session)
     deadline = (session.started_at or timezone.now()) + timedelta(seconds=timeout)
@@ -93,6 +93,7 @@ def follow(
         if row is not None and not row.running:
             logger.warning("session %s was closed by another worker; ending its process", session_id)
             terminate(process, settings.CLAUDEOPS_STOP_GRACE)
+            log_masking.seal(session, folder_of(session))
             return None
         if row is not None and row.stop_requested:
             ended_by, stopped_by = EndedBy.STOP, row.stopped_by
@@ -116,10 +117,16 @@ def finish(
     on_entries: OnEntries | None = None,
     at: datetime | None = None,
 ) -> Status | None:
-    """Ingest the rest of an ended process's log, and close the session with the outcome."""
-    ingest(session_id, final=True, on_entries=on_entries)
+    """Ingest the rest of an ended process's log, and close the session with the outcome.
+
+    `at` is UTC, now when None. An imported session ends with the last time stamp of its log; without one, at `at`, or
+    at its start when None.
+    """
+    ingest(session_id, final=True, on_entries=on_entries, at=at)
     session = Session.objects.select_related("agent").get(pk=session_id)
     state = load_state(session)
+    if session.trigger == Trigger.IMPORT:
+        at = datetime.fromisoformat(state.last_at) if state.last_at else at or session.started_at
     last = state.last_result
     stderr = stderr_tail(session)
     status, reason = outcome(
@@ -133,6 +140,7 @@ def finish(
             stderr=stderr,
             denials=state.denials,
             mcp_failed=state.mcp_failed,
+            turn=state.turn if state.transcript else "",
         )
     )
     error = "" if status == Status.COMPLETED else stderr
@@ -150,13 +158,17 @@ def close(
 ) -> Status | None:
     """Close a running session, and start the escalation it asked for. No other code ends a running session.
 
-    None when it is not running any more. `at` is UTC, now when None.
+    None when it is not running any more. `at` is UTC, now when None. Its process must have ended: credentials in its
+    raw log are masked first, so that a crash leaves the session running and the reaper does it again.
     """
     at = at or timezone.now()
+    seal(session_id)
     with transaction.atomic():
         session = Session.objects.select_related("agent__escalates_to", "project").get(pk=session_id)
         if session.status != Status.RUNNING:
             return None
+        if session.trigger == Trigger.IMPORT and session.started_at:
+            at = max(at, session.started_at)
         record = {}
         if status not in (Status.STOPPED, Status.LOST) and session.trigger != Trigger.IMPORT:
             record = escalation.escalate(session, handoff_file(session), at=at)
@@ -170,6 +182,7 @@ def close(
             exit_code=exit_code,
             error=error,
             ended_at=at,
+            duration_ms=_duration_ms(session, at),
             heartbeat_at=at,
             hold_reason="",
         )
@@ -177,24 +190,40 @@ def close(
             transaction.set_rollback(True)
             return None
     shutil.rmtree(folder_of(session) / "tmp", ignore_errors=True)
+    (folder_of(session) / MCP_CONFIG).unlink(missing_ok=True)  # it holds the database's password
     logger.info("session %s: %s", session_id, " — ".join(filter(None, [str(status.label), reason])))
     queue.dispatch()
     return status
 
 
+def seal(session_id: int) -> None:
+    """Mask the credentials in a running session's files. Those of another host are masked by its own reaper."""
+    session = Session.objects.get(pk=session_id)
+    mine = session.status == Status.RUNNING and session.host == settings.CLAUDEOPS_HOST
+    if mine and session.trigger != Trigger.IMPORT:  # the importer stores its log masked
+        log_masking.seal(session, folder_of(session))
+
+
+def _duration_ms(session: Session, ended_at: datetime) -> int:
+    """Return the milliseconds from start to end; of an imported log at least what its result lines state."""
+    started_at = session.started_at or ended_at
+    lasted = max(0, round((ended_at - started_at) / timedelta(milliseconds=1)))
+    return max(lasted, session.duration_ms) if session.trigger == Trigger.IMPORT else lasted
+
+
 def timeout_of(session: Session) -> int:
-    """Seconds a session may run: its agent's, at most CLAUDEOPS_SESSION_TIMEOUT (the queue's time limit follows it)."""
+    """Return the seconds a session may run: its agent's, at most CLAUDEOPS_SESSION_TIMEOUT."""
     own = session.agent.timeout_seconds if session.agent else None
     return min(own or settings.CLAUDEOPS_SESSION_TIMEOUT, settings.CLAUDEOPS_SESSION_TIMEOUT)
 
 
 def stderr_tail(session: Session) -> str:
-    """The last 4,000 bytes that the process wrote to stderr."""
     try:
         with stderr_file(session).open("rb") as file:
             file.seek(0, 2)
-            file.seek(max(0, file.tell() - STDERR_TAIL_BYTES))
-            return file.read().decode("utf-8", "replace").replace("\x00", "\ufffd").strip()
+            file.seek(max(0, file.tell() - STDERR_READ_BYTES))
+            text = mask(file.read().decode("utf-8", "replace").replace("\x00", "\ufffd"))
+            return text[-STDERR_TAIL_BYTES:].strip()
     except OSError:
         return ""
 
@@ -210,7 +239,7 @@ def _summary(session: Session) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """The session's row, as far as its follower needs it."""
+    """The columns of the session's row that its follower needs."""
 
     running: bool
     stop_requested: bool
@@ -218,7 +247,7 @@ class _Row:
 
 
 class _Monitor:
-    """Reads the row and writes the heartbeat at their intervals; measures the silence after a result."""
+    """Read the row and write the heartbeat at their intervals; measure the silence after a result."""
 
     def __init__(self, session_id: int) -> None:
         self.session_id = session_id
@@ -226,7 +255,7 @@ class _Monitor:
         self.silent_since: float | None = None
 
     def check_row(self) -> _Row | None:
-        """The row, with a heartbeat written when one is due; None between two checks."""
+        """Read the row, and write a heartbeat when one is due; None between two checks."""
         now = time.monotonic()
         if now < self.next_check:
             return None

@@ -1,4 +1,4 @@
-"""JSON schema of the structured answer that agents give; the CLI takes it inline. Pure data."""
+"""The JSON schema of the structured answer that agents give; the CLI takes it inline."""
 
 from __future__ import annotations
 

@@ -1,18 +1,28 @@
-"""Parse one line of the CLI's stream-json. Pure: no database, no clock, no file.
+"""Parse one line of the CLI's stream-json, or of its transcripts. Pure: no database, no clock, no file.
 
-Unknown types are normal and are skipped; a malformed line is counted and never fatal. Measured with CLI 2.1.330:
-the order of keys is not fixed, and one process may write several `init` and `result` lines.
+Unknown types are normal and are skipped; a malformed line is counted and never fatal, nor is a field of a wrong type or
+size (`accept`). Measured with CLI 2.1.330: the order of keys is not fixed, and one process may write several `init` and
+`result` lines. A transcript has `sessionId` instead of `session_id`, its subagents' lines have `isSidechain`, and it
+has no result line.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
+from sessions_app.runner import accept
+from sessions_app.runner.accept import Bad, Object, timestamp
+from sessions_app.runner.prices import Tokens
+
+__all__ = ["timestamp"]
+
 SYNTHETIC_MODEL = "<synthetic>"
+INTERRUPTED = "[Request interrupted by user"
+NO_PROMPTS = ("<command-", "<local-command-", "<bash-")
+"""How a user's line begins that a local command of the CLI wrote: the model is not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +34,21 @@ class Init:
     version: str
     tools: int
     mcp_failed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The message of the model that an assistant line is a part of; each of its lines repeats it.
+
+    `id` is empty when the line has none, `main` False for a subagent's. `stop` is its stop reason, when it is known,
+    or "error": the CLI reports one. `tokens` is None when the line states no usage.
+    """
+
+    id: str
+    model: str
+    main: bool
+    stop: str
+    tokens: Tokens | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +76,15 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Prompt:
+    """A user's line of the main thread: a prompt, or the results of tools. `interrupted`: the user stopped the turn."""
+
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
-    """A system line for the readable log: a retry, a denied permission, a compaction, a rate limit."""
+    """A system line for the readable log: a retry, a denied permission, a compaction, a rate limit, another model."""
 
     subtype: str
     text: str
@@ -60,14 +92,15 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The end of a turn. `cost_usd` is cumulative; `usage`, `num_turns` and `duration_ms` are of this result."""
+    """The end of a turn. `cost_usd` is cumulative, None when the line states none; `usage`, `num_turns` and
+    `duration_ms` are of this result."""
 
     subtype: str
     is_error: bool
     text: str
     num_turns: int
     duration_ms: int
-    cost_usd: float
+    cost_usd: float | None
     usage: Mapping[str, int]
     errors: tuple[str, ...] = ()
     api_error_status: int | None = None
@@ -78,11 +111,13 @@ class Result:
 Record = Init | Text | ToolUse | ToolResult | Notice | Result
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen would cost a third of the time of a short line
 class Line:
     """One parsed line. `at` is its own time stamp (UTC), when it has one; `problem` says why it was skipped.
 
-    `skipped` counts, by reason, the parts from which no markers are read.
+    `skipped` counts, by reason, the parts from which no markers are read; `bad` names the fields that were dropped.
+    `message` is what an assistant line is a part of, `prompt` is set for a user's line of the main thread.
+    `transcript`: it is a line of a transcript; there `cost_usd` is what the CLI states as the cost so far.
     """
 
     type: str = ""
@@ -90,189 +125,247 @@ class Line:
     at: datetime | None = None
     problem: str = ""
     skipped: Mapping[str, int] = field(default_factory=dict)
+    bad: tuple[str, ...] = ()
+    message: Message | None = None
+    prompt: Prompt | None = None
+    cost_usd: float | None = None
+    transcript: bool = False
 
 
 GARBAGE = "garbage"
 UNKNOWN = "unknown_type"
 
 # System subtypes for the readable log; all others report progress only.
-NOTICES = frozenset({"api_retry", "permission_denied", "compact_boundary", "informational"})
-IGNORED = frozenset({"stream_event", "ui_invalidate"})
+NOTICES = frozenset(
+    {
+        *("api_retry", "permission_denied", "compact_boundary", "informational"),
+        *("model_refusal_fallback", "model_refusal_no_fallback"),
+    }
+)
+READ = frozenset({"assistant", "user", "result", "system", "rate_limit_event", "summary", "model_refusal_fallback"})
+IGNORED = frozenset(
+    {
+        *("stream_event", "ui_invalidate", "keep_alive", "tool_progress", "tool_use_summary", "auth_status"),
+        *("control_request", "control_response", "control_cancel_request"),
+    }
+)
+BOOKKEEPING = frozenset({"file-history-snapshot", "attachment", "queue-operation", "progress"})
+"""Types that the CLI keeps for itself in a transcript and that may come without a session id. With one, every type that
+is not read is such a type: there are some twenty, and a version adds others."""
+TYPES = READ | IGNORED | BOOKKEEPING
 
 
 def parse(raw: bytes, *, include_subagents: bool = False) -> Line:
     """Parse one line, with or without its line end. Never raises."""
-    text = raw.decode("utf-8", "replace").strip()
-    if not text:
+    if raw.isspace() or not raw:
         return Line()
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+    bad: Bad = []
+    data = accept.load(raw, bad)
+    if data is None:
         return Line(problem=GARBAGE)
-    if not isinstance(data, dict):
-        return Line(problem=GARBAGE)
-    if "\\u0000" in text or "\\ud" in text or "\\uD" in text:
-        data = storable(data)
-    try:
-        return _line(data, include_subagents)
-    except (TypeError, ValueError, AttributeError, OverflowError):  # a known type in an unknown shape
-        return Line(type=_text(data.get("type")), problem=GARBAGE)
-
-
-def storable(value: Any) -> Any:
-    """`value` without what a database cannot store: NUL characters and lone surrogates."""
-    if isinstance(value, str):
-        return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, list):
-        return [storable(item) for item in value]
-    if isinstance(value, dict):
-        return {storable(key): storable(item) for key, item in value.items()}
-    return value
-
-
-def _line(data: dict[str, Any], include_subagents: bool) -> Line:
-    kind = _text(data.get("type"))
+    kind = accept.text(data, "type", bad)
+    at = accept.time(data, "timestamp", bad)
     records: tuple[Record, ...] = ()
+    message, prompt = None, None
     skipped: dict[str, int] = {}
     problem = ""
     if kind == "assistant":
-        records, skipped = _assistant(data, include_subagents)
+        message, records = _assistant(data, bad, skipped, include_subagents)
     elif kind == "user":
-        records = _user(data)
+        prompt, records = _user(data, bad)
     elif kind == "result":
-        records = (_result(data),)
+        records = (_result(data, bad),)
     elif kind == "system":
-        records = _system(data)
+        records = _system(data, bad)
     elif kind == "rate_limit_event":
-        records = _rate_limit(data.get("rate_limit_info") or {})
-    elif kind not in IGNORED:
+        records = _rate_limit(accept.mapping(data, "rate_limit_info", bad), bad)
+    elif kind == "summary":
+        records = (Notice(kind, accept.text(data, "summary", bad)),)
+    elif kind == "model_refusal_fallback":
+        records = (Notice(kind, _fallback(data, bad)),)
+    elif not is_known(kind, data):
         problem = UNKNOWN
-    return Line(kind, records, timestamp(data.get("timestamp")), problem, skipped)
+    cost = accept.dollars(data, "totalCostUSD", bad) if kind == "cost-state" else None
+    return Line(kind, records, at, problem, skipped, tuple(bad), message, prompt, cost, is_transcript(data))
 
 
-def _system(data: dict[str, Any]) -> tuple[Record, ...]:
-    subtype = _text(data.get("subtype"))
-    if subtype == "init":
-        return (_init(data),)
-    return (Notice(subtype, _notice(data)),) if subtype in NOTICES else ()
+def is_known(kind: Any, data: Object) -> bool:
+    """Whether the CLI writes lines of this type."""
+    return isinstance(kind, str) and (kind in TYPES or bool(kind and isinstance(data.get("sessionId"), str)))
 
 
-def _rate_limit(info: dict[str, Any]) -> tuple[Record, ...]:
-    if info.get("status") in (None, "allowed"):
-        return ()
-    used = f", {info['utilization']:.0%} used" if isinstance(info.get("utilization"), int | float) else ""
-    return (Notice("rate_limit", f"{info.get('status')}: {info.get('rateLimitType')} limit{used}"),)
-
-
-def _assistant(data: dict[str, Any], include_subagents: bool) -> tuple[tuple[Record, ...], dict[str, int]]:
-    message = data.get("message") or {}
-    refused = ""
-    if message.get("model") == SYNTHETIC_MODEL:
-        refused = "synthetic"
-    elif data.get("error") or data.get("is_api_error_message"):
-        refused = "error"
-    elif data.get("parent_tool_use_id") and not include_subagents:
-        refused = "subagent"
-    records: list[Record] = []
-    skipped: dict[str, int] = {}
-    content = message.get("content") or []
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    for block in content:
-        kind = block.get("type")
-        if kind == "text":
-            records.append(Text(_text(block.get("text")), refused))
-            if refused:
-                skipped[refused] = skipped.get(refused, 0) + 1
-        elif kind == "tool_use":
-            records.append(ToolUse(_text(block.get("name")), _compact(block.get("input"))))
-        elif kind in ("thinking", "redacted_thinking"):
-            skipped["thinking"] = skipped.get("thinking", 0) + 1
-    return tuple(records), skipped
-
-
-def _user(data: dict[str, Any]) -> tuple[Record, ...]:
-    content = (data.get("message") or {}).get("content")
-    if not isinstance(content, list):
-        return ()
-    return tuple(
-        ToolResult(_flat(block.get("content")), bool(block.get("is_error")))
-        for block in content
-        if block.get("type") == "tool_result"
+def is_transcript(data: Object) -> bool:
+    kind = data.get("type")
+    return "session_id" not in data and (
+        "sessionId" in data or (isinstance(kind, str) and (kind == "summary" or kind in BOOKKEEPING))
     )
 
 
-def _result(data: dict[str, Any]) -> Result:
-    usage = data.get("usage") or {}
-    structured = data.get("structured_output")
+def session_of(data: Object) -> str:
+    """Return the CLI session id that a line states; empty when it states none."""
+    for name in ("session_id", "sessionId"):
+        value = data.get(name)
+        if isinstance(value, str):
+            return value
+    return ""
+
+
+def _system(data: Object, bad: Bad) -> tuple[Record, ...]:
+    subtype = accept.text(data, "subtype", bad)
+    if subtype == "init":
+        return (_init(data, bad),)
+    return (Notice(subtype, _notice(subtype, data, bad)),) if subtype in NOTICES else ()
+
+
+def _rate_limit(info: Object, bad: Bad) -> tuple[Record, ...]:
+    status = accept.text(info, "status", bad)
+    if status in ("", "allowed"):
+        return ()
+    part = accept.number(info, "utilization", bad)
+    used = "" if part is None else f", {part:.0%} used"
+    return (Notice("rate_limit", f"{status}: {accept.text(info, 'rateLimitType', bad)} limit{used}"),)
+
+
+def _assistant(
+    data: Object, bad: Bad, skipped: dict[str, int], include_subagents: bool
+) -> tuple[Message, tuple[Record, ...]]:
+    message = accept.mapping(data, "message", bad)
+    model = accept.text(message, "model", bad)
+    subagent = bool(data.get("parent_tool_use_id")) or data.get("isSidechain") is True
+    refused = ""
+    if model == SYNTHETIC_MODEL:
+        refused = "synthetic"
+    elif data.get("error") or data.get("is_api_error_message") or data.get("isApiErrorMessage"):
+        refused = "error"
+    elif subagent and not include_subagents:
+        refused = "subagent"
+    records: list[Record] = []
+    for block in _blocks(message, bad):
+        kind = block.get("type")
+        if kind == "text":
+            records.append(Text(accept.text(block, "text", bad), refused))
+            if refused:
+                skipped[refused] = skipped.get(refused, 0) + 1
+        elif kind == "tool_use":
+            records.append(ToolUse(accept.text(block, "name", bad), _compact(block.get("input"))))
+        elif kind in ("thinking", "redacted_thinking"):
+            skipped["thinking"] = skipped.get("thinking", 0) + 1
+    if model == SYNTHETIC_MODEL:  # the CLI wrote it itself
+        return Message("", "", not subagent, "error", None), tuple(records)
+    stop = accept.text(message, "stop_reason", bad)
+    said = Message(accept.text(message, "id", bad), model, not subagent, stop, _tokens(message, bad))
+    return said, tuple(records)
+
+
+def _blocks(message: Object, bad: Bad) -> list[Object]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return accept.mappings(message, "content", bad)
+
+
+def _tokens(message: Object, bad: Bad) -> Tokens | None:
+    if not (usage := accept.mapping(message, "usage", bad)):
+        return None
+    written = accept.integer(usage, "cache_creation_input_tokens", bad)
+    parts = accept.mapping(usage, "cache_creation", bad)
+    hour = min(accept.integer(parts, "ephemeral_1h_input_tokens", bad), written)
+    return Tokens(
+        input=accept.integer(usage, "input_tokens", bad),
+        output=accept.integer(usage, "output_tokens", bad),
+        write_5m=written - hour,
+        write_1h=hour,
+        read=accept.integer(usage, "cache_read_input_tokens", bad),
+    )
+
+
+def _user(data: Object, bad: Bad) -> tuple[Prompt | None, tuple[Record, ...]]:
+    blocks = _blocks(accept.mapping(data, "message", bad), bad)
+    records = tuple(
+        ToolResult(_flat(block.get("content")), accept.flag(block, "is_error", bad))
+        for block in blocks
+        if block.get("type") == "tool_result"
+    )
+    if data.get("isMeta") or data.get("isSidechain") or data.get("parent_tool_use_id"):
+        return None, records
+    said = next((str(block.get("text")) for block in blocks if block.get("type") == "text"), "")
+    return None if said.startswith(NO_PROMPTS) else Prompt(said.startswith(INTERRUPTED)), records
+
+
+def _result(data: Object, bad: Bad) -> Result:
+    usage = accept.mapping(data, "usage", bad)
+    status = data.get("api_error_status")
     return Result(
-        subtype=_text(data.get("subtype")),
-        is_error=bool(data.get("is_error")),
-        text=_text(data.get("result")),
-        num_turns=int(data.get("num_turns") or 0),
-        duration_ms=int(data.get("duration_ms") or 0),
-        cost_usd=float(data.get("total_cost_usd") or 0.0),
-        usage={k: v for k, v in usage.items() if k.endswith("_tokens") and isinstance(v, int)},
-        errors=tuple(_text(error) for error in data.get("errors") or ()),
-        api_error_status=data.get("api_error_status") if isinstance(data.get("api_error_status"), int) else None,
-        structured=structured if isinstance(structured, dict) else None,
+        subtype=accept.text(data, "subtype", bad),
+        is_error=accept.flag(data, "is_error", bad),
+        text=accept.text(data, "result", bad),
+        num_turns=accept.integer(data, "num_turns", bad, most=accept.MOST_TURNS),
+        duration_ms=accept.integer(data, "duration_ms", bad, most=accept.MOST_MILLISECONDS),
+        cost_usd=accept.dollars(data, "total_cost_usd", bad),
+        usage={name: accept.integer(usage, name, bad) for name in usage if name.endswith("_tokens")},
+        errors=accept.texts(data, "errors", bad),
+        api_error_status=None if status is None else accept.integer(data, "api_error_status", bad, most=999) or None,
+        structured=accept.document(data, "structured_output", bad),
         denials=tuple(
-            f"{denial.get('tool_name')}: {_compact(denial.get('tool_input'))}"[:200]
-            for denial in data.get("permission_denials") or ()
+            f"{accept.text(denial, 'tool_name', bad)}: {_compact(denial.get('tool_input'))}"
+            for denial in accept.mappings(data, "permission_denials", bad)
         ),
     )
 
 
-def _init(data: dict[str, Any]) -> Init:
-    servers = data.get("mcp_servers") or []
+def _init(data: Object, bad: Bad) -> Init:
     return Init(
-        cli_session_id=_text(data.get("session_id")),
-        model=_text(data.get("model")),
-        version=_text(data.get("claude_code_version")),
-        tools=len(data.get("tools") or ()),
+        cli_session_id=session_of(data),
+        model=accept.text(data, "model", bad),
+        version=accept.text(data, "claude_code_version", bad),
+        tools=len(accept.items(data, "tools", bad)),
         mcp_failed=tuple(
-            f"{server.get('name')} ({server.get('status')})"
-            for server in servers
+            f"{accept.text(server, 'name', bad)} ({accept.text(server, 'status', bad)})"
+            for server in accept.mappings(data, "mcp_servers", bad)
             if server.get("status") not in ("connected", "pending")
         ),
     )
 
 
-def _notice(data: dict[str, Any]) -> str:
-    if data.get("subtype") == "api_retry":
-        return f"API error {data.get('error_status')}, attempt {data.get('attempt')} of {data.get('max_retries')}"
-    if data.get("subtype") == "permission_denied":
-        return f"{data.get('tool_name')} denied"
-    return _text(data.get("content") or data.get("message") or data.get("subtype"))
+def _notice(subtype: str, data: Object, bad: Bad) -> str:
+    if subtype == "api_retry":
+        shown = [accept.as_text(data.get(name)) for name in ("error_status", "attempt", "max_retries")]
+        return f"API error {shown[0]}, attempt {shown[1]} of {shown[2]}"
+    if subtype == "permission_denied":
+        return f"{accept.text(data, 'tool_name', bad)} denied"
+    if subtype.startswith("model_refusal"):
+        return _fallback(data, bad)
+    return accept.as_text(data.get("content") or data.get("message") or subtype)
 
 
-def timestamp(value: Any) -> datetime | None:
-    """An ISO 8601 time stamp (also with nanoseconds) as UTC; None when `value` is none."""
-    if not isinstance(value, str) or len(value) < 19:
-        return None
-    try:
-        found = datetime.fromisoformat(value)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+def _fallback(data: Object, bad: Bad) -> str:
+    """Describe that a model refused and which one answers instead."""
+    before, after, why = (
+        next((found for name in names if (found := accept.text(data, name, bad))), "")
+        for names in (
+            ("original_model", "originalModel"),
+            ("fallback_model", "fallbackModel"),
+            ("api_refusal_category", "apiRefusalCategory"),
+        )
+    )
+    said = f"{before or 'the model'} refused" + (f" ({why})" if why else "")
+    said += f"; {after} answers instead" if after else ""
+    content = accept.text(data, "content", bad)
+    return f"{said}. {content}" if content else said
 
 
 def _compact(value: Any) -> str:
-    """A tool's input in one line: its main argument (a command, a path, a query), else compact JSON."""
+    """Format a tool's input in one line: its main argument (a command, a path, a query), else compact JSON."""
     if isinstance(value, dict):
         for key in ("command", "file_path", "pattern", "url", "query"):
             if isinstance(value.get(key), str):
                 return str(value[key])
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "null" if value is None else accept.as_text(value)
 
 
 def _flat(content: Any) -> str:
-    if isinstance(content, str):
-        return content
     if isinstance(content, list):
-        return "\n".join(_text(block.get("text")) for block in content if isinstance(block, dict) and "text" in block)
-    return _text(content)
+        return "\n".join(
+            accept.as_text(block.get("text")) for block in content if isinstance(block, dict) and "text" in block
+        )
+    return accept.as_text(content)

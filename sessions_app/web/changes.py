@@ -1,7 +1,7 @@
 """The change tokens of the pages of sessions, events and cooldowns.
 
-A session has no column that says when it changed: what a page shows of its sessions is hashed. Events never change
-once written, so their ids are enough. Cooldowns are derived from three append-only tables and from the time.
+A session has no column that says when it changed, so the columns shown are hashed. Events never change, so their ids
+are enough. Cooldowns are derived from three append-only tables and from the time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def mark_of(session: Session) -> str:
 
 
 def list_state(rows: Slice[Session]) -> str:
-    """What a page of the list shows, in one query. Read before the rows: what changes in between is sent again."""
+    """Hash the columns that a page of the list shows, in one query. Call it before reading the rows."""
     return hash_of(rows.values(*SHOWN))
 
 
@@ -49,10 +49,7 @@ def list_changes(seen: ChangeToken, sessions: list[Session]) -> Changes[Session]
 
 
 def page_state(session: int) -> str | None:
-    """What the page of one session shows, but for its log; None when there is no such session.
-
-    Read from the columns that change, and from the status of the sessions it escalated to.
-    """
+    """Hash what the page of one session shows besides its log; None when there is no such session."""
     columns = Session.objects.filter(pk=session).values_list(*OPEN_PAGE).first()
     if columns is None:
         return None
@@ -61,7 +58,6 @@ def page_state(session: int) -> str | None:
 
 
 def events_state() -> str:
-    """The highest id of an event: while it stays the same, no event was written."""
     return str(highest(Event)[0])
 
 
@@ -74,17 +70,16 @@ def events_changes(seen: ChangeToken, events: list[Event]) -> Changes[Event]:
 
 
 def cooldowns_state() -> str:
-    """The highest ids of what cooldowns are derived from: while they stay the same, only time changes anything."""
+    """Return the highest ids of what cooldowns are derived from; otherwise only time changes them."""
     return ".".join(str(pk) for pk in highest(CooldownAction, CooldownClearance, ServiceCheck))
 
 
 def cooldowns_token(state: str, until: datetime | None) -> str:
-    """`until` is when the next action leaves its window."""
+    """Build the page's token; `until` is when the next action leaves its window."""
     return f"{state}-{int(until.timestamp()) + 1 if until else ''}"
 
 
 def cooldowns_unchanged(seen: str, at: datetime) -> bool:
-    """Whether a page with the token `seen` is still right at `at` (UTC)."""
     state, _, until = seen.partition("-")
     if until and not (until.isdecimal() and len(until) < 12 and at.timestamp() < int(until)):
         return False

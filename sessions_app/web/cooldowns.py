@@ -25,19 +25,17 @@ from sessions_app.web.sessions import in_words
 
 
 def _asked(request: HttpRequest) -> str | None:
-    """The service in the address; None for all."""
     form = ServiceForm(request.GET)
     return normalise_service(form.cleaned_data.get("service")) if form.is_valid() else None
 
 
 def _skip(request: HttpRequest) -> int:
-    """How many services the pages before this one show."""
     form = ServiceForm(request.GET)
     return (form.cleaned_data["skip"] or 0) if form.is_valid() else 0
 
 
 def _addresses() -> dict[str, str]:
-    """The addresses of the links, resolved once a page. A session's is `sessions` and its id."""
+    """Resolve the addresses of the links once a page. A session's is `sessions` and its id."""
     return {"here": reverse("cooldowns"), "sessions": reverse("session", args=[0]).removesuffix("0")}
 
 
@@ -68,7 +66,6 @@ def _context(request: HttpRequest) -> dict[str, Any]:
 @never_cache
 @permission_required("sessions_app.view_cooldownaction", raise_exception=True)
 def cooldowns(request: HttpRequest) -> HttpResponse:
-    """`/cooldowns`; a POST clears one."""
     if request.method == "POST":
         return _clear(request)
     return render(request, "sessions/cooldowns.html", _context(request))
@@ -78,7 +75,6 @@ def cooldowns(request: HttpRequest) -> HttpResponse:
 @never_cache
 @permission_required("sessions_app.view_cooldownaction", raise_exception=True)
 def rows(request: HttpRequest) -> HttpResponse:
-    """The page's poll: 204 while nothing changed, else all of it."""
     if changes.cooldowns_unchanged(request.GET.get("seen", ""), timezone.now()):
         return HttpResponse(status=204)
     return render(request, "sessions/_cooldowns.html", _context(request))
@@ -106,7 +102,6 @@ def _clear(request: HttpRequest) -> HttpResponse:
 
 
 def _card(request: HttpRequest, name: str, more: dict[str, Any], status: int = 200) -> HttpResponse:
-    """The card of one service, for htmx."""
     entries = history.ENTRIES_OF_ONE if _asked(request) else history.ENTRIES
     (service,) = history.services([name], entries=entries)
     context = {"service": service, "query": query_of(request), "asked": _asked(request), **_addresses(), **more}
@@ -114,7 +109,7 @@ def _card(request: HttpRequest, name: str, more: dict[str, Any], status: int = 2
 
 
 def _refused(request: HttpRequest, form: ClearForm) -> HttpResponse:
-    """The errors, in the form of the service they are about, with the input kept."""
+    """Show the errors in the form of their service, with the input kept."""
     name = normalise_service(form.cleaned_data.get("service"))
     if request.htmx and name:  # type: ignore[attr-defined]
         return _card(request, name, {"form": form, "wrong": name}, status=422)

@@ -19,7 +19,6 @@ from sessions_app.web.paging import Page, counted, page_of, query_of
 
 
 def _found(request: HttpRequest) -> tuple[EventFilterSet, Page[Event]]:
-    """The filters and the page of the list that an address asks for."""
     form = PlaceForm(request.GET)
     place = form.cleaned_data if form.is_valid() else {}
     filters = EventFilterSet(request.GET, queryset=Event.objects.all())
@@ -47,7 +46,6 @@ def _context(request: HttpRequest) -> dict[str, Any]:
 @never_cache
 @permission_required("sessions_app.view_event", raise_exception=True)
 def events(request: HttpRequest) -> HttpResponse:
-    """`/events`."""
     context = _context(request)
     context["filters"].offer_services()
     return render(request, "sessions/events.html", context)
@@ -57,7 +55,7 @@ def events(request: HttpRequest) -> HttpResponse:
 @never_cache
 @permission_required("sessions_app.view_event", raise_exception=True)
 def rows(request: HttpRequest) -> HttpResponse:
-    """The first page's poll: 204 while no event was written, else the new rows."""
+    """Answer the first page's poll: 204 while no event was written, else the new rows."""
     seen = read_token(request.GET.get("seen", ""))
     if seen.state == changes.events_state():
         return HttpResponse(status=204)
@@ -65,7 +63,7 @@ def rows(request: HttpRequest) -> HttpResponse:
     if not context["filters"].is_valid():
         return HttpResponse("The filter cannot be read.", status=400, content_type="text/plain")
     page = context["page"]
-    if not seen.rows or not page.rows:  # from or to an empty list there is no row to insert beside
+    if not seen.rows or not page.rows:  # an empty list has no row to insert beside
         response = render(request, "sessions/_events.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#events", "outerHTML"
         return response

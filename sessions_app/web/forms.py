@@ -1,4 +1,4 @@
-"""The forms of the sessions' pages: running a session, a place in a list or a log, a cooldown. Knows no request."""
+"""The forms of the sessions' pages: running a session, a place in a list or a log, a cooldown."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ MOST_TOKENS = 1_000_000
 
 
 class RunForm(forms.Form):
-    """An operator runs a session now."""
-
     agent = forms.ModelChoiceField(
         queryset=Agent.objects.only("id", "slug"),
         to_field_name="slug",
@@ -48,7 +46,6 @@ class RunForm(forms.Form):
             self.fields["dry_run"].label = "Dry run: enforced by CLAUDEOPS_DRY_RUN"
 
     def asked(self) -> dict[str, Any]:
-        """The arguments of `queue.request_session`. Only of a valid form."""
         given = self.cleaned_data
         return {
             "agent": given["agent"],
@@ -66,8 +63,6 @@ class PlaceForm(forms.Form):
 
 
 class PreviewForm(forms.Form):
-    """The tier, project and budget of a prompt preview, and the session to compare it with; all optional."""
-
     tier = forms.TypedChoiceField(coerce=int, empty_value=None, required=False, label="Tier")
     project = forms.ModelChoiceField(
         queryset=Project.objects.order_by("slug"),
@@ -75,6 +70,19 @@ class PreviewForm(forms.Form):
         required=False,
         empty_label="none (global memories only)",
         label="Project",
+    )
+    agent = forms.ModelChoiceField(
+        queryset=Agent.objects.only("id", "slug").order_by("slug"),
+        to_field_name="slug",
+        required=False,
+        empty_label="none",
+        label="Agent",
+    )
+    task = forms.CharField(
+        required=False,
+        max_length=LONGEST_TASK,
+        label="Task",
+        widget=forms.TextInput(attrs={"placeholder": "none; or the text of an alert"}),
     )
     budget = forms.IntegerField(
         required=False,
@@ -114,8 +122,6 @@ class ServiceForm(forms.Form):
 
 
 class ClearForm(forms.Form):
-    """The cooldown to clear, and the reason."""
-
     service = forms.CharField(max_length=64)
     action = forms.ChoiceField(required=False, choices=[("", "restart and redeployment"), *Remediation.choices])
     reason = forms.CharField(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.decorators import permission_required
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -13,24 +13,30 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from sessions_app.errors import RawLogOutside
 from sessions_app.log import entries
 from sessions_app.models import Session
+from sessions_app.runner.raw_log import log_path
 from sessions_app.web.forms import LogPlaceForm
+
+logger = logging.getLogger(__name__)
 
 HIGHEST = 2**63 - 1
 
 
 def raw_log(session: Session) -> Path | None:
-    """The session's raw log; None when it is not on this host, or not inside the data folder."""
-    if not session.log_file or "\x00" in session.log_file:
+    """Return the session's raw log; None when it is not on this host, or not in the sessions' folder."""
+    try:
+        path = log_path(session)
+    except RawLogOutside as error:
+        if session.log_file:
+            logger.warning("%s", error)
         return None
-    folder = Path(settings.CLAUDEOPS_DATA_DIR).resolve()
-    path = (folder / session.log_file).resolve()
-    return path if path.is_relative_to(folder) and path.is_file() else None
+    return path if path.is_file() else None
 
 
 def _session(pk: int) -> Session:
-    """The columns a log needs. Read before its lines, so that an ended session has all of them."""
+    """Read the columns that a log needs. Called before its lines are read, so that an ended session has all of them."""
     if pk > HIGHEST:
         raise Http404
     rows = Session.objects.select_related("agent")
@@ -41,7 +47,7 @@ def _session(pk: int) -> Session:
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
 def session_log(request: HttpRequest, pk: int) -> HttpResponse:
-    """A page of the log. For htmx: `after` asks for new lines, `before` (and `floor`) for those left out."""
+    """Show a page of the log. For htmx: `after` asks for new lines, `before` (and `floor`) for those left out."""
     one = _session(pk)
     form = LogPlaceForm(request.GET)
     if not form.is_valid():
@@ -56,7 +62,6 @@ def session_log(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _page(session: Session, after: int | None, before: int | None) -> dict[str, Any]:
-    """The log as a page without scripts."""
     if after is None:
         found = entries.newest(session.pk, before=before or entries.HIGHEST)
         later = before is not None and bool(entries.following(session.pk, found.last, most=1).lines)
@@ -67,10 +72,7 @@ def _page(session: Session, after: int | None, before: int | None) -> dict[str, 
 
 
 def _news(request: HttpRequest, session: Session, after: int) -> HttpResponse:
-    """The lines after `after` and the next poller; 204 when there are none yet; the end when there will be none.
-
-    More than a page at once (a reader who was away) is not sent: the newest are, and a link to what is between.
-    """
+    """Render the lines after `after`, of more than a page the newest; 204 when there are none yet."""
     found = entries.newest(session.pk, floor=after)
     if not found.lines and session.is_open:
         return HttpResponse(status=204)
@@ -81,10 +83,9 @@ def _news(request: HttpRequest, session: Session, after: int) -> HttpResponse:
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
 def session_raw(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """The raw log, as a file to keep."""
     path = raw_log(_session(pk))
     if path is None:
-        raise Http404("Its raw log is not on this host.")
+        raise Http404("Its raw log is not in the sessions' folder of this host.")
     return FileResponse(
         path.open("rb"), as_attachment=True, filename=f"session-{pk}.jsonl", content_type="text/plain; charset=utf-8"
     )

@@ -1,4 +1,4 @@
-"""`/mcp`: MCP over streamable HTTP, behind a bearer token; the token's scopes and project are the model's."""
+"""`/mcp`: MCP over streamable HTTP, behind a bearer token that sets the model's scopes and project."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ PASSED = ("content-type", "accept")
 PASSED_PREFIX = "mcp-"
 
 
-@csrf_exempt  # a bearer token is sent by no browser by itself
+@csrf_exempt  # no browser sends a bearer token by itself
 @login_not_required
 def mcp(request: HttpRequest) -> HttpResponse:
-    """POST one JSON-RPC message. A stream (GET) is not offered, and there is no session to end (DELETE)."""
+    """Answer one JSON-RPC message by POST. There is no stream (GET) and no session to end (DELETE)."""
     if request.method != "POST":
         refused = _refused(405, "method_not_allowed", "Send JSON-RPC messages by POST.")
         refused["Allow"] = "POST"
@@ -32,7 +32,7 @@ def mcp(request: HttpRequest) -> HttpResponse:
         return refused
     except AccessDenied as error:
         return note_when_sent(request, _refused(403, error.code, f"{error} {error.fix}"))
-    from sessions_app.mcp.http import answer  # not at the top: it takes a second, and most processes serve no MCP
+    from sessions_app.mcp.http import answer  # here, because it takes a second, and most processes serve no MCP
 
     headers = [(name.lower(), value) for name, value in request.headers.items()]
     passed = [(name, value) for name, value in headers if name in PASSED or name.startswith(PASSED_PREFIX)]

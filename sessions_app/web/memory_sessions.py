@@ -28,7 +28,7 @@ def _inside(request: HttpRequest) -> bool:
 @never_cache
 @permission_required(MAY_SEE, raise_exception=True)
 def told(request: HttpRequest, pk: int) -> HttpResponse:
-    """`/memories/{id}/sessions`: every session that received it, `before` a session; also for a deleted memory."""
+    """Show every session that received the memory (`before` a session), also for a deleted memory."""
     form = PlaceForm(request.GET)
     before = form.cleaned_data.get("before") if form.is_valid() else None
     said, more = receipts.said(pk)
@@ -48,7 +48,7 @@ def told(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @permission_required(MAY_SEE, raise_exception=True)
 def preview(request: HttpRequest) -> HttpResponse:
-    """`/memories/preview`: what would be injected now, compared with the last session (or `session`). Read-only."""
+    """Show what would be injected now, compared with the last session (or `session`)."""
     form = PreviewForm(request.GET)
     given = form.cleaned_data if form.is_valid() else {}
     if not form.is_valid():
@@ -68,8 +68,18 @@ def preview(request: HttpRequest) -> HttpResponse:
         project_id = given["project"].pk if given["project"] else None
     else:
         project_id = beside.project_id if beside else None
+    slug = given["agent"].slug if given["agent"] else None
+    if "agent" not in request.GET and beside and beside.agent:
+        slug = beside.agent.slug
+    task = beside.task if "task" not in request.GET and beside else given["task"]
     found = preview_of.preview_of(
-        tier=max(1, tier), project_id=project_id, budget=given["budget"], beside=beside, at=timezone.now()
+        tier=max(1, tier),
+        project_id=project_id,
+        budget=given["budget"],
+        beside=beside,
+        at=timezone.now(),
+        task=task,
+        agent=slug,
     )
     form = PreviewForm(
         {
@@ -77,6 +87,8 @@ def preview(request: HttpRequest) -> HttpResponse:
             "project": beside.project.slug
             if "project" not in request.GET and beside and beside.project
             else request.GET.get("project", ""),
+            "agent": slug or "",
+            "task": task,
             "budget": given["budget"] if given["budget"] is not None else "",
             "session": given["session"] or "",
         }

@@ -1,4 +1,4 @@
-"""Keyset pages of a long list, newest first: the thousandth page costs what the first does."""
+"""Keyset pages of a long list, newest first: every page costs the same."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from django.http import HttpRequest
 
 SIZE = 50
 CAP = 10_000
-"""A list is counted up to here; beyond, it shows "10,000+"."""
+"""Most rows that are counted; beyond, a list shows "10,000+"."""
 
 Row = TypeVar("Row", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Row]):
-    """Rows of a list, newest first, and whether there are older and newer ones."""
-
     rows: list[Row]
     older: bool
     newer: bool
@@ -41,14 +39,12 @@ class Slice(Generic[Row]):
         return Page(found[:SIZE], older=beyond, newer=self.newer, on_top=not self.newer)
 
     def values(self, *columns: str) -> list[tuple[Any, ...]]:
-        """These columns of the page's rows, as tuples."""
         found = list(self.rows.values_list(*columns))[:SIZE]
         return found[::-1] if self.upwards else found
 
 
 def slice_of(rows: QuerySet[Row], by: str, *, before: int | None = None, after: int | None = None) -> Slice[Row]:
-    """SIZE of `rows`, newest by the column `by` first: those older than row `before`, those just newer than row
-    `after`, or the newest."""
+    """Select SIZE rows, newest by the column `by` first: before row `before`, just after `after`, or the newest."""
     newest = Slice(rows.order_by(f"-{by}", "-id")[: SIZE + 1])
     if not (before or after):
         return newest
@@ -60,24 +56,22 @@ def slice_of(rows: QuerySet[Row], by: str, *, before: int | None = None, after: 
         return Slice(older.order_by(f"-{by}", "-id")[: SIZE + 1], newer=True)
     newer = rows.filter(**{f"{by}__gte": mark}).exclude(**{by: mark}, pk__lte=after or 0)
     upwards = newer.order_by(by, "id")[: SIZE + 1]
-    if upwards.count() <= SIZE:  # nothing is above them: this is the first page
+    if upwards.count() <= SIZE:  # no rows are above them: this is the first page
         return newest
     return Slice(upwards, newer=True, upwards=True)
 
 
 def page_of(rows: QuerySet[Row], by: str, *, before: int | None = None, after: int | None = None) -> Page[Row]:
-    """The page of `slice_of`, read."""
     return slice_of(rows, by, before=before, after=after).read()
 
 
 def counted(rows: QuerySet[Any], page: Page[Any]) -> dict[str, Any]:
-    """The number of rows as text, counted up to CAP, and whether it is one."""
+    """Count the rows for people, up to CAP, and say whether there is exactly one."""
     count = rows.order_by()[: CAP + 1].count() if page.older or page.newer else len(page.rows)
     return {"count": f"{CAP:,}+" if count > CAP else f"{count:,}", "one": count == 1}
 
 
 def query_of(request: HttpRequest) -> str:
-    """The filters of the address, without its place in the list."""
     given = request.GET.copy()
     for name in ("before", "after", "seen"):
         given.pop(name, None)

@@ -1,7 +1,4 @@
-"""What would be injected now, compared with an earlier session: new, gone, moved. Reads only.
-
-`compare` is pure: two lists of a receipt's entries in, rows out.
-"""
+"""Compare what would be injected now with an earlier session: new, gone, moved."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from memories.injection.ops import Injection, budget_for, build, reasons
+from memories.injection.relevant import Task
 from sessions_app.models import InjectionReceipt, Session
 
 SAME, NEW, GONE, MOVED = "same", "new", "gone", "moved"
@@ -19,10 +17,9 @@ SAME, NEW, GONE, MOVED = "same", "new", "gone", "moved"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One memory on one side. `place` is its number there, `other` its number on the other side, None for none.
+    """One memory on one side. `place` is its number there, `other` its number on the other side (None: none).
 
-    `surer` is by how much its confidence differs from the other side's; `edited` says that its text does. `why` is,
-    of one that is gone, why it would not be told now.
+    `surer` is its confidence less that of the other side; `edited`: its text differs; `why` is why it is gone.
     """
 
     entry: dict[str, Any]
@@ -45,8 +42,6 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The block as it would be, and the receipt it is compared with; None without one."""
-
     tier: int
     injection: Injection
     session: Session | None
@@ -55,7 +50,7 @@ class Preview:
 
 
 def last_told(*, tier: int | None = None, project_id: int | None = None, any_project: bool = True) -> Session | None:
-    """The last session with a receipt: of this tier (None: any), of this project (unless any will do)."""
+    """Return the last session with a receipt: of this tier (None: any), of this project (unless any will do)."""
     rows = Session.objects.filter(receipt__isnull=False)
     if tier is not None:
         rows = rows.filter(tier=tier)
@@ -65,11 +60,21 @@ def last_told(*, tier: int | None = None, project_id: int | None = None, any_pro
 
 
 def preview_of(
-    *, tier: int, project_id: int | None, budget: int | None, beside: Session | None, at: datetime
+    *,
+    tier: int,
+    project_id: int | None,
+    budget: int | None,
+    beside: Session | None,
+    at: datetime,
+    task: str = "",
+    agent: str | None = None,
 ) -> Preview:
-    """The preview for a tier and project at `at` (aware UTC); `budget` in tokens, None: the tier's."""
+    """Preview the prompt of a session at `at` (aware UTC); `budget` is in tokens, None: the tier's.
+
+    `task` is its text, `agent` its slug.
+    """
     allowed = budget_for(tier) if budget is None else budget
-    injection = build(budget=allowed, project_id=project_id, at=at)
+    injection = build(budget=allowed, project_id=project_id, at=at, task=Task(task, agent, is_preview=True))
     receipt = InjectionReceipt.objects.filter(session=beside).first() if beside else None
     then = [entry for entry in receipt.included if isinstance(entry, dict) and "id" in entry] if receipt else []
     here = {entry["id"] for entry in injection.included}
@@ -82,8 +87,7 @@ def preview_of(
 
 
 def compare(now: Sequence[dict[str, Any]], then: Sequence[dict[str, Any]], why_gone: dict[int, str]) -> Sides:
-    """Compare two orders. A row moved only when its place among the rows of both sides changed, not when a new row
-    pushed it down."""
+    """Compare two orders. A row moved only when the order of common rows changed, not when a new row precedes it."""
     place_then = {entry["id"]: place for place, entry in enumerate(then, start=1)}
     place_now = {entry["id"]: place for place, entry in enumerate(now, start=1)}
     before = {entry["id"]: entry for entry in then}
@@ -110,7 +114,7 @@ def compare(now: Sequence[dict[str, Any]], then: Sequence[dict[str, Any]], why_g
 
 
 def _longest_rising(numbers: list[int]) -> set[int]:
-    """The members of a longest increasing subsequence: those that kept their order."""
+    """Return the members of a longest increasing subsequence: those that kept their order."""
     tails: list[int] = []
     ends: list[int] = []  # the place in `numbers` of each tail
     came_from: list[int | None] = []

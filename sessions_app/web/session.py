@@ -17,7 +17,8 @@ from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, rea
 from sessions_app import queue
 from sessions_app.errors import SessionsError
 from sessions_app.log import entries
-from sessions_app.models import Session
+from sessions_app.models import Session, Status
+from sessions_app.queue import waiting
 from sessions_app.web import changes, session_page
 from sessions_app.web.log import raw_log
 from sessions_app.web.sessions import in_words, say_asked
@@ -36,7 +37,7 @@ def _session(pk: int) -> Session:
 
 
 def _state(pk: int) -> str:
-    """Read first, so that what changes while the rest is read is sent with the next poll."""
+    """Read the state first, so that what changes while the rest is read is sent with the next poll."""
     state = changes.page_state(pk) if pk <= HIGHEST else None
     if state is None:
         raise Http404
@@ -47,6 +48,7 @@ def _context(session: Session, state: str) -> dict[str, Any]:
     return {
         "session": session,
         "state": state,
+        "waits": waiting.reason_of(session) if session.status == Status.QUEUED else "",
         "chain": session_page.chain_of(session),
         "receipt": session_page.receipt_of(session),
         **session_page.results_of(session),
@@ -56,7 +58,6 @@ def _context(session: Session, state: str) -> dict[str, Any]:
 
 
 def _pieces(request: HttpRequest, context: dict[str, Any]) -> dict[str, str]:
-    """Each piece, rendered."""
     return {name: render_to_string(f"sessions/_{name}.html", context, request) for name in PIECES}
 
 
@@ -64,7 +65,6 @@ def _pieces(request: HttpRequest, context: dict[str, Any]) -> dict[str, str]:
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
 def session(request: HttpRequest, pk: int) -> HttpResponse:
-    """`/sessions/{id}`."""
     state = _state(pk)
     context = _context(_session(pk), state)
     pieces = _pieces(request, context)
@@ -76,10 +76,7 @@ def session(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
 def session_live(request: HttpRequest, pk: int) -> HttpResponse:
-    """The poll of an open session's page: 204 when it shows everything, else the pieces that changed.
-
-    The answer that shows the end of the session polls no more.
-    """
+    """Answer the poll of an open session: 204 when the page shows everything, else the pieces that changed."""
     state = _state(pk)
     seen = read_token(request.GET.get("seen", ""))
     if seen.state == state:
@@ -93,7 +90,6 @@ def session_live(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @permission_required(("sessions_app.view_session", "sessions_app.stop_session"), raise_exception=True)
 def stop(request: HttpRequest, pk: int) -> HttpResponse:
-    """End a queued or running session."""
     one = _session(pk)
     try:
         messages.success(request, queue.request_stop(one.pk, by=request.user.get_username()))
@@ -105,7 +101,6 @@ def stop(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @permission_required(("sessions_app.view_session", "sessions_app.run_session"), raise_exception=True)
 def again(request: HttpRequest, pk: int) -> HttpResponse:
-    """Queue another session like this one; redirects to it."""
     one = _session(pk)
     try:
         made = queue.request_again(one, by=request.user.get_username())

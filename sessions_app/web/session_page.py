@@ -1,7 +1,4 @@
-"""What the page of a session shows besides its log: its escalation chain, its receipt and its results. Reads only.
-
-Each list is cut and says so; the number of queries does not depend on the number of rows.
-"""
+"""What the page of a session shows besides its log: its escalation chain, its receipt and its results."""
 
 from __future__ import annotations
 
@@ -15,18 +12,16 @@ from sessions_app.models import CooldownAction, Event, InjectionReceipt, Service
 
 SHOWN = 100
 DEEPEST = 5
-"""Generations followed: there are three tiers; the limit guards against a cycle."""
+"""Most generations that are followed: there are three tiers; the limit guards against a cycle."""
 
 BROADEST = 20
-"""Children shown of one generation."""
+"""Most children that are shown of one generation."""
 
 Row = TypeVar("Row", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
 class Cut(Generic[Row]):
-    """The first rows of a list, and whether there are more."""
-
     rows: list[Row]
     more: bool
 
@@ -37,7 +32,6 @@ def cut(rows: QuerySet[Row], most: int = SHOWN) -> Cut[Row]:
 
 
 def ancestors_of(session: Session) -> list[Session]:
-    """The sessions this one escalated from, the first one first."""
     found: list[Session] = []
     parent = session.parent
     while parent is not None and len(found) < DEEPEST and parent.pk not in {row.pk for row in found}:
@@ -56,10 +50,7 @@ class Link:
 
 
 def chain_of(session: Session) -> list[Link]:
-    """All sessions that escalated to and from `session`, parents before children; empty without any.
-
-    One query a generation.
-    """
+    """Return all sessions that escalated to and from `session`, parents first; empty without any."""
     above = ancestors_of(session)
     found = [Link(one, depth, False) for depth, one in enumerate(above)]
     found.append(Link(session, len(above), True))
@@ -97,7 +88,6 @@ def receipt_of(session: Session) -> InjectionReceipt | None:
 
 
 def results_of(session: Session) -> dict[str, Any]:
-    """The results of a session: its events, memory changes, remediations and service checks."""
     changes = MemoryChange.objects.filter(session=session).select_related("memory").order_by("at", "pk")
     return {
         "events": cut(Event.objects.filter(session=session).order_by("created_at", "pk")),
@@ -108,7 +98,6 @@ def results_of(session: Session) -> dict[str, Any]:
 
 
 def counted(session: Session) -> dict[str, list[tuple[str, Any]]]:
-    """The ingest counters and the tokens used, by name."""
     return {
         "stats": sorted(session.stats.items()),
         "usage": sorted((name, value) for name, value in session.usage.items() if isinstance(value, int | float)),

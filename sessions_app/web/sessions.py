@@ -15,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from claudeops.lib.change_token import read_token
+from claudeops.lib.masked_note import masked_note
 from sessions_app import queue
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session, Trigger
@@ -23,6 +24,7 @@ from sessions_app.web import changes
 from sessions_app.web.forms import PlaceForm, RunForm
 from sessions_app.web.paging import Page, Slice, counted, query_of, slice_of
 
+HAND_OVER = "Give agents credentials in their environment (CLAUDEOPS_PASS_ENV) or in a file, not in the task."
 COLUMNS = (*changes.SHOWN, "queued_at", "stats", "agent", "agent__slug", "stop_requested_at")
 
 
@@ -31,12 +33,11 @@ def in_words(error: SessionsError) -> str:
 
 
 def polls(page: Page[Session]) -> bool:
-    """The first page may get new rows at any time; other pages change only while a session on them is open."""
+    """Whether a page polls: the first may get new rows; others change only while a session on them is open."""
     return page.on_top or any(session.is_open for session in page.rows)
 
 
 def _found(request: HttpRequest) -> tuple[SessionFilterSet, Slice[Session]]:
-    """The filters and the page of the list that an address asks for."""
     form = PlaceForm(request.GET)
     place = form.cleaned_data if form.is_valid() else {}
     filters = SessionFilterSet(request.GET, queryset=Session.objects.all())
@@ -71,7 +72,6 @@ def _list(request: HttpRequest, form: RunForm, *, status: int = 200) -> HttpResp
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
 def sessions(request: HttpRequest) -> HttpResponse:
-    """`/sessions`: the list; a POST runs a session."""
     if request.method == "POST":
         return _run(request)
     return _list(request, RunForm(initial={"agent": request.GET.get("agent", "")}))
@@ -88,11 +88,12 @@ def _run(request: HttpRequest) -> HttpResponse:
         form.add_error(None, in_words(error))
         return _list(request, form, status=422)
     say_asked(request, made)
+    if note := masked_note(form.cleaned_data["prompt"]):
+        messages.warning(request, f"{note.strip()} {HAND_OVER}")
     return HttpResponseRedirect(reverse("sessions"))
 
 
 def say_asked(request: HttpRequest, made: Session) -> None:
-    """Tell the user that the session is queued, or held and why."""
     link = format_html('<a href="{}">Session {}</a>', reverse("session", args=[made.pk]), made.pk)
     if made.hold_reason:
         messages.warning(request, format_html("{} is held. {}", link, made.hold_reason))
@@ -104,9 +105,9 @@ def say_asked(request: HttpRequest, made: Session) -> None:
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
 def rows(request: HttpRequest) -> HttpResponse:
-    """The list's poll: 204 when the browser (`seen`) shows everything, else what changed."""
+    """Answer the list's poll: 204 when the browser (`seen`) shows everything, else what changed."""
     seen = read_token(request.GET.get("seen", ""))
-    if set(request.GET) == {"seen"}:  # no filters: the rows are known without building their form
+    if set(request.GET) == {"seen"}:  # without filters the rows are known without building the form
         state = changes.list_state(slice_of(Session.objects.all(), "queued_at"))
         if seen.state == state:
             return HttpResponse(status=204)
@@ -118,7 +119,7 @@ def rows(request: HttpRequest) -> HttpResponse:
         return HttpResponse(status=204)
     page = part.read()
     context = _context(request, filters, page, state)
-    if not seen.rows or not page.rows:  # from or to an empty list there is no row to insert beside
+    if not seen.rows or not page.rows:  # an empty list has no row to insert beside
         response = render(request, "sessions/_list.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#sessions", "outerHTML"
         return response

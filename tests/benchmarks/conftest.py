@@ -1,4 +1,4 @@
-"""What the benchmarks share: how many memories, and where the figures go.
+"""What the benchmarks share: the number of memories, and where the figures go.
 
 `pytest tests/benchmarks` prints them, with or without -s. No time is asserted, only that what was timed was done.
 """
@@ -17,14 +17,14 @@ from django.conf import settings
 from tests.benchmarks.measure import head, table
 
 SMALL = 1000
-"""Below so many memories the run only shows that the benchmarks work, with short logs."""
+"""With fewer memories the run only shows that the benchmarks work, with short logs."""
 
 Report = Callable[..., None]
 
 
 @pytest.fixture(scope="session")
 def sizes() -> list[int]:
-    """How many memories there are, from few to many: BENCH_SIZES=1000,10000,100000."""
+    """The numbers of memories, ascending: BENCH_SIZES=1000,10000,100000."""
     given = os.environ.get("BENCH_SIZES", "1000,10000,100000")
     try:
         found = sorted({int(part) for part in given.split(",")})
@@ -69,7 +69,8 @@ def report(transactional_db: None, headline: list[str], capsys: pytest.CaptureFi
 @pytest.fixture
 def log(transactional_db: None) -> Iterator[Path]:
     """Where a session's raw log is written."""
-    path = Path(settings.CLAUDEOPS_DATA_DIR) / "benchmark.jsonl"
+    path = Path(settings.CLAUDEOPS_DATA_DIR) / "sessions" / "benchmark.jsonl"
+    path.parent.mkdir(exist_ok=True)
     yield path
     path.unlink(missing_ok=True)
 

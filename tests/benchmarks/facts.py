@@ -25,7 +25,7 @@ CONFIDENCES = (0.7, 0.7, 0.8, 0.7, 0.9, 0.6, 0.7, 1.0, 0.5, 0.8)
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """One fact about a part of a service, said first, said again in other words, and spoken against."""
+    """One fact about a part of a service: stated, restated in other words, and contradicted."""
 
     first: str
     again: str
@@ -62,7 +62,7 @@ WORDINGS = {
 
 
 def word(number: int) -> str:
-    """A word that is a different one for each number, as names of containers are."""
+    """Return a different word for each number, like names of containers."""
     syllables = []
     while True:
         number, place = divmod(number, len(SYLLABLES))
@@ -72,7 +72,7 @@ def word(number: int) -> str:
 
 
 def service(number: int) -> str | None:
-    """One service in a hundred is none: what is general is a scope too."""
+    """Return a service, and none one time in a hundred: general memories are a scope too."""
     place = number % SERVICES
     return f"service-{place:02}" if place else None
 
@@ -90,7 +90,7 @@ def candidate(number: int, wording: str = "first") -> Statement:
 
 
 def store(count: int, differing: Callable[[int], dict[str, Any]], *, first: int = 0) -> None:
-    """Put `count` memories there, from number `first` on, with what differs from one to the next."""
+    """Store `count` memories from number `first` on, with the given differences."""
     for begin in range(first, first + count, BATCH):
         Memory.objects.bulk_create(
             _memory(number, differing(number)) for number in range(begin, min(begin + BATCH, first + count))
@@ -104,7 +104,7 @@ def _memory(number: int, differing: dict[str, Any]) -> Memory:
 
 
 def mixed(number: int) -> dict[str, Any]:
-    """What a store of some age looks like: a tenth inactive, a few held for review, a few below the threshold."""
+    """Return the fields of a memory of an older database: a tenth is inactive, a few are held for review."""
     if number % 10 == 1:
         return {"active": False, "inactive_reason": Inactive.DECAYED, "confidence": 0.2}
     if number % 200 == 7:
@@ -113,7 +113,7 @@ def mixed(number: int) -> dict[str, Any]:
 
 
 def forget() -> None:
-    """Empty the tables: the memories, and before them whatever points at one."""
+    """Empty the tables of memories and of what refers to them."""
     memories = Memory._meta.db_table
     pointing = {relation.field.model._meta.db_table for relation in Memory._meta.related_objects} - {memories}
     with connection.cursor() as cursor:
@@ -122,7 +122,7 @@ def forget() -> None:
 
 
 def settle() -> None:
-    """What PostgreSQL's autovacuum does soon after so many rows came in; SQLite needs nothing."""
+    """Run what PostgreSQL's autovacuum does soon after so many inserts; SQLite needs nothing."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE memories, memory_changes")

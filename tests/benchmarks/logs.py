@@ -1,4 +1,4 @@
-"""Logs of sessions in the CLI's shapes and sizes, as long as one likes, written piece by piece."""
+"""Write logs of sessions in the CLI's shapes and of any size."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def write(path: Path, size: int, lines: Iterator[str]) -> Written:
 
 
 def realistic(first: int) -> Iterator[str]:
-    """A session that looks around: what it says, what it calls, what comes back. Memories from `first` on."""
+    """Yield the lines of a session that investigates: text, tool calls, results. Memories from `first` on."""
     chance = random.Random(first)  # the same log each time
     pool = [_result(chance) for _ in range(300)]
     yield streams.init(tools=["Bash", "Read", "Grep", "Glob", "Edit", "Write"] * 8, uuid=_uuid(chance))
@@ -86,14 +86,14 @@ def chatter() -> Iterator[str]:
 
 
 def noise() -> Iterator[str]:
-    """The pieces of text as they come in: lines that are read and passed over."""
+    """Yield the pieces of streamed text: lines that are read and skipped."""
     delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "ok"}}
     while True:
         yield streams.line(type="stream_event", event=delta)
 
 
 def blank() -> Iterator[str]:
-    """The least a line can be."""
+    """The shortest possible line."""
     while True:
         yield "\n"
 

@@ -1,7 +1,7 @@
-"""A house of some age, by the hundred thousand rows: sessions, their logs and events, cooldowns, memories, history.
+"""The rows of an installation of some age: sessions, their logs and events, cooldowns, memories, history.
 
-Written past the ORM, as fast as the database takes it in. Row `n` of a table is the same in every run, but for the
-times, which are counted back from now.
+Inserted past the ORM. Row `n` of a table is the same in every run, except for the times, which are counted back from
+now.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from tests.benchmarks import facts
 
 AGENTS, PROJECTS, RUNNING = 20, 5, 4
 DAYS = 90
-"""How old the house is."""
+"""The age of the installation."""
 
 LONG_LOG = 50_000
-"""Lines of the newest session's log, in a house of full size."""
+"""Lines of the newest session's log, at full size."""
 
 Values = dict[str, Any]
 
@@ -45,7 +45,7 @@ LEVELS = ("info",) * 7 + ("warning",) * 2 + ("critical",)
 
 
 class House:
-    """How many rows of each there are, and what is in them. `memories` gives the measure: 10 events to each."""
+    """The numbers of rows and their values. `memories` sets the scale: 10 events to each."""
 
     def __init__(self, memories: int, now: datetime) -> None:
         self.now = now
@@ -199,7 +199,7 @@ class House:
         }
 
     def _line(self, n: int) -> Values:
-        """The newest session has a long log, the others four lines each, but for the newest: those are its own."""
+        """Return the values of a log line: the newest session has a long log, the others four lines each."""
         long = n < self.log
         number = self.sessions if long else (n - self.log) // 4 + 1
         seq = n + 1 if long else (n - self.log) % 4 + 1 + (self.log if number == self.sessions else 0)

@@ -36,8 +36,8 @@ MIXES = (
 
 
 def take(log: Path, written: logs.Written, series: Series) -> Session:
-    """Ingest the whole log for a new session, and see that it was all taken."""
-    session = SessionFactory(agent=None, status=Status.RUNNING, log_file=log.name)
+    """Ingest the whole log for a new session, and check that all of it was ingested."""
+    session = SessionFactory(agent=None, status=Status.RUNNING, log_file=f"sessions/{log.name}")
     done = series.time(ingest, session.pk, final=True)
     assert (done.bytes, done.lines) == (written.size, written.lines)
     assert Memory.objects.filter(session=session).count() == written.marked
@@ -75,7 +75,7 @@ def test_ingest_of_a_stream(report: Report, log: Path, smoke: bool) -> None:
 def test_memory_while_a_long_log_is_ingested(report: Report, log: Path, smoke: bool) -> None:
     rows = []
     logs.write(log, MEGABYTE, logs.realistic(0))
-    warm = SessionFactory(agent=None, log_file=log.name)
+    warm = SessionFactory(agent=None, log_file=f"sessions/{log.name}")
     ingest(warm.pk, final=True)  # what is loaded once is not the log's
     for megabytes in (1, 3) if smoke else (10, 110):
         written = logs.write(log, megabytes * MEGABYTE, logs.realistic(0))

@@ -27,7 +27,7 @@ NEW = "Takes about 50 seconds to start after a restart of the web container on h
 
 
 def forget() -> None:
-    """As in a process that has just begun: no module of the matching keeps anything."""
+    """Reset the matching as in a new process: none of its modules keeps anything."""
     for found in pkgutil.iter_modules(matching.__path__, f"{matching.__name__}."):
         for one in vars(importlib.import_module(found.name)).values():
             if getattr(one, "__module__", "").startswith(matching.__name__) and hasattr(one, "cache_clear"):

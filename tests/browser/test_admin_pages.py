@@ -22,27 +22,29 @@ ADMIN = {
 LISTS = [f"/admin/{app}/{model}/" for app, models in ADMIN.items() for model in models]
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1440, False), (360, True)])
-def test_every_list_and_every_page_opens_without_a_complaint_and_without_scrolling_sideways(
-    operators_window, width, dark
-):
-    one = operators_window(width=width, dark=dark)
+def test_every_list_and_every_page_opens_without_a_complaint_and_without_scrolling_sideways(operators_window):
+    one = operators_window()
     wide = []
+
+    def look() -> None:
+        """At the page on a screen, and on a telephone, where it stays: what is pressed next is pressed there."""
+        for width, dark in ((1440, False), (360, True)):
+            one.show(width, dark)
+            if one.sideways > 0:
+                wide.append((one.page.url, width, one.sideways))
+
     for path in ("/", "/admin/", *LISTS):
         page = one.open(path)
-        if one.sideways > 0:
-            wide.append((path, one.sideways))
+        look()
         if path not in LISTS or "group" in path:
             continue
         page.locator(f"#result_list tbody a[href^='{path}'][href*='/change/']").first.click()
         page.wait_for_load_state()
         assert "/change/" in page.url
-        if one.sideways > 0:
-            wide.append((page.url, one.sideways))
+        look()
     for path in (MEMORIES + "add/", "/admin/sessions_app/agent/add/", "/admin/password_change/"):
         one.open(path)
-        if one.sideways > 0:
-            wide.append((path, one.sideways))
+        look()
     assert wide == []
 
 
@@ -70,8 +72,8 @@ def test_the_overview_follows_what_happens_and_leaves_what_is_selected_alone(ope
 
 def test_the_overview_says_when_its_numbers_stand_still(window, house, operator):
     one = window()
-    one.sign_in("operator", "a long password")
-    page = one.page
+    one.enter(operator)
+    page = one.open("/")
     one.context.clear_cookies()
     page.wait_for_function("() => document.querySelector('#connection').textContent.includes('signed out')")
     assert page.locator("#overview .figure").count() == 12

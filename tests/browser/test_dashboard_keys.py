@@ -22,9 +22,9 @@ def memories(operator):
 
 
 @pytest.fixture
-def page(window: Any, memories: list[Memory]) -> Any:
+def page(window: Any, operator: Any, memories: list[Memory]) -> Any:
     one = window()
-    one.sign_in("operator", "a long password")
+    one.enter(operator)
     return one.open("/list")
 
 
@@ -217,9 +217,9 @@ def test_nothing_is_asked_while_nobody_looks_and_at_once_when_somebody_does(page
     assert page.evaluate("window.woken") == 1
 
 
-def test_a_server_that_does_not_answer_is_said_quietly_and_taken_back(window, memories):
+def test_a_server_that_does_not_answer_is_said_quietly_and_taken_back(window, operator, memories):
     one = window()
-    one.sign_in("operator", "a long password")
+    one.enter(operator)
     page = one.open("/list")
     page.route("**/list/rows", lambda route: route.abort())
     page.wait_for_function("() => document.querySelector('#connection').textContent.includes('cannot be reached')")

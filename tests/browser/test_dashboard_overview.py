@@ -58,7 +58,8 @@ def test_many_that_are_written_at_the_same_moment_are_each_shown_once(operators_
 
 def test_the_first_entry_of_an_empty_house_appears_without_a_reload(window, operator):
     one = window()
-    one.sign_in("operator", "a long password")
+    one.enter(operator)
+    one.open("/")
     assert "Nothing has happened yet." in one.page.text_content(".feed")
     event = EventFactory(session=None, message="The first of all")
     one.page.wait_for_selector(f"#feed-e{event.pk}", timeout=SOON)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,14 +12,15 @@ from django.contrib.auth.models import Group
 
 from claudeops.workers.first_account import FILE, first_account
 from memories.models import MemoryChange
+from tests.browser.conftest import COLOURS, Window
 from tests.factories import EventFactory, MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 SIDEBAR = ["Overview", "Sessions", "Events", "Memories", "Inbox", "Recall", "Cooldowns", "Agents", "All records"]
 SCREENS = [(1440, False), (1440, True), (360, False), (360, True), (2560, False)]
-CHECKED = [(1440, False), (1440, True), (360, True)]
-"""Where a page is searched for barriers: each layout and each set of colours."""
+CHECKED = {(1440, False): None, (1440, True): COLOURS, (360, True): None}
+"""Where a page is searched for barriers, and for which: each layout, and each layout's colours."""
 
 
 def links(page: Any) -> dict[str, str]:
@@ -32,19 +34,23 @@ def picture_name(path: str, width: int, dark: bool) -> str:
     return f"{name}-{width}-{'dark' if dark else 'light'}.png"
 
 
-def places(page: Any) -> list[str]:
-    """Every page of the sidebar, the first row of each dashboard list, and what stands behind a memory."""
-    found = []
-    for path in links(page).values():
-        found.append(path)
-        page.goto(path)
+def places(one: Window) -> Iterator[str]:
+    """Opens, one after the other, every page of the sidebar, the first row of each dashboard list, and what stands
+    behind a memory. Each address comes when its page is open.
+    """
+    rows = []
+    for path in links(one.open("/")).values():
+        page = one.open(path)
         row = page.locator("[data-row] [data-open]").first
         if path != "/" and not path.startswith("/admin/") and row.count():
-            found.append(str(row.get_attribute("href")))
-    memory = next(path for path in found if re.fullmatch(r"/memories/\d+", path))
+            rows.append(str(row.get_attribute("href")))
+        yield path
+    memory = next(path for path in rows if re.fullmatch(r"/memories/\d+", path))
     change = MemoryChange.objects.filter(memory__isnull=False).order_by("pk").first()
     further = [f"/memories/{change.memory_id}", f"/memories/{change.memory_id}/changes/{change.pk}"] if change else []
-    return [*found, f"{memory}/sessions", *further, "/memories/preview"]
+    for path in dict.fromkeys((*rows, f"{memory}/sessions", *further, "/memories/preview")):
+        one.open(path)
+        yield path
 
 
 def test_the_first_sign_in_with_what_up_wrote_down(window, tmp_path):
@@ -62,7 +68,7 @@ def test_the_first_sign_in_with_what_up_wrote_down(window, tmp_path):
 
 def test_every_page_is_marked_in_the_sidebar_as_the_one_that_is_shown(operators_window):
     one = operators_window()
-    for label, path in links(one.page).items():
+    for label, path in links(one.open("/")).items():
         page = one.open(path)
         assert page.eval_on_selector_all(".side-nav [aria-current]", "all => all.map(a => a.textContent)") == [label]
 
@@ -73,12 +79,12 @@ def test_every_page_is_free_of_complaints_and_barriers_and_fits(operators_window
         EventFactory(level=["info", "warning", "critical"][n % 3], service="caddy")
     one = operators_window()
     findings, wide = [], []
-    for path in places(one.page):
-        page = one.open(path)
+    for path in places(one):
+        page = one.page
         for width, dark in SCREENS:
             one.show(width, dark)
             if (width, dark) in CHECKED:
-                findings += [(width, dark, finding) for finding in one.findings(axe)]
+                findings += [(width, dark, finding) for finding in one.findings(axe, CHECKED[width, dark])]
             album(page, picture_name(path, width, dark))
             if one.sideways:
                 wide.append((path, width, one.sideways))
@@ -133,7 +139,7 @@ def test_what_opens_on_a_page_has_no_barrier_either(operators_window, axe, album
 
 def test_on_a_telephone_the_menu_opens_with_the_keyboard_and_needs_no_script(operators_window):
     one = operators_window(width=360)
-    page = one.page
+    page = one.open("/")
     assert not page.is_visible(".side-nav")
     page.focus("#nav-open")
     page.keyboard.press("Space")
@@ -147,10 +153,10 @@ def test_a_viewer_is_offered_no_action_on_any_page(window, house):
     viewer = get_user_model().objects.create_user("viewer", password="a long password", is_staff=True)
     viewer.groups.add(Group.objects.get(name="viewer"))
     one = window()
-    one.sign_in("viewer", "a long password")
-    assert list(links(one.page)) == SIDEBAR
-    for path in places(one.page):
-        page = one.open(path)
+    one.enter(viewer)
+    assert list(links(one.open("/"))) == SIDEBAR
+    for path in places(one):
+        page = one.page
         offered = page.eval_on_selector_all(
             "form[method=post]", "all => all.map(form => (form.getAttribute('action') || '').split('?')[0])"
         )

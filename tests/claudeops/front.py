@@ -1,4 +1,4 @@
-"""The front page as the tests read it."""
+"""The overview page as the tests read it."""
 
 from __future__ import annotations
 

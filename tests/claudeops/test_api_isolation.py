@@ -15,7 +15,7 @@ from django.db import connection
 from django.test import Client
 
 from claudeops.api import api
-from memories.models import Memory, MemoryChange, Scope
+from memories.models import Memory, MemoryChange, Scope, Verdict
 from sessions_app.models import Event, Session, Status
 from tests.api_callers import bearer, problem
 from tests.factories import (
@@ -30,7 +30,7 @@ from tests.factories import (
 pytestmark = pytest.mark.django_db
 
 SECRET_WORD = "zanzibar"
-"""In everything that belongs to the other project."""
+"""A word in every text of the other project."""
 
 BODIES: dict[tuple[str, str], Any] = {
     ("post", "/api/memories"): {"observation": "Takes 60 s to start", "category": "timing", "service": "caddy"},
@@ -68,7 +68,7 @@ def mine():
 
 @pytest.fixture
 def house(mine):
-    """The other project's rows are number 1, mine 2, nobody's 3."""
+    """Create rows: number 1 is the other project's, 2 mine, 3 of no project."""
     other = ProjectFactory(slug=f"other-{SECRET_WORD}")
     for pk, project, word in ((1, other, SECRET_WORD), (2, mine, "my own"), (3, None, "everybody's")):
         agent = AgentFactory(
@@ -109,7 +109,7 @@ def test_without_a_token_or_with_a_sign_in_alone_a_route_is_closed(method, path,
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_a_token_without_the_scope_is_refused_and_changes_nothing(method, path, house):
     needed = next(operation["x-scope"] for one, where, operation in operations() if (one, where) == (method, path))
-    others = [scope for scope in ("read", "write", "run") if scope != needed]
+    others = [scope for scope in ("read", "review", "write", "run") if scope != needed]
     before = (list(Memory.objects.values()), list(Session.objects.values("pk", "status")))
     response = bearer(*others).ask(method.upper(), address(path, 2), BODIES.get((method, path)))
     assert problem(response) == (403, "forbidden")
@@ -176,7 +176,8 @@ def test_another_project_and_one_that_is_not_there_are_refused_alike(name, house
     caller = bearer("admin", project=mine)
     body = BODIES["post", "/api/memories"] | {"project": name}
     assert problem(caller.post("/api/memories", body)) == (403, "forbidden")
-    assert problem(caller.post("/api/sessions", {"agent": "watcher", "project": name})) == (403, "forbidden")
+    asked = {"agent": "my-own-agent", "project": name}
+    assert problem(caller.post("/api/sessions", asked)) == (403, "forbidden")
     assert problem(caller.get(f"/api/sessions?project={name}")) == (422, "invalid_filter")
     assert caller.get(f"/api/memories?project={name}").json()["memories"] == []
 
@@ -192,6 +193,21 @@ def test_what_a_token_with_a_project_adds_and_runs_belongs_to_its_project(house,
     caller = bearer("write", "run", project=mine)
     made = caller.post("/api/memories", BODIES["post", "/api/memories"]).json()
     assert made["memory"]["project"] == "mine"
-    asked = caller.post("/api/sessions", {"agent": "watcher", "prompt": "Look."}).json()
+    asked = caller.post("/api/sessions", {"agent": "my-own-agent", "prompt": "Look."}).json()
     session = Session.objects.get(pk=asked["id"])
     assert (session.project, session.trigger, session.requested_by) == (mine, "api", "token caller")
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_what_the_gate_holds_comes_out_of_no_route_without_the_scope_review(method, path, house):
+    Memory.objects.filter(pk=1).update(verdict=Verdict.HOLD, verdict_reason=f"it says {SECRET_WORD}")
+    before = list(Memory.objects.filter(pk=1).values())
+    body = BODIES.get((method, path), {})
+    body = {name: value for name, value in body.items() if name != "include_hold"} or None
+    response = bearer("read", "write", "run").ask(method.upper(), address(path, 1), body)
+    text = response.content.decode()
+    assert f"is {SECRET_WORD} here" not in text.replace("it is zanzibar here", "")
+    assert "it says" not in text
+    assert list(Memory.objects.filter(pk=1).values()) == before
+    if "/memories/{" in path:
+        assert problem(response) == (404, "memory_not_found")

@@ -1,4 +1,4 @@
-"""The house as DESIGN section 2 fixes it: which way imports run, what stands where, how long a file may be.
+"""The architecture of DESIGN section 2: directions of imports, places of modules, lengths of files.
 
 Reads the files of the repository; runs none of them.
 """

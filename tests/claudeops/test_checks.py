@@ -108,3 +108,10 @@ def test_production_passes_every_deployment_check_without_a_cli(tmp_path):
     )
     assert run.returncode == 0, run.stderr
     assert "no issues" in run.stdout
+
+
+def test_a_trusted_proxy_without_the_clients_addresses_is_a_warning(settings):
+    settings.CLAUDEOPS_TRUST_PROXY = True
+    assert ids(checks.clients_have_addresses(None)) == ["claudeops.W002"]
+    settings.CLAUDEOPS_TRUSTED_PROXIES = 1
+    assert not checks.clients_have_addresses(None)

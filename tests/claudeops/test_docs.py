@@ -1,4 +1,4 @@
-"""The documents against the house: what they name is there, and what is there is named."""
+"""Check the documents against the code: what they name exists, and what exists is named."""
 
 from __future__ import annotations
 

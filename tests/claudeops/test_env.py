@@ -22,6 +22,7 @@ WRONG = [
     ("CLAUDEOPS_WORKERS", "1.5", "a whole number from 1 to 64"),
     ("CLAUDEOPS_WORKERS", "", "a whole number from 1 to 64"),
     ("CLAUDEOPS_MAX_TIER", "0", "a whole number from 1 to 3"),
+    ("CLAUDEOPS_MATCHING", "latest", "one of semantic, structural, supersede"),
     ("CLAUDEOPS_MAX_BUDGET_USD", "0", "a number from 0.01 to 10000"),
     ("CLAUDEOPS_MAX_BUDGET_USD", "nan", "a number from 0.01 to 10000"),
     ("CLAUDEOPS_MAX_BUDGET_USD", "2,50", "a number from 0.01 to 10000"),

@@ -15,7 +15,7 @@ PAGES = ["/", "/admin/", "/admin/memories/memory/", "/admin/sessions_app/session
 
 @pytest.fixture
 def team_mate(db):
-    """Staff, without any right of the operator's."""
+    """Create a staff account without the operator's rights."""
     return get_user_model().objects.create_user("team-mate", password="a long password", is_staff=True)
 
 

@@ -31,14 +31,14 @@ from tests.sessions_app.mcp.test_http import Model
 pytestmark = pytest.mark.django_db
 
 SECRET = "zanzibar"
-"""Stands in every memory that is somebody else's, and in nothing that may come back."""
+"""A word in every memory of others, and in none that may be returned."""
 
 CONFINED = ("function", "command", "api post", "api get", "page", "mcp of a session", "mcp by a token", "prompt")
 
 
 @dataclass
 class House:
-    """Project mine with its agent watcher, and who may ask."""
+    """Project mine with its agent watcher, and its accounts and tokens."""
 
     mine: Project
     session: Session

@@ -1,11 +1,17 @@
-"""A tiny model on the disk, an endpoint next door, and the real model when it is there."""
+"""A tiny model on the disk, an endpoint next door, the real model when it is there; scratch databases made quickly."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from memories import embedding
 from memories.embedding import install, state
@@ -66,3 +72,46 @@ def real_model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     install.from_path(Path(given), MINILM, folder, lambda *progress: None)
     return folder
+
+
+@pytest.fixture(scope="session")
+def vectors(request):
+    """The folder of vectors that all workers and later runs share, as long as the code that makes them is the same."""
+    code = hashlib.sha256()
+    for path in sorted(Path(embedding.__file__).parent.glob("*.*")):
+        code.update(path.read_bytes())
+    return request.config.cache.mkdir(f"vectors-{code.hexdigest()[:12]}")
+
+
+@pytest.fixture
+def scratch_is_a_copy(transactional_db, monkeypatch, tmp_path) -> Iterator[None]:
+    """Scratch databases begin as copies of the suite's own, which is empty and migrated: migrating takes seconds.
+
+    What makes a scratch database still looks for what is not migrated. That an empty one is migrated, and that nothing
+    is left of it: evaluation/test_scratch.py.
+    """
+    name = connection.settings_dict["NAME"]
+    if connection.vendor == "postgresql":
+        copy = f"{name}_copy"
+        connection.close()
+        with connection._nodb_cursor() as cursor:
+            cursor.execute(f'DROP DATABASE IF EXISTS "{copy}"')
+            cursor.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{name}"')
+        monkeypatch.setitem(connection.settings_dict["TEST"], "TEMPLATE", copy)
+        yield
+        with connection._nodb_cursor() as cursor:
+            cursor.execute(f'DROP DATABASE "{copy}"')
+        return
+    copy = tmp_path / "migrated.sqlite3"
+    connection.ensure_connection()
+    with closing(sqlite3.connect(copy)) as target:
+        connection.connection.backup(target)
+    create = connection.creation._create_test_db
+
+    def create_as_a_copy(*arguments: object, **named: object) -> str:
+        made = create(*arguments, **named)
+        shutil.copyfile(copy, made)
+        return made
+
+    monkeypatch.setattr(connection.creation, "_create_test_db", create_as_a_copy)
+    yield

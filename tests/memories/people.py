@@ -1,4 +1,4 @@
-"""Who comes to the memories' pages in the tests, and how htmx asks."""
+"""Accounts that open the memories' pages in tests, and requests as htmx sends them."""
 
 from __future__ import annotations
 

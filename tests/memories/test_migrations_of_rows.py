@@ -1,10 +1,15 @@
-"""Migrations over a table that holds rows: what was there before is found, asked about and kept as it was."""
+"""Migrations over a table that holds rows: what was there before is found, asked about and kept as it was.
+
+A migration takes seconds however few rows there are. So the rows of several questions go down and up again together.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.core.management import call_command
 from django.db import connection
 
@@ -26,15 +31,24 @@ from tests.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
-BEFORE_RECALL, BEFORE_BACKFILL, BEFORE_REWRITES, BEFORE_NUMBERS = "0008", "0050", "0051", "0054"
+BEFORE_RECALL, BEFORE_BACKFILL, BEFORE_NUMBERS = "0008", "0050", "0054"
 
 
 @pytest.fixture
 def migrate():
-    """Bring the memories' tables to a migration; at the end they are as they should be."""
+    """Bring the memories' tables to a migration; at the end all tables are as they should be."""
+    arrived = True
+
+    def run(name: str | None = None) -> None:
+        nonlocal arrived
+        arrived = False
+        call_command("migrate", *(["memories", name] if name else []), verbosity=0)
+        arrived = name is None
+
     term_statistics.forget()
-    yield lambda name=None: call_command("migrate", "memories", *([name] if name else []), verbosity=0)
-    call_command("migrate", verbosity=0)
+    yield run
+    if not arrived:
+        call_command("migrate", verbosity=0)
     term_statistics.forget()
 
 
@@ -49,7 +63,12 @@ def pairs() -> set[tuple[int, int]]:
     return set(Disagreement.objects.values_list("older_id", "newer_id"))
 
 
-def test_contradictions_of_before_the_inbox_are_asked_about_once_a_pair(migrate):
+def found(query: str) -> list[int]:
+    return [hit.memory_id for hit in recall(query, Filters()).hits]
+
+
+def contradictions_of_before_the_inbox() -> tuple[Memory, set[tuple[int, int]]]:
+    """Memories that contradicted each other: one of them, and the pairs that are to be asked about."""
     older, newer, third, merged, superseded, gone = (MemoryFactory(observation=f"Fact number {n}") for n in range(6))
     asked = MemoryFactory(observation="A pair that is asked about already")
     Disagreement.objects.create(older=asked, newer=newer, kind="contradiction", created_at=AT)
@@ -66,54 +85,99 @@ def test_contradictions_of_before_the_inbox_are_asked_about_once_a_pair(migrate)
     contradicted(newer, superseded.pk)
     contradicted(gone, newer.pk)
     MemoryChange.objects.filter(memory=gone).update(memory=None)
-    many = Memory.objects.bulk_create(MemoryFactory.build(observation=f"Known as number {n}") for n in range(520))
-    MemoryChange.objects.bulk_create(  # more than one batch of the migration
+    many = Memory.objects.bulk_create(MemoryFactory.build(observation=f"Known as number {n}") for n in range(260))
+    MemoryChange.objects.bulk_create(  # more than one batch of the migration, and each pair in both
         MemoryChange(memory=row, memory_uuid=row.uuid, kind=Change.CONTRADICTED, at=AT, evidence={"by": newer.pk})
-        for row in many
         for _ in range(2)
+        for row in many
     )
-    rows = Memory.objects.count()
+    expected = {(older.pk, newer.pk), (third.pk, newer.pk), (asked.pk, newer.pk)}
+    return older, expected | {(row.pk, newer.pk) for row in many}
 
+
+def assert_the_index_is_in_step(kept: Memory) -> None:
+    assert keyword_index.due(10) == []  # nothing is indexed anew
+    assert keyword_index.missing() == []
+    assert check_recall_index(None, databases=["default"]) == []
+    assert found("wg0") == [kept.pk]
+
+
+def test_contradictions_are_asked_about_once_a_pair_and_recall_keeps_its_index_and_its_log(migrate):
+    older, expected = contradictions_of_before_the_inbox()
+    kept, edited, gone = (MemoryFactory(observation=f"The tunnel wg{place} drops") for place in range(3))
+    keyword_index.catch_up()
+    recalled = Recalled.objects.create(query="wg0", hits=[[kept.pk, 1.0]], surface="cli", rewritten="tunnel", at=AT)
+    rows, terms = Memory.objects.count(), MemoryTerms.objects.count()
+
+    migrate(BEFORE_NUMBERS)
+    assert_the_index_is_in_step(kept)  # its table was built anew
     migrate(BEFORE_BACKFILL)
     migrate()
-    expected = {(older.pk, newer.pk), (third.pk, newer.pk), (asked.pk, newer.pk)}
-    expected |= {(row.pk, newer.pk) for row in many}
+    assert_the_index_is_in_step(kept)
+    assert (Memory.objects.count(), MemoryTerms.objects.count()) == (rows, terms)
+
     assert pairs() == expected
     made = Disagreement.objects.get(older=older)
     assert (made.kind, made.created_at, made.evidence) == ("contradiction", AT, {"relation": "contradicts"})
-    assert (made.older_text, made.newer_text) == (older.observation, newer.observation)
+    assert (made.older_text, made.newer_text) == (older.observation, "Fact number 1")
     assert (made.service, made.category, made.answer) == ("jellyfin", "timing", "")
-    migrate(BEFORE_BACKFILL)
-    migrate()
+    backfill = import_module("memories.migrations.0051_disagreements_of_before")
+    backfill.put_before_the_operator(apps, None)  # a second time
     assert pairs() == expected
-    assert Memory.objects.count() == rows
+    assert Disagreement.objects.count() == len(expected)
+
+    log = Recalled.objects.get(pk=recalled.pk)
+    assert (log.query, log.hits, log.rewritten) == ("wg0", [[kept.pk, 1.0]], "")
+
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":  # raises when the index and the table do not say the same
+            cursor.execute("INSERT INTO memory_terms_fts (memory_terms_fts) VALUES ('integrity-check')")
+    Memory.objects.filter(pk=edited.pk).update(observation="The printer jams")
+    gone.delete()
+    assert keyword_index.catch_up() == 1
+    assert found("printer") == [edited.pk]
+    assert recall("wg1 wg2", Filters()).hits == ()
 
 
 def test_memories_of_before_recall_are_found_by_words_and_wait_for_a_vector(migrate):
+    kept = MemoryFactory(observation="The bridge br0 drops")
+    keyword_index.catch_up()
+    Recalled.objects.create(query="br0", hits=[[kept.pk, 1.0]], surface="cli", at=AT)
+    active_model(WordEmbedder())
+
     migrate(BEFORE_RECALL)
     with connection.cursor() as cursor:
         assert "memory_terms" not in connection.introspection.table_names(cursor)
-    before = [MemoryFactory.build(observation=text) for text in ("The tunnel wg0 drops", "The printer jams")]
+    store_as_then("The tunnel wg0 drops", "The printer jams")
+    migrate()
+
+    assert Memory.objects.get(pk=kept.pk).observation == kept.observation
+    tunnel = Memory.objects.get(observation="The tunnel wg0 drops")
+    assert found("wg0 tunnel") == [tunnel.pk]  # read as it is
+    assert found("br0") == [kept.pk]
+    assert keyword_index.catch_up() == 3
+    assert found("wg0 tunnel") == [tunnel.pk]
+    assert found("br0") == [kept.pk]
+    assert (tunnel.sequence, tunnel.position) == ("", None)
+    assert check_recall_index(None, databases=["default"]) == []
+    assert not EmbeddingModel.objects.exists() and not PendingEmbedding.objects.exists()
+    embedder = WordEmbedder()
+    model = active_model(embedder)
+    embed_all(embedder, model)
+    assert Embedding.objects.filter(model=model).count() == 3
+
+
+def store_as_then(*texts):
+    """Store memories in the table as it is now, whatever its columns are."""
     columns = ("uuid", "observation", "category", "taxonomy", "service", "source")
     with connection.cursor() as cursor:
-        for row in before:
+        for row in (MemoryFactory.build(observation=text) for text in texts):
             values = [getattr(row, name) for name in columns]
             values[0] = row.uuid.hex if connection.vendor == "sqlite" else str(row.uuid)
             known = old_values(cursor, dict(zip(columns, values, strict=True)))
             names = ", ".join(known)
             marks = ", ".join(["%s"] * len(known))
             cursor.execute(f"INSERT INTO memories ({names}) VALUES ({marks})", list(known.values()))
-    migrate()
-    tunnel = Memory.objects.get(observation="The tunnel wg0 drops")
-    assert [hit.memory_id for hit in recall("wg0 tunnel", Filters()).hits] == [tunnel.pk]  # read as it is
-    assert keyword_index.catch_up() == 2
-    assert [hit.memory_id for hit in recall("wg0 tunnel", Filters()).hits] == [tunnel.pk]
-    assert (tunnel.sequence, tunnel.position) == ("", None)
-    assert check_recall_index(None, databases=["default"]) == []
-    embedder = WordEmbedder()
-    model = active_model(embedder)
-    embed_all(embedder, model)
-    assert Embedding.objects.filter(model=model).count() == 2
 
 
 def old_values(cursor, given):
@@ -141,39 +205,3 @@ def old_values(cursor, given):
             default = with_default.get(name)
             known[name] = default() if callable(default) else default
     return known
-
-
-def test_there_and_back_with_rows_in_every_table_leaves_the_memories_and_their_index(migrate):
-    memory = MemoryFactory(observation="The tunnel wg0 drops")
-    keyword_index.catch_up()
-    recalled = Recalled.objects.create(query="wg0", hits=[[memory.pk, 1.0]], surface="cli", rewritten="tunnel", at=AT)
-    migrate(BEFORE_REWRITES)
-    migrate()
-    kept = Recalled.objects.get()
-    assert (kept.pk, kept.query, kept.hits, kept.rewritten) == (recalled.pk, "wg0", [[memory.pk, 1.0]], "")
-    assert (MemoryTerms.objects.count(), keyword_index.missing()) == (1, [])
-    migrate(BEFORE_RECALL)
-    migrate()
-    assert [hit.memory_id for hit in recall("wg0", Filters()).hits] == [memory.pk]
-    keyword_index.catch_up()
-    assert [hit.memory_id for hit in recall("wg0", Filters()).hits] == [memory.pk]
-    assert not EmbeddingModel.objects.exists() and not PendingEmbedding.objects.exists()
-    assert Memory.objects.get().observation == memory.observation
-
-
-def test_the_index_of_words_stays_whole_and_in_step_when_its_table_is_rebuilt(migrate):
-    kept, edited, gone = (MemoryFactory(observation=f"The tunnel wg{place} drops") for place in range(3))
-    keyword_index.catch_up()
-    for name in (BEFORE_NUMBERS, None):
-        migrate(name)
-        assert keyword_index.due(10) == []  # nothing is indexed anew
-        assert check_recall_index(None, databases=["default"]) == []
-        assert [hit.memory_id for hit in recall("wg0", Filters()).hits] == [kept.pk]
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":  # raises when the index and the table do not say the same
-            cursor.execute("INSERT INTO memory_terms_fts (memory_terms_fts) VALUES ('integrity-check')")
-    Memory.objects.filter(pk=edited.pk).update(observation="The printer jams")
-    gone.delete()
-    assert keyword_index.catch_up() == 1
-    assert [hit.memory_id for hit in recall("printer", Filters()).hits] == [edited.pk]
-    assert recall("wg1 wg2", Filters()).hits == ()

@@ -21,7 +21,7 @@ FACT = "Takes 60s to start after restart"
 
 
 def run_at_once(tmp_path, sessions):
-    """What each process got for each of 20 services, all beginning together."""
+    """Return the result of each process for each of 20 services, all started together."""
     candidate = 'Statement("timing", "Takes 60s to start after restart", f"service-{number}")'
     return remember_at_once(tmp_path, [(session.pk, candidate) for session in sessions], 20)
 

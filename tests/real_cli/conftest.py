@@ -1,4 +1,4 @@
-"""What the tests on the real Claude Code CLI share: the CLI itself, a Messages API, a world of its own for each."""
+"""What the tests on the real Claude Code CLI share: the CLI, a Messages API, and an isolated installation for each."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def messages_api(monkeypatch: pytest.MonkeyPatch) -> Iterator[MessagesApi]:
 
 @pytest.fixture
 def cli_home(tmp_path: Path) -> Path:
-    """A HOME of the CLI that nobody has used."""
+    """An unused HOME for the CLI."""
     home = tmp_path / "home"
     home.mkdir()
     return home
@@ -53,7 +53,7 @@ def cli_home(tmp_path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Room:
-    """An operations room whose sessions run on the real CLI. A session's agent is told `prompt` and nothing else."""
+    """An installation whose sessions run on the real CLI. A session's agent gets `prompt` and nothing else."""
 
     api: MessagesApi
     home: Path
@@ -75,7 +75,7 @@ class Room:
         return session
 
     def meanwhile(self, act: Callable[[], object]) -> Thread:
-        """Do `act` beside the session that runs: in a thread with a database connection of its own."""
+        """Call `act` in a thread with its own database connection while the session runs."""
 
         def acted() -> None:
             try:
@@ -108,7 +108,7 @@ def room(
     messages_api: MessagesApi,
     cli_home: Path,
 ) -> Room:
-    """The room of one test: its own data folder, its own HOME of the CLI, its own API."""
+    """The installation of one test, with its own data folder, HOME of the CLI and API."""
     settings.CLAUDEOPS_DATA_DIR = tmp_path / "data"
     settings.CLAUDEOPS_WORK_DIR = str(tmp_path / "work")
     settings.CLAUDEOPS_CLAUDE_BIN = claude_bin

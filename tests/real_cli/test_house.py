@@ -1,4 +1,4 @@
-"""The whole house on the real CLI: a schedule fires, a worker runs the session, the next one remembers."""
+"""All of claudeops on the real CLI: a schedule fires, a worker runs the session, the next one recalls its memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main job on the real CLI: a session runs and learns, and the next one is told."""
+"""The main flow on the real CLI: a session stores a memory, and the next one receives it."""
 
 from __future__ import annotations
 

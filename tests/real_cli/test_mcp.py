@@ -1,4 +1,4 @@
-"""The real CLI in the middle of its work: it calls our MCP tools, gets the memory, and what it stores is gated."""
+"""The real CLI calls our MCP tools: it gets the memory, and what it stores passes the gate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = "look after the nightly backup"
 
 @pytest.fixture
 def asking(room, settings, monkeypatch):
-    """A room whose sessions get the MCP server, on the database of the test."""
+    """An installation whose sessions get the MCP server, on the database of the test."""
     settings.CLAUDEOPS_AGENT_MCP = True
     for name, value in processes.environment().items():
         if name.startswith("CLAUDEOPS_") or name == "DATABASE_URL":

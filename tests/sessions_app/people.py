@@ -1,4 +1,4 @@
-"""Who comes to the dashboard in the tests of its pages, and how htmx asks."""
+"""Accounts that open the dashboard's pages in tests, and requests as htmx sends them."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 from importlib import import_module
 from types import SimpleNamespace
+from urllib.parse import urlencode
 
 import pytest
 from django.apps import apps
@@ -255,6 +256,23 @@ def test_it_is_what_the_next_session_is_told_to_the_letter(viewer):
     text = re.search(r'<pre tabindex="0">(.*?)</pre>', html, re.S)[1]
     assert text.replace("&#x27;", "'") == build(budget=200, at=timezone.now()).text
     assert "of 200 tokens" in html
+
+
+def test_with_a_task_it_is_what_a_session_with_that_task_is_told(viewer, settings):
+    settings.CLAUDEOPS_MEMORY_BUDGET = 120
+    for number in range(9):
+        memory_of(f"The library scan {number} is heavy", 0.95)
+    memory_of("The wg0 tunnel drops when the router restarts", 0.6, service="vpn")
+    task = "ALERT: tunnel wg0 is down"
+    html = html_of(viewer, f"/memories/preview?{urlencode({'task': task})}")
+    assert marks(html, "now")[0][1].startswith("The wg0 tunnel")
+    session = SessionFactory(task=task)
+    told = inject(session, at=timezone.now())
+    again = html_of(viewer, f"/memories/preview?session={session.pk}")  # with the task of that session
+    assert {mark for mark, _ in marks(again, "now")} == {"same"}
+    for page in (html, again):
+        text = re.search(r'<pre tabindex="0">(.*?)</pre>', page, re.S)[1]
+        assert text.replace("&#x27;", "'") == told.text
 
 
 def test_it_writes_nothing(viewer):

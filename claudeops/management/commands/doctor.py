@@ -21,7 +21,7 @@ MARKS = {OK: "OK", WARNING: "warning", ERROR: "ERROR"}
 class Command(SoleCommand):
     noun = "doctor"
     help = "Check the installation: settings, database, CLI, workers, queues, schedules. Exit code 1 when one is wrong."
-    # It reports what the system checks find, and must run when they would end every other command.
+    # It reports the findings of the system checks, and must run when they would stop every other command.
     requires_system_checks: list[str] = []
 
     def run(self) -> Result:
@@ -40,7 +40,6 @@ class Command(SoleCommand):
 
 
 def as_text(diagnosis: Diagnosis) -> str:
-    """The diagnosis for a terminal."""
     lines = [f"{NAMES[name]} {version}" for name, version in diagnosis.versions.items()]
     lines.append("")
     width = max(len(finding.subject) for finding in diagnosis.findings)

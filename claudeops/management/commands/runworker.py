@@ -1,4 +1,4 @@
-"""`manage.py runworker`: run what is queued, until Ctrl-C or SIGTERM."""
+"""`manage.py runworker`: run the tasks of the queues until Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 

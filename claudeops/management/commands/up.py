@@ -1,4 +1,4 @@
-"""`manage.py up`: everything with one command: database, first account, web server, worker. Ctrl-C stops all."""
+"""`manage.py up`: run everything (database, first account, web server, worker) until Ctrl-C."""
 
 from __future__ import annotations
 

@@ -3,10 +3,6 @@
 (() => {
   "use strict";
   const NEAR = 40; // pixels from the end that still are the end
-  const MOST = 3000; // lines kept in the page; those that nobody looks at leave it then, and can be shown again
-  const KEPT = 1500; // for a reader at the end
-  const AROUND = 900; // on either side of what is read further up …
-  const TAIL = 300; // … and these at the end, behind which new lines come in
   let swap = null; // what was on the screen before lines came in
 
   const box = () => document.getElementById("log-box");
@@ -46,18 +42,20 @@
   const trim = (place, follow) => {
     const list = document.getElementById("log-lines");
     const lines = [...list.querySelectorAll("li[id^='line-']")];
-    if (lines.length <= MOST) return;
+    const most = Number(list.dataset.most); // lines kept in the page; others leave it, and can be shown again
+    if (lines.length <= most) return;
     if (follow) {
-      cut(list, null, lines[lines.length - KEPT]);
+      cut(list, null, lines[lines.length - most / 2]);
       return;
     }
     const edge = place.getBoundingClientRect().top;
     const read = Math.max(0, lines.findIndex((line) => line.getBoundingClientRect().bottom > edge));
     const height = lines[read].getBoundingClientRect().top;
-    const last = read + AROUND;
-    const tail = lines.length - TAIL;
+    const around = most * 0.3; // on either side of what is read further up; the last tenth stays, where new lines come in
+    const last = read + around;
+    const tail = lines.length - most / 10;
     if (last + 1 < tail) cut(list, lines[last], lines[tail]);
-    if (read > AROUND) cut(list, null, lines[read - AROUND]);
+    if (read > around) cut(list, null, lines[read - around]);
     place.scrollTop += lines[read].getBoundingClientRect().top - height; // what is read stays where it is
   };
 

@@ -28,14 +28,12 @@ REPORT_EVERY = 15.0
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on, for argparse."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not allowed; a whole number from 1 on is.")
     return int(text)
 
 
 def cache() -> Path:
-    """The folder of the vectors that evaluations keep."""
     return Path(settings.CLAUDEOPS_DATA_DIR) / "bench"
 
 
@@ -88,7 +86,6 @@ def evaluate_matching(pairs: str, out: str | None, words: bool) -> Result:
 
 
 def _embedder() -> tuple[Embedder | None, str]:
-    """(the configured embedder if it answers, the state of semantic search)."""
     try:
         embedder = embedding.wanted()
         embedder.embed(["a probe"])

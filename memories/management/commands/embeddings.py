@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
+from django.db import DatabaseError
 
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand
 from memories.embedding import backfill, install, state
@@ -17,6 +19,8 @@ from memories.models import EmbeddingModel, ModelState, PendingEmbedding
 BAR = 30
 LINE_EVERY = 10
 """Percent between two lines where no terminal shows a bar."""
+FIRST_VECTORS = 120.0
+"""Seconds for which `install` makes vectors itself: enough for some 20,000 memories."""
 
 
 class Command(VerbCommand):
@@ -56,7 +60,21 @@ class Command(VerbCommand):
         text += f", from {done.source}." if done.source else " already."
         if settings.CLAUDEOPS_EMBEDDINGS == "off":
             text += "\nCLAUDEOPS_EMBEDDINGS is off, so the model is not used."
+        else:
+            text += f"\n{self._first_vectors()}"
         return Result(data, text, [NextAction("manage.py embeddings status", "Show the progress of the vectors.")])
+
+    def _first_vectors(self) -> str:
+        """Make vectors for FIRST_VECTORS seconds, so that search need not wait for a worker; say how far it came."""
+        try:
+            done, left, stopped = self._make_vectors(0, FIRST_VECTORS)
+        except DatabaseError:  # not migrated yet, or it does not answer
+            return "The vectors are made by the workers, once the database is there."
+        if stopped or left:
+            return f"{left:,} memories wait for their vector: {stopped or 'workers go on with them'}."
+        return (
+            f"{done['embedded']:,} vectors were made. {(state.off_reason() or 'semantic search is on').capitalize()}."
+        )
 
     def status(self) -> Result:
         reason = state.off_reason()
@@ -90,29 +108,33 @@ class Command(VerbCommand):
             state.wanted()
         except SemanticOff as off:
             raise Refusal(off.code, str(off), off.fix) from off
-        total = max(backfill.enqueue_all(force=force), 1)
+        done, left, stopped = self._make_vectors(backfill.enqueue_all(force=force))
+        data = {**done, "waiting": left}
+        if stopped:
+            raise Refusal("semantic_search_off", f"It stopped: {stopped}", "Workers continue once that is fixed.")
+        text = f"{done['embedded']:,} vectors were made, {done['unchanged']:,} were up to date."
+        if done["refused"]:
+            text += f" {done['refused']:,} texts were refused: `manage.py embeddings status` says why."
+        return Result(data, text, [NextAction("manage.py embeddings status", "Show the progress of the vectors.")])
+
+    def _make_vectors(self, total: int, seconds: float = math.inf) -> tuple[dict[str, int], int, str]:
+        """Make missing vectors, `total` at first. Returns the counts, how many are left, and why it stopped early."""
         done, bar = {"embedded": 0, "unchanged": 0, "refused": 0}, Bar(self.stderr, "memories")
+        end = time.monotonic() + seconds
         try:
             while True:
                 now = backfill.backfill(seconds=2)
                 done = {name: count + getattr(now, name) for name, count in done.items()}
                 left = PendingEmbedding.objects.filter(failed_at=None).exclude(model__state=ModelState.RETIRED).count()
                 building = EmbeddingModel.objects.filter(state=ModelState.BUILDING).exists()
-                total = max(total, left)
+                total = max(total, left, 1)
                 bar.show("vectors", total - left, total)
-                if now.reason or not (left or building or now.busy):
-                    break
+                if now.reason or not (left or building or now.busy) or time.monotonic() > end:
+                    return done, left, now.reason
                 if now.busy:
                     time.sleep(0.5)
         finally:
             bar.close()
-        data = {**done, "waiting": left}
-        if now.reason:
-            raise Refusal("semantic_search_off", f"It stopped: {now.reason}", "Workers continue once that is fixed.")
-        text = f"{done['embedded']:,} vectors were made, {done['unchanged']:,} were up to date."
-        if done["refused"]:
-            text += f" {done['refused']:,} texts were refused: `manage.py embeddings status` says why."
-        return Result(data, text, [NextAction("manage.py embeddings status", "Show the progress of the vectors.")])
 
 
 class Bar:

@@ -20,8 +20,10 @@ from memories.api.serializers import as_data, change_data
 from memories.errors import MemoryNotFound
 from memories.exchange.import_export import export_lines, import_lines
 from memories.injection import ops
+from memories.injection.relevant import Task
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
+from memories.lifecycle.erase import erase_all
 from memories.lifecycle.sweep import is_due, sweep
 from memories.management import arguments
 from memories.management.describe import as_table, as_text
@@ -56,7 +58,9 @@ class Command(VerbCommand):
             "import": Verb(
                 "Read memories that export wrote; the same file twice changes nothing.", self.import_, arguments.import_
             ),
-            "purge": Verb("Delete memories; their history stays.", self.purge, arguments.purge),
+            "purge": Verb(
+                "Delete memories; their history stays, unless --erase is given.", self.purge, arguments.purge
+            ),
         }
         self.as_json = False
 
@@ -111,7 +115,8 @@ class Command(VerbCommand):
         if not fields and not then:
             raise Refusal("usage", "Nothing to change was given.", "manage.py memory edit --help lists what can be.")
         with transaction.atomic():
-            changes = [verbs.edit(pk, **fields, **why)] if fields else []
+            typed = Provenance.typed_by(why["by"])
+            changes = [verbs.edit(pk, provenance=typed, **fields, **why)] if fields else []
             changes += [getattr(verbs, name)(pk, **why) for name in then]
         changed = [change for change in changes if change is not None]
         after = _memory(str(pk))
@@ -122,16 +127,17 @@ class Command(VerbCommand):
     def recall(self, **given: Any) -> Result:
         return recall(by=_who(""), **given)
 
-    def context(self, tier: int, project: str | None, explain: bool) -> Result:
+    def context(self, tier: int, project: str | None, task: str, agent: str | None, explain: bool) -> Result:
         now, project_id, budget = timezone.now(), _project_id(project), ops.budget_for(tier)
+        about = Task(sys.stdin.read() if task == "-" else task, agent, is_preview=True)
         if explain:
-            explained = ops.explain(budget=budget, project_id=project_id, at=now)
+            explained = ops.explain(budget=budget, project_id=project_id, at=now, task=about)
             if self.as_json:
                 return Result([{**asdict(entry), "in": entry.in_} for entry in explained])
             for entry in explained:
                 self.stdout.write(f"{'in ' if entry.in_ else 'out'}  {entry.memory_id}  {entry.label}: {entry.reason}")
             return Result(None)
-        injection = ops.build(budget=budget, project_id=project_id, at=now)
+        injection = ops.build(budget=budget, project_id=project_id, at=now, task=about)
         if not injection.text:
             self.stderr.write("No memory would go into the prompt; --explain says why.")
         actions = [NextAction(f"manage.py memory context --tier {tier} --explain", "see why each is in or out")]
@@ -194,9 +200,9 @@ class Command(VerbCommand):
             raise Refusal("file", f"{file} cannot be written: {error.strerror}.") from error
         return Result({"file": file, "memories": count}, f"{_number(count)} {'is' if count == 1 else 'are'} in {file}.")
 
-    def import_(self, file: str, by: str, reason: str) -> Result:
+    def import_(self, file: str, trust: bool, by: str, reason: str) -> Result:
         with _reading(file) as lines:
-            done = import_lines(lines, by=_who(by), reason=reason)
+            done = import_lines(lines, by=_who(by), reason=reason, trust=trust)
         words = {
             "created": "imported",
             "held": "held for review",
@@ -207,9 +213,15 @@ class Command(VerbCommand):
         counts = [f"{getattr(done, name):,} {text}" for name, text in words.items() if getattr(done, name)]
         text = ", ".join(counts) or "There was no memory in it"
         projects = f" New projects: {', '.join(done.projects)}." if done.projects else ""
-        return Result(asdict(done), f"{text}.{projects}")
+        judged = ""
+        if done.judged:
+            judged = (
+                f" {_number(done.judged)} without a signature of this installation went through the gate as imports; "
+                "--trust takes such rows as they are."
+            )
+        return Result(asdict(done), f"{text}.{projects}{judged}")
 
-    def purge(self, ids: Any, inactive_days: int | None, yes: bool, by: str, reason: str) -> Result:
+    def purge(self, ids: Any, inactive_days: int | None, erase: bool, yes: bool, by: str, reason: str) -> Result:
         if bool(ids) == (inactive_days is not None):
             raise Refusal(
                 "usage", "Give IDs or --inactive-days, one of the two.", "Example: memory purge --inactive-days 365"
@@ -224,6 +236,9 @@ class Command(VerbCommand):
             count = rows.count()
             text = f"{_number(count)} would be deleted. Add --yes to do it."
             return Result({"deleted": 0, "would_delete": count}, text)
+        if erase:
+            count = erase_all(rows)
+            return Result({"deleted": count, "would_delete": 0}, f"{_number(count)} erased with their history.")
         result = BULK_ACTIONS["delete"].run(rows, by=_who(by), reason=reason)
         return Result({"deleted": result.changed, "would_delete": 0}, result.message)
 

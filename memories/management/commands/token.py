@@ -23,6 +23,13 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help=f"permission: {', '.join(Scope.values)}; may be given several times (default: read)",
     )
     parser.add_argument("--project", help="a project's slug: that project plus global memories (default: all)")
+    parser.add_argument(
+        "--max-tier",
+        type=int,
+        choices=(1, 2, 3),
+        default=1,
+        help="highest tier of the sessions it requests (default 1)",
+    )
     parser.add_argument("--by", default="", help="who creates it (default: you)")
 
 
@@ -43,14 +50,16 @@ class Command(VerbCommand):
             "revoke": Verb("Revoke a token for good.", self.revoke, _revoke_arguments),
         }
 
-    def add(self, name: str, scope: list[str], project: str | None, by: str) -> Result:
+    def add(self, name: str, scope: list[str], project: str | None, max_tier: int, by: str) -> Result:
         within = None
         if project is not None:
             within = Project.objects.filter(slug=project).first()
             if within is None:
                 known = ", ".join(Project.objects.values_list("slug", flat=True)[:20]) or "none yet"
                 raise Refusal("project_not_found", f"There is no project {project!r}.", f"Known projects: {known}.")
-        token, secret = add_token(name, scope or [Scope.READ], by=by or current_user(), project=within)
+        token, secret = add_token(
+            name, scope or [Scope.READ], by=by or current_user(), project=within, max_tier=max_tier
+        )
         text = f"Token {token.name} ({', '.join(token.scopes)}). Its secret, shown only now:\n{secret}"
         return Result(_data(token) | {"secret": secret}, text, [NextAction("manage.py token list", "see all tokens")])
 
@@ -62,12 +71,17 @@ class Command(VerbCommand):
                 f"{token.prefix}…",
                 ", ".join(token.scopes),
                 token.project or "all",
+                str(token.max_tier),
                 ago(token.last_used_at, now) if token.last_used_at else "never",
                 f"revoked {ago(token.revoked_at, now)} by {token.revoked_by}" if token.revoked_at else "valid",
             )
             for token in tokens
         ]
-        text = table(["name", "secret", "scopes", "project", "last used", "state"], rows) if rows else "No token yet."
+        text = (
+            table(["name", "secret", "scopes", "project", "tier", "last used", "state"], rows)
+            if rows
+            else "No token yet."
+        )
         return Result([_data(token) for token in tokens], text)
 
     def revoke(self, name: str, by: str) -> Result:
@@ -76,6 +90,16 @@ class Command(VerbCommand):
 
 
 def _data(token: ApiToken) -> dict[str, Any]:
-    names = ("name", "prefix", "scopes", "created_by", "created_at", "last_used_at", "revoked_at", "revoked_by")
+    names = (
+        "name",
+        "prefix",
+        "scopes",
+        "max_tier",
+        "created_by",
+        "created_at",
+        "last_used_at",
+        "revoked_at",
+        "revoked_by",
+    )
     data = {name: getattr(token, name) for name in names}
     return data | {"project": token.project.slug if token.project else None}

@@ -1,7 +1,7 @@
 """`manage.py cooldown`: check, list and clear the limits on restarts and redeployments.
 
-`check` exits with 0 (allowed) or 1 (refused), for scripts. With `--hook` it follows the protocol of a PreToolUse hook:
-it reads the command from the hook's JSON on stdin, and refuses with exit code 2 and the reason on stderr.
+`check` exits with 0 (allowed) or 1 (refused). With `--hook` it is a PreToolUse hook: it reads the command from the JSON
+on stdin, and refuses with exit code 2 and the reason on stderr.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`manage.py mcp`: run the MCP server on stdin and stdout, for the scope given by its options.
-
-Stdout carries the protocol only; errors go to stderr.
-"""
+"""`manage.py mcp`: run the MCP server on stdin and stdout, for the scope of its options. Errors go to stderr."""
 
 from __future__ import annotations
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from django.core.management.base import OutputWrapper
+from django.utils import timezone
 
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
 from memories.models import Project
@@ -20,7 +22,8 @@ from sessions_app.api.serializers import as_data, as_row
 from sessions_app.errors import SessionNotFound, SessionsError
 from sessions_app.management.session_text import as_text, came_of, closing_text, entry_text, short
 from sessions_app.models import Agent, LogEntry, Runner, Session, Status, Trigger
-from sessions_app.runner.importer import import_log
+from sessions_app.runner.accept import EARLIEST, storable
+from sessions_app.runner.importer import ImportedFile, import_log
 from sessions_app.runner.projection import Entry
 from sessions_app.runner.run import run_session
 
@@ -49,6 +52,30 @@ def _import_arguments(parser: ArgumentParser) -> None:
         "--tier", type=int, choices=(1, 2, 3), default=1, help="the tier at which they ran (default: 1)"
     )
     parser.add_argument("--project", help="a project's slug")
+    parser.add_argument(
+        "--at",
+        metavar="WHEN",
+        type=_moment,
+        help="when lines without a time stamp were written: ISO 8601 with a time zone, such as 2026-05-01T12:00:00Z "
+        "(default: the file's modification time)",
+    )
+    parser.add_argument("--force", action="store_true", help="import a file of which most lines are not those of a log")
+
+
+def _moment(given: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(given)
+    except ValueError:
+        raise ArgumentTypeError(f"{given!r} is not an ISO 8601 time, such as 2026-05-01T12:00:00Z") from None
+    if at.tzinfo is None:
+        raise ArgumentTypeError(f"{given!r} has no time zone; give for example 2026-05-01T12:00:00Z")
+    try:
+        at = at.astimezone(UTC)
+    except OverflowError:
+        raise ArgumentTypeError(f"{given!r} is out of range") from None
+    if not EARLIEST <= at <= timezone.now():
+        raise ArgumentTypeError(f"{given!r} is in the future, or before {EARLIEST:%Y}")
+    return at
 
 
 def _list_arguments(parser: ArgumentParser) -> None:
@@ -154,31 +181,31 @@ class Command(VerbCommand):
                 out.write(f"Session {session_id} has to wait: {printed_reason}")
             time.sleep(1)
 
-    def import_(self, *, files: Sequence[str], tier: int, project: str | None) -> Result:
+    def import_(
+        self, *, files: Sequence[str], tier: int, project: str | None, at: datetime | None, force: bool
+    ) -> Result:
         chosen, by = _project(project), current_user()
-        done, failed = [], []
-        for name in files:
+        done: list[dict[str, Any]] = []
+        failed: list[dict[str, Any]] = []
+        for given in files:
+            name = storable(given)  # a file's name may hold bytes that are no text
             try:
-                imported = import_log(Path(name).expanduser(), by=by, tier=tier, project=chosen)
+                file = import_log(Path(given).expanduser(), by=by, tier=tier, project=chosen, at=at, force=force)
             except SessionsError as error:
-                failed.append({"file": name, "error": str(error), "fix": error.fix})
+                failed.append({"file": name, "code": error.code, "error": str(error), "fix": error.fix})
                 continue
-            session = Session.objects.get(pk=imported.session_id)
-            done.append(
-                {
-                    "file": name,
-                    "session": imported.session_id,
-                    "outcome": imported.outcome,
-                    "lines": imported.lines,
-                    "last_line_cut_off": imported.cut,
-                    "status": session.status,
-                    "stats": session.stats,
-                }
-            )
-        lines = [_import_line(item) for item in done]
+            done += _imported(name, file)
+            failed += [
+                {"file": name, "code": error.code, "error": str(error), "fix": error.fix} for error in file.refused
+            ]
         for item in failed:
             self.stderr.write(f"Error: {item['error']} {item['fix']}")
-        return Result({"imported": done, "failed": failed}, "\n".join(lines), exit_code=1 if failed else 0)
+        refusal = None
+        if failed and not done:
+            why = "No file was imported: " + " ".join(item["error"] for item in failed)
+            refusal = (failed[0]["code"], why, failed[0]["fix"])
+        lines = "\n".join(_import_line(item) for item in done)
+        return Result({"imported": done, "failed": failed}, lines, exit_code=1 if failed else 0, error=refusal)
 
     def list(self, *, status: str | None, agent: str | None, trigger: str | None, limit: int) -> Result:
         if not 1 <= limit <= MOST_LISTED:
@@ -202,7 +229,7 @@ class Command(VerbCommand):
                         s.tier,
                         s.trigger,
                         s.status,
-                        f"${s.cost_usd:.2f}",
+                        f"{'~' if s.cost_is_estimated else ''}${s.cost_usd:.2f}",
                         s.num_turns,
                         short(came_of(s), 70),
                     ]
@@ -247,7 +274,7 @@ class Command(VerbCommand):
 
 
 class _Interrupt:
-    """Turns Ctrl-C and SIGTERM into a stop of the session."""
+    """Turn Ctrl-C and SIGTERM into a stop of the session."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -293,12 +320,50 @@ def _text_or_stdin(given: str) -> str:
     return sys.stdin.read() if given == "-" else given
 
 
+def _imported(name: str, file: ImportedFile) -> list[dict[str, Any]]:
+    """Describe each session of an imported file."""
+    statuses = dict(
+        Session.objects.filter(pk__in=[one.session_id for one in file.sessions]).values_list("pk", "status")
+    )
+    stats = dict(Session.objects.filter(pk__in=list(statuses)).values_list("pk", "stats"))
+    return [
+        {
+            "file": name,
+            "format": " and ".join(file.formats),
+            "dated_by": file.dated_by,
+            "lines_of_file": file.lines,
+            "lines_not_understood": file.lines - file.understood,
+            "last_line_cut_off": file.cut,
+            "session": one.session_id,
+            "outcome": one.outcome,
+            "lines": one.lines,
+            "rewritten": one.rewritten,
+            "status": statuses[one.session_id],
+            "stats": stats[one.session_id],
+        }
+        for one in file.sessions
+    ]
+
+
 def _import_line(item: dict[str, Any]) -> str:
+    number = item["lines"]
+    lines = f"{number:,} line{'' if number == 1 else 's'}"
     words = {
-        "imported": f"imported as session {item['session']} ({item['lines']} lines, {item['status']})",
-        "continued": f"continues session {item['session']} ({item['lines']} lines, {item['status']})",
+        "imported": f"imported as session {item['session']} ({lines}, {item['status']})",
+        "continued": f"continued session {item['session']} ({lines} more, {item['status']})",
         "unchanged": f"already imported as session {item['session']}; nothing changed",
         "own": f"is session {item['session']}, which ran here; nothing changed",
     }[item["outcome"]]
-    cut = "; its incomplete last line was left out" if item["last_line_cut_off"] else ""
-    return f"{item['file']}: {words}{cut}"
+    remarks = [f"{item['format']}, dated by {item['dated_by']}"]
+    if item["lines_not_understood"]:
+        share = item["lines_not_understood"] / item["lines_of_file"]
+        remarks.append(
+            f"{item['lines_not_understood']:,} of {item['lines_of_file']:,} lines ({share:.1%}) not understood"
+        )
+    if item["last_line_cut_off"]:
+        remarks.append("its incomplete last line was left out")
+    if item["rewritten"]:
+        remarks.append(
+            "its beginning differs from the copy imported before: its new lines were added, nothing stored was removed"
+        )
+    return f"{item['file']}: {words}; {'; '.join(remarks)}"

@@ -39,7 +39,7 @@ def poll(client: Client, token: str) -> Any:
 
 
 def pieces(html: str) -> set[str]:
-    """The parts of the page that an answer brings anew."""
+    """Return the parts of the page that an answer replaces."""
     return set(re.findall(r'<div id="piece-(\w+)"[^>]* hx-swap-oob="true"', html))
 
 

@@ -165,12 +165,12 @@ LISTED = {
     "turns": r'id="sessions-turns">([^<]+)<',
     "cooldowns": r'id="cooldowns-count">([^<]+)<',
 }
-"""What the list that a figure leads to says of itself."""
+"""The count that the list linked by a figure shows."""
 
 
 @pytest.fixture
 def lived_in():
-    """A house in which every figure counts something, and something beside it that it must not count."""
+    """Create rows such that every figure counts something, and other rows that it must not count."""
     now = timezone.now()
     SessionFactory(status=Status.RUNNING, cost_usd=Decimal("0.11"), num_turns=3)
     SessionFactory.create_batch(2, status=Status.QUEUED)

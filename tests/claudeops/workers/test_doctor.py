@@ -42,7 +42,7 @@ def signed_in_cli(settings, tmp_path, monkeypatch):
 
 @pytest.fixture
 def in_step():
-    """A house whose workers run and whose schedules are in step."""
+    """Set up running workers and synced schedules."""
     schedules.sync_schedules(AT)
     for cluster in ("default", "sessions"):
         WorkerHeartbeat.objects.create(host="here", cluster=cluster, pid=7, beat_at=AT - timedelta(seconds=4))
@@ -127,25 +127,34 @@ class TestTheDatabase:
 
 
 class TestWorkers:
-    def test_a_queue_nobody_serves_is_a_warning(self):
-        assert [f.level for f in found("worker default") + found("worker sessions")] == [WARNING, WARNING]
+    def test_a_queue_nobody_serves_is_an_error(self):
+        assert [f.level for f in found("worker default") + found("worker sessions")] == [ERROR, ERROR]
+        assert not examine(AT).healthy
 
     def test_who_serves_it_and_when_it_was_last_heard_of(self, in_step):
         assert found("worker default") == [Finding(OK, "worker default", "here (pid 7, 4 s)")]
 
-    def test_a_worker_that_fell_silent_is_named(self, in_step):
-        WorkerHeartbeat.objects.create(host="gone", cluster="sessions", pid=9, beat_at=AT - timedelta(hours=2))
-        assert found("worker sessions")[1].text == "gone (pid 9) has sent no heartbeat for 2 h"
+    def test_workers_that_fell_silent_are_named_once_a_host(self, in_step):
+        for host, pid, hours in (("gone", 9, 2), ("rack", 5, 3), ("rack", 6, 4)):
+            for cluster in ("default", "sessions"):
+                beat = AT - timedelta(hours=hours)
+                WorkerHeartbeat.objects.create(host=host, cluster=cluster, pid=pid, beat_at=beat)
+        assert [f.text for f in found("silent worker")] == [
+            "gone (pid 9) has sent no heartbeat for 2 h",
+            "rack (2 processes) has sent no heartbeat for 3 h",
+        ]
 
 
 class TestTheQueue:
-    def test_how_many_run_and_wait_and_why_they_are_held(self):
-        SessionFactory(status=Status.RUNNING, heartbeat_at=AT)
+    def test_how_many_run_and_wait_and_why(self, in_step):
         for _ in range(2):
             SessionFactory(status=Status.QUEUED, queued_at=AT - timedelta(minutes=3), hold_reason="It is Sunday.")
-        assert [f.text for f in found("queue")] == [
-            "1 sessions running, 2 queued, the oldest for 3 min",
-            "2 held: It is Sunday.",
+        SessionFactory(status=Status.QUEUED, queued_at=AT - timedelta(minutes=2))
+        SessionFactory(status=Status.QUEUED, queued_at=AT - timedelta(seconds=50))
+        assert [(f.level, f.text) for f in found("queue")] == [
+            (OK, "0 sessions running, 4 queued, the oldest for 3 min"),
+            (WARNING, "2 sessions wait for up to 3 min: It is Sunday."),
+            (WARNING, "one session waits for up to 2 min: A worker takes it within a minute."),
         ]
 
     def test_tasks_that_nobody_takes_are_a_warning_wakeups_of_sessions_are_not(self):
@@ -196,12 +205,20 @@ class TestSchedules:
 
 
 class TestTheCommand:
-    def test_warnings_leave_the_exit_code_zero(self, capsys):
+    def test_a_queue_without_a_worker_makes_the_exit_code_one(self, capsys):
+        code, text = run(capsys)
+        assert code == 1
+        assert "Python " in text
+        assert "ERROR    worker default" in text
+        assert "Start `manage.py runworker` (or `up`)." in text
+        assert "Errors: 2. Warnings: " in text
+
+    def test_warnings_leave_the_exit_code_zero(self, capsys, in_step):
+        WorkerHeartbeat.objects.update(beat_at=timezone.now())
+        SessionFactory(status=Status.QUEUED, queued_at=timezone.now() - timedelta(minutes=5))
         code, text = run(capsys)
         assert code == 0
-        assert "Python " in text
-        assert "warning  worker default" in text
-        assert "Start `manage.py runworker` (or `up`)." in text
+        assert "warning  queue" in text
         assert "Errors: 0. Warnings: " in text
 
     def test_an_error_makes_it_one(self, capsys, monkeypatch, settings):
@@ -222,8 +239,8 @@ class TestTheCommand:
     def test_as_json_it_is_one_document(self, capsys):
         code, text = run(capsys, json=True)
         document = json.loads(text)
-        assert code == 0
-        assert (document["ok"], document["command"], document["result"]["healthy"]) == (True, "doctor", True)
+        assert code == 1
+        assert (document["command"], document["result"]["healthy"]) == ("doctor", False)
         assert {"level", "subject", "text", "hint"} == set(document["result"]["findings"][0])
         assert document["next_actions"] == [{"command": "manage.py up", "description": "start everything"}]
 

@@ -6,6 +6,7 @@ import stat
 
 import pytest
 from django.contrib.auth import authenticate, get_user_model
+from django.http import HttpRequest
 
 from claudeops.workers.first_account import first_account
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 def test_the_first_start_makes_an_operator_who_can_sign_in(tmp_path):
     made = first_account(tmp_path)
-    account = authenticate(username=made.user, password=made.password)
+    account = authenticate(HttpRequest(), username=made.user, password=made.password)
     assert account is not None
     assert (account.username, account.is_staff, account.is_superuser) == ("operator", True, True)
     assert made.password in made.file.read_text()
@@ -45,7 +46,7 @@ def test_a_changed_password_is_kept_and_the_file_goes(tmp_path):
     again = first_account(tmp_path)
     assert again.password is None
     assert not file.exists()
-    assert authenticate(username="operator", password="a password of my own")
+    assert authenticate(HttpRequest(), username="operator", password="a password of my own")
 
 
 def test_a_removed_file_is_not_written_again(tmp_path):

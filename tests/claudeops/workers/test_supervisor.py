@@ -24,7 +24,7 @@ def python(code: str, name: str = "child", **more) -> Child:
 
 
 def run(*children: Child, until_said: str = "", backoff: Backoff = FAST, stop_when=None) -> tuple[int, list[str]]:
-    """Supervise the children until something is said or `stop_when()`; the exit code and all that was said."""
+    """Supervise the children until something is printed or `stop_when()`; return the exit code and the output."""
     said: list[str] = []
     supervisor = Supervisor(children, say=said.append, backoff=backoff)
     end = time.monotonic() + 60

@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import time
+from datetime import timedelta
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's death signal is Linux's own")
 SECONDS = 20.0
-"""What "in seconds" is given on a busy machine; a hang would take far longer."""
+"""The time limit for "in seconds" on a busy machine; a hang would take far longer."""
 
 
 @pytest.fixture
@@ -213,6 +214,17 @@ def test_a_killed_worker_leaves_the_cli_of_its_session_running(log, tmp_path, se
         assert Session.objects.get(pk=session.pk).status == Status.RUNNING
     finally:
         os.kill(session.pid, signal.SIGKILL)
+
+
+def test_an_idle_worker_takes_a_session_whose_wakeup_died_with_another_worker(log, tmp_path, session):
+    own = {"CLAUDEOPS_CLAUDE_BIN": str(slow_cli(tmp_path)), "CLAUDEOPS_HOST": "here"}
+    now = timezone.now()
+    OrmQ.objects.update(lock=now + timedelta(hours=2))  # taken by a worker that was killed
+    Session.objects.update(dispatched_at=now - timedelta(seconds=31))
+    with started("runworker", "--cluster", "sessions", "--on-stop", "stop", log=log, **own) as worker:
+        until(lambda: running(session), f"the session does not run:\n{worker.output()}", SECONDS)
+        os.kill(worker.pid, signal.SIGTERM)
+        assert worker.wait(SECONDS) == 0, worker.output()
 
 
 def test_a_worker_can_stop_its_sessions_with_it(log, tmp_path, session):

@@ -21,15 +21,18 @@ def test_an_admin_makes_a_token_and_sees_its_secret_this_once(caplog):
     caplog.set_level("DEBUG")
     client = signed_in("admin")
     project = ProjectFactory(slug="homelab")
-    response = client.post(f"{TOKENS}add/", {"name": "n8n", "scopes": ["read", "write"], "project": project.pk})
+    response = client.post(
+        f"{TOKENS}add/", {"name": "n8n", "scopes": ["read", "write"], "project": project.pk, "max_tier": 2}
+    )
     assert response.status_code == 200
     assert "no-store" in response.headers["Cache-Control"]
     (secret,) = re.findall(r"cops_[\w-]{43}", response.content.decode())
     token = ApiToken.objects.get()
-    assert (token.name, token.scopes, token.project, token.created_by) == (
+    assert (token.name, token.scopes, token.project, token.max_tier, token.created_by) == (
         "n8n",
         ["read", "write"],
         project,
+        2,
         "one-admin",
     )
     assert access_of(secret).token_id == token.pk
@@ -74,6 +77,6 @@ def test_others_see_the_tokens_and_make_and_revoke_none(role):
     client = signed_in(role)
     token, _ = add_token("one", ["read"], by="x")
     assert client.get(TOKENS).status_code == 200
-    assert client.post(f"{TOKENS}add/", {"name": "two", "scopes": ["admin"]}).status_code == 403
+    assert client.post(f"{TOKENS}add/", {"name": "two", "scopes": ["admin"], "max_tier": 1}).status_code == 403
     client.post(TOKENS, {"action": "revoke", "_selected_action": [token.pk], "index": "0"})
     assert list(ApiToken.objects.values_list("name", "revoked_at")) == [("one", None)]

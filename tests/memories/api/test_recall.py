@@ -26,9 +26,10 @@ def house():
 
 
 def both(caller, **question):
-    """The ids that both ways give; they must agree."""
+    """Return the ids that both ways return; they must agree."""
     posted = caller.post("/api/recall", {"query": "nightly backup NAS", **question})
-    address = urlencode({"q": "nightly backup NAS", **question}, doseq=True)
+    words = {name: str(value).lower() if isinstance(value, bool) else value for name, value in question.items()}
+    address = urlencode({"q": "nightly backup NAS", **words}, doseq=True)
     got = caller.get(f"/api/memories/search?{address}")
     assert (posted.status_code, got.status_code) == (200, 200), (posted.content, got.content)
     ids = [hit["memory_id"] for hit in posted.json()["hits"]]
@@ -44,7 +45,10 @@ def test_a_token_without_a_project_asks_everything_or_what_it_names(house):
     assert both(caller, project="global") == {pk["global"]}
     assert both(caller, service="a") == {pk["mine"]}
     assert both(caller, tags=["x"]) == {pk["mine"]}
-    assert both(caller, include_hold="true") == set(pk.values())
+    refused = caller.post("/api/recall", {"query": "nightly backup NAS", "include_hold": True})
+    assert problem(refused) == (403, "forbidden")
+    assert "scope review" in refused.json()["error"]["message"]
+    assert both(bearer("read", "review", name="reviewer"), include_hold=True) == set(pk.values())
     assert len(both(caller, limit=1)) == 1
     assert both(caller, as_of="2020-01-01T00:00:00Z") == set()
 

@@ -109,6 +109,36 @@ def test_the_newest_are_compared_before_anything_indexed_them(model):
     assert raw.pk in compared("It needs the NAS mounted before starting")
 
 
+@pytest.mark.parametrize("by", ["bulk_create", "SQL"])
+def test_after_a_bulk_insert_a_restatement_is_found_before_a_worker_has_indexed(monkeypatch, by):
+    monkeypatch.setattr(generate, "UNINDEXED", 5)
+    if by == "SQL":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO memories (service, category, observation) VALUES ('jellyfin', 'maintenance', %s)", [FACT]
+            )
+    else:
+        known(FACT)
+    memory = Memory.objects.get()
+    fill()
+    fill(service="caddy")
+    assert remember(Statement("maintenance", AGAIN, "jellyfin"), said()).memory_id == memory.pk
+    # Only what the comparison needs is indexed; the rest is the worker's.
+    assert set(Memory.objects.filter(pk__in=MemoryTermsDue.objects.values("memory_id")).values_list("service")) == {
+        ("caddy",)
+    }
+
+
+def test_no_more_is_indexed_for_one_statement_than_its_limit(monkeypatch):
+    monkeypatch.setattr(generate, "UNINDEXED", 5)
+    monkeypatch.setattr(generate, "MOST_INDEXED", 50)
+    fill()
+    compared(FACT)
+    assert MemoryTermsDue.objects.count() == SIZE - 50
+    compared(FACT)
+    assert MemoryTermsDue.objects.count() == SIZE - 100
+
+
 def test_what_was_edited_is_found_by_its_new_text_before_the_index_has_it(model):
     fill()
     memory = known("The printer jams at noon")
@@ -250,6 +280,10 @@ def test_a_restatement_that_a_look_at_the_whole_scope_finds_is_among_the_chosen(
         assert same <= compared(new).keys()
 
 
+AS_IF_BIG = "from memories.candidates import generate; generate.FEW = 20"
+
+
+@pytest.mark.parametrize("looked_through", ["by the indexes"], indirect=True)  # as it is: test_store_at_once.py
 def test_two_processes_that_store_the_same_facts_in_a_big_scope_at_once_make_one_row_each(
     model, tmp_path, monkeypatch, settings
 ):
@@ -265,6 +299,6 @@ def test_two_processes_that_store_the_same_facts_in_a_big_scope_at_once_make_one
         (SessionFactory().pk, f'Statement("maintenance", {text!r}.format(f"scan{{number}}"), "jellyfin")')
         for text in texts
     ]
-    pairs = zip(*remember_at_once(tmp_path, said, 15), strict=True)
+    pairs = zip(*remember_at_once(tmp_path, said, 15, setup=AS_IF_BIG), strict=True)
     assert [sorted(pair) for pair in pairs] == [["created", "reinforced"]] * 15
     assert Memory.objects.count() == SIZE + 15

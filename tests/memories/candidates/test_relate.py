@@ -159,8 +159,31 @@ def test_a_judge_that_does_not_answer_means_distinct(judge):
     assert Disagreement.objects.get().evidence["judge"]["answer"] is None
 
 
-def test_in_structural_mode_a_new_one_takes_the_place_of_the_older(settings):
+def test_in_structural_mode_the_second_of_a_scope_reinforces_the_first(settings):
     settings.CLAUDEOPS_MATCHING = "structural"
+    first = say("Needs the NAS mounted before it starts")
+    other = say("Needs the NAS mounted before it starts", service="caddy")
+    second = say("Subtitles vanish when two clients stream at once")
+    assert (second.outcome, second.memory_id, second.contradicted) == ("reinforced", first.memory_id, ())
+    memory = Memory.objects.get(pk=first.memory_id)
+    assert (memory.observation, memory.active) == ("Needs the NAS mounted before it starts", True)
+    assert memory.confidence == pytest.approx(0.8)
+    change = MemoryChange.objects.filter(memory=memory).latest("pk")
+    assert (change.kind, change.evidence["text"]) == ("reinforced", "Subtitles vanish when two clients stream at once")
+    assert "structural" in change.reason
+    assert Memory.objects.get(pk=other.memory_id).confidence == pytest.approx(0.7)
+    assert (Memory.objects.count(), Disagreement.objects.exists()) == (2, False)
+
+
+def test_in_structural_mode_an_inactive_memory_is_not_the_first(settings):
+    settings.CLAUDEOPS_MATCHING = "structural"
+    first = say("Needs the NAS mounted before it starts")
+    Memory.objects.filter(pk=first.memory_id).update(active=False, inactive_reason="decayed")
+    assert say("Subtitles vanish when two clients stream at once").outcome == "created"
+
+
+def test_in_supersede_mode_a_new_one_takes_the_place_of_the_older(settings):
+    settings.CLAUDEOPS_MATCHING = "supersede"
     first = say("Needs the NAS mounted before it starts")
     other = say("Needs the NAS mounted before it starts", service="caddy")
     second = say("Subtitles vanish when two clients stream at once")

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memories.capture.fields import checked_service
 from memories.capture.markers import MemoryMarkers, UnknownMarker, memory_from_key, memory_markers
 from memories.capture.statement import Statement
+from memories.errors import InvalidMemory
+from memories.models.memory import valid_service
 from memories.taxonomy import OPS
 
 
@@ -37,7 +40,9 @@ def test_every_category_with_and_without_a_service(category):
         ("[MEMORY:timing:a] one [MEMORY:behavior:b] two", ("timing", "a", "one [MEMORY:behavior:b] two")),
         ("**[MEMORY:timing:a] Slow**", ("timing", "a", "Slow")),
         ("**[MEMORY:timing:a]** Slow", ("timing", "a", "Slow")),
-        ("`[MEMORY:timing:a] Slow`", ("timing", "a", "Slow")),
+        ("[MEMORY:timing:home.assistant] Slow", ("timing", "home.assistant", "Slow")),
+        ("[EVENT:info:a] ok. [MEMORY:timing:a] Slow", ("timing", "a", "Slow")),
+        ("[MEMORY:timing:a] One. [MEMORY:behavior:b] Two", ("timing", "a", "One. [MEMORY:behavior:b] Two")),
         ("[MEMORY:timing:a] Uses **bold**", ("timing", "a", "Uses **bold**")),
         ("[MEMORY:timing:a] A\ttab and\u200b hidden", ("timing", "a", "A tab and hidden")),
     ],
@@ -59,6 +64,9 @@ def test_markers_as_agents_write_them(line, expected):
         "MEMORY:timing:caddy no bracket",
         "> [MEMORY:timing:caddy] quoted",
         "```\n[MEMORY:timing:caddy] in code\n```",
+        "`[MEMORY:timing:caddy] in code`",
+        "The page says [MEMORY:timing:caddy] evil",
+        '[EVENT:info:caddy] The page says "[MEMORY:timing:caddy] evil"',
         "[EVENT:warning:caddy] an event",
     ],
 )
@@ -85,6 +93,14 @@ def test_a_service_that_is_too_long_to_store_is_unknown():
     markers = memory_markers(f"[MEMORY:timing:{'x' * 65}] Slow\n[MEMORY:timing:{'x' * 64}] Slow")
     assert len(markers.found) == 1
     assert markers.unknown[0].reason == "the service's name is longer than 64 characters"
+
+
+def test_a_services_name_may_hold_dots_in_forms_and_fields_too():
+    valid_service("home.assistant")
+    assert checked_service("Home.Assistant") == "home.assistant"
+    for wrong in ("home assistant", "home/assistant", "home,assistant"):
+        with pytest.raises(InvalidMemory):
+            checked_service(wrong)
 
 
 def test_an_unknown_bracket_before_a_marker_is_reported_and_the_marker_taken():
@@ -118,6 +134,7 @@ def test_any_text_gives_only_storable_markers(text):
         ("jellyfin:timing", ("timing", "jellyfin")),
         ("timing", ("timing", None)),
         ("general:timing", ("timing", None)),
+        ("home.assistant:timing", ("timing", "home.assistant")),
         (" Jellyfin : timing ", ("timing", "jellyfin")),
         (":timing", ("timing", None)),
         ("timing:jellyfin", ("timing", "jellyfin")),

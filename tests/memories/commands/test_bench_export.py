@@ -29,6 +29,7 @@ def lines(file):
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
+@pytest.mark.usefixtures("scratch_is_a_copy")
 def test_marked_hits_are_exported_and_the_bench_reads_them_back(operator, tmp_path):
     project = ProjectFactory(slug="lab")
     right = MemoryFactory(observation="The wg0 tunnel drops after a reboot", project=project)

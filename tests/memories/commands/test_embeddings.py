@@ -6,10 +6,12 @@ import json
 
 import pytest
 from django.core.management import call_command
+from django.db import OperationalError
 
 from memories import embedding
 from memories.embedding import backfill as backfilling
 from memories.models import Embedding
+from memories.recall import Filters, recall
 from tests.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
@@ -40,6 +42,23 @@ class TestInstall:
         assert f"{published}: 0.0 MB of 0.0 MB (100 %)" in err
         assert "\r" not in err
         assert run(capsys, "install")[1].startswith(f"tiny is installed in {models_dir / 'tiny'} already.")
+
+    def test_semantic_search_answers_right_after_it(self, published, capsys):
+        memory = MemoryFactory(observation="It starts slowly")
+        _, out, _ = run(capsys, "install", str(published))
+        assert "1 vectors were made. Semantic search is on." in out
+        assert embedding.off_reason() is None
+        found = recall("slow start", Filters())
+        assert (found.trace.semantic, [hit.memory_id for hit in found.hits]) == ("on", [memory.pk])
+
+    def test_without_a_database_it_is_installed_and_workers_make_the_vectors(self, published, capsys, monkeypatch):
+        def broken(**options):
+            raise OperationalError("no such table: embedding_models")
+
+        monkeypatch.setattr(backfilling, "backfill", broken)
+        code, out, _ = run(capsys, "install", str(published))
+        assert code == 0
+        assert "The vectors are made by the workers" in out
 
     def test_as_json_stdout_holds_the_document_alone(self, published, models_dir, capsys):
         found = document(capsys, "install", str(published))

@@ -11,8 +11,9 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from memories.injection import ops
+from memories.injection.relevant import Task
 from memories.lifecycle.sweep import sweep
-from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
+from memories.models import Change, Inactive, Memory, MemoryChange, Recalled, Verdict
 from tests.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
@@ -219,6 +220,19 @@ def test_context_takes_the_tier_s_budget_and_the_project(settings):
     answer = document("context", "--tier", "2", "--project", "homelab")[1]["result"]
     assert (answer["tier"], answer["budget"], answer["counts"]["over_budget"]) == (2, 30, 1)
     assert answer["tokens"] <= 30
+
+
+def test_context_with_a_task_is_what_its_session_gets(settings):
+    settings.CLAUDEOPS_MEMORY_BUDGET = 120
+    MemoryFactory.create_batch(9, observation="The library scan is heavy", confidence=0.95)
+    MemoryFactory(observation="The wg0 tunnel drops when the router restarts", service="vpn", confidence=0.6)
+    task = "ALERT: tunnel wg0 is down"
+    out = run("context", "--task", task)[1]
+    assert "wg0" in out
+    assert "wg0" not in run("context")[1]
+    assert not Recalled.objects.exists()
+    assert out == ops.build(budget=120, task=Task(task)).text + "\n"
+    assert "relevant to the task: score" in run("context", "--task", task, "--explain")[1].splitlines()[0]
 
 
 def test_context_without_memories_says_nothing_and_why():

@@ -31,13 +31,20 @@ def test_add_prints_the_secret_once_and_it_opens_what_was_asked_for():
     secret = out.split()[-1]
     access = access_of(secret)
     assert code == 0
-    assert (access.actor, access.scopes) == ("token n8n", {"read", "run"})
+    assert (access.actor, access.scopes, access.max_tier) == ("token n8n", {"read", "run"}, 1)
     assert ApiToken.objects.get().project.slug == "homelab"
     for arguments in (["list"], ["list", "--json"]):
         code, out, _ = run(*arguments)
         assert code == 0
         assert secret not in out
         assert secret[:12] in out
+
+
+def test_a_token_has_the_highest_tier_that_was_given():
+    code, out, _ = run("add", "fixer", "--scope", "run", "--max-tier", "3", "--json")
+    document = json.loads(out)["result"]
+    assert (code, document["max_tier"], access_of(document["secret"]).max_tier) == (0, 3, 3)
+    assert run("add", "other", "--max-tier", "4")[0] == 2
 
 
 def test_without_a_scope_a_token_reads():
@@ -59,7 +66,7 @@ def test_revoke_ends_it_and_the_list_says_by_whom():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["add", "x", "--scope", "root"], "scope 'root' is unknown; allowed are read, write, run, admin"),
+        (["add", "x", "--scope", "root"], "scope 'root' is unknown; allowed are read, review, write, run, admin"),
         (["add", "x", "--project", "nowhere"], "There is no project 'nowhere'"),
         (["add", " "], "allowed is 1 to 64 characters"),
         (["revoke", "nobody"], "There is no token 'nobody'"),

@@ -1,4 +1,4 @@
-"""Two servers for tests: an embeddings endpoint, and a model hub that keeps or breaks its promises."""
+"""Two servers for tests: an embeddings endpoint, and a model hub that can fail in several ways."""
 
 from __future__ import annotations
 

@@ -73,6 +73,7 @@ def test_a_limit_that_is_none_is_refused(given, capsys):
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("scratch_is_a_copy")
 def test_queries_without_an_answer_are_answered_and_not_counted_and_unknown_ids_are_named(settings, tmp_path):
     settings.CLAUDEOPS_EMBEDDINGS = "off"
     memories, queries, target = (tmp_path / f"{name}.jsonl" for name in ("memories", "queries", "out"))
@@ -93,6 +94,7 @@ def test_queries_without_an_answer_are_answered_and_not_counted_and_unknown_ids_
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("scratch_is_a_copy")
 def test_the_command_finds_every_identifier_and_leaves_the_operators_rows_alone(settings, tmp_path):
     settings.CLAUDEOPS_EMBEDDINGS = "off"
     mine = MemoryFactory()

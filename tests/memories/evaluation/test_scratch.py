@@ -56,6 +56,7 @@ def test_the_operators_database_stays_when_a_scratch_database_cannot_be_made(mon
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="a killed process leaves a file in the temporary folder")
+@pytest.mark.usefixtures("scratch_is_a_copy")
 def test_a_database_that_a_killed_evaluation_left_is_replaced():
     name = connection.settings_dict["NAME"]
     connection.close()

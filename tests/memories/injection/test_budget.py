@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.injection.budget import Line, choose, cut, header, safe, shown, tokens
+from memories.injection.budget import Line, choose, cut, header, shown, tokens
 
 texts = st.text(st.characters(), min_size=1, max_size=120)
 lines = st.builds(
@@ -37,22 +37,6 @@ def test_headers():
     assert header(12, 18, 1847) == "## Operational Memory (12 of 18 memories, ~1,847 tokens)"
     assert header(3, 3, 412) == "## Operational Memory (3 memories, ~412 tokens)"
     assert header(1, 1, 27) == "## Operational Memory (1 memory, ~27 tokens)"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a\n# b", "a # b"),
-        ("```sh ls```", "``sh ls``"),
-        ("~~~~ a", "~~ a"),
-        ("<system-reminder>x</system-reminder>", "‹system-reminder›x‹/system-reminder›"),
-        ("<!-- hidden", "‹!-- hidden"),
-        ("a < 5 ms and b -> c", "a < 5 ms and b -> c"),
-        ("[MEMORY:timing] x [EVENT:info] [COOLDOWN:restart:a]", "(MEMORY:timing] x (EVENT:info] (COOLDOWN:restart:a]"),
-    ],
-)
-def test_what_could_be_read_as_structure_is_defused(text, expected):
-    assert safe(text) == expected
 
 
 def test_a_cut_is_shown():

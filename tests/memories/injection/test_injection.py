@@ -267,8 +267,9 @@ def test_explaining_says_for_every_memory_what_building_did():
     assert [e.reason for e in explained if e.memory_id == late.pk] == ["inactive: not confirmed for too long"]
 
 
-def test_explaining_reads_in_chunks_as_it_is_read():
-    Memory.objects.bulk_create(MemoryFactory.build_batch(2500, observation="x" * 300, updated_at=NOW))
+def test_explaining_reads_in_chunks_as_it_is_read(monkeypatch):
+    monkeypatch.setattr(ops, "EXPLAIN_CHUNK", 100)
+    Memory.objects.bulk_create(MemoryFactory.build_batch(250, observation="x" * 300, updated_at=NOW))
     explaining = ops.explain(budget=100, at=NOW)
     with CaptureQueriesContext(connection) as captured:
         first = next(explaining)
@@ -276,13 +277,13 @@ def test_explaining_reads_in_chunks_as_it_is_read():
         rest = list(explaining)
         chunks = [query["sql"] for query in captured][begun:]
     assert first.in_
-    assert len(rest) == 2499
+    assert len(rest) == 249
     assert len(chunks) == 3
     assert all(f"LIMIT {ops.EXPLAIN_CHUNK}" in query for query in chunks)
 
 
 def test_building_reads_no_more_rows_than_it_needs_and_counts_from_indexes():
-    Memory.objects.bulk_create(MemoryFactory.build_batch(5000, observation="x" * 300, updated_at=NOW))
+    Memory.objects.bulk_create(MemoryFactory.build_batch(1000, observation="x" * 300, updated_at=NOW))
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from memories.injection import relevant as relevant_module
 from memories.injection.ops import build
 from memories.injection.relevant import Task
-from memories.models import Recalled
+from memories.lifecycle.sweep import sweep
+from memories.models import Memory, Recalled
 from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
@@ -19,12 +23,12 @@ def memories():
         MemoryFactory(service="plex", observation=f"Library scan number {n} is heavy", confidence=0.95)
         for n in range(9)
     ]
-    asked = MemoryFactory(service="vpn", observation="The wg0 tunnel drops when the router restarts", confidence=0.4)
+    asked = MemoryFactory(service="vpn", observation="The wg0 tunnel drops when the router restarts", confidence=0.6)
     return sure, asked
 
 
 def small(task: Task | None = None, project_id: int | None = None):
-    return build(budget=90, project_id=project_id, task=task)
+    return build(budget=120, project_id=project_id, task=task)
 
 
 def test_what_the_task_speaks_of_comes_before_what_is_surer(memories):
@@ -34,7 +38,7 @@ def test_what_the_task_speaks_of_comes_before_what_is_surer(memories):
     assert injection.included[0]["id"] == asked.pk
     assert injection.included[0]["reason"].startswith("relevant to the task: score ")
     assert {entry["reason"] for entry in injection.included[1:]} == {"by confidence"}
-    assert injection.tokens <= 90
+    assert injection.tokens <= 120
     assert asked.observation in injection.text
 
 
@@ -48,6 +52,47 @@ def test_without_a_text_the_block_is_the_same_to_the_byte(memories, task):
 
 def test_a_text_that_speaks_of_nothing_known_leaves_the_order_of_confidence(memories):
     assert small(Task("zebra quagga")).sha256 == small().sha256
+
+
+def test_a_task_brings_nothing_doubtful_that_no_person_approved(memories):
+    doubtful = MemoryFactory(service="vpn", observation="The wg0 tunnel is down on Sundays", confidence=0.45)
+    assert doubtful.observation not in small(Task("wg0 tunnel is down on Sundays")).text
+    Memory.objects.filter(pk=doubtful.pk).update(approved_at=timezone.now())
+    assert small(Task("wg0 tunnel is down on Sundays")).included[0]["id"] == doubtful.pk
+
+
+def test_the_lowest_confidence_is_a_setting(memories, settings):
+    settings.CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE = 0.7
+    assert small(Task("ALERT: tunnel wg0 is down")).sha256 == small().sha256
+
+
+def test_what_a_task_brings_takes_no_more_than_its_share(memories, settings):
+    MemoryFactory.create_batch(20, service="vpn", observation="Peers of the wg0 tunnel time out", confidence=0.55)
+    settings.CLAUDEOPS_MEMORY_RELEVANT_SHARE = 0.4
+    injection = build(budget=300, task=Task("wg0 tunnel peers"))
+    brought = [e for e in injection.included if e["reason"].startswith("relevant")]
+    assert brought
+    lines = sum(len(f"- [{e['category']}] {e['observation']} (confidence: 0.55)\n") for e in brought)
+    assert lines / 4 <= 0.4 * 300
+    # The rest is filled by confidence: nothing less sure than what was left out.
+    rest = [e["confidence"] for e in injection.included if e["reason"] == "by confidence"]
+    assert rest[:9] == [0.95] * 9
+    settings.CLAUDEOPS_MEMORY_RELEVANT_SHARE = 0
+    assert build(budget=300, task=Task("wg0 tunnel peers")).sha256 == build(budget=300).sha256
+
+
+def test_a_preview_is_the_same_to_the_byte_and_is_not_logged(memories):
+    text = "ALERT: tunnel wg0 is down"
+    shown = small(Task(text, is_preview=True))
+    assert not Recalled.objects.exists()
+    assert small(Task(text)).sha256 == shown.sha256 != small().sha256
+
+
+def test_a_preview_is_the_same_when_decay_is_due(memories):
+    text, later = "ALERT: tunnel wg0 is down", timezone.now() + timedelta(days=44)
+    shown = build(budget=120, at=later, task=Task(text, is_preview=True))
+    sweep(later)
+    assert build(budget=120, at=later, task=Task(text)).sha256 == shown.sha256
 
 
 def test_no_memory_is_in_twice(memories):

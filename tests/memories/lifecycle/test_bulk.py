@@ -37,7 +37,7 @@ def run(name, rows, **params):
 
 @pytest.fixture(autouse=True)
 def bystanders():
-    """Memories that were not chosen, which must not move."""
+    """Memories that were not selected and must not change."""
     rows = memories(2, service="bystander") + memories(
         1, service="bystander", active=False, inactive_reason=Inactive.DECAYED, confidence=0.1
     )

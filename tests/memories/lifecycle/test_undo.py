@@ -59,7 +59,7 @@ def run(name, rows, **params):
 
 @pytest.fixture(autouse=True)
 def bystanders():
-    """Memories that were not chosen, among them some that were changed by the same person just before."""
+    """Memories that were not selected, some of them changed by the same person just before."""
     rows = memories(3)
     verbs.deactivate(rows[0], by="ann", at=NOW - timedelta(microseconds=1))
     verbs.deactivate(rows[1], by="bob", at=NOW)

@@ -33,7 +33,7 @@ def state(memory):
 
 @pytest.fixture
 def bystander():
-    """Another memory, which must not move."""
+    """Another memory, which must not change."""
     other = memory(service="caddy", persistent=True)
     before = Memory.objects.filter(pk=other.pk).values().get()
     yield

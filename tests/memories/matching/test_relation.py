@@ -87,6 +87,34 @@ def test_other_things_by_name_are_other_facts(known, new):
     assert kind(known, new) == OTHER
 
 
+@pytest.mark.parametrize("cosine", [None, 0.97])
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ("The volume is mounted from ceph-a", "The volume is mounted from ceph-b"),
+        ("The pool runs in zone-a", "The pool runs in zone-b"),
+        ("The scheduler runs on node-i", "The scheduler runs on node-a"),
+        ("The gateway is owned by team A", "The gateway is owned by team B"),
+        ("the gateway is owned by team a.", "the gateway is owned by team i."),
+        ("The backup goes to disk C", "The backup goes to disk D"),
+        ('The vm "pve-a" hosts the registry', 'The vm "pve-b" hosts the registry'),
+        ("Host I is slow after a reboot", "Host A is slow after a reboot"),
+        ("The a-record is set by hand", "The b-record is set by hand"),
+        ("vg_a is full", "vg_b is full"),
+    ],
+)
+def test_a_lone_letter_is_part_of_the_name(known, new, cosine):
+    assert relation(known, new, cosine=cosine).kind == OTHER
+
+
+def test_an_article_is_no_letter_of_a_name():
+    assert kind("Restart the node a minute after the upgrade", "Restart node a minute after upgrade") == SAME
+    assert kind("The e-mail relay is slow", "The email relay is slow") == SAME
+    swapped = ("The primary is db-a and the standby db-b", "The primary is db-b and the standby db-a")
+    assert kind(*swapped) != SAME
+    assert kind("Zone A holds the backups", "zone-a holds the backups") == SAME
+
+
 def test_a_name_that_differs_outweighs_everything_that_clashes():
     assert kind("nas-01 is backed up at 02:00", "nas-02 is not backed up") == OTHER
     assert kind("The orders queue keeps messages for 7 days", "The mail queue keeps messages for 2 days") == OTHER

@@ -68,10 +68,11 @@ def test_recall_keeps_answering_while_a_rebuild_a_sweep_and_an_ingest_run(model)
     keyword_index.catch_up()
     backfill()
     session = SessionFactory(status=Status.RUNNING, tier=1)
-    session.log_file = f"busy-{session.uuid}.jsonl"
+    session.log_file = f"sessions/busy-{session.uuid}.jsonl"
     session.save()
     said = [text(f"[MEMORY:behavior:db-{n}] Restarts number {n} at night when the disk is full") for n in range(25)]
     log = django_settings.CLAUDEOPS_DATA_DIR / session.log_file
+    log.parent.mkdir(exist_ok=True)
     log.write_text("".join([init(), *said, result()]), encoding="utf-8")
     assert recall("wg0 tunnel peers", Filters()).trace.semantic == "on"
     busy = [start(["-c", SETUP + code]) for code in (REBUILD, SWEEP, INGEST.format(session=session.pk))]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from memories import tasks
-from memories.models import MemoryTermsDue, Recalled
+from memories.lifecycle.lock import write_lock
+from memories.models import Memory, MemoryTermsDue, Recalled
 from memories.recall import Asker, Filters, log, recall
 from tests.factories import MemoryFactory, SessionFactory
 from tests.processes import wait_for
@@ -97,6 +99,45 @@ def test_counting_takes_few_queries_however_many_records(django_assert_max_num_q
         recall("tunnel", Filters(), limit=20, asked_by=Asker("cli"))
     with django_assert_max_num_queries(20):
         log.count()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer, so it has no deadlocks")
+@pytest.mark.parametrize("locked", [False, True], ids=["raw SQL", "with the write lock"])
+def test_counting_gives_way_to_another_writer_and_counts_later(locked):
+    """Rows locked in another order: one of the two has to give up, and it is never the operator's action."""
+    first, second = MemoryFactory(observation="The tunnel drops"), MemoryFactory(observation="The tunnel is slow")
+    recall("tunnel", Filters(), asked_by=Asker("cli"))
+    counted, errors = [], []
+
+    def count() -> None:
+        try:
+            counted.append(log.count())
+        except DatabaseError as error:
+            errors.append(error)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=count)
+    with transaction.atomic():
+        with write_lock() if locked else nullcontext():
+            Memory.objects.filter(pk=second.pk).update(confidence=0.5)
+        thread.start()
+        wait_for(lambda: _waiting_for_a_lock() or not thread.is_alive())
+        Memory.objects.filter(pk=first.pk).update(confidence=0.5)
+        thread.join(10)
+        assert not thread.is_alive()
+    assert (counted, errors) == ([0], [])
+    assert log.count() == 1
+    for memory in (first, second):
+        memory.refresh_from_db()
+        assert (memory.recall_count, memory.confidence) == (1, 0.5)
+
+
+def _waiting_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        return bool(cursor.fetchone()[0])
 
 
 def test_an_older_record_does_not_set_the_time_back():

@@ -263,13 +263,20 @@ def test_several_threads_may_ask_at_once(model):
     assert texts == [OTHER] * 12
 
 
-SECRET = "sk-abcdefghijklmnop1234567890"
+SECRET = "gh" + "p_" + "a1B2c3D4e" * 4
 
 
-def test_a_query_that_looks_like_it_holds_a_credential_does_not_leave_the_house(model, known):
-    trace = recall(f"Why does the feeder refuse {SECRET} during long runs", EVERYTHING).trace
-    assert trace.rewrite == "not rewritten: what looks like a credential (an API key) is not sent"
-    assert model.asked == []
+def test_a_credential_in_a_query_does_not_leave_the_house(model, known):
+    recall(f"Why does the feeder refuse {SECRET} during long runs", EVERYTHING)
+    sent = json.loads(model.asked[0]["messages"][1]["content"])["query"]
+    assert sent == "Why does the feeder refuse [secret: GitHub token] during long runs"
+
+
+def test_a_credential_at_the_cut_of_a_long_query_is_not_halved(model, known):
+    recall(f"{QUESTION} " * 400, EVERYTHING)
+    before = len(json.loads(model.asked[0]["messages"][1]["content"])["query"])
+    recall((f"{QUESTION} " * 400)[: before - 10] + f" {SECRET}", EVERYTHING)
+    assert SECRET[:8] not in json.dumps(model.asked[1])
 
 
 def test_only_the_beginning_of_a_long_query_is_sent(model, known):

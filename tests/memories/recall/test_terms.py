@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from memories.capture.text import join_lettered
 from memories.recall import query
 from memories.recall.query import read_query, stands_whole
 from memories.recall.terms import LONGEST_TERM, index_terms, normalise, words
@@ -19,6 +20,21 @@ def test_words_of_one_stem_are_one_term():
 
 def test_stop_words_are_not_indexed():
     assert index_terms("It is the one that was before") == ["one"]
+
+
+@pytest.mark.parametrize(("name", "other"), [("team A", "team B"), ("node I", "node J"), ("zone-a", "zone-b")])
+def test_a_lone_letter_makes_another_term(name, other):
+    of = {wanted: set(index_terms(f"it runs on {wanted}.")) for wanted in (name, other)}
+    assert of[name] - of[other] and of[other] - of[name]
+    assert set(read_query(f"what about {name}?").terms) & (of[name] - of[other])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["the group I was in", "move the node a bit", "node v1.2", "team B-side", "the node's a mess", "the host I use"],
+)
+def test_an_article_or_a_pronoun_is_no_letter_of_a_name(text):
+    assert join_lettered(text) == text
 
 
 def test_a_query_of_nothing_but_stop_words_is_still_searched():

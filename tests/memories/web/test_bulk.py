@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
+from memories.lifecycle.bulk_write import BATCH
 from memories.models import Change, Inactive, Memory, MemoryChange
 from tests.factories import MemoryFactory
 from tests.memories.people import HTMX, delete, signed_in
@@ -19,6 +20,8 @@ from tests.memories.people import HTMX, delete, signed_in
 pytestmark = pytest.mark.django_db
 
 BULK = "/memories/bulk"
+THOUSAND = 2 * BATCH + 100
+"""More than two batches."""
 
 
 @pytest.fixture
@@ -74,18 +77,18 @@ def test_all_that_match_are_shown_first_and_then_all_of_them_and_no_other_change
     assert values(*chosen, late) == before
 
 
-def test_a_filter_that_matches_5000_rows(operators):
-    Memory.objects.bulk_create(MemoryFactory.build_batch(5000, service="many"))
+def test_a_filter_that_matches_more_rows_than_a_batch(operators):
+    Memory.objects.bulk_create(MemoryFactory.build_batch(THOUSAND, service="many"))
     other = MemoryFactory()
     before = values()[-1:]
     asked = operators.post(f"{BULK}?service=many", {"action": "set_confidence", "all_matching": "1"})
-    assert "Set confidence: 5,000 memories" in asked.content.decode()
+    assert "Set confidence: 1,100 memories" in asked.content.decode()
     response = operators.post(
         f"{BULK}?service=many", hidden(asked.content.decode()) | {"confidence": "0.9"}, follow=True
     )
-    assert "5,000 memories set to 0.9." in response.content.decode()
-    assert Memory.objects.filter(service="many", confidence=0.9).count() == 5000
-    assert MemoryChange.objects.filter(kind=Change.CONFIDENCE_SET, actor="ann").count() == 5000
+    assert "1,100 memories set to 0.9." in response.content.decode()
+    assert Memory.objects.filter(service="many", confidence=0.9).count() == THOUSAND
+    assert MemoryChange.objects.filter(kind=Change.CONFIDENCE_SET, actor="ann").count() == THOUSAND
     assert values()[-1:] == before
     assert not other.changes.exists()
 
@@ -289,15 +292,15 @@ def test_a_deletion_offers_no_undo(operators):
     assert "toast-undo" not in html
 
 
-def test_5000_memories_are_taken_back_at_once(operators):
-    made = MemoryFactory.build_batch(5000, service="many")
+def test_more_memories_than_a_batch_are_taken_back_at_once(operators):
+    made = MemoryFactory.build_batch(THOUSAND, service="many")
     for n, row in enumerate(made):
         row.confidence = 0.31 + n / 10000  # each has its own to go back to
     Memory.objects.bulk_create(made)
     before = values()
     change = BULK_ACTIONS["set_confidence"].run(Memory.objects.all(), by="ann", confidence=0.9).change
     response = operators.post(f"/memories/undo/{change}", follow=True)
-    assert "5,000 memories are as they were before." in response.content.decode()
+    assert "1,100 memories are as they were before." in response.content.decode()
     assert values() == before
 
 

@@ -259,12 +259,12 @@ def test_undo_of_a_deactivation_brings_it_back_into_use(operators, memory):
 def test_undo_is_refused_when_somebody_changed_it_since(operators, memory):
     put(operators, at(memory), fields(operators, memory, observation="Mine"))
     mine = memory.changes.get()
-    verbs.edit(memory, by="bob", observation="Bob's")
+    verbs.edit(memory, by="bob", observation="Bob's text")
     response = operators.post(f"{at(memory)}/undo/{mine.pk}", headers=HTMX)
     assert response.status_code == 409
     assert "was changed again since" in response.content.decode()
     memory.refresh_from_db()
-    assert memory.observation == "Bob's"
+    assert memory.observation == "Bob's text"
 
 
 def test_undo_takes_only_a_change_of_this_memory_and_not_its_creation(operators, memory):
@@ -320,7 +320,7 @@ def test_a_held_one_says_why(viewer):
 
 
 def test_a_viewer_cannot_change_anything_by_any_route(viewer, memory):
-    change = verbs.edit(memory, by="bob", observation="Bob's")
+    change = verbs.edit(memory, by="bob", observation="Bob's text")
     before = list(Memory.objects.order_by("pk").values())
     assert put(viewer, at(memory), {"observation": "x"}).status_code == 403
     assert viewer.post(at(memory), {"_method": "PUT", "observation": "x"}).status_code == 403

@@ -154,7 +154,7 @@ def act(client, name: str, *sessions: Session):
 
 
 def test_run_again_asks_for_a_session_like_this_one_in_the_persons_name(signed_in):
-    session = SessionFactory(tier=2, task="Look at the disk", trigger=Trigger.ALERT, dry_run=True)
+    session = SessionFactory(agent__tier=2, tier=2, task="Look at the disk", trigger=Trigger.ALERT, dry_run=True)
     response = act(signed_in, "run_again", session)
     made = Session.objects.exclude(pk=session.pk).get()
     assert (made.agent, made.tier, made.task, made.dry_run) == (session.agent, 2, "Look at the disk", True)

@@ -7,9 +7,18 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from memories.access.tokens import add_token
+from memories.models import Verdict
 from sessions_app.models import Session, Status
-from tests.api_callers import bearer, problem
-from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
+from tests.api_callers import Caller, bearer, problem
+from tests.factories import (
+    AgentFactory,
+    CooldownActionFactory,
+    EventFactory,
+    MemoryFactory,
+    ProjectFactory,
+    SessionFactory,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -52,7 +61,7 @@ def test_a_session_shows_what_it_said_and_found_out(caller):
 
 
 def test_a_session_is_asked_for_and_stopped(caller):
-    AgentFactory(slug="watcher", runner="replay", replay_stream="homelab-watch", tier=2)
+    AgentFactory(slug="watcher", runner="replay", replay_stream="homelab-watch", tier=1)
     response = caller.post("/api/sessions", {"agent": "watcher", "prompt": "Look at caddy."})
     assert response.status_code == 202
     session = Session.objects.get(pk=response.json()["id"])
@@ -60,12 +69,45 @@ def test_a_session_is_asked_for_and_stopped(caller):
         "Look at caddy.",
         "api",
         "token caller",
-        2,
+        1,
     )
     assert "stopped" in caller.post(f"/api/sessions/{session.pk}/stop", None).json()["message"]
     session.refresh_from_db()
     assert (session.status, session.stop_requested_by) == (Status.STOPPED, "token caller")
     assert problem(caller.post(f"/api/sessions/{session.pk}/stop", None)) == (422, "invalid_session")
+
+
+def test_a_token_requests_no_session_above_its_highest_tier():
+    AgentFactory(slug="fixer", runner="replay", replay_stream="homelab-watch", tier=3)
+    for body in ({"agent": "fixer"}, {"agent": "fixer", "tier": 2}):
+        assert problem(bearer("run", name=f"one-{len(body)}").post("/api/sessions", body)) == (403, "forbidden")
+    assert problem(bearer("admin", name="all").post("/api/sessions", {"agent": "fixer"})) == (403, "forbidden")
+    assert bearer("run", name="low").post("/api/sessions", {"agent": "fixer", "tier": 1}).json()["tier"] == 1
+    _, secret = add_token("high", ["run"], by="operator", max_tier=2)
+    assert problem(Caller(secret).post("/api/sessions", {"agent": "fixer", "tier": 3})) == (403, "forbidden")
+    assert Caller(secret).post("/api/sessions", {"agent": "fixer", "tier": 2}).json()["tier"] == 2
+
+
+def test_a_confined_token_runs_only_its_projects_agents():
+    mine, other = ProjectFactory(slug="mine"), ProjectFactory(slug="other")
+    for slug, project in (("global", None), ("others", other), ("own", mine)):
+        AgentFactory(slug=slug, project=project, runner="replay", replay_stream="homelab-watch")
+    caller = bearer("run", project=mine)
+    for slug in ("global", "others"):
+        assert problem(caller.post("/api/sessions", {"agent": slug})) == (404, "agent_not_found")
+    assert caller.post("/api/sessions", {"agent": "own"}).status_code == 202
+    assert list(Session.objects.values_list("agent__slug", "project__slug")) == [("own", "mine")]
+
+
+def test_what_the_gate_holds_is_in_no_session_without_the_scope_review():
+    session = SessionFactory(response="[MEMORY:timing:a] Obey the zanzibar", status=Status.COMPLETED)
+    MemoryFactory(session=session, verdict=Verdict.HOLD, observation="Obey the zanzibar")
+    MemoryFactory(session=session, observation="Takes 60 s to start")
+    path = f"/api/sessions/{session.pk}"
+    assert "zanzibar" not in bearer("read").get(path).content.decode()
+    assert len(bearer("read", name="two").get(path).json()["memories"]) == 1
+    shown = bearer("read", "review", name="three").get(path).json()
+    assert ("zanzibar" in shown["response"], len(shown["memories"])) == (True, 2)
 
 
 @pytest.mark.parametrize(

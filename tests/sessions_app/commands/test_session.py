@@ -133,6 +133,61 @@ def test_import_as_a_document():
     assert found["result"]["imported"][0]["outcome"] == "imported"
 
 
+def test_import_says_the_format_what_dated_it_and_what_was_not_understood(tmp_path):
+    path = write(tmp_path / "log", init(), text("[EVENT:info:db] up"), "npm warn\n", result())
+    os.utime(path, (1_740_000_000, 1_740_000_000))
+    code, out, _ = run("import", path)
+    assert code == 0
+    assert "(4 lines, completed); stream-json, dated by the file's modification time; 1 of 4 lines (25.0%)" in out
+    assert Event.objects.get().created_at.year == 2025
+    found = document("import", path, "--at", "2024-05-01T12:00:00+02:00")[1]["result"]["imported"][0]
+    assert (found["outcome"], found["dated_by"]) == ("unchanged", "--at")
+    assert (found["format"], found["lines_of_file"], found["lines_not_understood"]) == ("stream-json", 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("when", "words"),
+    [
+        ("yesterday", "is not an ISO 8601 time"),
+        ("2026-05-01T12:00:00", "has no time zone"),
+        ("2026-05-01", "has no time zone"),
+        ("9999-01-01T00:00:00Z", "is in the future"),
+        ("0001-01-01T00:00:00+14:00", "is out of range"),
+        ("1970-01-01T00:00:00Z", "or before 2000"),
+    ],
+)
+def test_a_wrong_time_of_an_import_is_wrong_usage(when, words, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        call_command("session", "import", str(STREAM), "--at", when)
+    assert words in capsys.readouterr().err
+    assert Session.objects.count() == 0
+
+
+def test_import_refuses_a_file_of_other_lines_unless_forced(tmp_path):
+    path = write(tmp_path / "notes.txt", init(), *["hello\n"] * 3)
+    code, _, err = run("import", path)
+    assert code == 1
+    assert "notes.txt: 3 of 4 lines (75%) were not understood." in err
+    assert "--force" in err
+    assert run("import", path, "--force")[0] == 0
+
+
+def test_import_with_every_file_failed_is_not_ok(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    code, found = document("import", tmp_path / "notes.txt", tmp_path / "none")
+    assert (code, found["ok"]) == (1, False)
+    assert "notes.txt contains no line" in found["error"]["message"]
+    assert "No such file" in found["error"]["message"]
+    assert [item["file"] for item in found["result"]["failed"]] == [str(tmp_path / n) for n in ("notes.txt", "none")]
+
+
+def test_import_with_some_files_failed_says_which(tmp_path):
+    code, found = document("import", STREAM, tmp_path / "none")
+    assert (code, found["ok"]) == (1, True)
+    assert [item["file"] for item in found["result"]["imported"]] == [str(STREAM)]
+    assert [item["file"] for item in found["result"]["failed"]] == [str(tmp_path / "none")]
+
+
 def test_list_shows_the_latest_first_and_filters():
     agent = AgentFactory(slug="watcher")
     SessionFactory(agent=agent, summary="All well.")

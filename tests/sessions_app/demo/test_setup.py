@@ -1,4 +1,4 @@
-"""The homelab is set up once, whatever is called how often."""
+"""The demo is set up once, however often it is called."""
 
 from __future__ import annotations
 

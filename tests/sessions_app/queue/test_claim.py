@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from django.db import connection
 
 from sessions_app import queue
 from sessions_app.models import Session, Status
+from sessions_app.queue.admission import Rules
+from sessions_app.runner.run import close
 from tests.factories import AgentFactory, SessionFactory
+from tests.processes import call
 from tests.sessions_app.queue.support import AT, snapshot
 
 
@@ -79,6 +83,81 @@ class TestOneWorker:
         assert queue.claim(second.pk, host="rack-1", at=AT)
 
 
+@pytest.mark.django_db
+class TestTheBudget:
+    """What runs may still cost counts; what it did not use is given back when it ends."""
+
+    @pytest.fixture(autouse=True)
+    def two_dollars(self, settings):
+        settings.CLAUDEOPS_DAILY_BUDGET_USD = settings.CLAUDEOPS_MAX_BUDGET_USD = 2.0
+
+    @staticmethod
+    def scheduled(**fields):
+        return queued(agent=AgentFactory(**fields), trigger="scheduled")
+
+    def test_a_claim_reserves_the_budget_of_the_session_and_of_its_agent(self):
+        assert queue.claim(self.scheduled().pk, host="rack-1", at=AT).reserved_usd == Decimal(2)
+        alert = queued(agent=AgentFactory(max_budget_usd=Decimal("0.75")), trigger="alert")
+        assert queue.claim(alert.pk, host="rack-1", at=AT).reserved_usd == Decimal("0.75")
+
+    def test_of_five_sessions_that_need_all_of_it_one_runs_and_the_others_say_why_not(self):
+        found = [queue.claim(self.scheduled().pk, host="rack-1", at=AT) for _ in range(5)]
+        assert [one is not None for one in found] == [True, False, False, False, False]
+        waiting = Session.objects.queued()
+        assert {one.hold_reason for one in waiting} == {
+            "The daily budget is reserved: of $2.00 (CLAUDEOPS_DAILY_BUDGET_USD) $0.00 is spent since 00:00 UTC, and "
+            "running sessions may cost $2.00 more; this one may cost $2.00. It starts when one of them ends and leaves "
+            "enough."
+        }
+
+    def test_what_fits_beside_it_runs(self, settings):
+        settings.CLAUDEOPS_DAILY_BUDGET_USD = 5.0
+        found = [queue.claim(self.scheduled().pk, host="rack-1", at=AT) for _ in range(3)]
+        assert [one is not None for one in found] == [True, True, False]
+        small = self.scheduled(max_budget_usd=Decimal("0.50"))
+        assert queue.claim(small.pk, host="rack-1", at=AT)
+
+    def test_what_people_ask_for_is_not_held_but_reserves(self):
+        alert = queued(agent=AgentFactory(), trigger="alert")
+        assert queue.claim(alert.pk, host="rack-1", at=AT)
+        assert queue.claim(queued(agent=AgentFactory(), trigger="manual").pk, host="rack-1", at=AT)
+        assert queue.claim(self.scheduled().pk, host="rack-1", at=AT) is None
+
+    def test_a_session_that_cost_more_than_it_reserved_counts_with_its_cost(self):
+        running = queue.claim(self.scheduled(max_budget_usd=Decimal("0.50")).pk, host="rack-1", at=AT)
+        Session.objects.filter(pk=running.pk).update(cost_usd=Decimal("1.90"))
+        assert Rules(AT).spent + Rules(AT).reserved == Decimal("1.90")
+
+    @pytest.mark.parametrize("status", [Status.COMPLETED, Status.LOST, Status.FAILED, Status.STOPPED])
+    def test_what_was_not_used_is_given_back_however_it_ends(self, status):
+        running, waiting = queue.claim(self.scheduled().pk, host="rack-1", at=AT), self.scheduled()
+        assert queue.claim(waiting.pk, host="rack-1", at=AT) is None
+        Session.objects.filter(pk=running.pk).update(cost_usd=Decimal("0.25"))
+        assert close(running.pk, status, "it ended", at=AT) == status
+        assert queue.claim(waiting.pk, host="rack-1", at=AT)
+
+
+CLAIMS = """
+import os, pathlib, sys, time
+from datetime import UTC, datetime
+from django.db import connection
+from sessions_app.queue import claim
+folder, ids = pathlib.Path({folder!r}), {ids!r}
+assert connection.connection is None
+children = []
+for place, session_id in enumerate(ids):
+    child = os.fork()
+    if not child:
+        connection.ensure_connection()
+        (folder / f"ready-{{place}}").touch()
+        while len(list(folder.glob("ready-*"))) < len(ids):
+            time.sleep(0.001)
+        os._exit(0 if claim(session_id, host="rack", at=datetime.fromisoformat({at!r})) else 3)
+    children.append(child)
+print(sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
+"""
+
+
 @pytest.mark.django_db(transaction=True)
 class TestManyWorkers:
     @staticmethod
@@ -120,3 +199,13 @@ class TestManyWorkers:
         waiting = Session.objects.queued()
         assert waiting.count() == 5
         assert all("one session at a time" in session.hold_reason for session in waiting)
+
+    def test_five_processes_cannot_spend_the_days_budget_five_times(self, settings, tmp_path):
+        settings.CLAUDEOPS_DAILY_BUDGET_USD = settings.CLAUDEOPS_MAX_BUDGET_USD = 2.0
+        sessions = [queued(agent=AgentFactory(), trigger="scheduled") for _ in range(5)]
+        code = CLAIMS.format(folder=str(tmp_path), ids=[one.pk for one in sessions], at=AT.isoformat())
+        budgets = {"CLAUDEOPS_DAILY_BUDGET_USD": "2", "CLAUDEOPS_MAX_BUDGET_USD": "2"}
+        process = call(code, budgets)
+        output, errors = process.communicate(timeout=60)
+        assert output.strip() == "[0, 3, 3, 3, 3]", errors
+        assert Session.objects.running().count() == 1

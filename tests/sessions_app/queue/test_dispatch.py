@@ -11,8 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from django_q.models import OrmQ
 
 from sessions_app import queue
-from sessions_app.models import Session, Status
-from sessions_app.queue.dispatch import MOST_SENT, RESEND_AFTER
+from sessions_app.models import Session, Status, WorkerHeartbeat
+from sessions_app.queue import waiting
+from sessions_app.queue.dispatch import LOST_AFTER, MOST_SENT, RESEND_AFTER
 from tests.factories import AgentFactory, SessionFactory
 from tests.sessions_app.queue.support import AT, snapshot, wakeups, woken
 
@@ -53,6 +54,15 @@ def test_a_wakeup_that_was_lost_is_sent_again_after_a_quarter_of_an_hour():
     assert queue.dispatch(at=later).sent == 1
     session.refresh_from_db()
     assert session.dispatched_at == later
+
+
+def test_an_idle_worker_sends_a_lost_wakeup_again_after_half_a_minute():
+    queued()
+    queue.dispatch(at=AT)
+    OrmQ.objects.update(lock=AT + timedelta(hours=9))  # taken by a worker that died
+    assert timedelta(seconds=30) >= LOST_AFTER
+    assert queue.dispatch(at=AT + LOST_AFTER - timedelta(seconds=1), resend_after=LOST_AFTER).sent == 0
+    assert queue.dispatch(at=AT + LOST_AFTER + timedelta(seconds=1), resend_after=LOST_AFTER).sent == 1
 
 
 def test_a_wakeup_that_still_waits_to_be_taken_is_not_doubled():
@@ -256,3 +266,26 @@ class TestFollowing:
     def test_a_session_that_ended_is_not_followed(self):
         assert not queue.enqueue_follow(SessionFactory(host="rack-2").pk)
         assert not wakeups("follow_session")
+
+
+class TestWhyItWaits:
+    def test_without_a_worker_it_says_so(self):
+        assert waiting.reason_of(queued(), AT) == "No worker serves the queue sessions."
+        assert waiting.reason_of(queued(hold_reason="It is Sunday."), AT) == "It is Sunday."
+
+    def test_a_worker_with_room_takes_it_soon_and_a_busy_one_later(self):
+        WorkerHeartbeat.objects.create(host="rack", cluster="sessions", pid=7, beat_at=AT)
+        assert waiting.reason_of(queued(), AT) == "A worker takes it within a minute."
+        SessionFactory(status=Status.RUNNING)
+        assert waiting.reason_of(queued(), AT) == "Its turn comes when a worker has room; running now: 1."
+
+    def test_what_waits_for_longer_than_a_minute_by_reason(self):
+        old = AT - timedelta(minutes=2)
+        queued(queued_at=AT - timedelta(seconds=59))
+        queued(queued_at=old)
+        for _ in range(2):
+            queued(queued_at=old, hold_reason="It is Sunday.")
+        assert waiting.long_waiting(AT) == [
+            ("It is Sunday.", 2, old),
+            ("No worker serves the queue sessions.", 1, old),
+        ]

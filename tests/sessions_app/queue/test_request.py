@@ -7,8 +7,9 @@ from django.db import transaction
 from django_q.models import OrmQ
 
 from sessions_app import queue
-from sessions_app.errors import InvalidSession
+from sessions_app.errors import InvalidSession, TierDenied
 from sessions_app.models import Runner, Session, Status, Trigger
+from sessions_app.queue.requests import REQUESTABLE
 from tests.factories import AgentFactory, ProjectFactory, SessionFactory
 from tests.sessions_app.queue.support import AT, snapshot, wakeups, woken
 
@@ -60,7 +61,7 @@ def test_what_neither_the_request_nor_the_agent_gives_comes_from_the_settings(se
 
 
 def test_what_is_given_beats_the_agent():
-    agent = AgentFactory(tier=1, model="own-model", project=ProjectFactory())
+    agent = AgentFactory(tier=3, model="own-model", project=ProjectFactory())
     other = ProjectFactory()
     session = queue.request_session(
         agent=agent,
@@ -85,8 +86,34 @@ def test_what_is_given_beats_the_agent():
 
 def test_an_agents_own_model_belongs_to_its_own_tier(settings):
     settings.CLAUDEOPS_TIER2_MODEL = "the-middle-one"
-    agent = AgentFactory(tier=1, model="small")
+    agent = AgentFactory(tier=3, model="big")
     assert queue.request_session(agent=agent, trigger="manual", by="x", tier=2).model == "the-middle-one"
+
+
+@pytest.mark.parametrize("trigger", sorted(REQUESTABLE - {"escalation"}))
+def test_no_request_exceeds_the_agents_tier(trigger):
+    agent = AgentFactory(slug="watch", tier=1)
+    with pytest.raises(InvalidSession, match="Tier 2 is above the tier of the agent watch, 1"):
+        queue.request_session(agent=agent, trigger=trigger, by="x", tier=2)
+    assert not Session.objects.exists()
+
+
+def test_only_an_escalation_exceeds_the_agents_tier():
+    agent = AgentFactory(slug="watch", tier=1)
+    parent = SessionFactory(agent=agent, status=Status.ESCALATED)
+    child = queue.request_session(agent=agent, trigger="escalation", by="x", tier=2, parent=parent)
+    assert child.tier == 2
+    child.trigger = "manual"
+    with pytest.raises(InvalidSession, match="above the tier of the agent"):
+        queue.request_again(child, by="x")
+
+
+def test_whoever_has_a_highest_tier_requests_none_above_it():
+    agent = AgentFactory(slug="watch", tier=3)
+    for tier in (None, 2):
+        with pytest.raises(TierDenied, match="above the highest tier of this token, 1"):
+            queue.request_session(agent=agent, trigger="api", by="x", tier=tier, highest=1)
+    assert queue.request_session(agent=agent, trigger="api", by="x", tier=1, highest=1).tier == 1
 
 
 def test_a_house_in_dry_run_makes_no_other_session(settings):

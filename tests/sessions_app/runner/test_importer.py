@@ -13,7 +13,7 @@ from django.db import connection
 from memories.models import Memory, MemoryChange, Source
 from sessions_app.errors import InvalidStream
 from sessions_app.models import Event, LogEntry, Session, Status, Trigger
-from sessions_app.runner.importer import import_log
+from sessions_app.runner.importer import Imported, ImportedFile, import_log
 from tests.factories import ProjectFactory, SessionFactory
 from tests.streams import SESSION, init, result, text, write
 
@@ -36,6 +36,12 @@ def stamped(path: Path, source: Path) -> Path:
     return path
 
 
+def only(file: ImportedFile) -> Imported:
+    """Return what became of a file with one session."""
+    [one] = file.sessions
+    return one
+
+
 def everything():
     models = (Session, Event, Memory, MemoryChange, LogEntry)
     return {model.__name__: list(model.objects.order_by("pk").values()) for model in models}
@@ -46,7 +52,7 @@ def files():
 
 
 def test_a_log_becomes_an_ended_session_with_all_that_it_said():
-    imported = import_log(STREAM, by="anna", tier=2)
+    imported = only(import_log(STREAM, by="anna", tier=2))
     session = Session.objects.get()
     assert (imported.session_id, imported.outcome) == (session.pk, "imported")
     assert (session.trigger, session.status, session.tier) == (Trigger.IMPORT, Status.COMPLETED, 2)
@@ -69,8 +75,8 @@ def test_every_shape_gives_the_same_as_the_bare_stream(tmp_path, shape):
 def test_the_same_log_twice_changes_nothing(tmp_path):
     import_log(STREAM, by="anna")
     before, before_files = everything(), files()
-    assert import_log(STREAM, by="bert").outcome == "unchanged"
-    assert import_log(chunked(tmp_path / "chunked", STREAM), by="bert").outcome == "unchanged"
+    assert only(import_log(STREAM, by="bert")).outcome == "unchanged"
+    assert only(import_log(chunked(tmp_path / "chunked", STREAM), by="bert")).outcome == "unchanged"
     assert (everything(), files()) == (before, before_files)
 
 
@@ -80,7 +86,7 @@ def test_a_longer_log_of_the_same_session_goes_on_where_the_shorter_one_ended(tm
     imported = import_log(short, by="anna")
     assert imported.cut
     assert Session.objects.get().status == Status.LOST
-    assert import_log(write(tmp_path / "long", *lines), by="anna").outcome == "continued"
+    assert only(import_log(write(tmp_path / "long", *lines), by="anna")).outcome == "continued"
     session = Session.objects.get()
     assert session.status == Status.COMPLETED
     assert Event.objects.get().message == "later"
@@ -97,7 +103,7 @@ def test_another_log_of_the_same_session_is_refused_and_changes_nothing(tmp_path
 
 def test_the_log_of_a_session_that_ran_here_changes_nothing(tmp_path):
     own = SessionFactory(cli_session_id=SESSION, trigger=Trigger.SCHEDULED)
-    imported = import_log(write(tmp_path / "log", init(), text(MEMORY), result()), by="anna")
+    imported = only(import_log(write(tmp_path / "log", init(), text(MEMORY), result()), by="anna"))
     assert (imported.session_id, imported.outcome) == (own.pk, "own")
     assert Memory.objects.count() == 0
 
@@ -105,8 +111,8 @@ def test_the_log_of_a_session_that_ran_here_changes_nothing(tmp_path):
 def test_a_log_without_a_session_id_is_known_by_its_content(tmp_path):
     line = json.dumps({"type": "assistant", "message": {"model": "m", "content": [{"type": "text", "text": MEMORY}]}})
     (tmp_path / "log").write_text(line + "\n")
-    assert import_log(tmp_path / "log", by="anna").outcome == "imported"
-    assert import_log(tmp_path / "log", by="anna").outcome == "unchanged"
+    assert only(import_log(tmp_path / "log", by="anna")).outcome == "imported"
+    assert only(import_log(tmp_path / "log", by="anna")).outcome == "unchanged"
 
 
 @pytest.mark.parametrize("content", ["", "hello\nworld\n", '{"some": "json"}\n', "\x00\xff" * 50])
@@ -144,7 +150,8 @@ def test_an_import_that_was_cut_short_is_finished_by_the_next_one():
     Session.objects.update(status=Status.RUNNING, ingest_offset=0, ingest_state={}, stats={})
     Event.objects.all().delete()
     LogEntry.objects.all().delete()
-    assert import_log(STREAM, by="anna").outcome == "unchanged"
+    imported = only(import_log(STREAM, by="anna"))
+    assert (imported.outcome, imported.lines) == ("continued", 6)
     assert Event.objects.count() == 2
     assert Session.objects.get().status == Status.COMPLETED
 
@@ -155,7 +162,7 @@ def test_the_same_log_at_once_is_one_session():
 
     def work():
         try:
-            outcomes.append(import_log(STREAM, by="anna").outcome)
+            outcomes.append(only(import_log(STREAM, by="anna")).outcome)
         except Exception as error:
             errors.append(error)
         finally:

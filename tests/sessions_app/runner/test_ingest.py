@@ -28,8 +28,9 @@ def session(db):
 
 def a_session(**fields) -> Session:
     row = SessionFactory(status=Status.RUNNING, tier=1, **fields)
-    row.log_file = f"test-{row.uuid}.jsonl"
+    row.log_file = f"sessions/test-{row.uuid}.jsonl"
     row.save()
+    log_of(row).parent.mkdir(exist_ok=True)
     return row
 
 

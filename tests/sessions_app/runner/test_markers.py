@@ -22,7 +22,7 @@ def test_every_other_word_is_information(word):
     assert level_of(word) == "info"
 
 
-def test_an_event_may_stand_anywhere_in_a_line_with_or_without_a_service():
+def test_an_event_stands_alone_or_after_a_sentence_with_or_without_a_service():
     found = markers("Checked. [EVENT:warning:jellyfin]  Restarted\n[EVENT:info] All well").events
     assert [(event.level, event.service, event.message) for event in found] == [
         ("warning", "jellyfin", "Restarted"),
@@ -31,8 +31,16 @@ def test_an_event_may_stand_anywhere_in_a_line_with_or_without_a_service():
 
 
 def test_markers_in_code_blocks_and_quotations_are_somebody_elses_words():
-    text = "```\n[EVENT:critical:db] in a block\n```\n> [EVENT:critical:db] quoted\n[EVENT:info:db] mine"
-    assert [event.message for event in markers(text).events] == ["mine"]
+    text = "```\n[EVENT:critical:db] in a block\n```\n> [EVENT:critical:db] quoted\n\n[EVENT:info:db] mine"
+    found = markers(text)
+    assert [event.message for event in found.events] == ["mine"]
+    assert found.quoted == 2
+
+
+def test_a_services_name_may_hold_dots():
+    text = "[EVENT:warning:home.assistant] slow\n[COOLDOWN:restart:home.assistant] success - back"
+    found = markers(text)
+    assert (found.events[0].service, found.cooldowns[0].service) == ("home.assistant", "home.assistant")
 
 
 @pytest.mark.parametrize("dash", ["—", "–", "-"])

@@ -29,9 +29,9 @@ def known(agent):
     """Much that is surer, and two memories that the alert speaks of; and one of another project that does, too."""
     MemoryFactory.create_batch(12, confidence=0.95)
     about = [
-        MemoryFactory(observation="The tunnel wg0 drops peers when the clock is off", service="vpn", confidence=0.4),
+        MemoryFactory(observation="The tunnel wg0 drops peers when the clock is off", service="vpn", confidence=0.6),
         MemoryFactory(
-            observation="Restart of wg0 takes a minute", service="vpn", confidence=0.4, project=agent.project
+            observation="Restart of wg0 takes a minute", service="vpn", confidence=0.6, project=agent.project
         ),
     ]
     MemoryFactory(observation="The tunnel wg0 of others drops peers", project=ProjectFactory(), confidence=0.9)
@@ -63,7 +63,7 @@ def test_what_the_task_speaks_of_comes_first_and_the_receipt_says_which_brought_
 
 
 def test_where_room_is_short_what_the_task_speaks_of_has_it(agent, known, settings):
-    settings.CLAUDEOPS_MEMORY_BUDGET = 90
+    settings.CLAUDEOPS_MEMORY_BUDGET = 200
     session = queue.request_session(agent=agent, trigger=Trigger.ALERT, by="grafana", prompt_task=ALERT, wake=False)
     run_session(session.pk)
     entries = told(session)

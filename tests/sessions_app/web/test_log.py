@@ -14,6 +14,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessions_app.log import entries
 from sessions_app.log.entries import PAGE
 from sessions_app.models import LogEntry, Session, Status
 from tests.factories import SessionFactory
@@ -186,21 +187,31 @@ def test_a_reader_who_was_away_gets_the_newest_page_and_a_link_to_what_is_betwee
     assert gap_of(rest) is None
 
 
+SHORT = 30
+
+
+@pytest.fixture
+def short_pages(monkeypatch):
+    """Pages of few lines: most of the time went into writing and reading lines, not into what is asked."""
+    for function in (entries.newest, entries.following):
+        monkeypatch.setitem(function.__kwdefaults__, "most", SHORT)
+
+
 @given(
     steps=st.lists(
         st.one_of(
             st.just("poll"),
             st.just("reopen"),
-            st.integers(min_value=1, max_value=40),
-            st.just(PAGE - 1),
-            st.just(PAGE + 7),
-            st.just(2 * PAGE + 1),
+            st.integers(min_value=1, max_value=SHORT // 7),
+            st.just(SHORT - 1),
+            st.just(SHORT + 7),
+            st.just(2 * SHORT + 1),
         ),
         max_size=12,
     ),
-    late=st.integers(min_value=0, max_value=PAGE + 5),
+    late=st.integers(min_value=0, max_value=SHORT + 5),
 )
-def test_no_line_is_lost_and_none_shown_twice_whenever_it_is_asked_for(viewer, steps, late):
+def test_no_line_is_lost_and_none_shown_twice_whenever_it_is_asked_for(viewer, short_pages, steps, late):
     session = running()
     browser = Browser(viewer)
     browser.open(session)
@@ -319,12 +330,20 @@ def test_the_raw_log_is_a_file_to_keep(viewer, data_dir):
     assert f"/sessions/{session.pk}/log/raw" in html_of(viewer, f"/sessions/{session.pk}")
 
 
-@pytest.mark.parametrize("name", ["../secret.txt", "sessions/link", "sessions", "", "none.jsonl", "a\x00b"])
-def test_nothing_outside_the_data_folder_is_given_away(viewer, data_dir, name):
+OUTSIDE = (
+    *("../secret.txt", "sessions/link.jsonl", "sessions/../log.jsonl", "secret_key", "claudeops.sqlite3"),
+    *("sessions/mcp.json", "sessions", "", "none.jsonl", "a\x00b"),
+)
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_nothing_but_raw_logs_in_the_sessions_folder_is_given_away(viewer, data_dir, name):
     secret = Path(data_dir).parent / "secret.txt"
     secret.write_text("secret")
     (data_dir / "sessions").mkdir()
-    (data_dir / "sessions" / "link").symlink_to(secret)
+    (data_dir / "sessions" / "link.jsonl").symlink_to(secret)
+    for other in ("log.jsonl", "secret_key", "claudeops.sqlite3", "sessions/mcp.json"):
+        (data_dir / other).write_text("secret")
     session = SessionFactory.build(agent=None, log_file=name)
     if "\x00" not in name:
         session.save()

@@ -322,7 +322,7 @@ def test_stopping_what_has_ended_is_said_and_changes_nothing(operators):
 
 
 def test_run_again_asks_for_a_session_like_this_one_and_leads_to_it(operators):
-    session = SessionFactory(tier=2, task="Look at jellyfin.", dry_run=True, model="sonnet")
+    session = SessionFactory(agent__tier=2, tier=2, task="Look at jellyfin.", dry_run=True, model="sonnet")
     response = operators.post(url(session, "/again"))
     made = Session.objects.exclude(pk=session.pk).get()
     assert response["Location"] == url(made)
@@ -337,4 +337,11 @@ def test_what_cannot_be_run_again_is_refused_in_words(operators, settings):
     response = operators.post(url(session, "/again"))
     assert response["Location"] == url(session)
     assert "is not run again: Tier 3 is above the highest allowed tier, 1." in said(response)
+    assert Session.objects.count() == 1
+
+
+def test_an_escalation_is_not_run_again_above_its_agents_tier(operators):
+    session = SessionFactory(agent__tier=1, agent__slug="watch", tier=2)
+    response = operators.post(url(session, "/again"))
+    assert "is not run again: Tier 2 is above the tier of the agent watch, 1." in said(response)
     assert Session.objects.count() == 1

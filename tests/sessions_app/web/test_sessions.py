@@ -317,7 +317,7 @@ def test_a_token_that_is_none_is_answered_with_everything(viewer):
 
 
 def test_an_operator_runs_an_agent_now_and_is_told_that_it_is_queued(operators):
-    agent = AgentFactory(slug="watch", tier=1)
+    agent = AgentFactory(slug="watch", tier=3)
     response = operators.post(LIST, {"agent": "watch", "tier": "2", "prompt": " Look at jellyfin. ", "dry_run": "on"})
     assert (response.status_code, response["Location"]) == (302, LIST)
     session = Session.objects.get()

@@ -1,0 +1,26 @@
+"""A filter for the handlers of Python's logging that masks credentials in messages, exceptions and stack traces."""
+
+from __future__ import annotations
+
+import logging
+
+from claudeops.lib.secrets import mask
+
+_FORMATTER = logging.Formatter()
+
+
+class MaskSecrets(logging.Filter):
+    """Mask the record's text before it is written. A record whose arguments do not fit its message is left as it is."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        try:
+            record.msg, record.args = mask(record.getMessage()), None
+        except (TypeError, ValueError):  # the handler reports it
+            return True
+        if record.exc_info and not record.exc_text:
+            record.exc_text = _FORMATTER.formatException(record.exc_info)
+        if record.exc_text:
+            record.exc_text = mask(record.exc_text)
+        if record.stack_info:
+            record.stack_info = mask(record.stack_info)
+        return True

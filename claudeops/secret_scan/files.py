@@ -1,0 +1,60 @@
+"""Search the files of the data folder that claudeops writes text into: raw logs, stderr, prompts and the like."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+
+from claudeops.secret_scan import last
+from sessions_app.models import Session
+from sessions_app.runner.launch import MCP_CONFIG, folder_of
+from sessions_app.runner.log_masking import mask_file
+
+OTHERS = ("work", "models", "vectors", "backups", "demo")
+"""Folders of agents, models and vectors; of backups, which are as old as they are; and the demo's own data folder."""
+KEYS = ("secret_key", "first-sign-in.txt", MCP_CONFIG, last.NAME)
+"""Files that hold a key on purpose, readable by their owner only."""
+DATABASES = (".sqlite3", ".sqlite3-wal", ".sqlite3-shm", ".sqlite3-journal", ".lock", ".npz")
+LOOKED_AT = 8192
+"""A file with a NUL in so many first bytes is no text."""
+
+
+def text_files() -> Iterator[Path]:
+    folder = Path(settings.CLAUDEOPS_DATA_DIR)
+    for path, folders, names in os.walk(folder):
+        here = Path(path)
+        if here == folder:
+            folders[:] = [name for name in folders if name not in OTHERS]
+        folders.sort()
+        for name in sorted(names):
+            file = here / name
+            if name in KEYS or name.endswith(DATABASES) or file.is_symlink() or not file.is_file():
+                continue
+            with file.open("rb") as opened:
+                if b"\0" not in opened.read(LOOKED_AT):
+                    yield file
+
+
+def scan(*, masking: bool) -> Iterator[tuple[str, Counter[str], bool]]:
+    """Yield (folder/kind of file, kinds, whether they are left) for each file with a credential.
+
+    Files of running sessions are left: they are masked when these end. So are raw logs that are kept on purpose.
+    """
+    data = Path(settings.CLAUDEOPS_DATA_DIR)
+    running = {folder_of(session) for session in Session.objects.running().only("uuid", "queued_at")}
+    keep = settings.CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS
+    for path in text_files():
+        top = path.relative_to(data).parts[0]
+        rewrite = masking and not (keep and top == "sessions") and path.parent not in running
+        place = f"{top}/**/{path.name}" if path.parent != data else path.name
+        try:
+            kinds = mask_file(path, write=rewrite)
+        except OSError as error:
+            yield f"{place} ({error.strerror})", Counter({"file that cannot be read or written": 1}), True
+            continue
+        if kinds:
+            yield place, kinds, not rewrite

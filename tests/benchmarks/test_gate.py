@@ -1,0 +1,57 @@
+"""What the gate and the reading of markers cost a text."""
+
+from __future__ import annotations
+
+from memories.capture.gate import judge
+from memories.capture.markers import memory_markers
+from memories.capture.text import fold
+from sessions_app.runner.markers import markers
+from tests.benchmarks.conftest import Report
+from tests.benchmarks.measure import Series, ms
+
+SENTENCES = {
+    "English": "Takes 60 s to start after a restart on node-3; wait before checking /health, or it flaps. ",
+    "German": "Braucht 60 s für den Start nach einem Neustart auf Node-3; vorher nicht prüfen, sonst flattert er. ",
+    "Russian": "Запускается за 60 с после перезагрузки узла node-3; не проверять раньше, иначе он мигает. ",
+    "Japanese": "ノード３の再起動後、起動に60秒かかる。それまでヘルスチェックをしないこと。",
+    "a command": "`docker ps --format '{{.Names}}' | grep <name>` shows it; curl -sf http://localhost/health | jq . ",
+}
+LENGTHS = (100, 1_000, 10_000)
+
+
+def test_gate(report: Report, smoke: bool) -> None:
+    rows = []
+    for name, sentence in SENTENCES.items():
+        texts = [(sentence * (length // len(sentence) + 1))[:length] for length in LENGTHS]
+        rows.append((name, *(ms(timed(text, 3 if smoke else 60).median) for text in texts)))
+    report("GATE, one text, median", ("text", *(f"{length:,} characters" for length in LENGTHS)), rows)
+
+
+def timed(text: str, times: int) -> Series:
+    series = Series()
+    for _ in range(times):
+        verdict = series.time(lambda: judge(text, fold(text))).verdict
+        assert verdict == "allow"
+    return series
+
+
+def test_markers(report: Report, smoke: bool) -> None:
+    plain = "- Looked at **caddy**: `caddy reload` took 3 s, see the log.\n\n"
+    rows = []
+    for name, number in (("without a marker", 0), ("one marker", 1), ("ten markers", 10)):
+        marked = "\n".join(f"[MEMORY:timing:caddy-{n}] Reload takes {n} s" for n in range(number))
+        cells = []
+        for length in LENGTHS:
+            text = f"{(plain * (length // len(plain) + 1))[: max(0, length - len(marked))]}\n\n{marked}"
+            series = Series()
+            for turn in range(3 if smoke else 60):
+                found = series.time(both, f"{text}\n{turn}")  # not the same text: the last ones are cached
+                assert found == number
+            cells.append(ms(series.median))
+        rows.append((name, *cells))
+    report("MARKERS, read from one text, median", ("text", *(f"{length:,} characters" for length in LENGTHS)), rows)
+
+
+def both(text: str) -> int:
+    assert not markers(text).events
+    return len(memory_markers(text).found)

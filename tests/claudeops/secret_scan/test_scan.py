@@ -1,0 +1,154 @@
+"""`manage.py secrets scan` finds what was stored before, masks it, and leaves no byte of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+from django.utils import timezone
+
+from claudeops.secret_scan import columns, last, scan
+from claudeops.workers.doctor import OK, WARNING, _secrets
+from memories.lifecycle.write import whole_row
+from memories.models import Memory, MemoryChange, MemoryTerms
+from memories.recall import keyword_index
+from sessions_app.models import LogEntry, Session, Status
+from sessions_app.runner.launch import folder_of
+from tests.credentials import stored_bytes
+from tests.factories import EventFactory, MemoryFactory, SessionFactory
+
+TOKEN = "gh" + "p_" + "a1B2c3D4e" * 4
+MASK = "[secret: GitHub token]"
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_other_tests():
+    folder = Path(settings.CLAUDEOPS_DATA_DIR)
+    (folder / last.NAME).unlink(missing_ok=True)
+    shutil.rmtree(folder / "sessions", ignore_errors=True)
+    yield
+    (folder / last.NAME).unlink(missing_ok=True)
+    shutil.rmtree(folder / "sessions", ignore_errors=True)
+
+
+def unmasked(model, pk, **values):
+    """Write past the model's fields, as an earlier version did."""
+    names = ", ".join(f"{name} = %s" for name in values)
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {model._meta.db_table} SET {names} WHERE id = %s", [*values.values(), pk])
+
+
+@pytest.fixture
+def stored_before():
+    """A memory, its history, an event, a log entry, a session with a raw log and a running one, all unmasked."""
+    memory = MemoryFactory(observation="x", service="forge")
+    unmasked(Memory, memory.pk, observation=f"The deploy job uses {TOKEN}")
+    keyword_index.catch_up()
+    change = MemoryChange.objects.create(memory=memory, memory_uuid=memory.uuid, kind="created", at=timezone.now())
+    unmasked(MemoryChange, change.pk, after=json.dumps({"observation": f"uses {TOKEN}"}), reason=f"it said {TOKEN}")
+    session = SessionFactory()
+    unmasked(Session, session.pk, task=f"Use {TOKEN}", structured=json.dumps({"events": [{"message": TOKEN}]}))
+    event = EventFactory(session=session)
+    unmasked(type(event), event.pk, message=f"Found {TOKEN}")
+    LogEntry.objects.create(session=session, seq=1, at=timezone.now(), kind="text", text=f"curl -H {TOKEN}", offset=0)
+    folder = folder_of(session)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "stdout-1.jsonl").write_text(json.dumps({"type": "x", "text": f"said {TOKEN}"}) + "\n")
+    (folder / "stderr.log").write_text(f"fatal: {TOKEN}\n")
+    return session
+
+
+def places_of_token() -> list[str]:
+    return [place for place, data in stored_bytes().items() if TOKEN.encode() in data or TOKEN.lower().encode() in data]
+
+
+def test_a_dry_run_counts_and_changes_nothing(stored_before, capsys):
+    before = stored_bytes()
+    with pytest.raises(SystemExit) as ended:
+        call_command("secrets", "scan", "--json")
+    assert ended.value.code == 1
+    printed = capsys.readouterr().out
+    answer = json.loads(printed)["result"]
+    assert answer["found"] == answer["left"] == 9 and answer["kinds"] == {"GitHub token": 9}
+    tables = {"memories.observation", "memory_changes.after", "memory_changes.reason", "sessions.task"}
+    tables |= {"sessions.structured", "events.message", "session_log_entries.text", "sessions/**/stderr.log"}
+    assert tables <= set(answer["places"]) | {"sessions/**/stderr.log"}
+    assert TOKEN not in printed
+    after = stored_bytes()
+    assert [place for place in before if "sqlite3" not in place and before[place] != after[place]] == []
+    assert TOKEN in Memory.objects.get().observation
+    finding = _secrets()
+    assert (finding.level, "found, " in finding.text) == (WARNING, True)
+
+
+def test_masking_leaves_no_byte_and_the_index_in_step(stored_before, capsys):
+    assert places_of_token()
+    call_command("secrets", "scan", "--mask")
+    assert TOKEN not in capsys.readouterr().out
+    if connection.vendor == "sqlite":  # PostgreSQL's own files keep old versions of rows until they are written again
+        assert places_of_token() == []
+    memory = Memory.objects.get()
+    assert memory.observation == f"The deploy job uses {MASK}"
+    assert not any("a1b2" in terms.terms for terms in MemoryTerms.objects.all())
+    assert MemoryChange.objects.get().after == {"observation": f"uses {MASK}"}
+    assert Session.objects.get().structured == {"events": [{"message": MASK}]}
+    assert LogEntry.objects.get().text == f"curl -H {MASK}"
+    assert whole_row(memory)["observation"] == memory.observation
+    again = scan(masking=True)
+    assert (again.count, again.problems, _secrets().level) == (0, [], OK)
+    call_command("secrets", "scan")
+
+
+def test_files_of_a_running_session_are_left(stored_before):
+    Session.objects.update(status=Status.RUNNING)
+    done = scan(masking=True)
+    assert done.left_count == 2 and all(place.startswith("sessions/") for place in done.left)
+    assert TOKEN.encode() in (folder_of(stored_before) / "stderr.log").read_bytes()
+
+
+def test_raw_logs_that_are_kept_on_purpose_are_left(stored_before, settings):
+    settings.CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS = True
+    assert scan(masking=True).left_count == 2
+
+
+def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
+    kept = {
+        "django_q.Task": {"id", "name", "func", "hook", "group", "cluster"},
+        "memories.ApiToken": {"name", "prefix", "secret_hash", "scopes", "created_by", "revoked_by"},
+        "memories.Disagreement": {"by", "service", "category"},
+        "memories.Embedding": {"content_hash"},
+        "memories.EmbeddingModel": {"name"},
+        "memories.Memory": {"agent", "service", "category", "sequence"},
+        "memories.MemoryChange": {"actor", "candidate_key"},
+        "memories.Project": {"slug"},
+        "memories.Recalled": {"hits", "surface", "actor"},
+        "memories.RecallMark": {"query_key"},
+        "sessions_app.Agent": {
+            *("slug", "model", "cron", "working_directory", "replay_stream", "allowed_tools", "disallowed_tools")
+        },
+        "sessions_app.CooldownAction": {"service", "fingerprint"},
+        "sessions_app.CooldownClearance": {"service", "by"},
+        "sessions_app.Event": {"service", "fingerprint"},
+        "sessions_app.InjectionReceipt": {"sha256", "counts"},
+        "sessions_app.ServiceCheck": {"service"},
+        "sessions_app.Session": {
+            *("model", "cli_session_id", "requested_by", "replay_stream", "log_file", "import_key", "host"),
+            "stop_requested_by",
+            "usage",
+            "stats",
+        },
+        "sessions_app.WorkerHeartbeat": {"host", "cluster"},
+    }
+    found = {}
+    for model, fields in columns.text_columns():
+        names = {field.name for field in fields if not columns.can_be_masked(model, field)}
+        if names:
+            found[model._meta.label] = names
+    assert found == kept

@@ -1,0 +1,1 @@
+"""The API against its own document. No part of the suite: `.ci/run contract` runs it."""
