@@ -138,7 +138,7 @@ def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]
         allowed_tools=allowed,
         disallowed_tools=disallowed,
         max_turns=(agent and agent.max_turns) or settings.CLAUDEOPS_MAX_TURNS,
-        max_budget_usd=float(budget_of(agent)),
+        max_budget_usd=float(session.reserved_usd or budget_of(agent)),
         append_text=session.injected_text,
         append_file=folder / "system-prompt.md",
         schema=RESPONSE_SCHEMA_JSON if agent is None or agent.structured_response else "",
