@@ -27,7 +27,7 @@ from claudeops.overview import health
 from claudeops.secret_scan import last
 from claudeops.workers import schedules
 from memories.embedding import state
-from memories.recall import pgvector
+from memories.recall import binary_index, pgvector
 from sessions_app.checks import cli_messages, clusters
 from sessions_app.models import Agent, ScheduleKind, Session, WorkerHeartbeat
 from sessions_app.queue import tasks, waiting
@@ -257,11 +257,23 @@ def _semantic_search(at: datetime) -> Iterator[Finding]:
         left = state.pending_count()
         yield Finding(OK, "semantic search", f"on; {left:,} memories wait for their vector")
         yield from _vector_search()
+        yield from _vectors_file()
     elif settings.CLAUDEOPS_EMBEDDINGS == "off":
         yield Finding(OK, "semantic search", f"{reason} (CLAUDEOPS_EMBEDDINGS)")
     else:
         hint = "Search uses keywords meanwhile. `manage.py embeddings status` says more."
         yield Finding(WARNING, "semantic search", reason, hint)
+
+
+def _vectors_file() -> Iterator[Finding]:
+    model = state.active_model()
+    try:
+        index = binary_index.read_file(model) if model else None
+    except binary_index.Damaged as damage:
+        yield Finding(WARNING, "vectors file", f"damaged: {damage}", "The next search in a new process makes it anew.")
+    else:
+        if index is not None:
+            yield Finding(OK, "vectors file", f"{len(index):,} vectors, as its hash says")
 
 
 def _vector_search() -> Iterator[Finding]:
