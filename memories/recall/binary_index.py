@@ -288,7 +288,7 @@ def _from_file(model: EmbeddingModel) -> tuple[BinaryIndex, str]:
 def _write_file(model: EmbeddingModel, index: BinaryIndex) -> None:
     """Replace the file atomically. A full or read-only disk costs the cache, not the answer."""
     path = path_of(model)
-    data = np.ascontiguousarray(index.data[:, : index.count], dtype="<u8")
+    data = index.data[:, : index.count].astype("<u8").tobytes()
     header = json.dumps(_header(model, index)).encode() + b"\n"
     digest = hashlib.sha256(header)
     digest.update(data)
