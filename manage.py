@@ -7,6 +7,17 @@ import sys
 import memories  # which imports nothing of Django by itself
 
 
+def damage_behind(error: Exception) -> str:
+    """Say what is damaged when the database caused an error: any command may meet it first. "" otherwise."""
+    from django.apps import apps
+
+    if not apps.ready:
+        return ""
+    from claudeops.lib import sqlite_damage
+
+    return sqlite_damage.behind(error)
+
+
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "claudeops.settings")
     try:
@@ -22,6 +33,10 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         raise SystemExit(f"claudeops cannot start: {error}") from None
+    except Exception as error:
+        if damage := damage_behind(error):
+            raise SystemExit(damage) from None
+        raise
 
 
 if __name__ == "__main__":

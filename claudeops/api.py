@@ -14,6 +14,7 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
 from claudeops import __version__
+from claudeops.lib import sqlite_damage
 from claudeops.lib.api_errors import Refused
 from memories.access.bearer import note_when_sent
 from memories.api.memories import router as memories_router
@@ -89,6 +90,9 @@ def too_big(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
 @api.exception_handler(Exception)
 def fault(request: HttpRequest, error: Exception) -> HttpResponse:
     """Log the details of a bug and keep them from the caller."""
+    if damage := sqlite_damage.behind(error):
+        log.error("%s %s failed: %s", request.method, request.path, damage)
+        return problem(503, "database_damaged", damage, sqlite_damage.FIX)
     log.error("%s %s failed", request.method, request.path, exc_info=error)
     return problem(500, "internal_error", "Something went wrong inside claudeops.", "The server's log has the details.")
 

@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
+
+from claudeops.lib import sqlite_damage
+from claudeops.lib.sqlite_damage import DAMAGED, OK, Checked
+
+CHECK_SECONDS = 0.25
+"""Time for SQLite's quick check in /readyz: enough for some 80 MB. `manage.py doctor` takes longer."""
+CHECKED_FOR = 60.0
+"""Seconds for which a process answers with the result of its last check of the same file."""
+
+_checked: dict[tuple[Path, int], tuple[float, Checked]] = {}
 
 
 def unapplied_migrations() -> int:
     """Count unapplied migrations. Raises DatabaseError when the database does not answer."""
     executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+def integrity() -> Checked | None:
+    """Return the result of SQLite's quick check, at most CHECKED_FOR old; None when the database is no file."""
+    path = sqlite_damage.file()
+    if path is None or not path.exists():
+        return None
+    key, now = (path, path.stat().st_ino), time.monotonic()  # a restored database is another file
+    at, found = _checked.get(key, (0.0, None))
+    if found is None or now - at >= CHECKED_FOR:
+        found = sqlite_damage.quick_check(path, CHECK_SECONDS)
+        _checked.clear()
+        _checked[key] = (now, found)
+    return found
 
 
 @login_not_required
@@ -21,10 +48,16 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 @login_not_required
 def readyz(request: HttpRequest) -> JsonResponse:
+    checked = integrity()
+    if checked and checked.state == DAMAGED:
+        return JsonResponse({"ok": False, "reason": sqlite_damage.sentence(checked.said)}, status=503)
     try:
         pending = unapplied_migrations()
-    except DatabaseError:
-        return JsonResponse({"ok": False, "reason": "the database does not answer"}, status=503)
+    except DatabaseError as error:
+        reason = sqlite_damage.behind(error) or "the database does not answer"
+        return JsonResponse({"ok": False, "reason": reason}, status=503)
     if pending:
         return JsonResponse({"ok": False, "reason": f"{pending} migrations are not applied"}, status=503)
+    if checked and checked.state != OK:
+        return JsonResponse({"ok": True, "note": f"quick check of the database: {checked.said}"})
     return JsonResponse({"ok": True})

@@ -10,6 +10,8 @@ from claudeops.apps import find_admin_pages
 
 find_admin_pages()
 
+handler500 = views.server_error
+
 urlpatterns = [
     path("", views.overview, name="overview"),
     path("overview/fragment", views.overview_fragment, name="overview-fragment"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from typing import Any
 
 from django.contrib.auth.decorators import permission_required
@@ -9,10 +11,12 @@ from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.views import defaults
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from claudeops import sign_in
+from claudeops import api, sign_in
+from claudeops.lib import sqlite_damage
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
 from claudeops.overview import changes, feed
 
@@ -21,6 +25,9 @@ PIECES = ("figures", "running", "queued", "failed", "next", "health")
 
 SEES = ("sessions_app.view_session", "sessions_app.view_event", "memories.view_memory")
 PAGE = 100
+IN_JSON = ("/api/", "/mcp")
+
+log = logging.getLogger(__name__)
 
 
 class SignIn(LoginView):
@@ -35,6 +42,22 @@ class SignIn(LoginView):
     def get_redirect_url(self, request: HttpRequest | None = None) -> str:
         url = str(super().get_redirect_url())
         return "" if url.partition("?")[0] == self.request.path else url
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer for an error that nothing else caught: 503 in one sentence when the database is damaged, else 500."""
+    error = sys.exc_info()[1]
+    damage = sqlite_damage.behind(error)
+    if not damage:
+        return defaults.server_error(request)
+    log.error("%s %s failed: %s", request.method, request.path, damage)
+    if request.path.startswith(IN_JSON):
+        response: HttpResponse = api.problem(503, "database_damaged", damage, sqlite_damage.FIX)
+    else:  # without the context of pages, which asks the database
+        page = render_to_string("503.html", {"damage": damage, "fix": sqlite_damage.FIX})
+        response = HttpResponse(page, status=503)
+    response._has_been_logged = True  # type: ignore[attr-defined]  # Django would log a traceback for every poll
+    return response
 
 
 def _pieces(request: HttpRequest, shown: changes.Snapshot) -> dict[str, str]:

@@ -10,7 +10,9 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django_filters import BooleanFilter, FilterSet
 from ninja import Schema
-from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field, field_validator
+
+from claudeops.lib import times
 
 SIZE = 50
 BETWEEN = "~"
@@ -54,10 +56,15 @@ def _iso(value: Any) -> Any:
     return value
 
 
+def _utc(value: datetime) -> datetime:
+    """Tell an aware time in UTC. Refuses one that would lie outside of the years 1 to 9999 there."""
+    return times.in_utc(value) if value.tzinfo else value
+
+
 Whole = Annotated[int, BeforeValidator(_no_text)]
 Number = Annotated[float, BeforeValidator(_no_text)]
-Moment = Annotated[datetime, BeforeValidator(_iso)]
-AwareMoment = Annotated[AwareDatetime, BeforeValidator(_iso)]
+Moment = Annotated[datetime, BeforeValidator(_iso), AfterValidator(_utc)]
+AwareMoment = Annotated[AwareDatetime, BeforeValidator(_iso), AfterValidator(_utc)]
 Id = Annotated[Whole, Field(ge=1, le=2**63 - 1)]
 
 
@@ -108,8 +115,8 @@ def page_of(rows: QuerySet[Any], column: str, after: str) -> tuple[list[Any], st
     if after:
         moment, _, pk = after.rpartition(BETWEEN)
         try:
-            value = datetime.fromisoformat(moment)
-            if value.tzinfo is None or not pk.isdecimal() or len(pk) > 18:
+            value = times.parse(moment)
+            if not pk.isdecimal() or len(pk) > 18:
                 raise ValueError(after)
         except ValueError:
             raise Refused(422, "invalid_place", f"after is {after!r}.", "Send the value of `next` unchanged.") from None

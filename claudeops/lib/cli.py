@@ -20,6 +20,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from claudeops.lib import sqlite_damage
+
 OF_PAGES = frozenset({Tags.urls, Tags.admin, Tags.templates})
 """Tags of checks that import every page (one second). The web server and `manage.py check` run them."""
 
@@ -63,6 +65,8 @@ class Verb:
 
 def error_of(error: Exception) -> tuple[str, str, str] | None:
     """Return (code, message, fix) of an error that the user can correct; None for a bug."""
+    if sqlite_damage.said_in(error):
+        return _damaged(sqlite_damage.behind(error))
     if isinstance(error, Refusal):
         return error.code, error.message, error.fix
     if isinstance(error, DatabaseError) and (missing := _not_applied()):
@@ -71,7 +75,12 @@ def error_of(error: Exception) -> tuple[str, str, str] | None:
     code = getattr(error, "code", None)
     if isinstance(code, str) and getattr(type(error), "is_refusal", False):
         return code, str(error), getattr(error, "fix", "")
-    return None
+    damage = sqlite_damage.behind(error)
+    return _damaged(damage) if damage else None
+
+
+def _damaged(damage: str) -> tuple[str, str, str]:
+    return "database_damaged", damage, sqlite_damage.FIX
 
 
 def _not_applied() -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from django.db.models import Model, QuerySet
 
+from claudeops.lib import times
 from claudeops.lib.change_token import Changes, changes_of
 from memories.models import MemoryChange
 from sessions_app.models import Event, Session
@@ -97,11 +98,8 @@ def read_place(text: str) -> Place:
     found = KEY.match(key)
     if not between or not found:
         raise ValueError(text)
-    at = datetime.fromisoformat(time)
-    if at.tzinfo is None:
-        raise ValueError(text)
     letter, pk = found.groups()
-    return Place(at, SOURCES[letter].rank, int(pk), letter)
+    return Place(times.parse(time), SOURCES[letter].rank, int(pk), letter)
 
 
 def places(*, before: Place | None = None, most: int = SIZE) -> list[Place]:

@@ -18,7 +18,7 @@ OTHERS = ("work", "models", "vectors", "backups", "demo")
 """Folders of agents, models and vectors; of backups, which are as old as they are; and the demo's own data folder."""
 KEYS = ("secret_key", "first-sign-in.txt", MCP_CONFIG, last.NAME)
 """Files that hold a key on purpose, readable by their owner only."""
-DATABASES = (".sqlite3", ".sqlite3-wal", ".sqlite3-shm", ".sqlite3-journal", ".lock", ".npz")
+DATABASES = (".sqlite3", ".sqlite3-wal", ".sqlite3-shm", ".sqlite3-journal", ".lock", ".npz", ".bits")
 LOOKED_AT = 8192
 """A file with a NUL in so many first bytes is no text."""
 

@@ -22,11 +22,12 @@ from django.utils import timezone
 
 from claudeops import __version__
 from claudeops.health import unapplied_migrations
+from claudeops.lib import sqlite_damage
 from claudeops.overview import health
 from claudeops.secret_scan import last
 from claudeops.workers import schedules
 from memories.embedding import state
-from memories.recall import pgvector
+from memories.recall import binary_index, pgvector
 from sessions_app.checks import cli_messages, clusters
 from sessions_app.models import Agent, ScheduleKind, Session, WorkerHeartbeat
 from sessions_app.queue import tasks, waiting
@@ -38,6 +39,8 @@ OK, WARNING, ERROR = "ok", "warning", "error"
 LITTLE_SPACE = 1024**3
 CLI_ANSWERS_WITHIN = 15
 """Seconds."""
+CHECK_SECONDS = 20.0
+"""Time for SQLite's quick check: enough for some 6 GB."""
 MOST_REASONS = 5
 WAITS = "An idle worker takes a session within a minute; docs/operating.md says what ends each reason to wait."
 
@@ -152,18 +155,25 @@ def _secrets() -> Finding:
 def _database() -> tuple[Finding, bool]:
     """Return the finding, and whether the tables can be read."""
     name = str(connection.settings_dict["NAME"])
+    path = sqlite_damage.file()
+    checked = sqlite_damage.quick_check(path, CHECK_SECONDS) if path and path.is_file() else None
+    if checked and checked.state == sqlite_damage.DAMAGED:
+        return Finding(ERROR, "database", sqlite_damage.sentence(checked.said), sqlite_damage.FIX), False
     try:
         pending = unapplied_migrations()
     except DatabaseError as error:
+        if damage := sqlite_damage.behind(error):
+            return Finding(ERROR, "database", damage, sqlite_damage.FIX), False
         hint = "Check DATABASE_URL, and whether the database runs."
         return Finding(ERROR, "database", f"no answer: {error}".strip(), hint), False
     if pending:
         text = f"{name}: migrations not applied yet: {pending}"
         return Finding(ERROR, "database", text, "Run `manage.py migrate`."), False
-    size = ""
-    if connection.vendor == "sqlite" and Path(name).is_file():
-        size = f", {_size(Path(name).stat().st_size)}"
-    return Finding(OK, "database", f"{connection.display_name} {name}{size}, all migrations applied"), True
+    text = f"{connection.display_name} {name}"
+    if path and checked:
+        result = "ok" if checked.state == sqlite_damage.OK else checked.said
+        text += f", {_size(path.stat().st_size)}, quick check {result}"
+    return Finding(OK, "database", f"{text}, all migrations applied"), True
 
 
 def _workers(at: datetime) -> Iterator[Finding]:
@@ -247,11 +257,23 @@ def _semantic_search(at: datetime) -> Iterator[Finding]:
         left = state.pending_count()
         yield Finding(OK, "semantic search", f"on; {left:,} memories wait for their vector")
         yield from _vector_search()
+        yield from _vectors_file()
     elif settings.CLAUDEOPS_EMBEDDINGS == "off":
         yield Finding(OK, "semantic search", f"{reason} (CLAUDEOPS_EMBEDDINGS)")
     else:
         hint = "Search uses keywords meanwhile. `manage.py embeddings status` says more."
         yield Finding(WARNING, "semantic search", reason, hint)
+
+
+def _vectors_file() -> Iterator[Finding]:
+    model = state.active_model()
+    try:
+        index = binary_index.read_file(model) if model else None
+    except binary_index.Damaged as damage:
+        yield Finding(WARNING, "vectors file", f"damaged: {damage}", "The next search in a new process makes it anew.")
+    else:
+        if index is not None:
+            yield Finding(OK, "vectors file", f"{len(index):,} vectors, as its hash says")
 
 
 def _vector_search() -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, connections
 
 from claudeops.env import BASE_DIR, boolean
+from claudeops.lib import sqlite_damage
 from claudeops.lib.cli import Refusal
 from claudeops.workers.first_account import FirstSignIn, first_account
 from claudeops.workers.schedules import sync_schedules
@@ -66,7 +67,8 @@ def up(host: str, port: int, *, demo: bool) -> NoReturn:
         if demo:
             set_up()
     except DatabaseError as error:
-        raise Refusal("database", f"The database does not answer as it should: {error}") from error
+        said = sqlite_damage.behind(error) or f"The database does not answer as it should: {error}"
+        raise Refusal("database", said) from error
     except OSError as error:
         raise Refusal("data_folder", f"The data folder {data_dir} cannot be written: {error.strerror}.") from error
     address = f"http://{in_url(reached_at(host))}:{port}/"

@@ -32,6 +32,7 @@ from django_q.scheduler import scheduler
 from django_q.signing import BadSignature, SignedPackage
 from django_q.worker import worker as run_tasks
 
+from claudeops.lib import sqlite_damage
 from claudeops.lib.secrets import mask_value
 from claudeops.workers.broker import HostBroker
 from claudeops.workers.parent_death import die_with_parent
@@ -195,7 +196,8 @@ class Worker:
         try:
             act()
         except AnyDatabaseError as error:
-            logger.warning("worker: the database does not answer (%s)", error)
+            said = sqlite_damage.said_in(error) and sqlite_damage.behind(error)
+            logger.warning("worker: %s", said or f"the database does not answer ({error})")
             connections.close_all()
             self._ask_database_at = time.monotonic() + DATABASE_PAUSE
 

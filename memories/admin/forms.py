@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 
+from claudeops.lib.time_field import TimeField
 from memories.capture import fields as stored
 from memories.errors import MemoriesError
 from memories.models import Memory
@@ -48,7 +49,7 @@ class MemoryForm(forms.ModelForm):
     )
     tags = TagsField(required=False, help_text="Separated by commas.", show_hidden_initial=True)
     persistent = forms.BooleanField(required=False, help_text="Never decays.", show_hidden_initial=True)
-    expires_at = forms.DateTimeField(
+    expires_at = TimeField(
         required=False,
         label="Expires",
         help_text="UTC. From then on the memory is inactive.",

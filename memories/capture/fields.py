@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from datetime import datetime
 
+from claudeops.lib import times
 from claudeops.lib.secrets import find, mask
 from memories.capture.text import fold, normalise_service
 from memories.errors import InvalidMemory
@@ -71,3 +73,11 @@ def checked_tags(tags: Iterable[str]) -> list[str]:
     if len(found) > MOST_TAGS or any(len(tag) > LONGEST_TAG for tag in found):
         raise InvalidMemory(f"tags: at most {MOST_TAGS}, each of at most {LONGEST_TAG} characters.")
     return found
+
+
+def checked_end(at: datetime) -> datetime:
+    """Return the time when a memory expires, in UTC; one in the past ends it at the next sweep."""
+    if at.tzinfo is None or not times.may_end(at):
+        allowed = f"{times.EARLIEST.year} to {times.LATEST.year}"
+        raise InvalidMemory(f"expires_at is {at}; allowed are the years {allowed}, with a zone.")
+    return times.in_utc(at)

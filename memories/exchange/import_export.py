@@ -14,8 +14,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from claudeops.lib import times
 from claudeops.lib.secrets import mask_value
 from memories.capture import fields
 from memories.capture.gate import judge
@@ -227,7 +229,12 @@ def _time(entry: dict[str, Any], name: str) -> datetime | None:
     found = parse_datetime(value) if isinstance(value, str) else None
     if found is None or found.tzinfo is None:
         raise ValueError(f"{name} is {value!r}; allowed is a time like 2026-01-31T08:00:00+00:00.")
-    return to_utc(found)
+    if name == "expires_at":
+        return fields.checked_end(found)
+    happened = times.happened(found, timezone.now())
+    if happened is None:
+        raise ValueError(f"{name} is {value!r}; allowed is a time from {times.EARLIEST.year} to now.")
+    return happened
 
 
 def _whole(entry: dict[str, Any], name: str, default: int, most: int = 32_767) -> int:

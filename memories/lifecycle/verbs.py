@@ -133,7 +133,7 @@ def edit(
         if not isinstance(confidence, Unset):
             new |= at_confidence(row, confidence, why.at)
         if not isinstance(expires_at, Unset):
-            new["expires_at"] = expires_at and to_utc(expires_at)
+            new["expires_at"] = expires_at and fields.checked_end(expires_at)
         if not isinstance(persistent, Unset):
             new |= persistence(row, persistent, why.at)
         if any(getattr(row, name) != value for name, value in new.items()):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from claudeops.lib import times
 from claudeops.lib.cli import NextAction, Refusal, Result
 from memories.injection.budget import shown
 from memories.recall import Hit, Recall
@@ -83,8 +84,8 @@ def _or_none(value: float | None) -> str:
 def _moment(given: str) -> datetime:
     try:
         when = datetime.fromisoformat(given)
+        return times.in_utc(when.replace(tzinfo=UTC) if when.tzinfo is None else when)
     except ValueError:
         raise Refusal(
             "usage", f"--as-of is {given!r}; allowed is a day or a time like 2026-11-21T23:00, UTC."
         ) from None
-    return when.replace(tzinfo=UTC) if when.tzinfo is None else when

@@ -5,13 +5,14 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from claudeops.lib import times
 from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField
 from memories.models.memory import Memory
 
@@ -103,12 +104,8 @@ class MemoryChange(models.Model):
 
 
 def to_utc(at: datetime | None) -> datetime:
-    """Convert `at` to UTC; now when it is None. Raises ValueError for a time without a zone."""
-    if at is None:
-        return timezone.now()
-    if timezone.is_naive(at):
-        raise ValueError("at needs a time zone.")
-    return at.astimezone(UTC)
+    """Convert `at` to UTC; now when it is None. Raises ValueError for a time without a zone or out of range."""
+    return timezone.now() if at is None else times.in_utc(at)
 
 
 def states_before(changes: Iterable[MemoryChange], *, keep_lost_links: bool = False) -> dict[int, dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import F, Q, QuerySet
 from django.db.models.expressions import Combinable
 
+from claudeops.lib import times
 from memories.models import Memory, MemoryChange, highest
 from memories.models.memory import SERVICE_TEXT
 
@@ -44,10 +45,7 @@ class Sort:
     def read(self, text: str) -> Any:
         """Parse the sorted value of a place. Raises ValueError."""
         if self.column == "updated_at":
-            found = datetime.fromisoformat(text)
-            if found.tzinfo is None:
-                raise ValueError(text)
-            return found
+            return times.parse(text)
         if self.column == "confidence":
             number = float(text)
             if not 0 <= number <= 1:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
+import logging
 import os
 import tempfile
 import threading
-import zipfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +34,12 @@ GROWTH = 1.1
 """Index size per live row above which deleted rows are dropped and the file is written."""
 PAGE = 2_500
 """Vectors read at once, some 4 MB."""
+
+UNFINISHED = ".index-"
+LEFT_ALONE = 3600.0
+"""Seconds after which a file that was not finished is nobody's."""
+
+log = logging.getLogger(__name__)
 
 Words = NDArray[np.uint64]
 Places = NDArray[np.intp]
@@ -62,6 +70,8 @@ class BinaryIndex:
     """The highest embedding id."""
     live: int = 0
     """The number of columns when the index was last known to hold only live rows."""
+    note: str = ""
+    """What the next search has to say of it in its trace."""
 
     @classmethod
     def empty(cls, dimensions: int) -> BinaryIndex:
@@ -143,19 +153,22 @@ _current: dict[str, BinaryIndex] = {}
 
 def current(model: EmbeddingModel, newest: int) -> BinaryIndex:
     """Return the index as the database is now; `newest` is the highest embedding id. Not cached in a transaction."""
-    key = _made_from(model)
+    key, note = _made_from(model), ""
     with _lock:
         index = _current.get(key)
         if index is None:
-            index = _proven(model, _read_file(model) or BinaryIndex.empty(model.dimensions), newest)
+            index, note = _from_file(model)
+            index = _proven(model, index, newest)
         elif index.last != newest or not _same_last(model, index):
             index = _proven(model, index.copy() if connection.in_atomic_block else index, newest)
+        index.note = note or index.note
         if connection.in_atomic_block:
             return index
         if len(index) > GROWTH * index.live + LOOK_BACK:
             index = _compacted(model, index)
             if len(index) >= FILE_FROM:
                 _write_file(model, index)
+            index.note = note
         _current.clear()  # no other model is searched any more
         _current[key] = index
     return index
@@ -222,31 +235,81 @@ def _made_from(model: EmbeddingModel) -> str:
 
 def path_of(model: EmbeddingModel) -> Path:
     name = hashlib.sha256(_made_from(model).encode()).hexdigest()[:24]
-    return Path(settings.CLAUDEOPS_DATA_DIR) / "vectors" / f"{name}.npz"
+    return Path(settings.CLAUDEOPS_DATA_DIR) / "vectors" / f"{name}.bits"
 
 
-def _read_file(model: EmbeddingModel) -> BinaryIndex | None:
-    """Read the index from the file; None when it is missing, damaged or of other vectors."""
+class Damaged(ValueError):
+    """The file does not hold what its header says. The text says in what."""
+
+
+def read_file(model: EmbeddingModel) -> BinaryIndex | None:
+    """Read the index from the file; None when there is none. Raises Damaged.
+
+    The first line is the SHA-256 of all that follows: a line of JSON (what it was made from, its rows and their last
+    id), then the columns. It is read, not mapped: whoever truncates a mapped file kills its readers.
+    """
     try:
-        with np.load(path_of(model), allow_pickle=False) as file:
-            made_from, data = str(file["made_from"]), file["data"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        content = path_of(model).read_bytes()
+    except FileNotFoundError:
         return None
-    if made_from != _made_from(model) or data.dtype != np.uint64 or not data.size:
-        return None
-    return BinaryIndex(model.dimensions, data, data.shape[1], int(data[0].max()), data.shape[1])
+    except OSError as error:
+        raise Damaged(f"it cannot be read: {error.strerror}") from error
+    digest = content.find(b"\n") + 1
+    if content[: digest - 1].decode("ascii", "replace") != hashlib.sha256(memoryview(content)[digest:]).hexdigest():
+        raise Damaged("its content does not match its hash")
+    start = content.find(b"\n", digest) + 1
+    try:
+        header = json.loads(content[digest:start])
+        data = np.frombuffer(content, dtype="<u8", offset=start).reshape(-1, header["rows"]).astype(np.uint64)
+        found = BinaryIndex(model.dimensions, data, data.shape[1], int(data[0].max()), data.shape[1])
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise Damaged("its header is not of this version") from error
+    if header != _header(model, found) or len(data) != len(BinaryIndex.empty(model.dimensions).data):
+        raise Damaged("it was made from other vectors")
+    return found
+
+
+def _header(model: EmbeddingModel, index: BinaryIndex) -> dict[str, Any]:
+    return {"made_from": _made_from(model), "rows": index.count, "last": index.last}
+
+
+def _from_file(model: EmbeddingModel) -> tuple[BinaryIndex, str]:
+    """Return the index of the file, else an empty one, and what to say. A damaged file is removed and made anew."""
+    try:
+        return read_file(model) or BinaryIndex.empty(model.dimensions), ""
+    except Damaged as damage:
+        note = f"the file of vectors was damaged ({damage}); the vectors were read from the database"
+        log.warning("%s: %s", path_of(model).name, note)
+        with contextlib.suppress(OSError):
+            path_of(model).unlink()
+        return BinaryIndex.empty(model.dimensions), note
 
 
 def _write_file(model: EmbeddingModel, index: BinaryIndex) -> None:
     """Replace the file atomically. A full or read-only disk costs the cache, not the answer."""
     path = path_of(model)
+    data = index.data[:, : index.count].astype("<u8").tobytes()
+    header = json.dumps(_header(model, index)).encode() + b"\n"
+    digest = hashlib.sha256(header)
+    digest.update(data)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".index-")
+        _remove_leftovers(path.parent)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=UNFINISHED)
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez(file, made_from=_made_from(model), data=index.data[:, : index.count])
+                file.write(digest.hexdigest().encode() + b"\n" + header)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
             Path(name).replace(path)
         except OSError:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what processes left that died while they wrote, and the files of an earlier format."""
+    for path in (*folder.glob(f"{UNFINISHED}*"), *folder.glob("*.npz")):
+        if time.time() - path.stat().st_mtime > LEFT_ALONE:
+            path.unlink(missing_ok=True)

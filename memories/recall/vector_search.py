@@ -75,8 +75,9 @@ class VectorSearch:
                 return found
         else:
             by = self.off
-        found = Nearest(by=by)
         index = self._scanned()
+        found = Nearest(by=f"{by}; {index.note}" if index.note else by)
+        index.note = ""
         most = rescored(len(index), limit)
         places = index.nearest(self._distances, most)
         self._read(found, index.embeddings[places].tolist(), scope)

@@ -10,6 +10,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
+from claudeops.lib.time_field import TimeField
 from memories.capture import fields as stored
 from memories.errors import InvalidMemory
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
@@ -144,7 +145,7 @@ class RecallForm(forms.Form):
     tags = forms.CharField(label="Tags", max_length=500, required=False, help_text="All of these, with commas.")
     profile = forms.ChoiceField(label="Profile", choices=[(name, name) for name in PROFILES], required=False)
     limit = forms.IntegerField(label="At most", min_value=1, max_value=100, required=False)
-    as_of = forms.DateTimeField(
+    as_of = TimeField(
         label="As of (UTC)",
         required=False,
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),

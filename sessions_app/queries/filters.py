@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from claudeops.lib.distinct import distinct_values
+from claudeops.lib.time_field import TimeFilter
 from memories.capture.text import normalise_service
 from memories.models import Project
 from memories.queries.filters import IdFilter
@@ -66,10 +67,8 @@ class SessionFilterSet(django_filters.FilterSet):
         null_value=NOBODY,
     )
     spent = django_filters.ChoiceFilter(choices=SPENT, method="by_spent", label="Period", empty_label="any")
-    since = django_filters.DateTimeFilter(
-        field_name="queued_at", lookup_expr="gte", label="From (UTC)", widget=_moment()
-    )
-    until = django_filters.DateTimeFilter(field_name="queued_at", lookup_expr="lte", label="To (UTC)", widget=_moment())
+    since = TimeFilter(field_name="queued_at", lookup_expr="gte", label="From (UTC)", widget=_moment())
+    until = TimeFilter(field_name="queued_at", lookup_expr="lte", label="To (UTC)", widget=_moment())
 
     class Meta:
         model = Session
@@ -101,12 +100,8 @@ class EventFilterSet(django_filters.FilterSet):
     age = django_filters.ChoiceFilter(
         choices=[(name, f"the last {name}") for name in AGES], method="by_age", label="When", empty_label="any time"
     )
-    since = django_filters.DateTimeFilter(
-        field_name="created_at", lookup_expr="gte", label="From (UTC)", widget=_moment()
-    )
-    until = django_filters.DateTimeFilter(
-        field_name="created_at", lookup_expr="lte", label="To (UTC)", widget=_moment()
-    )
+    since = TimeFilter(field_name="created_at", lookup_expr="gte", label="From (UTC)", widget=_moment())
+    until = TimeFilter(field_name="created_at", lookup_expr="lte", label="To (UTC)", widget=_moment())
 
     class Meta:
         model = Event

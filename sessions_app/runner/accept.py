@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from claudeops.lib import times
+
 MOST_DOLLARS = 99_999.999999
 """US dollars. The column holds six digits before the point; a session that cost more than five is a wrong value."""
 MOST_TURNS = 2**31 - 1
@@ -21,8 +23,6 @@ MOST_TOKENS = 2**53 - 1
 """The highest integer that JSON keeps exactly; sums of these fit into the columns, too (`added`)."""
 DEEPEST = 32
 """Levels of nesting in a value that is stored as JSON. PostgreSQL and SQLite refuse some hundreds."""
-EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
-"""A time before it is a wrong value: there were no agents."""
 
 Bad = list[str]
 Object = Mapping[str, Any]
@@ -200,7 +200,7 @@ def timestamp(value: Any) -> datetime | None:
         found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return found if found >= EARLIEST else None
+    return found if found >= times.EARLIEST else None
 
 
 def document(data: Object, name: str, bad: Bad) -> dict[str, Any] | None:

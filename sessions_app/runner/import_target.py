@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import DatabaseError, IntegrityError, transaction
 from django.utils import timezone
 
+from claudeops.lib import times
 from memories.models import Project
 from sessions_app.errors import InvalidStream
 from sessions_app.models import Runner, Session, Status, Trigger
@@ -92,7 +93,7 @@ class Target:
     def add(self, line: Decoded) -> None:
         line = replace(line, data=log_masking.masked(line.data))
         self.read += 1
-        if line.at and (at := timestamp(line.at)):
+        if line.at and (stamp := timestamp(line.at)) and (at := times.happened(stamp, timezone.now())):
             self.stamped = True
             self._first = min(self._first or at, at)
         if self.own is not None or self.refused or (self._comparing and self._is_stored(line)):

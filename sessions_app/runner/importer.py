@@ -20,6 +20,7 @@ from django.conf import settings
 from django.db import OperationalError
 from django.utils import timezone
 
+from claudeops.lib import times
 from claudeops.lib.locks import file_lock
 from memories.models import Project
 from sessions_app.errors import CannotStore, InvalidStream, SessionsError
@@ -90,12 +91,12 @@ def import_log(
     with ExitStack() as stack:
         try:
             source = stack.enter_context(path.open("rb"))
-            changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            changed = times.happened(datetime.fromtimestamp(path.stat().st_mtime, UTC), timezone.now())
         except OSError as error:
             raise _unreadable(path, error) from error
         _wait_for_others(path, stack)
         lines, first = _checked(path, source, force=force)
-        splitter = _Splitter(Origin(path, by, tier, project, min(at or changed, timezone.now())), first)
+        splitter = _Splitter(Origin(path, by, tier, project, at or changed or timezone.now()), first)
         try:
             for line in decode(raw for raw in lines if not splitter.is_stored(raw, done)):
                 splitter.add(line, done)

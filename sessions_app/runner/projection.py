@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from claudeops.lib import times
 from claudeops.lib.secrets import mask_counted, mask_value
 from memories.capture.markers import memory_from_key, memory_markers
 from memories.capture.statement import Statement
@@ -111,7 +112,7 @@ def project(
         state.count(line.problem)
         return
     state.transcript = state.transcript or line.transcript
-    at = _time_of(line, state, now, undated)
+    at = _time_of(line, state, batch, now, undated)
     for name, number in line.skipped.items():
         state.count(f"skipped_{name}", number)
     if line.message:
@@ -144,11 +145,14 @@ def _record(record: stream.Record, offset: int, at: datetime, state: State, batc
             _result(record, offset, at, state, batch)
 
 
-def _time_of(line: stream.Line, state: State, now: datetime, undated: datetime | None) -> datetime:
-    if line.at:
-        at = min(line.at, now)  # the clock of another machine may be ahead: no date is in the future
+def _time_of(line: stream.Line, state: State, batch: Batch, now: datetime, undated: datetime | None) -> datetime:
+    at = times.happened(line.at, now) if line.at else None
+    if at:
         state.last_at = at.isoformat()
         return at
+    if line.at:
+        state.count("bad_fields")
+        batch.bad.add("timestamp")
     if undated is None:
         return now
     return datetime.fromisoformat(state.last_at) if state.last_at else min(undated, now)

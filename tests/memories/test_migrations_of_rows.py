@@ -96,9 +96,10 @@ def contradictions_of_before_the_inbox() -> tuple[Memory, set[tuple[int, int]]]:
 
 
 def assert_the_index_is_in_step(kept: Memory) -> None:
-    assert keyword_index.due(10) == []  # nothing is indexed anew
     assert keyword_index.missing() == []
     assert check_recall_index(None, databases=["default"]) == []
+    assert found("wg0") == [kept.pk]  # while all are due: a rebuilt table lost its triggers, 0062 changes the terms
+    keyword_index.catch_up()
     assert found("wg0") == [kept.pk]
 
 

@@ -125,7 +125,8 @@ def _masked_value(value: Any, name: str) -> Any:
             said = mask(key) if isinstance(key, str) else key
             while said in masked_dict:  # two keys that are masked alike
                 said += "*"
-            masked_dict[said] = _masked_value(one, key if isinstance(key, str) else "")
+            name = MASKED.sub("", key) if isinstance(key, str) else ""  # the name within a mask names no value
+            masked_dict[said] = _masked_value(one, name)
         return masked_dict
     if isinstance(value, list | tuple):
         return type(value)([_masked_value(one, name) for one in value])

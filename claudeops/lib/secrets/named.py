@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 
 from claudeops.lib.secrets.span import NAMED, Span
@@ -19,9 +20,10 @@ ASSIGNED = re.compile(
 CALLED = re.compile(r"\((?=\\{0,2}[\"'])")
 CLOSED_TAG = re.compile(r">(?=[^<\x00]{3,200}</)")
 CUE = re.compile(
+    r"(?=[iwalseèäjbhtэ是为為は—–→\-(:=])(?:"  # a cue's first letters, so that most places fail at once
     r"\b(?:is|was|are|lautet|ist|war|sind|es|est|era|è|är|er|jest|equals?|becomes|heißt|to|это|será|sera)\b:?[ ]"
     r"(?:now |currently |jetzt |still |just |set to |changed to |reset to |ahora |maintenant |simply |again )?"
-    r"|是|为|為|は|[—–→]|->|(?<=\s)-(?=\s)|\((?=[^)\s]+\))|[:=](?=[ ])"
+    r"|是|为|為|は|[—–→]|->|(?<=\s)-(?=\s)|\((?=[^)\s]+\))|[:=](?=[ ]))"
 )
 TAIL = re.compile(r"[\w-]{0,40}")
 TAIL_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -44,12 +46,14 @@ BARE = re.compile(r"""[^\s\x00"'`“”„«»，。；、）」】]{1,400}+""")
 BARE_END = re.compile(
     r"&(?=[\w.\[\]%-]{1,40}=)|[,;](?=\s?[\w.-]{1,40}[=:])|\\+[nrt](?![a-z])|\\+(?=[\"'])|\\$|</|&(?:quot|amp|lt|gt|#\d+);"
 )
+CLOSING = (")", "]", "}", ">")
 LINE_BEGINS = re.compile(r"[\s>*\-\"'\\+|]*(?:export |set |env |- |\d+[.)] )?[\w.\"'\\ -]{0,30}\Z")
 DASHES = re.compile(r"(?<![\w-])--?[\w-]{0,30}\Z")
 AFTER_USER = re.compile(r"(?i)\b(?:login|user(?:name)?|account|identity|wifi connect)\s+\S{1,64}\s+\Z")
 NUMBERED = re.compile(r"[ ][05789][ ](?P<value>[^\s\x00]{4,100})(?=\s|$)")
 
 
+@lru_cache(maxsize=4)  # names that stand behind each other look at the same places: each reads three
 def value_at(text: str, place: int) -> tuple[int, int, bool]:
     """Where the value at a place begins and ends, and whether it is quoted."""
     quote = QUOTE.match(text, place)
@@ -63,7 +67,7 @@ def value_at(text: str, place: int) -> tuple[int, int, bool]:
     value = bare[0]
     if not value.isalnum() and (cut := BARE_END.search(value, 1)):
         value = value[: cut.start()]
-    for opening, closing in ("()", "[]", "{}", "<>"):
+    for opening, closing in ("()", "[]", "{}", "<>") if value.endswith(CLOSING) else ():
         while value.endswith(closing) and opening not in value:
             value = value[:-1].rstrip(".,;:")
     value = value.rstrip(",;")
@@ -72,6 +76,7 @@ def value_at(text: str, place: int) -> tuple[int, int, bool]:
     return place, place + len(value), False
 
 
+LONGEST_IN_PROSE = 100
 PROSE = frozenset(TABLE["values"]["prose"])
 
 
@@ -81,7 +86,7 @@ def _words_are_prose(value: str) -> bool:
 
 
 def _accepted(value: str, quoted: bool, separator: str, strong: bool, whole_line: bool) -> bool:
-    if len(value) < 3 or len(value) > (100 if separator == "is" else 400):
+    if len(value) < 3 or len(value) > (LONGEST_IN_PROSE if separator == "is" else 400):
         return False
     low = value.lower()
     if value.isalpha() and not quoted and separator == "is":
@@ -108,7 +113,9 @@ def named(strong: bool, short: bool, kind: str, text: str, low: str, place: int,
     after = _end_of_name(short, text, place, end)
     if after is None:
         return
-    option = _option(text, after, strong) if DASHES.search(text, max(0, place - 40), place) else None
+    begins = max(0, place - 40)
+    is_option = text.find("-", begins, place) >= 0 and DASHES.search(text, begins, place)
+    option = _option(text, after, strong) if is_option else None
     if option:
         yield (*option, kind, NAMED)
     elif assigned := ASSIGNED.match(text, after):
@@ -163,6 +170,8 @@ def _assigned(strong: bool, short: bool, text: str, place: int, assigned: re.Mat
 
 def _enclosed(strong: bool, text: str, after: int) -> tuple[int, int] | None:
     """`password("VALUE")`, `<password>VALUE</password>`."""
+    if text[after : after + 1] not in (">", "("):
+        return None
     if tag := CLOSED_TAG.match(text, after):
         start, stop = tag.end(), text.index("<", tag.end())
     elif strong and (called := CALLED.match(text, after)):
@@ -193,10 +202,11 @@ def _in_prose(strong: bool, kind: str, text: str, place: int, after: int) -> Ite
     """`the password of X is VALUE`, `password VALUE`."""
     line = text.find("\n", after, after + 80)
     end = line if line >= 0 else min(len(text), after + 80)
-    first = FIRST_WORD.match(text, after)
+    blank = text[after : after + 1] in (" ", "\t")
+    first = FIRST_WORD.match(text, after) if blank else None
     if first and first[1].lower() in NOT_ITS_VALUE and first[1].lower() not in ("on", "at"):
         return
-    if (strong or kind == "secret") and (numbered := NUMBERED.match(text, after)):
+    if blank and (strong or kind == "secret") and (numbered := NUMBERED.match(text, after)):
         yield numbered.start("value"), numbered.end("value"), kind, NAMED
         return
     if strong and text[after : after + 1] == " ":
@@ -210,13 +220,17 @@ def _in_prose(strong: bool, kind: str, text: str, place: int, after: int) -> Ite
             return
     gap = GAP.match(text, after, end)
     for cue in islice(CUE.finditer(text, after, gap.end() if gap else after), CUES):
-        start, stop, quoted = value_at(text, cue.end() + (text[cue.end() : cue.end() + 1] == " "))
+        begin = cue.end() + (text[cue.end() : cue.end() + 1] == " ")
+        ahead = text[begin : begin + LONGEST_IN_PROSE + 1]
+        if ahead.isalnum() and len(ahead) > LONGEST_IN_PROSE:  # too long, wherever it ends
+            continue
+        start, stop, quoted = value_at(text, begin)
         if _accepted(text[start:stop], quoted, "is", strong, False):
             yield start, stop, kind, NAMED
             return
 
 
-GAP = re.compile(r"(?:[^\W_]|[ \t:,.'’()/@—–→>`“”„«»=-])*", re.UNICODE)
+GAP = re.compile(r"(?:[^\W_]++|[ \t:,.'’()/@—–→>`“”„«»=-]++)*+", re.UNICODE)
 """What may stand between a name and its value in prose."""
 
 

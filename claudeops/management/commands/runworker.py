@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from claudeops.health import unapplied_migrations
+from claudeops.lib import sqlite_damage
 from claudeops.lib.cli import OF_PAGES
 from claudeops.workers.schedules import sync_schedules
 from claudeops.workers.worker import DETACH, ON_STOP, Worker
@@ -37,7 +38,8 @@ class Command(BaseCommand):
         try:
             pending = unapplied_migrations()
         except DatabaseError as error:
-            raise CommandError(f"The database does not answer: {error}") from error
+            damage = sqlite_damage.behind(error)
+            raise CommandError(damage or f"The database does not answer: {error}") from error
         if pending:
             raise CommandError(f"Migrations not applied yet: {pending}. Run `manage.py migrate` first.")
         sync_schedules()

@@ -12,8 +12,7 @@ from argparse import ArgumentParser
 from dataclasses import asdict
 from typing import Any
 
-from django.db import DatabaseError
-
+from claudeops.lib import sqlite_damage
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
 from sessions_app.cooldowns import limits
 from sessions_app.errors import SessionsError
@@ -82,9 +81,11 @@ class Command(VerbCommand):
         try:
             wanted = [(action, service)] if action and service else _from_hook()
             decisions = [limits.check(*one) for one in wanted]
-        except (Refusal, SessionsError, DatabaseError) as error:
-            # Any exit code but 2 would let the tool run.
-            self.stderr.write(f"The cooldown could not be checked, so the command is refused: {error}")
+        except Exception as error:
+            # Any exit code but 2 would let the tool run. A damaged database may raise anything.
+            ours = isinstance(error, (Refusal, SessionsError))
+            why = str(error) if ours else sqlite_damage.behind(error) or str(error)
+            self.stderr.write(f"The cooldown could not be checked, so the command is refused: {why}")
             return Result({"allowed": False, "error": str(error)}, exit_code=HOOK_REFUSED)
         refused = [decision for decision in decisions if not decision.allowed]
         for decision in refused:

@@ -7,7 +7,7 @@ import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from django.core.management.base import OutputWrapper
 from django.utils import timezone
 
+from claudeops.lib import times
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
 from memories.models import Project
 from sessions_app import queue, reaper
@@ -22,7 +23,7 @@ from sessions_app.api.serializers import as_data, as_row
 from sessions_app.errors import SessionNotFound, SessionsError
 from sessions_app.management.session_text import as_text, came_of, closing_text, entry_text, short
 from sessions_app.models import Agent, LogEntry, Runner, Session, Status, Trigger
-from sessions_app.runner.accept import EARLIEST, storable
+from sessions_app.runner.accept import storable
 from sessions_app.runner.importer import ImportedFile, import_log
 from sessions_app.runner.projection import Entry
 from sessions_app.runner.run import run_session
@@ -69,13 +70,10 @@ def _moment(given: str) -> datetime:
         raise ArgumentTypeError(f"{given!r} is not an ISO 8601 time, such as 2026-05-01T12:00:00Z") from None
     if at.tzinfo is None:
         raise ArgumentTypeError(f"{given!r} has no time zone; give for example 2026-05-01T12:00:00Z")
-    try:
-        at = at.astimezone(UTC)
-    except OverflowError:
-        raise ArgumentTypeError(f"{given!r} is out of range") from None
-    if not EARLIEST <= at <= timezone.now():
-        raise ArgumentTypeError(f"{given!r} is in the future, or before {EARLIEST:%Y}")
-    return at
+    happened = times.happened(at, timezone.now())
+    if happened is None:
+        raise ArgumentTypeError(f"{given!r} is in the future, or before {times.EARLIEST:%Y}")
+    return happened
 
 
 def _list_arguments(parser: ArgumentParser) -> None:

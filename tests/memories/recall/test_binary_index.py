@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from django.db import transaction
 
+from claudeops.workers import doctor
 from memories.embedding import to_bytes
 from memories.embedding.local import LocalEmbedder
 from memories.evaluation.vectors import embed_cached
@@ -16,6 +21,23 @@ from memories.recall import Filters, binary_index, vector_search
 from memories.recall.binary_index import BinaryIndex
 from memories.recall.filters import EVERYTHING, scope_of
 from memories.recall.query_vector import QueryVector
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda whole: b"",
+    "nonsense": lambda whole: b"nonsense",
+    "zeros": lambda whole: bytes(len(whole)),
+    "cut": lambda whole: whole[:-100],
+    "other content of the same size": lambda whole: whole[:-900] + whole[-900:][::-1],
+    "one bit": lambda whole: whole[:-500] + bytes([whole[-500] ^ 1]) + whole[-499:],
+    "another model, with a right hash": lambda whole: hashed(whole[65:].replace(b"sketched@test", b"sketched@tent")),
+    "fewer rows, with a right hash": lambda whole: hashed(whole[65:].replace(b'"rows": 30', b'"rows": 15')),
+    "no header, with a right hash": lambda whole: hashed(b"[]\n" + whole[65:].partition(b"\n")[2]),
+}
+
+
+def hashed(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode() + b"\n" + content
+
 
 WHO = "nginx postgres redis grafana jellyfin wireguard pihole traefik nextcloud mosquitto frigate immich".split()  # noqa: SIM905
 WHAT = ["restarts", "loses its lock", "fills the disk", "drops connections", "answers slowly", "rotates its logs"]
@@ -176,23 +198,64 @@ def test_a_second_process_reads_the_file_and_only_what_came_since(monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("damage", [b"", b"nonsense", b"\x00" * 4096, "cut", "another model"])
-def test_a_file_that_is_damaged_or_made_from_something_else_is_not_used(monkeypatch, damage):
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_file_that_is_damaged_or_made_from_something_else_is_made_anew_and_the_trace_says_so(monkeypatch, damage):
+    monkeypatch.setattr(binary_index, "FILE_FROM", 10)
+    monkeypatch.setattr(binary_index, "LOOK_BACK", 5)
+    monkeypatch.setattr(vector_search, "LEAST_RESCORED", 3)
+    monkeypatch.setattr(vector_search, "RESCORED", 1)
+    vectors = unit(30)
+    model, ids = stored_rows(vectors)
+    now(model)
+    path = binary_index.path_of(model)
+    whole = path.read_bytes()
+    path.write_bytes(DAMAGES[damage](whole))
+    with pytest.raises(binary_index.Damaged):
+        binary_index.read_file(model)
+    assert [f.level for f in doctor._vectors_file()] == ["warning"]
+    binary_index.forget()
+    found = search(model, vectors[4], limit=1)
+    assert max(found.cosines, key=lambda pk: found.cosines[pk]) == ids[4]
+    assert "the file of vectors was damaged" in found.by
+    assert path.read_bytes() == whole
+    assert "damaged" not in search(model, vectors[4], limit=1).by, "said once"
+    assert [f.level for f in doctor._vectors_file()] == ["ok"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_file_that_is_truncated_or_replaced_while_it_is_in_use_changes_no_answer(monkeypatch):
     monkeypatch.setattr(binary_index, "FILE_FROM", 10)
     monkeypatch.setattr(binary_index, "LOOK_BACK", 5)
     vectors = unit(30)
     model, ids = stored_rows(vectors)
     now(model)
-    path = binary_index.path_of(model)
-    if damage == "another model":
-        with np.load(path) as file:
-            np.savez(path, made_from="another model", data=file["data"][:, ::-1])
-    else:
-        path.write_bytes(path.read_bytes()[:-100] if damage == "cut" else damage)
     binary_index.forget()
-    found = search(model, vectors[4]).cosines
-    assert max(found, key=lambda pk: found[pk]) == ids[4]
-    assert len(found) == 30
+    before = search(model, vectors[4]).cosines
+    path = binary_index.path_of(model)
+    os.truncate(path, 0)
+    assert search(model, vectors[4]).cosines == before
+    path.unlink()
+    assert search(model, vectors[4]).cosines == before
+    assert max(before, key=lambda pk: before[pk]) == ids[4]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_file_is_written_under_another_name_and_synced_and_leftovers_are_removed(monkeypatch):
+    monkeypatch.setattr(binary_index, "FILE_FROM", 10)
+    monkeypatch.setattr(binary_index, "LOOK_BACK", 5)
+    model, _ = stored_rows(unit(30))
+    folder = binary_index.path_of(model).parent
+    folder.mkdir()
+    left, young, earlier = folder / ".index-dead", folder / ".index-alive", folder / "of-before.npz"
+    for file in (left, young, earlier):
+        file.write_bytes(b"x")
+    for file in (left, earlier):
+        os.utime(file, (1e9, 1e9))
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
+    now(model)
+    assert [Path(name).name.startswith(".index-") for name in synced] == [True]
+    assert sorted(file.name for file in folder.iterdir()) == [".index-alive", binary_index.path_of(model).name]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -152,7 +152,7 @@ def test_import_says_the_format_what_dated_it_and_what_was_not_understood(tmp_pa
         ("2026-05-01T12:00:00", "has no time zone"),
         ("2026-05-01", "has no time zone"),
         ("9999-01-01T00:00:00Z", "is in the future"),
-        ("0001-01-01T00:00:00+14:00", "is out of range"),
+        ("0001-01-01T00:00:00+14:00", "is in the future, or before 2000"),
         ("1970-01-01T00:00:00Z", "or before 2000"),
     ],
 )

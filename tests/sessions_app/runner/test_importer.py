@@ -23,6 +23,12 @@ MEMORY = "[MEMORY:timing:jellyfin] Takes 60s to start after restart -- wait befo
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture(autouse=True)
+def own_folder(settings, tmp_path):
+    """Raw logs of other tests come and go in the data folder that they share."""
+    settings.CLAUDEOPS_DATA_DIR = tmp_path / "data"
+
+
 def chunked(path: Path, source: Path, size: int = 97) -> Path:
     raw = source.read_text()
     chunks = [json.dumps({"type": "stdout", "data": raw[at : at + size]}) for at in range(0, len(raw), size)]
