@@ -32,7 +32,10 @@ from sessions_app.runner.command import Launch, claude_argv, environment, needs_
 from sessions_app.runner.raw_log import sessions_folder
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
-SECRET_FILES = ("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json")
+SECRET_FILES = (
+    *("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json"),
+    *("backups/**", "before-restore-*/**"),
+)
 """Files in the data folder that the agent's user could read; a tool rule forbids it."""
 
 MCP_CONFIG = "mcp.json"
