@@ -180,15 +180,13 @@ def remove_oldest(folder: Path, keep: int, *, spare: Path, ending: str = "") -> 
 
     Of daily ones alone with `ending`. Each is renamed before it is deleted, so that half a backup never looks whole.
     """
-    mine = []
+    others = []
     for path in complete(folder):
         found = _read(path)
-        if found and path.name.endswith(ending) and _is_mine(found):
-            mine.append(path)
+        if found and path != spare and path.name.endswith(ending) and _is_mine(found):
+            others.append(path)
     removed = []
-    for path in mine[: -keep or None]:
-        if path == spare:
-            continue
+    for path in others[: max(0, len(others) + 1 - keep)]:
         doomed = path.with_name(f"{path.name}{PARTIAL}")
         try:
             path.rename(doomed)
