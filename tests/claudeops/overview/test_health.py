@@ -107,7 +107,6 @@ def test_sessions_nobody_follows_and_schedules_nobody_looks_at_are_said():
 def test_a_backup_that_is_missing_or_old_is_said_where_one_is_made_each_day(settings, tmp_path, monkeypatch):
     settings.CLAUDEOPS_BACKUP_DIR = tmp_path
     assert health.read(AT).troubles == []
-    settings.CLAUDEOPS_BACKUP_DAILY = True
     monkeypatch.setattr(folder, "is_daily_on", lambda: True)
     assert health.read(AT).troubles == [Trouble("There is no backup yet.", health.BACKUP)]
     for days, troubles in ((3, [Trouble("The last backup is older than two days.", health.BACKUP)]), (1, [])):

@@ -17,6 +17,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from django_q.models import OrmQ, Schedule
 
+from claudeops.backups import folder
 from claudeops.overview import health
 from claudeops.workers import doctor, schedules
 from claudeops.workers.doctor import ERROR, OK, WARNING, Finding, examine
@@ -119,7 +120,7 @@ class TestTheBackup:
     def its_folder(self, settings, tmp_path, monkeypatch):
         settings.CLAUDEOPS_BACKUP_DIR = tmp_path / "backups"
         settings.CLAUDEOPS_BACKUP_DAILY = True
-        monkeypatch.setattr(connection, "vendor", "sqlite")
+        monkeypatch.setattr(folder, "is_daily_on", lambda: settings.CLAUDEOPS_BACKUP_DAILY)
         return tmp_path / "backups"
 
     def test_none_is_a_warning_where_one_is_made_each_day(self, its_folder, settings):
@@ -142,10 +143,6 @@ class TestTheBackup:
         (its_folder / name / "manifest.json").touch()
         (its_folder / "20260310T110000Z").mkdir()  # without a manifest
         assert backup_finding().level == level and backup_finding().text.startswith(said)
-
-    def test_on_postgresql_none_is_made_by_itself(self, monkeypatch):
-        monkeypatch.setattr(connection, "vendor", "postgresql")
-        assert backup_finding().level == OK
 
 
 class TestTheDatabase:

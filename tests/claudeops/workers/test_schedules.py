@@ -117,7 +117,9 @@ class TestSync:
         assert Schedule.objects.filter(name="an operator's own").values().get() == theirs
 
     def test_looking_writes_nothing(self):
-        assert schedules.out_of_sync(AT) == Synced(created=("tick", "reap", "prune", "sweep", "embed", "recall", "backup"))
+        assert schedules.out_of_sync(AT) == Synced(
+            created=("tick", "reap", "prune", "sweep", "embed", "recall", "backup")
+        )
         assert not Schedule.objects.exists()
 
     def test_a_schedule_nobody_looked_at_is_late(self):
@@ -141,12 +143,14 @@ def test_a_schedule_is_a_value():
 class TestTheCommand:
     def test_it_says_what_it_did_and_then_that_nothing_was_left_to_do(self, capsys):
         call_command("sync_schedules")
-        assert "6 schedules in sync. created: tick, reap, prune, sweep, embed, recall." in capsys.readouterr().out
+        assert (
+            "7 schedules in sync. created: tick, reap, prune, sweep, embed, recall, backup." in capsys.readouterr().out
+        )
         call_command("sync_schedules")
-        assert capsys.readouterr().out.strip() == "6 schedules in sync."
+        assert capsys.readouterr().out.strip() == "7 schedules in sync."
 
     def test_as_json_it_is_one_document(self, capsys):
         call_command("sync_schedules", json=True)
         document = json.loads(capsys.readouterr().out)
         assert (document["ok"], document["command"]) == (True, "sync_schedules")
-        assert document["result"]["created"] == ["tick", "reap", "prune", "sweep", "embed", "recall"]
+        assert document["result"]["created"] == ["tick", "reap", "prune", "sweep", "embed", "recall", "backup"]
