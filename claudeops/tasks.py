@@ -24,3 +24,5 @@ def backup() -> None:
         return
     if made:
         logger.info("backup %s: %s bytes, removed: %s", made.path, made.manifest.size, made.removed or "none")
+        if made.manifest.unreadable:
+            logger.warning("backup %s: %s files cannot be read", made.path, len(made.manifest.unreadable))

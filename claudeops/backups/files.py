@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -23,9 +23,12 @@ TEMPORARY = "tmp"
 """The agent's own temporary folder in a session's."""
 
 
-def raw_logs(sessions: Path) -> Iterator[str]:
-    """Yield the files below the sessions' folder, relative to it, in order. Links are never followed."""
-    for here, folders, names in os.walk(sessions):
+def raw_logs(sessions: Path, on_error: Callable[[OSError], object] | None = None) -> Iterator[str]:
+    """Yield the files below the sessions' folder, relative to it, in order. Links are never followed.
+
+    `on_error` gets the error of a folder that cannot be read.
+    """
+    for here, folders, names in os.walk(sessions, onerror=on_error):
         depth = len(Path(here).relative_to(sessions).parts)
         folders[:] = sorted(name for name in folders if not (depth == 2 and name == TEMPORARY))
         for name in sorted(names):

@@ -51,10 +51,13 @@ def time_of(name: str) -> datetime | None:
 
 
 def complete(folder: Path) -> list[Path]:
-    """Return the complete backups in `folder`, the oldest first. Raises OSError when it cannot be read."""
-    if not folder.is_dir():
-        return []
-    found = [path for path in folder.iterdir() if time_of(path.name) and (path / MANIFEST).is_file()]
+    """Return the complete backups in `folder`, the oldest first. Raises BackupError when it cannot be read."""
+    try:
+        if not folder.is_dir():
+            return []
+        found = [path for path in folder.iterdir() if time_of(path.name) and (path / MANIFEST).is_file()]
+    except OSError as error:
+        raise BackupError("cannot_read", f"{folder} cannot be read: {error.strerror}.", "Check its rights.") from error
     return sorted(found, key=lambda path: path.name)
 
 
@@ -62,7 +65,7 @@ def last_made(at: datetime) -> datetime | None:
     """Return when the last backup in the folder of the settings was begun; None without one."""
     try:
         times = [time_of(path.name) for path in complete(backups_folder())]
-    except OSError:
+    except BackupError:
         return None
     return max((time for time in times if time and time <= at + AHEAD), default=None)
 
@@ -75,7 +78,7 @@ def is_late(made: datetime | None, at: datetime) -> bool:
 def resolve(named: str) -> Path:
     """Return the folder of a complete backup: a path, or a name in the folder of the settings. Raises BackupError."""
     folder = backups_folder()
-    path = next((one for one in (folder / named, Path(named)) if named and one.is_dir()), None)
+    path = next((one for one in (folder / named, Path(named)) if named and _is_folder(one)), None)
     if path is None:
         names = [one.name for one in complete(folder)]
         known = f"In {folder}: {', '.join(names[-5:])}." if names else f"There is none in {folder}."
@@ -85,6 +88,13 @@ def resolve(named: str) -> Path:
             "not_a_backup", f"{path} is not a complete backup: it has no {MANIFEST}.", "Give the folder of a whole one."
         )
     return path
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # the name is too long, or a folder above may not be read
+        return False
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -89,17 +89,19 @@ def _make(folder: Path, suffix: str, *, keep: int | None, keys: bool, full: bool
     name = f"{at:{STAMP}}{suffix}"
     partial = folder / f"{name}{PARTIAL}"
     before = None if full else next(reversed(complete(folder)), None)
+    if database.is_empty():
+        raise BackupError("empty", f"{NOT_MADE}: the database is empty.", "Run: manage.py migrate")
     try:
         partial.mkdir(mode=0o700)
         made = _fill(partial, before, keys=keys, daily=bool(suffix), at=at)
         made.path = folder / name
         partial.rename(made.path)
         files.sync_folder(folder)
-    except OSError as error:
-        files.remove(partial)
-        raise cannot_write(NOT_MADE, error, partial) from error
-    except BaseException:
-        files.remove(partial)
+    except BaseException as error:
+        with suppress(OSError):  # the next backup removes it
+            files.remove(partial)
+        if isinstance(error, OSError):
+            raise cannot_write(NOT_MADE, error, partial) from error
         raise
     if keep is not None:
         made.removed = remove_oldest(folder, keep, spare=made.path, ending=suffix)
@@ -117,7 +119,7 @@ def _fill(partial: Path, before: Path | None, *, keys: bool, daily: bool, at: da
     copied = partial / DATABASE / database.FILES[connection.vendor]
     snapshot = database.copy(copied)
     entries = [Entry(f"{DATABASE}/{copied.name}", *files.hash_of(copied))]
-    logs, linked = _copy_logs(partial, before)
+    logs, linked, unreadable = _copy_logs(partial, before)
     entries += logs
     for name in KEY_FILES if keys else ():
         source = Path(settings.CLAUDEOPS_DATA_DIR) / name
@@ -134,19 +136,24 @@ def _fill(partial: Path, before: Path | None, *, keys: bool, daily: bool, at: da
         migrations=snapshot.migrations,
         files=tuple(entries),
         missing_logs=tuple(missing(snapshot, entries)),
+        unreadable=tuple(unreadable),
     )
     files.write(partial / MANIFEST, written.as_json())
     files.sync_folders(partial)
     return Made(partial, written, linked)
 
 
-def _copy_logs(partial: Path, before: Path | None) -> tuple[list[Entry], int]:
-    """Copy the raw logs, or link what is unchanged since the backup `before`; return them and how many are links."""
+def _copy_logs(partial: Path, before: Path | None) -> tuple[list[Entry], int, list[str]]:
+    """Copy the raw logs, or link what is unchanged since the backup `before`.
+
+    Returns them, how many are links, and what cannot be read: no agent prevents backups by the rights of its files.
+    """
     earlier = _read(before)
     known = {entry.path: entry for entry in earlier.of(LOGS)} if earlier else {}
     entries: list[Entry] = []
     linked = 0
-    for name in files.raw_logs(sessions_folder()):
+    unreadable: list[str] = []
+    for name in files.raw_logs(sessions_folder(), lambda error: unreadable.append(str(error.filename))):
         path, live, target = f"{LOGS}/{name}", sessions_folder() / name, partial / LOGS / name
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         unchanged = before and earlier and path in known and files.is_unchanged(live, before / path, earlier.began)
@@ -156,10 +163,12 @@ def _copy_logs(partial: Path, before: Path | None) -> tuple[list[Entry], int]:
             continue
         try:
             entries.append(Entry(path, *files.copy(live, target)))
+        except PermissionError:
+            unreadable.append(path)
         except FileNotFoundError:  # an import that failed has removed its own
             if live.exists():
                 raise
-    return entries, linked
+    return entries, linked, unreadable
 
 
 def _read(before: Path | None) -> Manifest | None:

@@ -36,7 +36,8 @@ class Manifest:
     """`at` is the time in its name, `began` that of the clock when it was begun (UTC). `migrations` are those applied,
     as app.name.
 
-    `missing_logs` are raw logs that a session names and that were not in the data folder any more.
+    `missing_logs` are raw logs that a session names and that were not in the data folder any more; `unreadable` are
+    files and folders of sessions that claudeops may not read.
     """
 
     at: datetime
@@ -48,7 +49,8 @@ class Manifest:
     daily: bool
     migrations: tuple[str, ...]
     files: tuple[Entry, ...]
-    missing_logs: tuple[str, ...] = ()
+    missing_logs: tuple[str, ...]
+    unreadable: tuple[str, ...]
     format: int = field(default=FORMAT)
 
     @property
@@ -82,6 +84,7 @@ def read(folder: Path) -> Manifest:
                 "began": datetime.fromisoformat(found["began"]),
                 "migrations": tuple(found["migrations"]),
                 "missing_logs": tuple(found["missing_logs"]),
+                "unreadable": tuple(found["unreadable"]),
                 "files": tuple(_entry(one) for one in found["files"]),
             }
         )

@@ -77,12 +77,12 @@ def restore(path: Path, *, overwrite: bool = False, at: datetime | None = None) 
             _require_fit(checked.manifest)
             _stage(path, checked.manifest)
             _write_plan(path.name, checked.manifest, at)
-        except OSError as error:
-            _clear_staged()
-            raise cannot_write(NOT_RESTORED, error, settings.CLAUDEOPS_DATA_DIR) from error
-        except BaseException:
+        except BaseException as error:
             if not plan_file().exists():
-                _clear_staged()
+                with suppress(OSError):  # the next restore removes it
+                    _clear_staged()
+            if isinstance(error, OSError):
+                raise cannot_write(NOT_RESTORED, error, settings.CLAUDEOPS_DATA_DIR) from error
             raise
         return _carry_out()
 
@@ -199,6 +199,13 @@ def _clear_staged() -> None:
     files.remove(_staged())
     if connection.vendor == "sqlite":
         _staged_database().unlink(missing_ok=True)
+        return
+    with suppress(DatabaseError), database.maintenance() as cursor:
+        cursor.execute(f"DROP DATABASE IF EXISTS {connection.ops.quote_name(_staged_name())}")
+
+
+def _staged_name() -> str:
+    return _other_name(str(connection.settings_dict["NAME"]), "restore")
 
 
 def _stage(path: Path, found: Manifest) -> None:
@@ -223,12 +230,17 @@ def _stage(path: Path, found: Manifest) -> None:
 
 
 def _stage_postgresql(dump: Path) -> None:
-    staged = _other_name(connection.settings_dict["NAME"], "restore")
-    quote = connection.ops.quote_name
+    live, staged = str(connection.settings_dict["NAME"]), _staged_name()
     try:
         with database.maintenance() as cursor:
-            cursor.execute(f"DROP DATABASE IF EXISTS {quote(staged)}")
-            cursor.execute(f"CREATE DATABASE {quote(staged)} TEMPLATE template0")
+            cursor.execute(
+                "SELECT pg_encoding_to_char(encoding), datcollate, datctype FROM pg_database WHERE datname = %s", [live]
+            )
+            cursor.execute(
+                f"CREATE DATABASE {connection.ops.quote_name(staged)} TEMPLATE template0 "
+                "ENCODING %s LC_COLLATE %s LC_CTYPE %s",
+                cursor.fetchone(),
+            )
     except DatabaseError as error:
         raise BackupError(
             "not_restored",
@@ -263,7 +275,7 @@ def _write_plan(name: str, found: Manifest, at: datetime) -> None:
     else:
         current = str(connection.settings_dict["NAME"])
         old = _other_name(current, f"before_restore_{at:{STAMP}}".lower())
-        steps.insert(0, (SWAP, _other_name(current, "restore"), old))  # the step that others can prevent
+        steps.insert(0, (SWAP, _staged_name(), old))  # the step that others can prevent
     plan = {"backup": name, "at": found.at.isoformat(), "aside": sorted({str(one) for one in folders}), "steps": steps}
     files.write(plan_file(), json.dumps(plan, indent=1) + "\n")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from claudeops.backups import database, files, manifest
-from claudeops.backups.errors import BackupError
+from claudeops.backups.errors import BackupError, printable
 from claudeops.backups.make import missing
 from claudeops.backups.manifest import DATABASE, KEYS, Entry, Manifest
 
@@ -35,20 +35,22 @@ def verify(path: Path) -> Verified:
         _check_database(found)
     if found.manifest.missing_logs:
         found.notes.append(f"Raw logs that were gone already when it was made: {len(found.manifest.missing_logs)}.")
+    if found.manifest.unreadable:
+        found.notes.append(f"Files of sessions that could not be read then: {len(found.manifest.unreadable)}.")
     return found
 
 
 def _problem(folder: Path, entry: Entry) -> str:
     path = folder / entry.path
     if path.is_symlink() or not path.is_file():
-        return f"{entry.path} is missing."
+        return f"{printable(entry.path)} is missing."
     try:
         size, digest = files.hash_of(path)
     except OSError as error:
-        return f"{entry.path} cannot be read: {error.strerror}."
+        return f"{printable(entry.path)} cannot be read: {error.strerror}."
     if size != entry.size:
-        return f"{entry.path} has {size} bytes instead of {entry.size}."
-    return "" if digest == entry.sha256 else f"{entry.path} has another content: its SHA-256 differs."
+        return f"{printable(entry.path)} has {size} bytes instead of {entry.size}."
+    return "" if digest == entry.sha256 else f"{printable(entry.path)} has another content: its SHA-256 differs."
 
 
 def _check_database(found: Verified) -> None:
@@ -57,7 +59,9 @@ def _check_database(found: Verified) -> None:
         if found.manifest.vendor == "sqlite":
             snapshot = database.check_sqlite(path, found.manifest.host)
             lost = set(missing(snapshot, found.manifest.files)) - set(found.manifest.missing_logs)
-            found.problems += [f"{log} ends before what the database has read of it." for log in sorted(lost)]
+            found.problems += [
+                f"{printable(log)} ends before what the database has read of it." for log in sorted(lost)
+            ]
         else:
             database.check_postgresql(path)
     except BackupError as error:

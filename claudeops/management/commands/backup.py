@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
+from claudeops.backups.errors import printable
 from claudeops.backups.make import Made, make
 from claudeops.backups.manifest import KEYS, LOGS, size_in_words
 from claudeops.lib.cli import NextAction, Result, SoleCommand
@@ -17,10 +18,13 @@ def number_to_keep(raw: str) -> int:
 
 
 def folder(raw: str) -> Path:
-    path = Path(raw).expanduser()
-    if not raw.strip() or "\0" in raw or (path.exists() and not path.is_dir()):
-        raise ArgumentTypeError(f"{raw!r} is not a folder")
-    return path
+    try:
+        path = Path(raw).expanduser()
+        if raw.strip() and "\0" not in raw and (path.is_dir() or not path.exists()):
+            return path
+    except (OSError, RuntimeError) as error:  # a name that is too long; ~nobody
+        raise ArgumentTypeError(f"{raw!r} is not a folder: {error}") from error
+    raise ArgumentTypeError(f"{raw!r} is not a folder")
 
 
 class Command(SoleCommand):
@@ -44,6 +48,7 @@ class Command(SoleCommand):
             "files": len(made.manifest.files),
             "linked": made.linked,
             "missing_logs": list(made.manifest.missing_logs),
+            "unreadable": list(made.manifest.unreadable),
             "removed": made.removed,
         }
         return Result(data, as_text(made), [NextAction(f"manage.py verify {made.path}", "check it")])
@@ -60,6 +65,9 @@ def as_text(made: Made) -> str:
     ]
     if made.manifest.missing_logs:
         lines.append(f"Raw logs that sessions name and that are gone: {len(made.manifest.missing_logs)}.")
+    if made.manifest.unreadable:
+        named = ", ".join(printable(path) for path in made.manifest.unreadable[:5])
+        lines.append(f"Not in it, because they cannot be read: {len(made.manifest.unreadable)} ({named}).")
     if made.removed:
         lines.append(f"Removed: {', '.join(made.removed)}.")
     return "\n".join(lines)

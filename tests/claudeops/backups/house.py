@@ -22,6 +22,8 @@ from sessions_app.runner.launch import folder_of
 from tests.factories import EventFactory, MemoryFactory, SessionFactory
 
 POSTGRESQL = connection.vendor == "postgresql"
+about_files = pytest.mark.skipif(POSTGRESQL, reason="it is about files, and the same on both databases")
+"""A house on PostgreSQL takes a second."""
 
 
 def programs() -> str | None:

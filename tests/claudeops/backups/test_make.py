@@ -10,6 +10,7 @@ import stat
 import subprocess
 import threading
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -22,7 +23,7 @@ from claudeops.backups.manifest import DATABASE, KEYS, read
 from claudeops.backups.verify import verify
 from claudeops.lib.locks import file_lock
 from sessions_app.runner.ingest import ingest
-from tests.claudeops.backups.house import POSTGRESQL, kill_here, killed, line, session_with_log
+from tests.claudeops.backups.house import POSTGRESQL, about_files, kill_here, killed, line, session_with_log
 
 AT = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -58,6 +59,7 @@ def test_it_holds_database_logs_and_keys_and_says_what(data, log, capsys):
         assert not stat.S_IMODE(file.stat().st_mode) & 0o077, file
 
 
+@about_files
 def test_keys_can_be_left_out_and_the_folder_chosen(data, log, tmp_path, capsys):
     call_command("backup", to=tmp_path / "else where", no_keys=True)
     (path,) = folder.complete(tmp_path / "else where")
@@ -66,6 +68,7 @@ def test_keys_can_be_left_out_and_the_folder_chosen(data, log, tmp_path, capsys)
     assert re.search(r"raw logs  1 files, \d+ bytes; 0 unchanged", capsys.readouterr().out)
 
 
+@about_files
 def test_what_is_unchanged_is_linked_and_masking_a_log_changes_no_earlier_backup(data, log, monkeypatch):
     _, other = session_with_log(2)
     for path in (log, other):
@@ -86,6 +89,7 @@ def test_what_is_unchanged_is_linked_and_masking_a_log_changes_no_earlier_backup
     assert all(not verify(path).problems for path in folder.complete(data / "backups"))
 
 
+@about_files
 def test_a_log_that_is_masked_while_it_is_copied_is_copied_again(data, log, monkeypatch):
     real, calls = os.fchmod, []
 
@@ -132,6 +136,7 @@ def test_while_logs_are_ingested_every_line_in_the_database_is_in_the_logs(data,
     assert sizes[0] < sizes[-1], "the ingest ran meanwhile"
 
 
+@about_files
 def test_what_is_ingested_between_database_and_logs_is_in_the_logs_alone(data, log, monkeypatch):
     session, growing = session_with_log(1)
     real = database.copy
@@ -150,6 +155,7 @@ def test_what_is_ingested_between_database_and_logs_is_in_the_logs_alone(data, l
     assert made.manifest.missing_logs == ()
 
 
+@about_files
 def test_a_raw_log_that_an_operator_removed_is_named(data, log):
     session, gone = session_with_log()
     ingest(session.pk, final=True)
@@ -173,6 +179,7 @@ def test_killed_on_the_way_nothing_is_taken_for_a_backup_and_the_next_one_clears
     assert names(data / "backups") == [made.path.name]
 
 
+@about_files
 def test_two_at_once_the_second_is_refused(data, log, capsys, caplog, settings):
     settings.CLAUDEOPS_BACKUP_DAILY = True
     with file_lock(data / folder.LOCK):
@@ -212,7 +219,43 @@ def test_a_full_disk_is_named_in_one_line_and_nothing_is_left(data, log, monkeyp
     assert names(data / "backups") == [earlier.path.name]
 
 
+@about_files
+def test_what_cannot_be_read_is_left_out_and_named(data, log, monkeypatch, capsys):
+    odd = log.with_name("odd\x1b[31m\udce4.log")
+    odd.write_text("x")
+    real = os.open
+
+    def refuse(path, *arguments, **named):
+        if str(path) == str(odd):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, *arguments, **named)
+
+    monkeypatch.setattr(os, "open", refuse)
+    call_command("backup")
+    said = capsys.readouterr().out
+    assert "Not in it, because they cannot be read: 1 (sessions/" in said and "\x1b" not in said
+    (path,) = folder.complete(data / "backups")
+    assert verify(path).notes == ["Files of sessions that could not be read then: 1."]
+
+
+@about_files
+def test_of_a_damaged_or_empty_database_none_is_made_and_the_earlier_ones_stay(data, log, capsys):
+    earlier = make.make(at=AT)
+    connection.close()
+    live = Path(connection.settings_dict["NAME"])
+    content = live.read_bytes()
+    live.write_bytes(content[:100_000] + b"\xff" * 100_000 + content[200_000:])
+    for said in ("No backup was made: the database was not copied", "No backup was made: the database is empty."):
+        with pytest.raises(SystemExit):
+            call_command("backup", keep=1)
+        assert capsys.readouterr().err.startswith(f"Error: {said}")
+        connection.close()
+        live.write_bytes(b"")
+    assert names(data / "backups") == [earlier.path.name]
+
+
 class TestKeep:
+    @about_files
     def test_the_oldest_of_this_house_are_removed_never_the_new_one(self, data, log, tmp_path, settings):
         to = tmp_path / "shared"
         made = [make.make(to, at=AT + n * DAY) for n in range(3)]
@@ -224,6 +267,7 @@ class TestKeep:
         assert newest.removed == [one.path.name for one in made[:2]]
         assert names(to) == sorted(["20200101T000000Z", newest.path.name, other.path.name, made[2].path.name])
 
+    @about_files
     def test_what_the_operator_made_stays_when_the_daily_ones_go(self, data, log, settings):
         settings.CLAUDEOPS_BACKUP_KEEP = 2
         own = make.make(at=AT)
@@ -235,6 +279,7 @@ class TestKeep:
 
 
 class TestDaily:
+    @about_files
     def test_a_second_run_on_the_same_day_does_nothing(self, data, log):
         assert make.make_daily(AT).path.name == "20260310T120000Z-daily"
         assert make.make_daily(AT.replace(hour=23)) is None
@@ -255,9 +300,12 @@ WRONG = [
     (["--to", ""], "'' is not a folder"),
     (["--to", "/etc/hostname"], "'/etc/hostname' is not a folder"),
     (["--to", "a\0b"], "is not a folder"),
+    (["--to", "~nobody-of-this-name/x"], "is not a folder"),
+    (["--to", "x" * 300], "is not a folder"),
 ]
 
 
+@about_files
 def test_wrong_options_are_refused(data):
     for arguments, said in WRONG:
         with pytest.raises(CommandError, match=re.escape(said)):
@@ -265,6 +313,7 @@ def test_wrong_options_are_refused(data):
     assert not (data / "backups").exists()
 
 
+@about_files
 def test_a_folder_that_cannot_hold_backups_is_refused(data, log, capsys):
     for to, code in ((data / "sessions" / "mine", "wrong_folder"), (data / "secret_key" / "below", "cannot_write")):
         with pytest.raises(SystemExit):

@@ -7,12 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import ProgrammingError, connection
 from django.utils import timezone
 
 from claudeops import checks
@@ -23,7 +24,7 @@ from claudeops.backups.verify import verify
 from claudeops.lib.locks import file_lock
 from memories.models import Memory
 from sessions_app.models import Status, WorkerHeartbeat
-from tests.claudeops.backups.house import POSTGRESQL, kill_here, killed, rows, ruin
+from tests.claudeops.backups.house import POSTGRESQL, about_files, kill_here, killed, rows, ruin
 from tests.factories import SessionFactory
 
 AT = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
@@ -104,6 +105,7 @@ class TestVerify:
                     with pytest.raises(BackupError, match=entry.path):
                         restore.restore(copy, overwrite=True)
 
+    @about_files
     def test_a_damaged_database_is_found_though_its_hash_is_right(self, made):
         entry = read(made).database
         path = made / entry.path
@@ -114,6 +116,7 @@ class TestVerify:
         (problem,) = verify(made).problems
         assert "is damaged" in problem
 
+    @about_files
     def test_a_manifest_that_is_not_one_is_refused(self, made, capsys):
         file = made / folder.MANIFEST
         right = json.loads(file.read_text())
@@ -124,8 +127,9 @@ class TestVerify:
         os.truncate(file, 100)
         assert command(capsys, "restore", made.name, "--overwrite")[0] == 1
 
+    @about_files
     def test_names_of_none(self, made, capsys):
-        for name in ("nope", "../backups/nope", "\x1b[31m", "20260310T120000Z.partial"):
+        for name in ("nope", "x" * 300, "../backups/nope", "\x1b[31m", "20260310T120000Z.partial"):
             code, said = command(capsys, "verify", name)
             assert code == 1 and "There is no backup" in said and made.name in said
         code, said = command(capsys, "verify", str(made.parent))
@@ -160,6 +164,7 @@ class TestRestore:
         connection.close()
         connection.settings_dict["NAME"] = live
 
+    @about_files
     def test_a_restored_house_writes_and_masks_without_changing_the_backup(self, data, log, made):
         restore.restore(made, overwrite=True)
         with log.open("r+b") as file:
@@ -168,9 +173,8 @@ class TestRestore:
         connection.close()
         assert verify(made).problems == []
 
+    @about_files
     def test_into_an_empty_folder_it_needs_no_flag(self, data, log, made, tmp_path, settings):
-        if POSTGRESQL:
-            pytest.skip("an empty database of PostgreSQL is like one with tables")
         before = rows()
         connection.close()
         settings.CLAUDEOPS_DATA_DIR = tmp_path / "new"
@@ -179,6 +183,7 @@ class TestRestore:
         assert done.aside == [] and rows() == before
         assert (tmp_path / "new" / "secret_key").exists()
 
+    @about_files
     def test_a_house_with_something_in_it_is_left_alone_without_the_flag(self, data, log, made, capsys):
         before = rows()
         connection.close()
@@ -186,6 +191,7 @@ class TestRestore:
         assert code == 1 and "is not empty. Nothing was restored." in said and "--overwrite" in said
         assert rows() == before
 
+    @about_files
     def test_not_while_something_runs(self, data, log, made, capsys):
         with file_lock(data / restore.UP_LOCK):
             assert "`manage.py up` runs" in command(capsys, "restore", made.name, "--overwrite")[1]
@@ -204,6 +210,18 @@ class TestRestore:
             session.stdin.close()
         assert code == 1 and f"Process {session.pid} has {log} open" in said
 
+    @pytest.mark.skipif(not POSTGRESQL, reason="a role without rights")
+    def test_without_the_right_to_make_databases_it_says_so(self, data, log, made, capsys, monkeypatch):
+        @contextmanager
+        def refused():
+            raise ProgrammingError("permission denied to create database\nmore")
+            yield
+
+        monkeypatch.setattr(restore.database, "maintenance", refused)
+        code, said = command(capsys, "restore", made.name, "--overwrite")
+        assert code == 1 and "permission denied to create database.\nGive the role the right" in said
+        assert log.exists() and rows()
+
     @pytest.mark.skipif(not POSTGRESQL, reason="SQLite sees who has the file open")
     def test_not_while_others_are_connected(self, data, log, made, capsys):
         other = connection.copy()
@@ -213,6 +231,7 @@ class TestRestore:
         other.close()
         assert code == 1 and "in use by 1 other connections" in said
 
+    @about_files
     def test_one_that_does_not_fit_is_refused(self, data, log, made, capsys):
         rewrite(made, migrations=["memories.9999_from_tomorrow"], version="9.9")
         code, said = command(capsys, "restore", made.name, "--overwrite")
@@ -221,6 +240,7 @@ class TestRestore:
         assert command(capsys, "restore", made.name, "--overwrite")[0] == 1
         assert rows()
 
+    @about_files
     def test_a_full_disk_leaves_everything_as_it_was(self, data, log, made, capsys, monkeypatch):
         def full(source, target):
             target.write_text("half")
@@ -234,6 +254,7 @@ class TestRestore:
         assert {path.name for path in set(data.iterdir()) - set(before)} <= {restore.UP_LOCK}
         assert log.exists() and rows()
 
+    @about_files
     def test_killed_before_the_plan_nothing_has_changed(self, data, log, made, monkeypatch):
         before = rows()
         monkeypatch.setattr(restore, "_write_plan", kill_here)
@@ -243,7 +264,7 @@ class TestRestore:
         with pytest.raises(BackupError, match="No restore was interrupted"):
             restore.finish()
 
-    @pytest.mark.parametrize("step", [0, 1, 2, 3, 4, "end"])
+    @pytest.mark.parametrize("step", [0, 1, *(pytest.param(n, marks=about_files) for n in (2, 3, 4)), "end"])
     def test_killed_at_any_step_it_is_completed_and_nothing_starts_before(
         self, data, log, made, monkeypatch, capsys, step
     ):
@@ -270,6 +291,7 @@ class TestRestore:
         assert rows() == before and log.read_bytes() == content
         assert checks.no_restore_is_unfinished(None) == []
 
+    @about_files
     def test_a_step_that_fails_is_said_and_can_be_completed(self, data, log, made, monkeypatch, capsys):
         before = rows()
         ruin(log)
@@ -285,9 +307,8 @@ class TestRestore:
         restore.finish()
         assert rows() == before
 
+    @about_files
     def test_a_damaged_database_is_replaced_and_kept(self, data, log, made):
-        if POSTGRESQL:
-            pytest.skip("PostgreSQL's files are its server's")
         before = rows()
         connection.close()
         live = Path(connection.settings_dict["NAME"])
@@ -298,6 +319,7 @@ class TestRestore:
         assert rows() == before
         assert (Path(aside) / live.name).read_bytes().startswith(b"not a database")
 
+    @about_files
     def test_without_keys_the_key_of_the_house_stays(self, data, log):
         made = make.make(at=AT, keys=False).path
         (data / "first-sign-in.txt").write_text("password: of the database that goes")
