@@ -32,7 +32,10 @@ from sessions_app.runner.command import Launch, claude_argv, environment, needs_
 from sessions_app.runner.raw_log import sessions_folder
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
-SECRET_FILES = ("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json")
+SECRET_FILES = (
+    *("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json"),
+    *("backups/**", "before-restore-*/**"),
+)
 """Files in the data folder that the agent's user could read; a tool rule forbids it."""
 
 MCP_CONFIG = "mcp.json"
@@ -176,6 +179,8 @@ def tools_of(session: Session, agent: Agent | None) -> tuple[Sequence[str], Sequ
     allowed = list((agent and agent.allowed_tools) or settings.CLAUDEOPS_ALLOWED_TOOLS)
     # Two slashes begin an absolute path in a rule; a denied Read applies to Grep and Glob too.
     secrets = [f"Read(/{Path(settings.CLAUDEOPS_DATA_DIR).resolve() / name})" for name in SECRET_FILES]
+    if settings.CLAUDEOPS_BACKUP_DIR:
+        secrets.append(f"Read(/{Path(settings.CLAUDEOPS_BACKUP_DIR).resolve()}/**)")
     disallowed = [*settings.CLAUDEOPS_DISALLOWED_TOOLS, *((agent and agent.disallowed_tools) or []), *secrets]
     mcp_tools = agent_mcp.tool_rules(read_only=session.dry_run) if settings.CLAUDEOPS_AGENT_MCP else []
     if session.dry_run:
