@@ -53,6 +53,14 @@ class Verdict(models.TextChoices):
     HOLD = "hold", "held for review"
 
 
+class Exposure(models.TextChoices):
+    """What the session had read when it said a memory, least first."""
+
+    NOTHING = "nothing", "nothing from outside"
+    HOUSE = "house", "its own machines"
+    OUTSIDE = "outside", "outside text"
+
+
 class Inactive(models.TextChoices):
     DECAYED = "decayed", "not confirmed for too long"
     CONTRADICTED = "contradicted", "contradicted"
@@ -161,6 +169,26 @@ class Memory(models.Model):
     source = models.CharField(max_length=16, default=Source.HUMAN, db_default=Source.IMPORT, choices=Source.choices)
     verdict = models.CharField(max_length=8, default=Verdict.ALLOW, db_default=Verdict.ALLOW, choices=Verdict.choices)
     verdict_reason = MaskedCharField(max_length=500, blank=True, default="", db_default="")
+    exposure = models.CharField(
+        max_length=8,
+        default=Exposure.NOTHING,
+        db_default=Exposure.NOTHING,
+        choices=Exposure.choices,
+        help_text="What its session had read before it said this.",
+    )
+    exposed_to = MaskedJSONField(
+        default=list, db_default=Value([], models.JSONField()), blank=True, help_text="The outside sources, by name."
+    )
+    provisional = MaskedCharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Why it needs a confirmation before it is injected; empty = it needs none.",
+    )
+    confirmed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a person or an independent session confirmed it."
+    )
     # Written by the API of project memories (`relevanceScore`, issue 16).
     relevance_score = models.FloatField(null=True, blank=True)
     tags = MaskedJSONField(default=list, db_default=Value([], models.JSONField()), blank=True)
