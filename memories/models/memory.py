@@ -291,6 +291,12 @@ class Memory(models.Model):
         return f"[{self.category}:{self.service or GENERAL}] {text}"
 
     @property
+    def read_before(self) -> str:
+        """Say what its session had read: "outside text (logs: jellyfin)"."""
+        named = ", ".join(str(name) for name in self.exposed_to or ())
+        return str(Exposure(self.exposure).label) + (f" ({named})" if named else "")
+
+    @property
     def awaits_review(self) -> bool:
         return self.verdict == Verdict.HOLD and self.inactive_reason != Inactive.OPERATOR
 

@@ -229,8 +229,10 @@ class Session(models.Model):
         return self.ingest_state.get("reading") or known
 
     @property
-    def exposure_label(self) -> str:
-        return str(Exposure(self.exposure).label)
+    def has_read(self) -> str:
+        """Say what it has read so far: "outside text (logs: jellyfin)"."""
+        named = ", ".join(self.exposed_to)
+        return str(Exposure(self.exposure).label) + (f" ({named})" if named else "")
 
     @property
     def cost_is_estimated(self) -> bool:

@@ -33,6 +33,7 @@ ENTRY_LIMIT = 4096
 RESPONSE_LIMIT = 200_000
 KEPT_DENIALS = 20
 DENIAL_LIMIT = 200
+LONGEST_FOLDER = 500
 
 
 @dataclass(slots=True)
@@ -161,7 +162,7 @@ def _read(record: stream.Record, offset: int, state: State, batch: Batch, table:
             if state.reading.result(record.id, record.text, offset):
                 batch.results.setdefault(offset, []).append(record.text)
         case stream.Init():
-            state.reading.folder = record.folder or state.reading.folder
+            state.reading.folder = record.folder[:LONGEST_FOLDER] or state.reading.folder
 
 
 def _record(record: stream.Record, offset: int, at: datetime, state: State, batch: Batch) -> None:
@@ -224,7 +225,8 @@ def _masked(record: stream.Record, state: State) -> stream.Record:
         case stream.ToolUse():
             return replace(record, input=_mask(record.input, state))
         case stream.Init():
-            return replace(record, mcp_failed=tuple(_mask(text, state) for text in record.mcp_failed))
+            failed = tuple(_mask(text, state) for text in record.mcp_failed)
+            return replace(record, mcp_failed=failed, folder=_mask(record.folder, state))
         case stream.Result():
             answer = None if record.structured is None else mask_value(dict(record.structured))
             state.count("secrets_masked", int(answer != record.structured))

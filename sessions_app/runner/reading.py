@@ -5,6 +5,7 @@ An exposure begins with the result of a tool call: text that was said before it 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -61,7 +62,7 @@ class Reading:
 
     def call(self, call_id: str, judgement: Judgement) -> None:
         """Note a call. One without an id counts at once: its result will not be known."""
-        known = None if judgement is None else list(judgement)
+        known, call_id = None if judgement is None else list(judgement), _key(call_id)
         if not call_id:
             self.add(known)
             return
@@ -73,16 +74,16 @@ class Reading:
 
     def denied(self, call_id: str) -> None:
         """Forget a call that the CLI refused."""
-        self.calls.pop(call_id, None)
+        self.calls.pop(_key(call_id), None)
 
     def subagent_line(self, call_id: str) -> None:
         """Note that a subagent's own lines are in the log: its answer tells no more than what these count."""
-        if self.calls.get(call_id) == [SUBAGENT]:
-            self.calls[call_id] = None
+        if self.calls.get(key := _key(call_id)) == [SUBAGENT]:
+            self.calls[key] = None
 
     def result(self, call_id: str, text: str, offset: int) -> bool:
         """Count the result of a call. Returns whether later statements are compared with it."""
-        judgement = self.calls.pop(call_id, [UNKNOWN_CALL]) if call_id else [UNKNOWN_CALL]
+        judgement = self.calls.pop(_key(call_id), [UNKNOWN_CALL])
         self.add(judgement)
         if not judgement and MARKER not in text:
             return False
@@ -97,6 +98,11 @@ class Reading:
         places = (place.split(":") for place in self.results)
         results = tuple((int(at), self.sources[int(index)] if index != str(OWN) else "") for at, index in places)
         return Read(self.exposure, tuple(self.sources), results)
+
+
+def _key(call_id: str) -> str:
+    """Return a call's id as it is stored: short, whatever a log holds; empty for none."""
+    return hashlib.blake2b(call_id.encode("utf-8", "replace"), digest_size=8).hexdigest() if call_id else ""
 
 
 def begun(sources: Sequence[str], *, unread: bool) -> Reading:

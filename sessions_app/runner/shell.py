@@ -38,7 +38,7 @@ def simple_commands(command: str, depth: int = 0) -> list[Simple] | None:
         return None
     if _PLAIN.fullmatch(command):  # most commands; ten times faster than the lexer
         parts = re.split("[|;]", command) if "|" in command or ";" in command else [command]
-        return [found for part in parts if (found := _simple(part.split(), []))]
+        return [simple for part in parts if (simple := _simple(part.split(), []))]
     bodies: list[str] = []
     text = _HEREDOC.sub(lambda found: _without_body(found, bodies), command.replace("\\\n", ""))
     inner = [] if "`" not in command else _BACKTICKS.findall(command)
