@@ -16,6 +16,7 @@ DEEPEST = 6
 
 _PLAIN = re.compile(r"[\w ./:=,@%+|;-]*")
 _HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1([^\n]*)\n(?:(.*?)\n)??[ \t]*\2[ \t]*(?=\n|$)", re.DOTALL)
+_COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _BACKTICKS = re.compile(r"`([^`]*)`")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _OPERATORS = frozenset("();<>|&\n")
@@ -40,7 +41,8 @@ def simple_commands(command: str, depth: int = 0) -> list[Simple] | None:
         parts = re.split("[|;]", command) if "|" in command or ";" in command else [command]
         return [simple for part in parts if (simple := _simple(part.split(), []))]
     bodies: list[str] = []
-    text = _HEREDOC.sub(lambda found: _without_body(found, bodies), command.replace("\\\n", ""))
+    text = _HEREDOC.sub(lambda match: _without_body(match, bodies), command.replace("\\\n", ""))
+    text = _COMMENT.sub("", text)
     inner = [] if "`" not in command else _BACKTICKS.findall(command)
     for body in bodies:
         inner += _substitutions(body)
