@@ -339,5 +339,5 @@ def test_list_narrows_by_what_the_session_had_read():
     MemoryFactory()
     memory = MemoryFactory(exposure="outside", exposed_to=["logs: web"])
     _, answer = document("list", "--exposure", "outside")
-    assert [(row["id"], row["exposed_to"]) for row in answer["data"]["memories"]] == [(memory.pk, ["logs: web"])]
+    assert [(row["id"], row["exposed_to"]) for row in answer["result"]["memories"]] == [(memory.pk, ["logs: web"])]
     assert "outside text (logs: web)" in run("show", memory.pk)[1]
