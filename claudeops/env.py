@@ -292,6 +292,37 @@ VARIABLES: tuple[str | Variable, ...] = (
     ),
     Variable("CLAUDEOPS_INCLUDE_SUBAGENTS", boolean, False, "Read markers from subagents' text too."),
     Variable(
+        "CLAUDEOPS_TRUSTED_MCP_SERVERS",
+        names,
+        [],
+        "MCP servers whose answers do not count as outside text, beside claudeops's own.",
+    ),
+    Variable(
+        "CLAUDEOPS_HOUSE_TOOLS",
+        names,
+        [],
+        "Further tools of agents whose answers do not count as outside text.",
+    ),
+    Variable(
+        "CLAUDEOPS_HOUSE_COMMANDS",
+        names,
+        [],
+        "Further shell commands that show the state of your own machines, like `ceph status,pveversion`.",
+    ),
+    Variable(
+        "CLAUDEOPS_OUTSIDE_COMMANDS",
+        names,
+        [],
+        "Shell commands that show outside text, although the table in `sessions_app/runner/exposure.toml` says "
+        "otherwise, like `docker ps,make`.",
+    ),
+    Variable(
+        "CLAUDEOPS_OUTSIDE_PATHS",
+        names,
+        [],
+        "Further folders that others can write, so that reading them is reading outside text.",
+    ),
+    Variable(
         "CLAUDEOPS_REPLAY_SPEED",
         number(0, 1000),
         1.0,
