@@ -25,7 +25,8 @@ AGENT = (
     r"\btier[- ]?[0-3]\b|\btiers\b|\bescalat\w+|\beskal\w+|\bguardrail\w*|\bguards?\b|\bautonom\w+|\bsupervis\w+|"
     r"\b(?:your|you|yourself)\b|\boperators?\b|\boperador\w*|\boperateur|\boperatore|\bbetreiber\w*|\bbeheerder|"
     r"\badministra\w+|\badmins?\b|\bsysadmin|\bmaintainer\w*|\bmemor(?:y entr|ies\b)|\breview(?:er|s|ed)?\b|"
-    r"агент|ассистент|инструкц|оператор|администратор|代理|助手|指令|运维|管理员|管理者|エージェント|指示|에이전트|관리자|지시|وكيل|تعليمات|"
+    r"агент|ассистент|инструкц|оператор|администратор|代理|助手|指令|运维|管理员|管理者|エージェント|指示|"
+    r"에이전트|관리자|지시|وكيل|تعليمات|"
     r"المسؤول|دستیار|مدیر"
 )
 RIGHTS = (
@@ -45,7 +46,8 @@ RIGHTS = (
     r"\bwhite-?list\w*|\ballow-?list\w*|\bsafe-?list\w*|"
     r"\bexempt\w*|\bon behalf\b|\bfull access\b|\bvollzugriff|\bacces complet|\bacceso total|\bunrestricted|"
     r"\bexception\b|"
-    r"разреш|права |доступ|без подтвержд|без спроса|довер|权限|許可|授权|批准|无需确认|無需|信任|承認|確認なし|信頼|권한|승인|허용|صلاحي|إذن|"
+    r"разреш|права |доступ|без подтвержд|без спроса|довер|权限|許可|授权|批准|无需确认|無需|信任|承認|"
+    r"確認なし|信頼|권한|승인|허용|صلاحي|إذن|"
     r"موافق|اجازه|مجوز"
 )
 SILENT = (
@@ -60,8 +62,14 @@ REPORT = (
     r"meld\w+|bericht\w*|erwahn\w+|signal\w*|rapport\w*|mention\w*|inform\w*|report\w*|notific\w+|avis\w+|"
     r"segnal\w+|alert\w*|melden|gemeld|zglasz\w+|raport\w*)\b"
 )
-SUSPECT = r"\b(?:alerts?|alarms?|warnings?|errors?|log-?ins?|sign-?ins?|attempts?|intrusi\w+|attack\w*|scans?|connections? from|failures?|unknown|suspicious|anomal\w+)\b"
-CALM = r"\b(?:noise|benign|by design|intended|meant to|known|tests?|drills?|expected|normal|nothing|fine|closed|resolved|approved|legitimate|authentic|a broken|faulty|exercise)\b"
+SUSPECT = (
+    r"\b(?:alerts?|alarms?|warnings?|errors?|log-?ins?|sign-?ins?|attempts?|intrusi\w+|attack\w*|scans?|"
+    r"connections? from|failures?|unknown|suspicious|anomal\w+)\b"
+)
+CALM = (
+    r"\b(?:noise|benign|by design|intended|meant to|known|tests?|drills?|expected|normal|nothing|fine|closed|"
+    r"resolved|approved|legitimate|authentic|a broken|faulty|exercise)\b"
+)
 REPORTS = (
     rf"{SUSPECT}{GAP}{CALM}|{CALM}{GAP}{SUSPECT}|\b(?:everything|all) is (?:fine|well|ok|healthy)|\b(?:mark|"
     rf"close|count|treat|rate)\w*\b[^\n]{{0,40}}\b(?:healthy|ok|fine|green|resolved|closed|passed|"
@@ -89,7 +97,8 @@ CREDENTIALS = (
     r"\.pgpass|/etc/shadow|/run/secrets|\.pem\b|\.aws\b|\.kube\b|"
     r"\bauthorized_keys|\bcookies?\b|\b2fa\b|\bmfa\b|\botp\b|\btotp\b|\bseed phrase|\bbearer\b|\boauth\w*|"
     r"\blog-?in (?:data|details)|\bjwts?\b|"
-    r"парол|секрет|токен|ключ|учетн|密码|密碼|密钥|密鑰|令牌|凭证|凭据|パスワード|秘密|トークン|認証情報|비밀번호|토큰|비밀키|자격 증명|كلمة (?:المرور|"
+    r"парол|секрет|токен|ключ|учетн|密码|密碼|密钥|密鑰|令牌|凭证|凭据|パスワード|秘密|トークン|認証情報|"
+    r"비밀번호|토큰|비밀키|자격 증명|كلمة (?:المرور|"
     r"السر)|رمز|مفتاح|رمز عبور|گذرواژه"
 )
 TLD = (
@@ -120,7 +129,8 @@ HOSTS = (
     r"herunterlad\w+|herunter(?:ge)?lad\w+|telecharg\w+|descarg\w+|baix\w+|scaric\w+|ophal\w+|pobier\w+)\b"
     rf"{GAP}\b(?:script\w*|binar\w+|from the (?:internet|web|vendor|mirror)|installer|update server|extern\w*|"
     rf"remote|skript\w*|internet|aus dem netz)\b|"
-    r"отправ|загруз|скача|внешн|上传|上傳|发送到|发送至|下载|外部|アップロード|送信|ダウンロード|업로드|전송|다운로드|외부|أرسل|إرسال|تحميل|ارسال|"
+    r"отправ|загруз|скача|внешн|上传|上傳|发送到|发送至|下载|外部|アップロード|送信|ダウンロード|업로드|전송|"
+    r"다운로드|외부|أرسل|إرسال|تحميل|ارسال|"
     r"آپلود|دانلود"
 )
 REMOVE = (
@@ -172,7 +182,8 @@ OFF = (
     r"umgeh\w+|ohne|desactiv\w+|contourn\w+|sans|desactiv\w+|omit\w+|evit\w+|sin|desativ\w+|deslig\w+|sem|"
     r"disattiv\w+|disabilit\w+|salt\w+|senza|uitschakel\w+|uitgeschakeld|omzeil\w+|zonder|wylacz\w*|pomin\w*|"
     r"bez)\b|"
-    r"отключ|выключ|обойти|обход|без |关闭|關閉|禁用|停用|绕过|跳过|無効|停止|回避|비활성|끄|우회|تعطيل|إيقاف|غیرفعال|خاموش"
+    r"отключ|выключ|обойти|обход|без |关闭|關閉|禁用|停用|绕过|跳过|無効|停止|回避|비활성|끄|우회|تعطيل|"
+    r"إيقاف|غیرفعال|خاموش"
 )
 PROTECTION = (
     r"\b(?:firewalls?|ufw|iptables|nftables|fail2ban|crowdsec|selinux|apparmor|seccomp|antivirus|clamav|"
@@ -187,7 +198,8 @@ PROTECTION = (
     r"authentification|securite|cortafuegos|vigilancia|cifrado|autenticac\w+|seguridad|monitoramento|"
     r"criptograf\w+|seguranca|sorveglianza|autenticazion\w+|sicurezza|crittograf\w+|beveilig\w+|versleutel\w+|"
     r"controle|zapor\w*|szyfrow\w*|uwierzyteln\w*)\b|"
-    r"брандмауэр|файрвол|защит|шифров|аутентиф|проверк|мониторинг|防火墙|防火牆|加密|认证|验证|監控|监控|安全|ファイアウォール|暗号|認証|監視|"
+    r"брандмауэр|файрвол|защит|шифров|аутентиф|проверк|мониторинг|防火墙|防火牆|加密|认证|验证|監控|监控|"
+    r"安全|ファイアウォール|暗号|認証|監視|"
     r"検証|방화벽|암호화|인증|감시|보안|جدار|حماية|تشفير|مصادقة|فایروال|امنیت|رمزنگاری"
 )
 PROTECTIONS = (
@@ -219,7 +231,8 @@ RUN = (
     r"ausfuhr\w+|ausgefuhrt|aufruf\w*|skript\w*|befehl\w*|starte\w*|execut\w+|lanc\w+|commande\w*|ejecut\w+|"
     r"comando\w*|lanzar|execut\w+|rodar|esegu\w+|lanci\w+|uitvoer\w*|voer|opdracht\w*|uruchom\w*|polecen\w*|"
     r"wykon\w*)\b|"
-    r"запус|выполн|команд|скрипт|运行|執行|执行|命令|脚本|実行|コマンド|スクリプト|실행|명령|스크립트|شغل|تنفيذ|نفذ|اجرا|دستور"
+    r"запус|выполн|команд|скрипт|运行|執行|执行|命令|脚本|実行|コマンド|スクリプト|실행|명령|스크립트|شغل|"
+    r"تنفيذ|نفذ|اجرا|دستور"
 )
 ORDERS = (
     rf"(?:{ALWAYS}){GAP}(?:{RUN})|(?:{RUN}){GAP}(?:{ALWAYS})|\b(?:run|execute|source|bash|sh|"

@@ -16,14 +16,15 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.utils.dateparse import parse_datetime
 
-from claudeops.lib.secrets import mask_value
+from claudeops.lib.secrets import mask, mask_value
 from memories.capture import fields
 from memories.capture.gate import judge
+from memories.capture.text import fold
 from memories.errors import InvalidMemory
 from memories.exchange import signature
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why, json_value
-from memories.models import Inactive, Memory, Project, Source, Verdict, to_utc
+from memories.models import Exposure, Inactive, Memory, Project, Source, Verdict, to_utc
 from memories.store import insert_all
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES, TAXONOMY_VERSION
 
@@ -32,7 +33,8 @@ MOST_PROBLEMS = 20
 BATCH = 500
 READ = ("observation", "category", "service", "taxonomy", "agent", "confidence", "tier", "source", "tags")
 STATE = ("active", "inactive_reason", "verdict", "verdict_reason", "persistent", "merged_count", "taxonomy_version")
-TIMES = ("created_at", "updated_at", "expires_at", "approved_at", "decayed_until")
+TRUST = ("exposure", "exposed_to", "provisional")
+TIMES = ("created_at", "updated_at", "expires_at", "approved_at", "decayed_until", "confirmed_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def export_lines(queryset: QuerySet[Memory]) -> Iterator[str]:
         entry: dict[str, Any] = {"format": FORMAT, "uuid": str(memory.uuid)}
         entry |= {name: mask_value(getattr(memory, name)) for name in READ}  # an earlier version masked nothing
         entry["project"] = memory.project.slug if memory.project else None
-        entry |= {name: mask_value(getattr(memory, name)) for name in STATE}
+        entry |= {name: mask_value(getattr(memory, name)) for name in (*STATE, *TRUST)}
         entry |= {name: json_value(getattr(memory, name)) for name in TIMES}
         entry["superseded_by"] = str(memory.superseded_by.uuid) if memory.superseded_by else None
         yield json.dumps(entry | {signature.FIELD: signature.signature_of(entry)}, ensure_ascii=False)
@@ -181,7 +183,8 @@ def _entry(line: str) -> dict[str, Any]:
 
 def _judge(memory: Memory, entry: dict[str, Any]) -> None:
     """Let the gate decide, and take nothing on trust: no person's word, no confidence, no exemption from decay."""
-    memory.source, memory.tier, memory.persistent, memory.approved_at = Source.IMPORT, 0, False, None
+    memory.source, memory.tier, memory.persistent = Source.IMPORT, 0, False
+    memory.approved_at = memory.confirmed_at = None
     memory.confidence = TAXONOMIES[memory.taxonomy].first_confidence.get(Source.IMPORT, DEFAULT_CONFIDENCE)
     if memory.verdict == Verdict.ALLOW:
         judgement = judge(str(entry["observation"]), memory.observation)
@@ -213,11 +216,20 @@ def _memory(entry: dict[str, Any], at: datetime) -> Line:
         expires_at=_time(entry, "expires_at"),
         approved_at=_time(entry, "approved_at"),
         decayed_until=_time(entry, "decayed_until"),
+        confirmed_at=_time(entry, "confirmed_at") if "confirmed_at" in entry else _confirmed_before(entry, created),
+        exposure=_one_of(entry, "exposure", Exposure.values, Exposure.NOTHING),
+        exposed_to=_names(entry, "exposed_to"),
+        provisional=str(entry.get("provisional") or "")[:200],
     )
     if entry.get("uuid"):
         memory.uuid = UUID(str(entry["uuid"]))
     into = UUID(str(entry["superseded_by"])) if entry.get("superseded_by") else None
     return memory, _name(entry, "project"), into
+
+
+def _confirmed_before(entry: dict[str, Any], created: datetime) -> datetime | None:
+    """Return when a row of an older export was confirmed: approved, or written by a person."""
+    return _time(entry, "approved_at") or (created if entry.get("source") == Source.HUMAN else None)
 
 
 def _time(entry: dict[str, Any], name: str) -> datetime | None:
@@ -249,6 +261,13 @@ def _one_of(entry: dict[str, Any], name: str, allowed: Iterable[str], default: s
     if value not in allowed:
         raise ValueError(f"{name} is {value!r}; allowed are {', '.join(filter(None, allowed))}.")
     return str(value)
+
+
+def _names(entry: dict[str, Any], name: str) -> list[str]:
+    value = entry.get(name) or []
+    if not isinstance(value, list):
+        raise ValueError(f"{name} is {value!r}; allowed is a list of names.")
+    return [fold(mask(str(one)))[:200] for one in value]
 
 
 def _name(entry: dict[str, Any], name: str) -> str | None:

@@ -121,10 +121,10 @@ def edit(
 ) -> MemoryChange | None:
     """Change the given columns and confirm the memory.
 
-    New text keeps the confidence; only a person's change confirms it (`lifecycle.confirmation`). A confidence is clamped to 0..1; from the threshold on it reactivates, below it
-    deactivates. A new text passes the gate unless `provenance` says that a person typed it (raises TextHeld).
-    `expected_change` is the latest change the person saw (0: none): raises Conflict when another one came
-    since.
+    New text keeps the confidence; only a person's change confirms it (`lifecycle.confirmation`). A confidence is
+    clamped to 0..1; from the threshold on it reactivates, below it deactivates. A new text passes the gate unless
+    `provenance` says that a person typed it (raises TextHeld). `expected_change` is the latest change the person saw
+    (0: none): raises Conflict when another one came since.
     """
     why = Why(by, to_utc(at), reason)
     with writing():
@@ -220,7 +220,10 @@ def approve(
     reason: str = "",
     expected_text: str | None = None,
 ) -> MemoryChange | None:
-    """Approve a memory: it is allowed and confirmed. Raises Conflict when its text is no longer `expected_text`, which the person read."""
+    """Approve a memory: it is allowed and confirmed.
+
+    Raises Conflict when its text is no longer `expected_text`, which the person read.
+    """
     why = Why(by, to_utc(at), reason)
     with writing():
         row = locked(memory)

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import connection
 
 from memories.models import Memory
+from memories.models.trust import kept_back, kept_back_sql
 from memories.recall import filters
 from memories.recall.filters import Where
 from memories.recall.trace import Trace
@@ -22,9 +23,10 @@ class Candidate:
     """A memory that a search found: its columns, then the searches' findings, then those of the ranking.
 
     `confirmed_at` is its `updated_at`, `priority` whether a person approved it or made it persistent. `uuid`, `tags`
-    and `created_at` are as the database gives them. `unconfirmed`: CLAUDEOPS_TRUST keeps it back from prompts. `terms` and `length` are those of the full-text index. `shared` is
-    the coverage with neighbouring turns; `speaker`: the query names who said it. `gentler` is what the coverage would
-    add to the score with the lower power, for the thresholds that were tuned with it.
+    and `created_at` are as the database gives them. `unconfirmed`: CLAUDEOPS_TRUST keeps it back from
+    prompts. `terms` and `length` are those of the full-text index. `shared` is the coverage with neighbouring turns;
+    `speaker`: the query names who said it. `gentler` is what the coverage would add to the score with the lower power,
+    for the thresholds that were tuned with it.
     """
 
     memory_id: int

@@ -35,7 +35,7 @@ HELD = "Left out: it holds texts that wait for review. The scope review shows th
 
 
 def as_data(session: Session, *, review: bool = True) -> dict[str, Any]:
-    """Serialise a whole session; without `review` leave out what waits for a person, and the response that holds a held text."""
+    """Serialise a whole session; without `review` leave out what waits for a person, and what holds a held text."""
     receipt = getattr(session, "receipt", None)
     memories = session.memories.order_by("id")
     shown = memories if review else memories.allowed().trusted()
