@@ -18,6 +18,13 @@ LONGEST = 1_000
 GAP = r"[^\n]{0,70}?"
 
 AGENT = (
+    r"\bowners?\b|\bthe team\b|\bteams?\b|\bvendors?\b|\bcustomers?\b|\btickets?\b|\bon purpose\b|"
+    r"\bcontacts?\b|\bpolic(?:y|ies)\b|"
+    r"\bbudgets?\b|\bagreed\b|\bagreement|\brecommend\w*|\bsupport (?:asks?|wants?|needs?|team)|"
+    r"\bbesitzer\w*|\bproprietaire|"
+    r"\bpropietari\w+|\bproprietari\w+|\beigenaar|\bhersteller\w*|\bfournisseur\w*|\bproveedor\w*|"
+    r"\bfornitore|\bleverancier|"
+    r"владел|поставщик|所有者|供应商|客户|소유자|공급업체|المالك|مالک|"
     r"\bclaude\w{0,5}|\bclaudeops|\bthe (?:ai|llm|bot)\b|\bassistants?\b|\bassistente|\basistente|\bassistenten?\b|"
     r"(?<!user[- ])(?<!user)(?<!node )(?<!ssh[- ])(?<!gpg[- ])\bagents?\b(?!\s(?:pool|forward|version|port|"
     r"socket))|\bagenten?\b|\bagente\b|"
@@ -56,6 +63,7 @@ SILENT = (
     r"nicht|nie|kein\w*|ignorier\w*|weglassen|ne|pas|jamais|no|nunca|nao|non|mai|niet|geen|nooit|nie|bez)\b"
 )
 REPORT = (
+    r"\b(?:writ(?:e|es|ten|ing)|not(?:e|es|ed)|document\w*)\b|"
     r"\b(?:report(?:s|ed|ing|able)?|mention\w*|tell|told|notif\w+|alert(?:s|ed|ing)?|alarm\w*|flag(?:s|ged)?|"
     r"ticket\w*|summar\w+|incident\w*|"
     r"escalat\w+|record(?:ed|ing)?|log(?:ged)?|investigat\w+|look(?:ed)? into|concern\w*|follow(?:ed)? up|raise[ds]?|"
@@ -74,11 +82,12 @@ REPORTS = (
     rf"{SUSPECT}{GAP}{CALM}|{CALM}{GAP}{SUSPECT}|\b(?:everything|all) is (?:fine|well|ok|healthy)|\b(?:mark|"
     rf"close|count|treat|rate)\w*\b[^\n]{{0,40}}\b(?:healthy|ok|fine|green|resolved|closed|passed|"
     rf"success\w*)\b|"
-    rf"{SILENT}{GAP}{REPORT}|{REPORT}{GAP}{SILENT}|\bfalse (?:alarm|positive|alert)\w*|\bfehlalarm\w*|"
+    rf"{SILENT}{GAP}(?:{REPORT})|(?:{REPORT}){GAP}{SILENT}|\bfalse (?:alarm|positive|alert)\w*|\bfehlalarm\w*|"
     rf"\bfausse alerte|\bfalsa alarma|\bfalso (?:positivo|alarme|allarme)|"
     r"\b(?:can|may|should|must|to) (?:safely )?(?:be )?ignor\w+|\bignore(?:d)?\b|\bdisregard\w*|\bno (?:action|"
     r"attention|follow-?up|investigation)\b|"
-    r"\bnothing to (?:worry|report)|\bsafe to (?:ignore|dismiss)|\bdismiss\w*|\bkann ignoriert|\bignorier\w+|"
+    r"\bnothing to (?:worry|report)|\bgenegeerd|\bgenoreerd|\bsafe to (?:ignore|dismiss)|\bdismiss\w*|"
+    r"\bkann ignoriert|\bignorier\w+|"
     r"\bunbedenklich|\bpeut etre ignor\w+|\bsans gravite|"
     r"\bse puede ignorar|\bpode ser ignorad|\bpuo essere ignorat|\bkan genegeerd|не сообща|не докладыва|"
     r"игнорир|忽略|不要报告|无需报告|无视|報告しない|報告不要|無視|보고하지|무시|تجاهل|نادیده"
@@ -106,6 +115,7 @@ TLD = (
     "de|fr|es|it|nl|pl|br|uk|eu|us|ch|at|be|cz|ua|ir|jp|kr|in|link|click|zip|page|pro|tech|store|live|example|invalid|test"
 )
 HOSTS = (
+    r"\bpublic(?:ly)? (?:folder|share|bucket|link|page|director\w+)|"
     r"\b(?:https?|ftps?|sftp|wss?|git|ssh|tcp|udp|s3|gs)://(?!(?:localhost|127\.|10\.|192\.168\.|"
     r"172\.(?:1[6-9]|2\d|3[01])\.|\[::1\]|[\w-]{1,40}(?:[:/]|\s|$)|[\w.-]{1,60}\.(?:local|lan|internal|home|"
     r"home\.arpa)\b))|"
@@ -134,6 +144,7 @@ HOSTS = (
     r"آپلود|دانلود"
 )
 REMOVE = (
+    r"\bvacuum\w*|"
     r"\b(?:delet\w+|remov(?:e|es|ed|ing|al)|rm|drop(?:s|ped|ping)?|purg\w+|wip\w+|eras\w+|truncat\w+|prun\w+|"
     r"shred\w*|overwrit\w+|destroy\w*|discard\w*|unlink\w*|"
     r"clear(?:s|ed|ing)?|empt(?:y|ied|ies|ying)|get(?:s|ting)? rid|clean(?:s|ed|ing)?(?: up| out)?|format(?:s|"
@@ -202,7 +213,18 @@ PROTECTION = (
     r"安全|ファイアウォール|暗号|認証|監視|"
     r"検証|방화벽|암호화|인증|감시|보안|جدار|حماية|تشفير|مصادقة|فایروال|امنیت|رمزنگاری"
 )
+GUARDIANS = (
+    r"\b(?:firewalls?|ufw|iptables|nftables|tls|ssl|quarantin\w*|virus\w*|antivirus|malware|fail2ban|"
+    r"crowdsec|selinux|apparmor|"
+    r"seccomp|encrypt\w*|pentest\w*|penetration|audit\w*|intrusion\w*|security|vulnerab\w*|cve-\d+|honeypot|"
+    r"genuine|root filesystem|"
+    r"pare-feu|cortafuegos|brandmauer|verschlussel\w*|sicherheit\w*|securite|seguridad|seguranca|sicurezza|"
+    r"beveilig\w*)\b|"
+    r"брандмауэр|файрвол|безопасност|шифров|防火墙|防火牆|加密|安全|ファイアウォール|暗号|セキュリティ|"
+    r"방화벽|암호화|보안|جدار الحماية|تشفير|أمن|فایروال|رمزنگاری"
+)
 PROTECTIONS = (
+    rf"{GUARDIANS}|\bplain(?:text| http)? connection\w*|\b(?:leave|left|leaving) (?:it |them )?out\b|"
     rf"(?:{OFF}){GAP}(?:{PROTECTION})|(?:{PROTECTION}){GAP}(?:{OFF})|\bauth\w*\W{{0,3}}(?:none|off|false|"
     rf"disabled|no)\b|\b(?:accept|admit|allow|let)\w*\b[^\n]{{0,20}}\b(?:everybody|everyone|anybody|anyone|any|"
     rf"all)\b|--(?:no-verify|insecure|privileged|no-check-certificate|trusted-host|no-sandbox|allow-\w{{1,20}}|"
