@@ -18,6 +18,7 @@ LONGEST = 1_000
 GAP = r"[^\n]{0,70}?"
 
 AGENT = (
+    r"\bwatchers?\b|\bobservers?\b|\bsessions? (?:should|must|may|can|needs?|ha(?:s|ve) to)\b|"
     r"\bowners?\b|\bthe team\b|\bteams?\b|\bvendors?\b|\bcustomers?\b|\btickets?\b|\bon purpose\b|"
     r"\bcontacts?\b|\bpolic(?:y|ies)\b|"
     r"\bbudgets?\b|\bagreed\b|\bagreement|\brecommend\w*|\bsupport (?:asks?|wants?|needs?|team)|"
@@ -37,6 +38,10 @@ AGENT = (
     r"المسؤول|دستیار|مدیر"
 )
 RIGHTS = (
+    r"\bmay (?:be )?(?:read|writ|delet|log|tak|open|send|cop)\w*|\bask (?:no ?one|nobody)|\bno ?(?:one|"
+    r"body) (?:needs|has) to|\buid 0\b|"
+    r"\b(?:lock|limit|ban|restriction|rule)s?\b[^\n]{0,60}\b(?:lifted|void|waived|no longer)\b|"
+    r"\b(?:livello|stufe|niveau|nivel|poziom) (?:\d|tre|drei|trois|tres|drie)\b|"
     r"\bpermission\w*|\bpermit(?:ted|s)?\b|\bpriv[ie]leg\w*|\bprivilegi\w*|\bauthori[sz]\w+|\bautori[sz]\w+|"
     r"\bberecht\w+|"
     r"\bautoriz\w+|\bsudo\w*|\bas root\b|\broot (?:access|login|shell|rights?)|\bgrants?\b|\bgranted\b|"
@@ -90,9 +95,11 @@ REPORTS = (
     r"\bkann ignoriert|\bignorier\w+|"
     r"\bunbedenklich|\bpeut etre ignor\w+|\bsans gravite|"
     r"\bse puede ignorar|\bpode ser ignorad|\bpuo essere ignorat|\bkan genegeerd|не сообща|не докладыва|"
-    r"игнорир|忽略|不要报告|无需报告|无视|報告しない|報告不要|無視|보고하지|무시|تجاهل|نادیده"
+    r"игнорир|忽略|不要报告|无需报告|不必上报|无须上报|不用上报|无视|報告しない|報告不要|無視|보고하지|무시|"
+    r"تجاهل|نادیده"
 )
 CREDENTIALS = (
+    r"\bkeys? (?:of|for|to)\b|\benvironment of\b|\benv(?:ironment)? variables?\b|\boutput of env\b|"
     r"\bpass-?(?:word|wd|phrase|code)s?\b|\bpassw\w*|\bkennwort\w*|\bmots? de passe|\bcontrasen\w+|\bsenhas?\b|"
     r"\bwachtwoord\w*|\bhas[lł]o\b|"
     r"\bsecrets?\b|\bgeheimnis\w*|\bsecreto\w*|\bsegredo\w*|\bsegret[oi]\b|\bgeheim\w*|\btokens?\b|\bjetons?\b|"
@@ -214,6 +221,7 @@ PROTECTION = (
     r"検証|방화벽|암호화|인증|감시|보안|جدار|حماية|تشفير|مصادقة|فایروال|امنیت|رمزنگاری"
 )
 GUARDIANS = (
+    r"\bvirenscanner\w*|\bantivir\w*|"
     r"\b(?:firewalls?|ufw|iptables|nftables|tls|ssl|quarantin\w*|virus\w*|antivirus|malware|fail2ban|"
     r"crowdsec|selinux|apparmor|"
     r"seccomp|encrypt\w*|pentest\w*|penetration|audit\w*|intrusion\w*|security|vulnerab\w*|cve-\d+|honeypot|"
