@@ -121,13 +121,13 @@ def test_a_big_log_is_masked_in_flat_memory(tmp_path):
 def test_an_imported_log_is_stored_masked_and_continues_with_a_longer_copy(db, settings, tmp_path):
     settings.CLAUDEOPS_DATA_DIR = tmp_path / "data"
     lines = [init(), text(f"[MEMORY:timing:x] Takes {TOKEN} to start"), text("more"), result()]
-    first = importer.import_log(write(tmp_path / "a.jsonl", *lines[:2]), by="anna")
+    importer.import_log(write(tmp_path / "a.jsonl", *lines[:2]), by="anna")
     session = Session.objects.get()
     log = settings.CLAUDEOPS_DATA_DIR / session.log_file
     assert TOKEN.encode() not in log.read_bytes() and MASK in log.read_bytes()
-    again = importer.import_log(write(tmp_path / "a.jsonl", *lines[:2]), by="anna")
+    (again,) = importer.import_log(write(tmp_path / "a.jsonl", *lines[:2]), by="anna").sessions
     assert (again.session_id, again.outcome) == (session.pk, "unchanged")
     log.write_text("".join(lines[:2]))  # as an earlier version stored it
-    longer = importer.import_log(write(tmp_path / "b.jsonl", *lines), by="anna")
+    (longer,) = importer.import_log(write(tmp_path / "b.jsonl", *lines), by="anna").sessions
     assert (longer.session_id, longer.outcome) == (session.pk, "continued")
     assert TOKEN.encode() not in log.read_bytes() and session.trigger == Trigger.IMPORT
