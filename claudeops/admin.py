@@ -27,9 +27,9 @@ class WithinOwnRights(admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_delete_permission(request, obj) and _manages(request, obj)
 
-    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer the groups and permissions that the person may grant; others in a request are refused."""
-        field = super().formfield_for_manytomany(db_field, request, **kwargs)
+        field: Any = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field is not None and db_field.name in ("groups", "permissions", "user_permissions"):
             field.queryset = roles.grantable(request.user, field.queryset)
         return field

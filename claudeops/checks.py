@@ -13,6 +13,7 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, register
 
+from claudeops.backups.folder import plan_file
 from claudeops.env import unknown
 
 
@@ -47,6 +48,20 @@ def sqlite_transactions_are_immediate(app_configs: Sequence[AppConfig] | None, *
         for alias, database in settings.DATABASES.items()
         if database["ENGINE"] == "django.db.backends.sqlite3"
         and str(database.get("OPTIONS", {}).get("transaction_mode", "")).upper() != "IMMEDIATE"
+    ]
+
+
+@register("claudeops")
+def no_restore_is_unfinished(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """claudeops.E003: half of the data may be of the backup and half of before."""
+    if not plan_file().exists():
+        return []
+    return [
+        Error(
+            "A restore was interrupted; the data folder holds parts of two states.",
+            hint="Run: manage.py restore --finish",
+            id="claudeops.E003",
+        )
     ]
 
 

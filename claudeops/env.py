@@ -197,6 +197,20 @@ VARIABLES: tuple[str | Variable, ...] = (
         30,
         "Days after which the readable log of an ended session is pruned; the raw log stays.",
     ),
+    Variable(
+        "CLAUDEOPS_BACKUP_DAILY",
+        boolean,
+        True,
+        "On SQLite, workers make a backup each day (UTC). On PostgreSQL nothing is made by itself.",
+    ),
+    Variable("CLAUDEOPS_BACKUP_KEEP", whole(1, 3650), 7, "How many daily backups are kept."),
+    Variable(
+        "CLAUDEOPS_BACKUP_DIR",
+        folder,
+        None,
+        "Folder of the backups. On another disk they survive the loss of this one.",
+        "`backups` in the data folder",
+    ),
     "Agents and sessions",
     Variable("CLAUDEOPS_CLAUDE_BIN", text, "", "The Claude Code CLI.", "`CLAUDE_BIN`, or `claude` on the PATH"),
     Variable("CLAUDE_BIN", text, "claude", "The Claude Code CLI, when `CLAUDEOPS_CLAUDE_BIN` is not set."),
@@ -277,6 +291,37 @@ VARIABLES: tuple[str | Variable, ...] = (
         "Leave credentials in the raw logs of ended sessions. The database never holds them.",
     ),
     Variable("CLAUDEOPS_INCLUDE_SUBAGENTS", boolean, False, "Read markers from subagents' text too."),
+    Variable(
+        "CLAUDEOPS_TRUSTED_MCP_SERVERS",
+        names,
+        [],
+        "MCP servers whose answers do not count as outside text, beside claudeops's own.",
+    ),
+    Variable(
+        "CLAUDEOPS_HOUSE_TOOLS",
+        names,
+        [],
+        "Further tools of agents whose answers do not count as outside text.",
+    ),
+    Variable(
+        "CLAUDEOPS_HOUSE_COMMANDS",
+        names,
+        [],
+        "Further shell commands that show the state of your own machines, like `ceph status,pveversion`.",
+    ),
+    Variable(
+        "CLAUDEOPS_OUTSIDE_COMMANDS",
+        names,
+        [],
+        "Shell commands that show outside text, although the table in `sessions_app/runner/exposure.toml` says "
+        "otherwise, like `docker ps,make`.",
+    ),
+    Variable(
+        "CLAUDEOPS_OUTSIDE_PATHS",
+        names,
+        [],
+        "Further folders that others can write, so that reading them is reading outside text.",
+    ),
     Variable(
         "CLAUDEOPS_REPLAY_SPEED",
         number(0, 1000),

@@ -76,6 +76,7 @@ def escalate(session: Session, handoff_file: Path, *, at: datetime) -> dict[str,
                 runner=session.runner if agent is None else None,
                 parent=session,
                 at=at,
+                exposed_to=session.exposed_to,
             )
     except SessionsError as error:
         logger.warning("session %s: the escalation could not be started: %s", session.pk, error)

@@ -8,13 +8,15 @@ from datetime import datetime
 from django.db import transaction
 
 from memories.injection.ops import Injection
-from memories.models import Change, MemoryChange
+from memories.models import Change, MemoryChange, Recalled
 from sessions_app.models import Injected, InjectionReceipt, Session
 
 SIZE = 50
 CAP = 10_000
 FEW = 10
 """Most sessions of each kind on a memory's own page."""
+RECALLS = 500
+"""Most recalls of a session that are read, the latest ones."""
 
 CHANGE_WORDS = {
     Change.CREATED: "created it",
@@ -80,6 +82,14 @@ def told(memory_id: int, *, before: int | None = None, most: int = SIZE) -> Rece
         one=count == 1,
         older=shown[-1] if len(ids) > most else None,
     )
+
+
+def told_to(session_id: int) -> frozenset[int]:
+    """Return the ids of the memories that a session was told: in its prompt, and in answers to its recalls."""
+    told = set(Injected.objects.filter(session=session_id).values_list("memory_id", flat=True))
+    for hits in Recalled.objects.filter(session=session_id).order_by("-pk").values_list("hits", flat=True)[:RECALLS]:
+        told.update(hit[0] for hit in hits)
+    return frozenset(told)
 
 
 def said(memory_id: int, *, most: int = SIZE) -> tuple[list[Contribution], bool]:

@@ -10,6 +10,7 @@ from itertools import groupby
 from django.db import connection
 from django.utils import timezone
 
+from claudeops.backups import folder as backups
 from claudeops.workers import schedules
 from sessions_app.checks import clusters
 from sessions_app.models import Session, WorkerHeartbeat
@@ -30,6 +31,7 @@ GONE = "It was killed, or its host is down. Other workers take over its sessions
 STUCK = "Its workers are stuck or missing. Restart `manage.py runworker`."
 REAP = "The reaper closes or resumes them within two minutes; `manage.py session reap` does it now."
 OVERDUE = "No worker serves the queue default. Start `manage.py runworker`."
+BACKUP = "Workers make one each day, in its first hour (UTC); `manage.py backup` makes one now."
 FAILED = "See the failed tasks; `manage.py doctor` reports other problems."
 
 
@@ -89,12 +91,15 @@ class Health:
     """The queues, in the order of the settings, and other problems.
 
     `database` is the engine's name, `orphaned` counts running sessions without a worker, `overdue` late schedules.
+    `backup` is when the last backup was made (UTC); it is late when one is made each day and the last is too old.
     """
 
     database: str
     queues: tuple[Queue, ...]
     orphaned: int
     overdue: tuple[str, ...]
+    backup: datetime | None
+    backup_is_late: bool
 
     @property
     def troubles(self) -> list[Trouble]:
@@ -104,6 +109,9 @@ class Health:
             found.append(Trouble(f"No worker follows {sessions}.", REAP))
         if self.overdue:
             found.append(Trouble(f"Overdue for more than five minutes: {', '.join(self.overdue)}.", OVERDUE))
+        if self.backup_is_late:
+            text = "The last backup is older than two days." if self.backup else "There is no backup yet."
+            found.append(Trouble(text, BACKUP))
         return found
 
     @property
@@ -130,6 +138,7 @@ def read(at: datetime | None = None) -> Health:
     for depth in tasks.depths(at):
         depths[tasks.queue_of(depth.queue)].append(depth)
     failures = tasks.failures(at - LATELY)
+    backup = backups.last_made(at)
     return Health(
         database=connection.display_name,
         queues=tuple(
@@ -137,6 +146,8 @@ def read(at: datetime | None = None) -> Health:
         ),
         orphaned=Session.objects.filter(unfollowed(at))[:MOST].count(),
         overdue=tuple(schedules.late(at)),
+        backup=backup,
+        backup_is_late=backups.is_daily_on() and backups.is_late(backup, at),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from claudeops.backups.folder import backups_folder
 from claudeops.secret_scan import last
 from sessions_app.models import Session
 from sessions_app.runner.launch import MCP_CONFIG, folder_of
@@ -29,6 +30,7 @@ def text_files() -> Iterator[Path]:
         here = Path(path)
         if here == folder:
             folders[:] = [name for name in folders if name not in OTHERS]
+        folders[:] = [name for name in folders if here / name != backups_folder()]
         folders.sort()
         for name in sorted(names):
             file = here / name

@@ -21,6 +21,7 @@ from django.db.models import Min
 from django.utils import timezone
 
 from claudeops import __version__
+from claudeops.backups import folder as backups
 from claudeops.health import unapplied_migrations
 from claudeops.lib import sqlite_damage
 from claudeops.overview import health
@@ -72,6 +73,7 @@ def examine(at: datetime | None = None) -> Diagnosis:
     if not any(finding.subject == "claudeops.E001" for finding in findings):
         findings.extend(_data_folder())
         findings.append(_secrets())
+        findings.append(_backup(at))
     database, usable = _database()
     findings.append(database)
     if usable:
@@ -150,6 +152,18 @@ def _secrets() -> Finding:
     text = f"last scanned {scanned.at:%Y-%m-%d %H:%M} UTC: {scanned.found:,} credentials found, {scanned.left:,} left"
     hint = "Run `manage.py secrets scan --mask`." if scanned.left else ""
     return Finding(WARNING if scanned.left else OK, "secrets", text, hint)
+
+
+def _backup(at: datetime) -> Finding:
+    made, daily = backups.last_made(at), backups.is_daily_on()
+    where = backups.backups_folder()
+    if made is None:
+        text = f"none in {where}"
+    else:
+        text = f"the last one was made {_ago(made, at)} ago ({made:%Y-%m-%d %H:%M} UTC) in {where}"
+    late = daily and backups.is_late(made, at)
+    hint = health.BACKUP if late else "" if daily else "None is made by itself; `manage.py backup` makes one."
+    return Finding(WARNING if late else OK, "backup", text, hint)
 
 
 def _database() -> tuple[Finding, bool]:

@@ -17,20 +17,24 @@ from django_q.models import Schedule
 PREFIX = "claudeops:"
 """Prefix of our rows' names; other rows are an operator's own."""
 
-APPS = ("sessions_app", "memories")
+APPS = ("sessions_app", "memories", "claudeops")
 LOCK = 0x636C6F7073  # "clops", the key of PostgreSQL's advisory lock
 LATE = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """One schedule: `func` every `minutes`, `offset` minutes after the multiples of them since the epoch (UTC)."""
+    """One schedule: `func` every `minutes`, `offset` minutes after the multiples of them since the epoch (UTC).
+
+    `timeout` in seconds, when it is another than the queue's.
+    """
 
     name: str
     func: str
     minutes: int
     offset: int = 0
     cluster: str | None = None
+    timeout: int | None = None
 
     def first_run(self, at: datetime) -> datetime:
         step = timedelta(minutes=self.minutes)
@@ -124,7 +128,7 @@ def _fields(schedule: Declared) -> dict[str, object]:
         "cluster": schedule.cluster,
         "repeats": -1,
         "args": None,
-        "kwargs": None,
+        "kwargs": repr({"q_options": {"timeout": schedule.timeout}}) if schedule.timeout else None,
         "hook": None,
         "cron": None,
         "intended_date_kwarg": None,

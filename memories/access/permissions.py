@@ -9,7 +9,7 @@ from uuid import UUID
 
 from memories.capture.statement import Provenance
 from memories.errors import AccessDenied, MemoryNotFound, ProjectNotFound
-from memories.models import Memory, Project, Scope, Source
+from memories.models import Exposure, Memory, Project, Scope, Source
 from memories.models.memory import ANY_AGENT, ANY_PROJECT, MemoryQuerySet
 
 
@@ -45,7 +45,10 @@ class Access:
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
     def provenance(self, channel: str, *, project_id: int | None = None, agent: str | None = None) -> Provenance:
-        """Return the provenance of a text that this caller sends over `channel`. It is never a person's."""
+        """Return the provenance of a text that this caller sends over `channel`. It is never a person's.
+
+        What the caller had read is not known here, so it counts as outside text.
+        """
         return Provenance(
             source=Source.RUN,
             actor=self.actor,
@@ -54,6 +57,8 @@ class Access:
             project_id=project_id,
             agent=agent,
             channel=channel,
+            exposure=Exposure.OUTSIDE,
+            exposed_to=(f"client: {self.actor}"[:80],),
         )
 
     def require(self, scope: str) -> None:

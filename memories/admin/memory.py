@@ -27,7 +27,19 @@ from memories.web.answers import actor
 
 EDITABLE = ("observation", "service", "category", "confidence", "tags", "persistent", "expires_at")
 RECORDED = (
-    *("session", "source", "tier", "taxonomy", "project", "agent", "created_at", "updated_at", "decayed_until"),
+    *(
+        "session",
+        "source",
+        "exposure",
+        "exposed_to",
+        "tier",
+        "taxonomy",
+        "project",
+        "agent",
+        "created_at",
+        "updated_at",
+        "decayed_until",
+    ),
     *("verdict", "verdict_reason", "approved_by", "approved_at", "merged_count", "recall_count", "last_recalled_at"),
     *("superseded_by", "uuid"),
 )
@@ -59,6 +71,7 @@ class MemoryAdmin(BulkMixin, ListAdmin):
         value_filter("category"),
         value_filter("taxonomy"),
         "source",
+        "exposure",
         "persistent",
         "project",
         age_filter("updated_at", "last confirmed"),

@@ -48,8 +48,17 @@ class TokenForm(forms.ModelForm):
 @admin.register(ApiToken)
 class ApiTokenAdmin(ListAdmin):
     form = TokenForm
-    list_display = ("name", "scopes", "project", "max_tier", "secret", "last_used_at", "created_at")
-    list_display += ("revoked_at", "revoked_by")
+    list_display = (
+        "name",
+        "scopes",
+        "project",
+        "max_tier",
+        "secret",
+        "last_used_at",
+        "created_at",
+        "revoked_at",
+        "revoked_by",
+    )
     list_select_related = ("project",)
     search_fields = ("name",)
     sortable_by = ("name",)

@@ -21,6 +21,8 @@ COLUMNS = (
     "persistent",
     "tier",
     "source",
+    "exposure",
+    "exposed_to",
     "session_id",
     "tags",
     "merged_count",

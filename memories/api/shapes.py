@@ -23,7 +23,11 @@ TaxonomyName = Annotated[str, Field(json_schema_extra={"enum": sorted(TAXONOMIES
 
 
 class MemoryOut(Schema):
-    """One memory. `project` is a slug, null = global; `service` null = general; times are UTC."""
+    """One memory. `project` is a slug, null = global; `service` null = general; times are UTC.
+
+    `exposure` is what its session had read before it said this: nothing, house or outside; `exposed_to` names the
+    outside sources.
+    """
 
     id: int
     uuid: UUID
@@ -41,6 +45,8 @@ class MemoryOut(Schema):
     persistent: bool
     tier: int
     source: str
+    exposure: str
+    exposed_to: list[str]
     session_id: int | None
     tags: list[str]
     merged_count: int

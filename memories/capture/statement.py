@@ -65,6 +65,10 @@ class Provenance:
 
     `source` is a value of `Source`, `actor` a user name, `agent:<slug>` or `system`; `channel` is how it
     arrived (text, structured, human, import); `at` when it was said (UTC), the time of storing when None.
+
+    `exposure` (a value of `Exposure`) and `exposed_to` (names of outside sources) tell what its session had read by
+    then, `taint` why it is not the session's own words (empty = they are), `told` the ids of the memories that the
+    session was told.
     """
 
     source: str
@@ -75,6 +79,10 @@ class Provenance:
     agent: str | None = None
     channel: str = "text"
     at: datetime | None = None
+    exposure: str = "nothing"
+    exposed_to: tuple[str, ...] = ()
+    taint: str = ""
+    told: frozenset[int] = frozenset()
 
     @property
     def typed(self) -> bool:

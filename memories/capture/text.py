@@ -25,7 +25,7 @@ THINGS = frozenset(
 """Things that a letter tells from their like: "team B"."""
 # "a" and "I" are also an article and a pronoun, so these count only where neither can stand.
 LONE_LETTER = re.compile(
-    r" (?:[b-hj-zA-HJ-Z]|[aiI](?=[.,;:!?)\]\"”]|\s*$|['’]s\b|\s(?:and|at|has|in|is|on|or)\b)|a(?=\swas\b))"
+    r" +(?:[b-hj-zA-HJ-Z]|[aiI](?=[.,;:!?)\]\"”]|\s*$|['’]s\b|\s(?:and|at|has|in|is|on|or)\b)|a(?=\swas\b))"
     r"(?!\w|[./-]\w|['’](?!s\b))"
 )
 
@@ -47,7 +47,7 @@ def join_lettered(text: str) -> str:
 def _joined(found: re.Match[str]) -> str:
     text, at = found.string, found.start()
     before = text[text.rfind(" ", 0, at) + 1 : at].lstrip("([\"'“").lower()
-    return found[0].replace(" ", "-", 1) if before in THINGS else found[0]
+    return f"-{found[0].lstrip()}" if before in THINGS else found[0]
 
 
 def normalise_service(service: str | None) -> str | None:

@@ -153,7 +153,7 @@ def compared(memory: Memory, change: int) -> Compared:
     then, state = state_after(memory, change)
     names = [name for name, value in state.items() if value != getattr(memory, name)]
     told = sorted(name for name in names if name != "observation" and name not in HIDDEN)
-    observation = state.get("observation", memory.observation)
+    observation = str(state.get("observation", memory.observation))
     refused = ""
     try:
         check_restorable(memory, state)

@@ -4,7 +4,7 @@ from memories.models.change import Change, MemoryChange, drop_lost_links, states
 from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, DisagreementKind, DisagreementState
 from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
 from memories.models.highest import highest, moment_of
-from memories.models.memory import Inactive, Memory, Source, Verdict
+from memories.models.memory import Exposure, Inactive, Memory, Source, Verdict
 from memories.models.project import Project
 from memories.models.recalled import Recalled, RecallMark, RecallVote
 from memories.models.terms import MemoryTerms, MemoryTermsDue
@@ -21,6 +21,7 @@ __all__ = [
     "DisagreementState",
     "Embedding",
     "EmbeddingModel",
+    "Exposure",
     "Inactive",
     "Memory",
     "MemoryChange",

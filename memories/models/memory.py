@@ -53,6 +53,14 @@ class Verdict(models.TextChoices):
     HOLD = "hold", "held for review"
 
 
+class Exposure(models.TextChoices):
+    """What the session had read when it said a memory, least first."""
+
+    NOTHING = "nothing", "nothing from outside"
+    HOUSE = "house", "its own machines"
+    OUTSIDE = "outside", "outside text"
+
+
 class Inactive(models.TextChoices):
     DECAYED = "decayed", "not confirmed for too long"
     CONTRADICTED = "contradicted", "contradicted"
@@ -161,6 +169,26 @@ class Memory(models.Model):
     source = models.CharField(max_length=16, default=Source.HUMAN, db_default=Source.IMPORT, choices=Source.choices)
     verdict = models.CharField(max_length=8, default=Verdict.ALLOW, db_default=Verdict.ALLOW, choices=Verdict.choices)
     verdict_reason = MaskedCharField(max_length=500, blank=True, default="", db_default="")
+    exposure = models.CharField(
+        max_length=8,
+        default=Exposure.NOTHING,
+        db_default=Exposure.NOTHING,
+        choices=Exposure.choices,
+        help_text="What its session had read before it said this.",
+    )
+    exposed_to = MaskedJSONField(
+        default=list, db_default=Value([], models.JSONField()), blank=True, help_text="The outside sources, by name."
+    )
+    provisional = MaskedCharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Why it needs a confirmation before it is injected; empty = it needs none.",
+    )
+    confirmed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a person or an independent session confirmed it."
+    )
     # Written by the API of project memories (`relevanceScore`, issue 16).
     relevance_score = models.FloatField(null=True, blank=True)
     tags = MaskedJSONField(default=list, db_default=Value([], models.JSONField()), blank=True)
@@ -261,6 +289,12 @@ class Memory(models.Model):
     def __str__(self) -> str:
         text = self.observation if len(self.observation) <= 80 else self.observation[:79] + "…"
         return f"[{self.category}:{self.service or GENERAL}] {text}"
+
+    @property
+    def read_before(self) -> str:
+        """Say what its session had read: "outside text (logs: jellyfin)"."""
+        named = ", ".join(str(name) for name in self.exposed_to or ())
+        return str(Exposure(self.exposure).label) + (f" ({named})" if named else "")
 
     @property
     def awaits_review(self) -> bool:

@@ -10,7 +10,7 @@ from django.db.models.functions import Collate
 from django.db.models.lookups import IContains
 
 from memories.capture.text import normalise_service
-from memories.models import Inactive, Memory, Project, Source, Verdict
+from memories.models import Exposure, Inactive, Memory, Project, Source, Verdict
 from memories.taxonomy import TAXONOMIES
 
 CATEGORIES = sorted({category for taxonomy in TAXONOMIES.values() for category in taxonomy.categories})
@@ -36,8 +36,9 @@ class MemoryFilterSet(django_filters.FilterSet):
     """Query parameters, all optional and combined by AND.
 
     service (`general` = none), category, taxonomy, project (slug, or `global`), agent, status (each memory has one:
-    held, rejected, or else active or inactive), active, verdict, source, persistent, confidence_min and confidence_max
-    (0..1, both included), text (every word of it, anywhere), session (id), tier.
+    held, rejected, or else active or inactive), active, verdict, source, exposure (what its session had read),
+    persistent, confidence_min and confidence_max (0..1, both included), text (every word of it, anywhere), session
+    (id), tier.
     """
 
     service = django_filters.CharFilter(method="by_service", label="Service", max_length=64)
@@ -53,6 +54,7 @@ class MemoryFilterSet(django_filters.FilterSet):
     active = django_filters.BooleanFilter(label="Active")
     verdict = django_filters.ChoiceFilter(choices=Verdict.choices, label="Verdict", empty_label="any")
     source = django_filters.ChoiceFilter(choices=Source.choices, label="Source", empty_label="any")
+    exposure = django_filters.ChoiceFilter(choices=Exposure.choices, label="Read before", empty_label="any")
     persistent = django_filters.BooleanFilter(label="Persistent")
     confidence_min = django_filters.NumberFilter(
         field_name="confidence", lookup_expr="gte", min_value=0, max_value=1, label="Confidence from"

@@ -24,7 +24,7 @@ CAP = 10_000
 BETWEEN = "~"
 COLUMNS = (
     *("id", "service", "category", "observation", "confidence", "active", "inactive_reason", "verdict"),
-    *("verdict_reason", "updated_at", "session_id", "source", "persistent", "taxonomy", "tier"),
+    *("verdict_reason", "updated_at", "session_id", "source", "persistent", "taxonomy", "tier", "exposure"),
 )
 
 

@@ -39,7 +39,7 @@ class SessionAdmin(ReadOnlyAdmin):
     sortable_by = ("queued_at",)
     actions = ("run_again", "stop")
     exclude = ("ingest_state", "log_file", "task", "prompt", "injected_text", "response", "structured", "duration_ms")
-    readonly_fields = ("duration",)
+    readonly_fields = ("duration", "has_read")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Session], search_term: str
@@ -53,6 +53,10 @@ class SessionAdmin(ReadOnlyAdmin):
     @admin.display(description="Duration")
     def duration(self, session: Session) -> str:
         return str(milliseconds(session.lasted_ms))
+
+    @admin.display(description="Has read")
+    def has_read(self, session: Session) -> str:
+        return session.has_read
 
     def view_on_site(self, session: Session) -> str:
         return reverse("session", args=[session.pk])

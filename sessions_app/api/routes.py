@@ -54,6 +54,8 @@ class SessionOut(Schema):
 class WholeSession(SessionOut):
     """With its answer, results, remediations and injection receipt."""
 
+    exposure: str = Field(description="What it has read so far: nothing, house (its own machines), or outside text.")
+    exposed_to: list[str] = Field(description="The outside sources, by name.")
     exit_code: int | None
     error: str
     escalation: dict[str, Any]

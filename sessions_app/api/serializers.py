@@ -40,6 +40,8 @@ def as_data(session: Session, *, review: bool = True) -> dict[str, Any]:
     memories = session.memories.order_by("id")
     holds = not review and memories.held().exists()
     return as_row(session) | {
+        "exposure": session.exposure,
+        "exposed_to": session.exposed_to,
         "exit_code": session.exit_code,
         "error": session.error,
         "escalation": session.escalation,

@@ -47,6 +47,7 @@ def as_text(session: Session) -> str:
     if receipt := getattr(session, "receipt", None):
         memories = "1 memory" if len(receipt.included) == 1 else f"{len(receipt.included)} memories"
         lines.append(f"Injected: {memories}, {receipt.tokens} of {receipt.budget} tokens")
+    lines.append(f"Read: {session.has_read}")
     if session.summary:
         lines.append(f"Summary: {printable(session.summary)}")
     for event in session.events.order_by("created_at", "id"):

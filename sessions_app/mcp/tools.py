@@ -19,7 +19,8 @@ from memories.recall.service import Question, ask
 from memories.taxonomy import GENERAL
 from sessions_app.cooldowns import limits
 from sessions_app.errors import InvalidSession
-from sessions_app.models import Event
+from sessions_app.models import Event, Session
+from sessions_app.runner.ingest import provenance_now
 from sessions_app.runner.markers import EventMarker
 
 CHANNEL = "mcp"
@@ -62,7 +63,10 @@ def memory_show(access: Access, memory_id: int) -> dict[str, Any]:
 def remember(access: Access, observation: str, category: str, service: str | None) -> dict[str, Any]:
     """Store a statement for the session and its project; return what the gate and the matching decided."""
     provenance = access.provenance(CHANNEL, project_id=access.project_id)
-    made = store.remember(store.Statement(category, observation, service), provenance)
+    statement = store.Statement(category, observation, service)
+    if access.session_id is not None:
+        provenance = provenance_now(Session.objects.get(pk=access.session_id), provenance, statement.text)
+    made = store.remember(statement, provenance)
     return {"outcome": made.outcome, "memory_id": made.memory_id, "reason": made.reason}
 
 

@@ -5,9 +5,10 @@ from sessions_app.models.cooldown import CooldownAction, CooldownClearance, Outc
 from sessions_app.models.event import Event, Level
 from sessions_app.models.heartbeat import WorkerHeartbeat
 from sessions_app.models.receipt import Injected, InjectionReceipt
-from sessions_app.models.session import LogEntry, LogKind, Session, Status, Trigger
+from sessions_app.models.session import TASK_TEXT, LogEntry, LogKind, Session, Status, Trigger
 
 __all__ = [
+    "TASK_TEXT",
     "Agent",
     "CooldownAction",
     "CooldownClearance",

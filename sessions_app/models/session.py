@@ -13,6 +13,7 @@ from django.db.models import Q, Sum
 from django.utils import timezone
 
 from claudeops.lib.masked_fields import MaskedJSONField, MaskedTextField
+from memories.models import Exposure
 from sessions_app.models.agent import Runner
 
 
@@ -26,6 +27,9 @@ class Status(models.TextChoices):
     ESCALATED = "escalated", "escalated"
     LOST = "lost", "lost"
 
+
+TASK_TEXT = "task text"
+"""The outside source of a task that no signed-in person wrote."""
 
 OPEN_STATUSES = (Status.QUEUED, Status.RUNNING)
 
@@ -89,7 +93,8 @@ class Session(models.Model):
     """One run of an agent. The raw log is the source of truth; the results on this row are derived from it.
 
     `log_file` is relative to the data folder. `ingest_offset` is how many of its bytes are ingested, `ingest_state` the
-    accumulators at that offset. `host`, `pid` and `pid_started_at` (seconds since the epoch) identify the process.
+    accumulators at that offset, with `before`: the outside sources of its task. `host`, `pid` and `pid_started_at`
+    (seconds since the epoch) identify the process.
     """
 
     uuid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
@@ -201,6 +206,33 @@ class Session(models.Model):
         if self.status == Status.RUNNING and self.started_at:
             return max(0, round((timezone.now() - self.started_at) / timedelta(milliseconds=1)))
         return self.duration_ms or None
+
+    @property
+    def exposure(self) -> str:
+        """What it has read so far: a value of `memories.models.Exposure`."""
+        return str(self._reading.get("exposure", Exposure.NOTHING.value))
+
+    @property
+    def exposed_to(self) -> list[str]:
+        """The names of the outside sources that it has read."""
+        return list(self._reading.get("sources", ()))
+
+    @property
+    def exposed_before(self) -> list[str]:
+        """The outside sources that it was exposed to by its task or its parent, before its first line."""
+        return list(self.ingest_state.get("before", ()))
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        before = self.exposed_before
+        known: dict[str, Any] = {"exposure": Exposure.OUTSIDE.value, "sources": before} if before else {}
+        return self.ingest_state.get("reading") or known
+
+    @property
+    def has_read(self) -> str:
+        """Say what it has read so far: "outside text (logs: jellyfin)"."""
+        named = ", ".join(self.exposed_to)
+        return str(Exposure(self.exposure).label) + (f" ({named})" if named else "")
 
     @property
     def cost_is_estimated(self) -> bool:

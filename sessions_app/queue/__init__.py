@@ -4,7 +4,7 @@ The rows are the queue; a django-q2 task is only a wake-up for a worker, which m
 how a session runs.
 """
 
-from sessions_app.queue.admission import hold_reason_for
+from sessions_app.queue.admission import rules_for
 from sessions_app.queue.claims import claim
 from sessions_app.queue.dispatch import Dispatched, dispatch, enqueue_follow, give_back, in_line, reap_elsewhere
 from sessions_app.queue.due import reschedule, tick
@@ -16,12 +16,12 @@ __all__ = [
     "dispatch",
     "enqueue_follow",
     "give_back",
-    "hold_reason_for",
     "in_line",
     "reap_elsewhere",
     "request_again",
     "request_session",
     "request_stop",
     "reschedule",
+    "rules_for",
     "tick",
 ]

@@ -13,6 +13,9 @@ from django.utils import timezone
 
 from sessions_app.models import Agent, Session, Status, Trigger
 
+CENT = Decimal("0.01")
+"""The least budget of a session (dollars)."""
+
 
 def in_order(queryset: QuerySet[Session]) -> QuerySet[Session]:
     """Order queued sessions oldest first; those that a schedule requested come after all others."""
@@ -74,7 +77,7 @@ class Rules:
     def budget_reason(self, own: Decimal) -> str:
         """Why a scheduled session that may cost `own` dollars has to wait for the daily budget; empty if it need not.
 
-        With nothing reserved, the last session of a day may start although it may cost more than what is left.
+        With nothing reserved, the last session of a day starts with what is left (`may_cost`).
         """
         if not settings.CLAUDEOPS_DAILY_BUDGET_USD:
             return ""
@@ -93,6 +96,14 @@ class Rules:
             )
         return ""
 
+    def may_cost(self, session: Session) -> Decimal:
+        """Return the dollars that `session` may cost: a scheduled one no more than the day has left."""
+        own = budget_of(session.agent)
+        if session.trigger != Trigger.SCHEDULED or not settings.CLAUDEOPS_DAILY_BUDGET_USD:
+            return own
+        left = Decimal(str(settings.CLAUDEOPS_DAILY_BUDGET_USD)) - self.spent - self.reserved
+        return max(min(own, left), CENT)
+
     def reason(self, session: Session) -> str:
         """Say why `session` has to wait; empty when it may start. Reads `session.agent`."""
         agent = session.agent
@@ -107,7 +118,6 @@ class Rules:
         return self.budget_reason(budget_of(agent))
 
 
-def hold_reason_for(session: Session, at: datetime | None = None) -> str:
-    """Say why this queued session has to wait at `at` (UTC; now when None); empty when it may start."""
-    agents = () if session.agent_id is None else (session.agent_id,)
-    return Rules(at or timezone.now(), agents=agents).reason(session)
+def rules_for(session: Session, at: datetime | None = None) -> Rules:
+    """Return the rules at `at` (UTC; now when None) for this session alone."""
+    return Rules(at or timezone.now(), agents=() if session.agent_id is None else (session.agent_id,))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from sessions_app.models import Session, Status, Trigger
-from sessions_app.queue.admission import budget_of, hold_reason_for
+from sessions_app.queue.admission import rules_for
 
 LOCK_KEY = 0x636C_6275_6467  # any fixed number; this one spells "clbudg"
 
@@ -28,8 +29,9 @@ def claim(session_id: int, *, host: str, at: datetime | None = None) -> Session 
         session = Session.objects.select_related("agent").filter(pk=session_id, status=Status.QUEUED).first()
         if session is None:
             return None
-        reason = hold_reason_for(session, at)
-        if not reason and _take(session, host, at):
+        rules = rules_for(session, at)
+        reason = rules.reason(session)
+        if not reason and _take(session, host, at, rules.may_cost(session)):
             return Session.objects.select_related("agent", "project", "parent").get(pk=session_id)
         Session.objects.filter(pk=session_id, status=Status.QUEUED).update(
             hold_reason=reason or AGENT_BUSY, dispatched_at=None
@@ -46,7 +48,7 @@ def _one_scheduled_at_a_time(session_id: int) -> None:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_KEY])
 
 
-def _take(session: Session, host: str, at: datetime) -> bool:
+def _take(session: Session, host: str, at: datetime, budget: Decimal) -> bool:
     """Do the conditional UPDATE. Where two transactions cannot see each other, the unique constraint decides."""
     free = Session.objects.filter(pk=session.pk, status=Status.QUEUED)
     if session.agent_id is not None:
@@ -59,7 +61,7 @@ def _take(session: Session, host: str, at: datetime) -> bool:
                 started_at=at,
                 heartbeat_at=at,
                 host=host,
-                reserved_usd=budget_of(session.agent),
+                reserved_usd=budget,
                 attempts=F("attempts") + 1,
             )
     except IntegrityError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.conf import settings
@@ -11,9 +12,11 @@ from django.utils import timezone
 from claudeops.lib.secrets import mask
 from memories.models import Project
 from sessions_app.errors import InvalidSession, SessionNotFound, TierDenied
-from sessions_app.models import Agent, Runner, Session, Status, Trigger
+from sessions_app.models import TASK_TEXT, Agent, Runner, Session, Status, Trigger
 from sessions_app.queue.dispatch import dispatch
 
+NOT_TYPED = (Trigger.API, Trigger.ALERT)
+"""Triggers whose task no signed-in person wrote."""
 REQUESTABLE = frozenset(Trigger.values) - {Trigger.IMPORT}
 
 
@@ -33,6 +36,7 @@ def request_session(
     at: datetime | None = None,
     wake: bool = True,
     highest: int | None = None,
+    exposed_to: Sequence[str] = (),
 ) -> Session:
     """Insert a queued session and wake a worker for it, in one transaction; the row says whether it has to wait.
 
@@ -42,7 +46,8 @@ def request_session(
     is stored until a worker reads it, and sent to a model. `at` is UTC, now when None.
 
     Only an escalation exceeds the agent's tier. `highest` is the highest tier that the caller may request: an API
-    token's; None for a person. Raises InvalidSession, and TierDenied above `highest`.
+    token's; None for a person. `exposed_to` names the outside sources of the task; a task of an API call or an alert is
+    one by itself. Raises InvalidSession, and TierDenied above `highest`.
     """
     at = at or timezone.now()
     tier = (agent.tier if agent else 1) if tier is None else tier
@@ -51,6 +56,9 @@ def request_session(
     _validate(tier=tier, trigger=trigger, runner=runner, stream=stream, parent=parent)
     _check_tier(tier, agent, trigger, highest)
     own_model = agent.model if agent and agent.tier == tier else ""
+    before = list(exposed_to)
+    if prompt_task.strip() and trigger in NOT_TYPED and TASK_TEXT not in before:
+        before.append(TASK_TEXT)
     row = Session(
         agent=agent,
         project=project or (agent.project if agent else None),
@@ -59,6 +67,7 @@ def request_session(
         runner=runner,
         trigger=trigger,
         task=mask(prompt_task),
+        ingest_state={"before": before} if before else {},
         replay_stream=stream,
         parent=parent,
         requested_by=by[:150],
@@ -147,6 +156,7 @@ def request_again(session: Session, *, by: str, at: datetime | None = None) -> S
         stream=session.replay_stream,
         dry_run=session.dry_run,
         at=at,
+        exposed_to=session.exposed_before,
     )
 
 

@@ -106,7 +106,7 @@ class Target:
             self.flush()
 
     def is_next(self, raw: bytes) -> bool:
-        """Pass over a line of a known type that names its session and is the next one of the raw log, also when masked."""
+        """Pass over a line of a known type that names its session and is the raw log's next one, also when masked."""
         if not self._comparing or self.session is None or not _names_session(raw) or not KNOWN_TYPE.search(raw):
             return False
         log = self._open(self.session)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -18,14 +18,17 @@ from django.db import DataError, IntegrityError, transaction
 from django.db.models import Manager
 from django.utils import timezone
 
+from claudeops.lib.secrets import mask
 from memories import store
 from memories.errors import MemoriesError
 from memories.models import Source
-from sessions_app.models import CooldownAction, Event, ServiceCheck, Session, Trigger
-from sessions_app.runner import log_entries, stream
+from sessions_app.models import TASK_TEXT, CooldownAction, Event, ServiceCheck, Session, Trigger
+from sessions_app.receipts import told_to
+from sessions_app.runner import exposure, log_entries, quoting, stream
 from sessions_app.runner.projection import Batch, Entry, FoundMemory, State, project
 from sessions_app.runner.raw_log import log_path
-from sessions_app.runner.reader import complete_lines
+from sessions_app.runner.reader import complete_lines, line_at
+from sessions_app.runner.reading import Read, Reading, begun
 from sessions_app.runner.spending import Spending
 
 logger = logging.getLogger(__name__)
@@ -69,7 +72,12 @@ def load_state(session: Session) -> State:
             "stated_turns": session.num_turns,
             "stated_usage": dict(session.usage),
         }
-    state = State(**kept, spending=Spending(**spending))
+    reading = kept.pop("reading", None)
+    if reading is None:  # its first line is to come, or a version before this one has read a part of its log
+        heard = begun(kept.get("before", ()), unread=bool(session.ingest_offset))
+    else:
+        heard = Reading(**reading)
+    state = State(**kept, spending=Spending(**spending), reading=heard)
     state.response, state.structured = session.response, session.structured
     return state
 
@@ -88,14 +96,16 @@ def ingest(
     done = Ingested()
     session = Session.objects.get(pk=session_id)
     done.state = load_state(session)
+    sources = Sources(session)
     most, refused = BATCH_LINES, 0
     while True:
         batch, lines, end = _read(session, done.state, final=final, at=at, most=most)
         if not lines:
             return done
         try:
-            prepared = _prepared(session, batch)
-            _write(session, done.state, batch, end, prepared)
+            sources.keep(batch, done.state)
+            said = [sources.provenance(found) for found in batch.memories]
+            _write(session, done.state, batch, end, said, _prepared(batch, said))
         except (OffsetMoved, *REFUSALS) as error:
             session = Session.objects.get(pk=session_id)
             done.state = load_state(session)
@@ -118,6 +128,7 @@ def _skip(session: Session, state: State, end: int, error: Exception) -> bool:
     """Pass over the one line up to `end`. False when another ingest has moved the offset."""
     state.count("lines")
     state.count("refused_lines")
+    state.reading.missed()
     mine = Session.objects.filter(pk=session.pk, ingest_offset=session.ingest_offset)
     moved = mine.update(ingest_offset=end, **_columns(session, state))
     reason = str(error).partition("\n")[0]
@@ -131,14 +142,16 @@ def _read(session: Session, state: State, *, final: bool, at: datetime | None, m
         return batch, lines, end
     now = timezone.now()
     undated = (at or session.started_at or now) if session.trigger == Trigger.IMPORT else None
+    table = table_of_settings()
     for raw in complete_lines(log_path(session), session.ingest_offset, final=final):
         if raw.data is None:
             state.count("lines")
             state.count("oversized")
+            state.reading.missed()
         else:
             line = stream.parse(raw.data, include_subagents=settings.CLAUDEOPS_INCLUDE_SUBAGENTS)
             if line.type or line.problem or line.bad:
-                project(line, raw.start, state, batch, now=now, undated=undated)
+                project(line, raw.start, state, batch, now=now, undated=undated, table=table)
         lines += 1
         end = raw.end
         full = len(batch.memories) >= BATCH_MEMORIES or end - session.ingest_offset >= BATCH_BYTES
@@ -149,18 +162,25 @@ def _read(session: Session, state: State, *, final: bool, at: datetime | None, m
     return batch, lines, end
 
 
-def _prepared(session: Session, batch: Batch) -> list[store.Prepared | None]:
+def _prepared(batch: Batch, said: Sequence[store.Provenance]) -> list[store.Prepared | None]:
     """Compare each memory with what is known. This may call a model, so it runs before the transaction."""
     prepared: list[store.Prepared | None] = []
-    for found in batch.memories:
+    for found, provenance in zip(batch.memories, said, strict=True):
         try:
-            prepared.append(store.prepare(found.statement, _provenance(session, found)))
+            prepared.append(store.prepare(found.statement, provenance))
         except MemoriesError:
             prepared.append(None)  # `_memories` counts the refusal
     return prepared
 
 
-def _write(session: Session, state: State, batch: Batch, end: int, prepared: Sequence[store.Prepared | None]) -> None:
+def _write(
+    session: Session,
+    state: State,
+    batch: Batch,
+    end: int,
+    said: Sequence[store.Provenance],
+    prepared: Sequence[store.Prepared | None],
+) -> None:
     with transaction.atomic():
         mine = Session.objects.filter(pk=session.pk, ingest_offset=session.ingest_offset)
         if not mine.update(ingest_offset=end, **_columns(session, state)):
@@ -179,7 +199,7 @@ def _write(session: Session, state: State, batch: Batch, end: int, prepared: Seq
         ]
         _insert_new(CooldownAction.objects, "cooldowns", cooldowns, session, state)
         _checks(session, batch)
-        _memories(session, state, batch, prepared)
+        _memories(state, batch, said, prepared)
         log_entries.store(session.pk, batch.entries)
         if state.stats != before:
             Session.objects.filter(pk=session.pk).update(**_columns(session, state))
@@ -225,11 +245,12 @@ def _checks(session: Session, batch: Batch) -> None:
     )
 
 
-def _memories(session: Session, state: State, batch: Batch, prepared: Sequence[store.Prepared | None]) -> None:
-    for found, ready in zip(batch.memories, prepared, strict=True):
+def _memories(
+    state: State, batch: Batch, said: Sequence[store.Provenance], prepared: Sequence[store.Prepared | None]
+) -> None:
+    for found, provenance, ready in zip(batch.memories, said, prepared, strict=True):
         try:
-            said = _provenance(session, found)
-            remembered = store.remember(found.statement, said, at=found.at, prepared=ready)
+            remembered = store.remember(found.statement, provenance, at=found.at, prepared=ready)
         except MemoriesError as refusal:
             state.count("memories_refused")
             batch.warnings.append(f"memory refused: {refusal}")
@@ -240,15 +261,89 @@ def _memories(session: Session, state: State, batch: Batch, prepared: Sequence[s
             batch.warnings.append(f"memory {remembered.outcome} by the gate: {remembered.reason}")
 
 
-def _provenance(session: Session, found: FoundMemory) -> store.Provenance:
-    imported = session.trigger == Trigger.IMPORT
-    slug = session.agent.slug if session.agent else ""
-    return store.Provenance(
-        source=Source.IMPORT if imported else Source.RUN,
-        actor="import" if imported else f"agent:{slug}" if slug else f"session:{session.pk}",
-        session_id=session.pk,
-        tier=session.tier,
-        project_id=session.project_id,
-        channel=found.channel,
-        at=found.at,
+class Sources:
+    """What the statements of a session come from: what it had read, whether they repeat it, what it was told.
+
+    Texts of outside results come from the batches, or once more from the raw log: an ingest may begin behind them.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._texts: dict[int, tuple[quoting.Text, ...]] = {}
+        self._told: frozenset[int] | None = None
+
+    def keep(self, batch: Batch, state: State) -> None:
+        """Keep the texts of a batch that statements may still be compared with."""
+        self._texts |= {at: tuple(quoting.Text(text) for text in texts) for at, texts in batch.results.items()}
+        wanted = {at for at, _ in state.reading.read().results}
+        for found in batch.memories:
+            wanted.update(at for at, _ in found.read.results)
+        self._texts = {at: texts for at, texts in self._texts.items() if at in wanted}
+
+    def provenance(self, found: FoundMemory) -> store.Provenance:
+        session = self.session
+        imported = session.trigger == Trigger.IMPORT
+        slug = session.agent.slug if session.agent else ""
+        return store.Provenance(
+            source=Source.IMPORT if imported else Source.RUN,
+            actor="import" if imported else f"agent:{slug}" if slug else f"session:{session.pk}",
+            session_id=session.pk,
+            tier=session.tier,
+            project_id=session.project_id,
+            channel=found.channel,
+            at=found.at,
+            exposure=found.read.exposure,
+            exposed_to=found.read.sources,
+            taint=self.taint(found.statement.text, found.read),
+            told=self.told(),
+        )
+
+    def taint(self, text: str, read: Read) -> str:
+        """Say what of its results or its task a statement repeats; empty when it is the session's own."""
+        task = [(TASK_TEXT, quoting.Text(self.session.task))] if TASK_TEXT in read.sources else []
+        results = [(source, one) for at, source in read.results for one in self._of(at)]
+        return quoting.repeated(text, task + results)
+
+    def told(self) -> frozenset[int]:
+        if self._told is None:
+            self._told = told_to(self.session.pk)
+        return self._told
+
+    def _of(self, at: int) -> tuple[quoting.Text, ...]:
+        if at not in self._texts:
+            raw = line_at(log_path(self.session), at)
+            records = stream.parse(raw).records if raw else ()
+            results = (record for record in records if isinstance(record, stream.ToolResult))
+            self._texts[at] = tuple(quoting.Text(mask(result.text)) for result in results)
+        return self._texts[at]
+
+
+def provenance_now(session: Session, said: store.Provenance, text: str) -> store.Provenance:
+    """Add to `said` what the session has read at this moment, also what is not ingested yet. Writes nothing."""
+    state, batch = load_state(session), Batch()
+    sources = Sources(session)
+    if session.log_file:
+        now, table = timezone.now(), table_of_settings()
+        for raw in complete_lines(log_path(session), session.ingest_offset):
+            line = stream.parse(raw.data) if raw.data is not None else stream.Line(unread=True)
+            project(line, raw.start, state, batch, now=now, table=table)
+    sources.keep(batch, state)
+    read = state.reading.read()
+    return replace(
+        said,
+        exposure=read.exposure,
+        exposed_to=read.sources,
+        taint=sources.taint(text, read),
+        told=sources.told(),
+    )
+
+
+def table_of_settings() -> exposure.Rules:
+    """Return what exposes, with what the settings add."""
+    return exposure.rules(
+        servers=tuple(settings.CLAUDEOPS_TRUSTED_MCP_SERVERS),
+        house_tools=tuple(settings.CLAUDEOPS_HOUSE_TOOLS),
+        house_commands=tuple(settings.CLAUDEOPS_HOUSE_COMMANDS),
+        outside_commands=tuple(settings.CLAUDEOPS_OUTSIDE_COMMANDS),
+        outside_paths=tuple(settings.CLAUDEOPS_OUTSIDE_PATHS),
     )

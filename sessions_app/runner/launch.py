@@ -32,7 +32,10 @@ from sessions_app.runner.command import Launch, claude_argv, environment, needs_
 from sessions_app.runner.raw_log import sessions_folder
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
-SECRET_FILES = ("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json")
+SECRET_FILES = (
+    *("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json"),
+    *("backups/**", "before-restore-*/**"),
+)
 """Files in the data folder that the agent's user could read; a tool rule forbids it."""
 
 MCP_CONFIG = "mcp.json"
@@ -78,7 +81,7 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     session.cli_session_id = str(uuid.uuid4())
     log = folder / f"stdout-{session.attempts}.jsonl"
     session.log_file = str(log.relative_to(settings.CLAUDEOPS_DATA_DIR))
-    session.ingest_offset, session.ingest_state = 0, {}
+    session.ingest_offset, session.ingest_state = 0, {"before": session.exposed_before}
     (folder / "prompt.md").write_text(session.prompt, encoding="utf-8")
     argv = command_of(session, agent, folder)
     cwd = working_directory(agent)
@@ -138,7 +141,7 @@ def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]
         allowed_tools=allowed,
         disallowed_tools=disallowed,
         max_turns=(agent and agent.max_turns) or settings.CLAUDEOPS_MAX_TURNS,
-        max_budget_usd=float(budget_of(agent)),
+        max_budget_usd=float(session.reserved_usd or budget_of(agent)),
         append_text=session.injected_text,
         append_file=folder / "system-prompt.md",
         schema=RESPONSE_SCHEMA_JSON if agent is None or agent.structured_response else "",
@@ -176,6 +179,8 @@ def tools_of(session: Session, agent: Agent | None) -> tuple[Sequence[str], Sequ
     allowed = list((agent and agent.allowed_tools) or settings.CLAUDEOPS_ALLOWED_TOOLS)
     # Two slashes begin an absolute path in a rule; a denied Read applies to Grep and Glob too.
     secrets = [f"Read(/{Path(settings.CLAUDEOPS_DATA_DIR).resolve() / name})" for name in SECRET_FILES]
+    if settings.CLAUDEOPS_BACKUP_DIR:
+        secrets.append(f"Read(/{Path(settings.CLAUDEOPS_BACKUP_DIR).resolve()}/**)")
     disallowed = [*settings.CLAUDEOPS_DISALLOWED_TOOLS, *((agent and agent.disallowed_tools) or []), *secrets]
     mcp_tools = agent_mcp.tool_rules(read_only=session.dry_run) if settings.CLAUDEOPS_AGENT_MCP else []
     if session.dry_run:

@@ -17,6 +17,7 @@ from memories.capture.statement import Statement
 from sessions_app.models import LogKind
 from sessions_app.runner import stream
 from sessions_app.runner.accept import MOST_MILLISECONDS, added
+from sessions_app.runner.exposure import Call, Rules, judge, rules
 from sessions_app.runner.markers import (
     Check,
     CooldownMarker,
@@ -26,12 +27,14 @@ from sessions_app.runner.markers import (
     structured_events,
 )
 from sessions_app.runner.prices import plain_name
+from sessions_app.runner.reading import Read, Reading
 from sessions_app.runner.spending import Spending
 
 ENTRY_LIMIT = 4096
 RESPONSE_LIMIT = 200_000
 KEPT_DENIALS = 20
 DENIAL_LIMIT = 200
+LONGEST_FOLDER = 500
 
 
 @dataclass(slots=True)
@@ -39,14 +42,16 @@ class State:
     """Accumulators of one session. `duration_ms` is the sum of its results, `last_at` the last time stamp of its log.
 
     `answering` is the model that the main thread spoke to last, `turn` how far its last turn came: open, ended, error,
-    or interrupted. Only a transcript states that.
+    or interrupted. Only a transcript states that. `before` are the outside sources of the session's task.
     """
 
+    before: list[str] = field(default_factory=list)
     seq: int = 0
     tool_calls: int = 0
     results: int = 0
     duration_ms: int = 0
     spending: Spending = field(default_factory=Spending)
+    reading: Reading = field(default_factory=Reading)
     last_at: str = ""
     answering: str = ""
     turn: str = ""
@@ -76,30 +81,44 @@ class Entry:
     offset: int
 
 
+NOTHING_READ = Read()
+
+
 @dataclass(frozen=True, slots=True)
 class FoundMemory:
-    """A statement, the channel it came by (text or structured), and when it was said (UTC)."""
+    """A statement, the channel it came by (text or structured), when it was said (UTC), and what was read by then."""
 
     statement: Statement
     channel: str
     at: datetime
+    read: Read = NOTHING_READ
 
 
 @dataclass(slots=True)
 class Batch:
+    """What a batch of lines brings. `results` are the texts that statements are compared with, by the line's offset."""
+
     entries: list[Entry] = field(default_factory=list)
     events: list[tuple[EventMarker, datetime]] = field(default_factory=list)
     cooldowns: list[tuple[CooldownMarker, str, datetime]] = field(default_factory=list)
     checks: list[tuple[Check, datetime]] = field(default_factory=list)
     memories: list[FoundMemory] = field(default_factory=list)
+    results: dict[int, list[str]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     bad: set[str] = field(default_factory=set)
 
 
 def project(
-    line: stream.Line, offset: int, state: State, batch: Batch, *, now: datetime, undated: datetime | None = None
+    line: stream.Line,
+    offset: int,
+    state: State,
+    batch: Batch,
+    *,
+    now: datetime,
+    undated: datetime | None = None,
+    table: Rules | None = None,
 ) -> None:
-    """Add one line to `state` and `batch`.
+    """Add one line to `state` and `batch`. `table` says what exposes; the one without settings when None.
 
     A line without a time stamp of its own gets `now` (UTC); with `undated` it gets the last time stamp before it, or
     `undated` when there is none.
@@ -108,6 +127,8 @@ def project(
     if line.bad:
         state.count("bad_fields", len(line.bad))
         batch.bad.update(line.bad)
+    if line.unread:
+        state.reading.missed()
     if line.problem:
         state.count(line.problem)
         return
@@ -122,8 +143,27 @@ def project(
         _count_estimated(state)
     if line.prompt:
         state.turn = "interrupted" if line.prompt.interrupted else "open"
+    if line.subagent:
+        state.reading.subagent_line(line.subagent)
+    if line.denied:
+        state.reading.denied(line.denied)
     for record in line.records:
-        _record(_masked(record, state), offset, at, state, batch)
+        masked = _masked(record, state)
+        _read(masked, offset, state, batch, table or rules())
+        _record(masked, offset, at, state, batch)
+
+
+def _read(record: stream.Record, offset: int, state: State, batch: Batch, table: Rules) -> None:
+    """Count what a record brought before the agent."""
+    match record:
+        case stream.ToolUse():
+            call = Call(record.id, record.name, record.input, record.paths)
+            state.reading.call(record.id, judge(call, table, state.reading.folder))
+        case stream.ToolResult():
+            if state.reading.result(record.id, record.text, offset):
+                batch.results.setdefault(offset, []).append(record.text)
+        case stream.Init():
+            state.reading.folder = record.folder[:LONGEST_FOLDER] or state.reading.folder
 
 
 def _record(record: stream.Record, offset: int, at: datetime, state: State, batch: Batch) -> None:
@@ -189,7 +229,8 @@ def _masked(record: stream.Record, state: State) -> stream.Record:
         case stream.ToolUse():
             return replace(record, input=_mask(record.input, state))
         case stream.Init():
-            return replace(record, mcp_failed=tuple(_mask(text, state) for text in record.mcp_failed))
+            failed = tuple(_mask(text, state) for text in record.mcp_failed)
+            return replace(record, mcp_failed=failed, folder=_mask(record.folder, state))
         case stream.Result():
             answer = None if record.structured is None else mask_value(dict(record.structured))
             state.count("secrets_masked", int(answer != record.structured))
@@ -231,7 +272,7 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
     state.count("quoted_markers", known.quoted + found.quoted)
     for marker in known.found:
         state.count("memory_markers")
-        batch.memories.append(FoundMemory(marker, "text", at))
+        batch.memories.append(FoundMemory(marker, "text", at, state.reading.read()))
     for unknown in known.unknown:
         state.count("unknown_categories")
         batch.warnings.append(f"memory marker with unknown category {unknown.category!r} was not stored")
@@ -285,7 +326,7 @@ def _structured(answer: Mapping[str, Any], at: datetime, state: State, batch: Ba
         found = memory_from_key(key, value)
         if isinstance(found, Statement):
             state.count("structured_memories")
-            batch.memories.append(FoundMemory(found, "structured", at))
+            batch.memories.append(FoundMemory(found, "structured", at, state.reading.read()))
         else:
             state.count("unknown_categories")
             batch.warnings.append(f"structured memory with unknown category {found.category!r} was not stored")

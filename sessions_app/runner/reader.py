@@ -51,6 +51,17 @@ def complete_lines(path: Path, offset: int, *, final: bool = False) -> Iterator[
             return
 
 
+def line_at(path: Path, offset: int) -> bytes | None:
+    """Return the line that begins at `offset`; None without a file, and for a line longer than MAX_LINE."""
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            data = file.readline(MAX_LINE + 1)
+    except OSError:
+        return None
+    return data if len(data) <= MAX_LINE else None
+
+
 def _skip_line(file: BinaryIO) -> tuple[int, bool]:
     """Read up to the line's end; return (bytes read, whether the end was found)."""
     size = 0

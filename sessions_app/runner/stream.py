@@ -27,13 +27,15 @@ NO_PROMPTS = ("<command-", "<local-command-", "<bash-")
 
 @dataclass(frozen=True, slots=True)
 class Init:
-    """`system/init`: the start of a process. `mcp_failed` names the MCP servers that did not connect."""
+    """`system/init`: the start of a process. `mcp_failed` names the MCP servers that did not connect, `folder` is the
+    working folder."""
 
     cli_session_id: str
     model: str
     version: str
     tools: int
     mcp_failed: tuple[str, ...]
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +67,21 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
+    """A tool call. `input` is its main argument, `paths` are the files and folders that it names."""
+
     name: str
     input: str
+    id: str = ""
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
+    """What a tool call brought; `id` is the call's."""
+
     text: str
     is_error: bool
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,8 @@ class Line:
     `skipped` counts, by reason, the parts from which no markers are read; `bad` names the fields that were dropped.
     `message` is what an assistant line is a part of, `prompt` is set for a user's line of the main thread.
     `transcript`: it is a line of a transcript; there `cost_usd` is what the CLI states as the cost so far.
+    `unread`: a part of it that an agent may have read could not be read here. `subagent` is the call whose subagent
+    wrote it, `denied` the call that the CLI refused.
     """
 
     type: str = ""
@@ -130,6 +141,9 @@ class Line:
     prompt: Prompt | None = None
     cost_usd: float | None = None
     transcript: bool = False
+    unread: bool = False
+    subagent: str = ""
+    denied: str = ""
 
 
 GARBAGE = "garbage"
@@ -149,10 +163,16 @@ IGNORED = frozenset(
         *("control_request", "control_response", "control_cancel_request"),
     }
 )
+PATHS = ("file_path", "path", "notebook_path")
 BOOKKEEPING = frozenset({"file-history-snapshot", "attachment", "queue-operation", "progress"})
 """Types that the CLI keeps for itself in a transcript and that may come without a session id. With one, every type that
 is not read is such a type: there are some twenty, and a version adds others."""
 TYPES = READ | IGNORED | BOOKKEEPING
+SPOKEN = frozenset({"assistant", "user"})
+TEXTS = frozenset({"nesting", "type", "message", "content", "id", "name", "text", "is_error"})
+"""Fields without which what was read or called is not known."""
+BLOCKS = frozenset({"text", "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"})
+"""Parts of a message that are judged, or that no one but the model and the user writes."""
 
 
 def parse(raw: bytes, *, include_subagents: bool = False) -> Line:
@@ -162,7 +182,7 @@ def parse(raw: bytes, *, include_subagents: bool = False) -> Line:
     bad: Bad = []
     data = accept.load(raw, bad)
     if data is None:
-        return Line(problem=GARBAGE)
+        return Line(problem=GARBAGE, unread=True)
     kind = accept.text(data, "type", bad)
     at = accept.time(data, "timestamp", bad)
     records: tuple[Record, ...] = ()
@@ -186,7 +206,20 @@ def parse(raw: bytes, *, include_subagents: bool = False) -> Line:
     elif not is_known(kind, data):
         problem = UNKNOWN
     cost = accept.dollars(data, "totalCostUSD", bad) if kind == "cost-state" else None
-    return Line(kind, records, at, problem, skipped, tuple(bad), message, prompt, cost, is_transcript(data))
+    line = Line(kind, records, at, problem, skipped, tuple(bad), message, prompt, cost, is_transcript(data))
+    _set_reading(line, data)
+    return line
+
+
+def _set_reading(line: Line, data: Object) -> None:
+    """Set what a line tells of what the agent read, beside its records."""
+    if line.type in SPOKEN:
+        line.unread = not TEXTS.isdisjoint(line.bad) or _has_unknown_text(data.get("message"))
+        line.subagent = accept.text(data, "parent_tool_use_id", [])
+    elif line.type == "system" and data.get("subtype") == "permission_denied":
+        line.denied = accept.text(data, "tool_use_id", [])
+    elif "type" in line.bad:
+        line.unread = True
 
 
 def is_known(kind: Any, data: Object) -> bool:
@@ -247,7 +280,8 @@ def _assistant(
             if refused:
                 skipped[refused] = skipped.get(refused, 0) + 1
         elif kind == "tool_use":
-            records.append(ToolUse(accept.text(block, "name", bad), _compact(block.get("input"))))
+            call, given = accept.text(block, "id", bad), block.get("input")
+            records.append(ToolUse(accept.text(block, "name", bad), _compact(given), call, _paths(given)))
         elif kind in ("thinking", "redacted_thinking"):
             skipped["thinking"] = skipped.get("thinking", 0) + 1
     if model == SYNTHETIC_MODEL:  # the CLI wrote it itself
@@ -282,7 +316,9 @@ def _tokens(message: Object, bad: Bad) -> Tokens | None:
 def _user(data: Object, bad: Bad) -> tuple[Prompt | None, tuple[Record, ...]]:
     blocks = _blocks(accept.mapping(data, "message", bad), bad)
     records = tuple(
-        ToolResult(_flat(block.get("content")), accept.flag(block, "is_error", bad))
+        ToolResult(
+            _flat(block.get("content")), accept.flag(block, "is_error", bad), accept.text(block, "tool_use_id", bad)
+        )
         for block in blocks
         if block.get("type") == "tool_result"
     )
@@ -324,6 +360,7 @@ def _init(data: Object, bad: Bad) -> Init:
             for server in accept.mappings(data, "mcp_servers", bad)
             if server.get("status") not in ("connected", "pending")
         ),
+        folder=accept.text(data, "cwd", bad),
     )
 
 
@@ -361,6 +398,20 @@ def _compact(value: Any) -> str:
             if isinstance(value.get(key), str):
                 return str(value[key])
     return "null" if value is None else accept.as_text(value)
+
+
+def _paths(given: Any) -> tuple[str, ...]:
+    if not isinstance(given, dict):
+        return ()
+    return tuple(value for key in PATHS if isinstance(value := given.get(key), str))
+
+
+def _has_unknown_text(message: Any) -> bool:
+    """Whether a message has a part of a type that is not known, such as a search that the API made itself."""
+    content = message.get("content") if isinstance(message, dict) else None
+    if not isinstance(content, list):
+        return content is not None and not isinstance(content, str)
+    return any(not isinstance(one, dict) or str(one.get("type")) not in BLOCKS for one in content)
 
 
 def _flat(content: Any) -> str:

@@ -33,7 +33,7 @@ def _session(pk: int) -> Session:
     if pk > HIGHEST:
         raise Http404
     rows = Session.objects.select_related("agent", "project", "parent__agent", "parent__parent__agent")
-    return get_object_or_404(rows.defer("ingest_state"), pk=pk)
+    return get_object_or_404(rows, pk=pk)
 
 
 def _state(pk: int) -> str:

@@ -177,6 +177,7 @@ class Command(VerbCommand):
             if session.status == Status.QUEUED and session.hold_reason and session.hold_reason != printed_reason:
                 printed_reason = session.hold_reason
                 out.write(f"Session {session_id} has to wait: {printed_reason}")
+                out.flush()
             time.sleep(1)
 
     def import_(

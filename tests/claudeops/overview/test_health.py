@@ -9,6 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django_q.models import OrmQ, Schedule, Task
 
+from claudeops.backups import folder
 from claudeops.overview import health
 from claudeops.overview.health import Trouble
 from sessions_app.models import Status, WorkerHeartbeat
@@ -101,6 +102,18 @@ def test_sessions_nobody_follows_and_schedules_nobody_looks_at_are_said():
         Trouble("No worker follows 2 running sessions.", health.REAP),
         Trouble("Overdue for more than five minutes: tick.", health.OVERDUE),
     ]
+
+
+def test_a_backup_that_is_missing_or_old_is_said_where_one_is_made_each_day(settings, tmp_path, monkeypatch):
+    settings.CLAUDEOPS_BACKUP_DIR = tmp_path
+    assert health.read(AT).troubles == []
+    monkeypatch.setattr(folder, "is_daily_on", lambda: True)
+    assert health.read(AT).troubles == [Trouble("There is no backup yet.", health.BACKUP)]
+    for days, troubles in ((3, [Trouble("The last backup is older than two days.", health.BACKUP)]), (1, [])):
+        made = AT - timedelta(days=days)
+        (tmp_path / f"{made:{folder.STAMP}}").mkdir()
+        (tmp_path / f"{made:{folder.STAMP}}" / folder.MANIFEST).touch()
+        assert (health.read(AT).backup, health.read(AT).troubles) == (made, troubles)
 
 
 def test_it_asks_the_same_number_of_times_however_much_there_is():

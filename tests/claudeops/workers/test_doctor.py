@@ -17,6 +17,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from django_q.models import OrmQ, Schedule
 
+from claudeops.backups import folder
+from claudeops.overview import health
 from claudeops.workers import doctor, schedules
 from claudeops.workers.doctor import ERROR, OK, WARNING, Finding, examine
 from memories.models import EmbeddingModel, ModelState
@@ -50,6 +52,10 @@ def in_step():
 
 def found(subject: str, at: datetime = AT) -> list[Finding]:
     return [finding for finding in examine(at).findings if finding.subject == subject]
+
+
+def backup_finding() -> Finding:
+    return doctor._backup(AT)
 
 
 def run(capsys, **options) -> tuple[int, str]:
@@ -107,6 +113,36 @@ def test_a_data_folder_that_cannot_be_written_is_wrong(settings, tmp_path):
 def test_little_space_is_a_warning(monkeypatch):
     monkeypatch.setattr(doctor, "LITTLE_SPACE", 10**18)
     assert found("data folder")[0].level == WARNING
+
+
+class TestTheBackup:
+    @pytest.fixture(autouse=True)
+    def its_folder(self, settings, tmp_path, monkeypatch):
+        settings.CLAUDEOPS_BACKUP_DIR = tmp_path / "backups"
+        settings.CLAUDEOPS_BACKUP_DAILY = True
+        monkeypatch.setattr(folder, "is_daily_on", lambda: settings.CLAUDEOPS_BACKUP_DAILY)
+        return tmp_path / "backups"
+
+    def test_none_is_a_warning_where_one_is_made_each_day(self, its_folder, settings):
+        assert backup_finding() == Finding(WARNING, "backup", f"none in {its_folder}", health.BACKUP)
+        settings.CLAUDEOPS_BACKUP_DAILY = False
+        assert backup_finding().level == OK and "`manage.py backup` makes one" in backup_finding().hint
+
+    @pytest.mark.parametrize(
+        ("name", "level", "said"),
+        [
+            ("20260310T000000Z-daily", OK, "the last one was made 12 h ago (2026-03-10 00:00 UTC)"),
+            ("20260307T000000Z", WARNING, "the last one was made 3 d ago (2026-03-07 00:00 UTC)"),
+            ("20260310T000000Z.partial", WARNING, "none in"),
+            ("20270101T000000Z", WARNING, "none in"),  # the clock was wrong
+            ("20261399T000000Z", WARNING, "none in"),
+        ],
+    )
+    def test_how_old_the_last_complete_one_is(self, its_folder, name, level, said):
+        (its_folder / name).mkdir(parents=True)
+        (its_folder / name / "manifest.json").touch()
+        (its_folder / "20260310T110000Z").mkdir()  # without a manifest
+        assert backup_finding().level == level and backup_finding().text.startswith(said)
 
 
 class TestTheDatabase:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import pydoc
 from dataclasses import replace
@@ -28,13 +29,14 @@ def test_what_is_declared_can_be_called(schedule):
     assert callable(pydoc.locate(schedule.func))
 
 
-def test_the_house_ticks_reaps_embeds_and_indexes_each_minute_sweeps_each_hour_and_prunes_each_day():
+def test_what_runs_each_minute_each_hour_and_each_day():
     assert {schedule.name: schedule.minutes for schedule in declared()} == {
         "claudeops:tick": 1,
         "claudeops:reap": 1,
         "claudeops:embed": 1,
         "claudeops:recall": 1,
         "claudeops:sweep": 60,
+        "claudeops:backup": 60,  # which makes one a day
         "claudeops:prune": 24 * 60,
     }
 
@@ -54,7 +56,7 @@ def test_a_first_run_is_the_next_point_of_the_grid(at, minutes, offset):
 @pytest.mark.django_db
 class TestSync:
     def test_what_is_declared_is_created_with_its_first_time(self):
-        assert sync_schedules(AT) == Synced(created=("tick", "reap", "prune", "sweep", "embed", "recall"))
+        assert sync_schedules(AT) == Synced(created=("tick", "reap", "prune", "sweep", "embed", "recall", "backup"))
         sweep = Schedule.objects.get(name="claudeops:sweep")
         assert (sweep.func, sweep.schedule_type, sweep.minutes, sweep.cluster, sweep.repeats) == (
             "memories.tasks.sweep",
@@ -65,6 +67,11 @@ class TestSync:
         )
         assert sweep.next_run == datetime(2026, 3, 10, 13, 7, tzinfo=UTC)
         assert Schedule.objects.get(name="claudeops:prune").next_run == datetime(2026, 3, 11, 3, 20, tzinfo=UTC)
+
+    def test_a_schedule_may_have_a_time_limit_of_its_own(self):
+        sync_schedules(AT)
+        options = ast.literal_eval(Schedule.objects.get(name="claudeops:backup").kwargs)
+        assert options == {"q_options": {"timeout": 4 * 3600}}
 
     def test_again_it_changes_nothing(self):
         sync_schedules(AT)
@@ -110,7 +117,9 @@ class TestSync:
         assert Schedule.objects.filter(name="an operator's own").values().get() == theirs
 
     def test_looking_writes_nothing(self):
-        assert schedules.out_of_sync(AT) == Synced(created=("tick", "reap", "prune", "sweep", "embed", "recall"))
+        assert schedules.out_of_sync(AT) == Synced(
+            created=("tick", "reap", "prune", "sweep", "embed", "recall", "backup")
+        )
         assert not Schedule.objects.exists()
 
     def test_a_schedule_nobody_looked_at_is_late(self):
@@ -134,12 +143,14 @@ def test_a_schedule_is_a_value():
 class TestTheCommand:
     def test_it_says_what_it_did_and_then_that_nothing_was_left_to_do(self, capsys):
         call_command("sync_schedules")
-        assert "6 schedules in sync. created: tick, reap, prune, sweep, embed, recall." in capsys.readouterr().out
+        assert (
+            "7 schedules in sync. created: tick, reap, prune, sweep, embed, recall, backup." in capsys.readouterr().out
+        )
         call_command("sync_schedules")
-        assert capsys.readouterr().out.strip() == "6 schedules in sync."
+        assert capsys.readouterr().out.strip() == "7 schedules in sync."
 
     def test_as_json_it_is_one_document(self, capsys):
         call_command("sync_schedules", json=True)
         document = json.loads(capsys.readouterr().out)
         assert (document["ok"], document["command"]) == (True, "sync_schedules")
-        assert document["result"]["created"] == ["tick", "reap", "prune", "sweep", "embed", "recall"]
+        assert document["result"]["created"] == ["tick", "reap", "prune", "sweep", "embed", "recall", "backup"]

@@ -119,6 +119,7 @@ def test_the_demo_has_nothing_of_the_operators():
         "CLAUDEOPS_DEMO": "1",
         "CLAUDEOPS_REPLAY_SPEED": "4",
         "CLAUDEOPS_DAILY_BUDGET_USD": "0",
+        "CLAUDEOPS_BACKUP_DAILY": "false",
         "CLAUDEOPS_MODELS_DIR": "/data/models",
     }
     assert up.is_demo_environment(chosen, Path(chosen["CLAUDEOPS_DATA_DIR"]))

@@ -144,3 +144,11 @@ def test_a_stranger_and_a_signed_out_browser_do_not_see_the_list(client, strange
 def test_staff_without_a_permission_are_refused(client, django_user_model):
     client.force_login(django_user_model.objects.create_user("junior", is_staff=True))
     assert client.get(LIST).status_code == 403
+
+
+def test_the_list_narrows_by_exposure(page):
+    MemoryFactory(observation="From the house", exposure="house")
+    MemoryFactory(observation="From a log", exposure="outside")
+    html = page("?exposure__exact=outside")
+    assert "From a log" in html
+    assert "From the house" not in html

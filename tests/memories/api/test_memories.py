@@ -190,3 +190,17 @@ def test_a_bulk_action_that_is_wrong_changes_nothing(caller, body, status):
     assert problem(caller.post("/api/memories/bulk", body))[0] == status
     assert Memory.objects.filter(active=True).count() == 1
     assert not MemoryChange.objects.exists()
+
+
+def test_what_the_session_of_a_memory_had_read_is_shown_and_filtered(caller):
+    MemoryFactory()
+    memory = MemoryFactory(exposure="outside", exposed_to=["logs: web"])
+    found = caller.get("/api/memories?exposure=outside").json()["memories"]
+    assert [(row["id"], row["exposure"], row["exposed_to"]) for row in found] == [(memory.pk, "outside", ["logs: web"])]
+
+
+def test_the_document_names_the_filter_and_the_fields(caller):
+    document = caller.get("/api/openapi.json").json()
+    named = {one["name"] for one in document["paths"]["/api/memories"]["get"]["parameters"]}
+    assert "exposure" in named
+    assert {"exposure", "exposed_to"} <= set(document["components"]["schemas"]["MemoryOut"]["properties"])

@@ -333,3 +333,11 @@ def test_purge_of_named_memories():
 @pytest.mark.parametrize("arguments", [(), ("1", "--inactive-days", "3"), ("--inactive-days", "-1")])
 def test_purge_wants_one_clear_choice(arguments):
     assert document("purge", *arguments)[1]["error"]["code"] == "usage"
+
+
+def test_list_narrows_by_what_the_session_had_read():
+    MemoryFactory()
+    memory = MemoryFactory(exposure="outside", exposed_to=["logs: web"])
+    _, answer = document("list", "--exposure", "outside")
+    assert [(row["id"], row["exposed_to"]) for row in answer["result"]["memories"]] == [(memory.pk, ["logs: web"])]
+    assert "outside text (logs: web)" in run("show", memory.pk)[1]

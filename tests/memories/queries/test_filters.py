@@ -98,3 +98,10 @@ def test_a_wrong_value_is_an_error_not_an_empty_list(query):
     filters = MemoryFilterSet(query, queryset=Memory.objects.all())
     assert not filters.is_valid()
     assert list(filters.errors) == list(query)
+
+
+def test_memories_by_what_their_sessions_had_read(db):
+    made = {name: MemoryFactory(exposure=name) for name in ("nothing", "house", "outside")}
+    for name, memory in made.items():
+        assert list(MemoryFilterSet({"exposure": name}, queryset=Memory.objects.all()).qs) == [memory]
+    assert not MemoryFilterSet({"exposure": "inside"}, queryset=Memory.objects.all()).is_valid()

@@ -314,3 +314,13 @@ def test_signed_out_pages_lead_to_the_sign_in_and_fragments_are_refused(client, 
     for more in (f"/changes/{first}", "/approve", "/reject"):
         assert client.post(at(edited, more), {"seen": 1}).status_code == 302
         assert client.post(at(edited, more), {"seen": 1}, headers=HTMX).status_code == 403
+
+
+def test_the_page_and_the_row_say_what_the_session_had_read(viewer):
+    memory = MemoryFactory(exposure="outside", exposed_to=["logs: jellyfin", "<b>"], session=SessionFactory())
+    html = viewer.get(f"/memories/{memory.pk}").content.decode()
+    assert "<dt>Read before</dt><dd>outside text (logs: jellyfin, &lt;b&gt;)</dd>" in html
+    assert "had read outside text" in viewer.get("/memories").content.decode()
+    quiet = MemoryFactory()
+    assert "Read before" not in viewer.get(f"/memories/{quiet.pk}").content.decode()
+    assert "had read" not in viewer.get("/memories?exposure=nothing").content.decode()

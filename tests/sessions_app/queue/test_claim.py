@@ -12,6 +12,7 @@ from django.db import connection
 from sessions_app import queue
 from sessions_app.models import Session, Status
 from sessions_app.queue.admission import Rules
+from sessions_app.runner.launch import command_of
 from sessions_app.runner.run import close
 from tests.factories import AgentFactory, SessionFactory
 from tests.processes import call
@@ -71,7 +72,7 @@ class TestOneWorker:
 
     def test_the_rules_of_the_queue_hold_for_a_claim_too(self):
         session = queued(agent=AgentFactory(enabled=False), trigger="scheduled")
-        reason = queue.hold_reason_for(session, AT)
+        reason = queue.rules_for(session, AT).reason(session)
         assert "is disabled" in reason
         assert queue.claim(session.pk, host="rack-1", at=AT) is None
         session.refresh_from_db()
@@ -116,6 +117,17 @@ class TestTheBudget:
         assert [one is not None for one in found] == [True, True, False]
         small = self.scheduled(max_budget_usd=Decimal("0.50"))
         assert queue.claim(small.pk, host="rack-1", at=AT)
+
+    def test_the_last_session_of_a_day_may_cost_what_is_left(self, settings, tmp_path):
+        settings.CLAUDEOPS_DATA_DIR = tmp_path
+        earlier = queue.claim(self.scheduled().pk, host="rack-1", at=AT)
+        Session.objects.filter(pk=earlier.pk).update(status=Status.COMPLETED, cost_usd=Decimal("1.40"), ended_at=AT)
+        asked = queued(agent=AgentFactory(), trigger="manual")
+        last = queue.claim(self.scheduled().pk, host="rack-1", at=AT)
+        assert last.reserved_usd == Decimal("0.60")
+        argv = command_of(last, last.agent, tmp_path)
+        assert argv[argv.index("--max-budget-usd") + 1] == "0.6"
+        assert queue.claim(asked.pk, host="rack-1", at=AT).reserved_usd == Decimal(2)
 
     def test_what_people_ask_for_is_not_held_but_reserves(self):
         alert = queued(agent=AgentFactory(), trigger="alert")

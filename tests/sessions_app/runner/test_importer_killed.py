@@ -13,8 +13,8 @@ from sessions_app.runner.raw_log import log_path
 from tests.processes import manage
 from tests.streams import init, result, text, write
 
-EVENTS, MEMORIES = 2_000, 60
-KILLS = 3
+EVENTS, MEMORIES = 1_500, 20
+KILLS = 2
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

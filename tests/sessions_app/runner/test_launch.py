@@ -25,6 +25,9 @@ def test_every_session_is_denied_the_secrets_of_the_data_folder(settings):
         assert "Read(//var/lib/claudeops/secret_key)" in denied
         assert "Read(//var/lib/claudeops/first-sign-in.txt)" in denied
         assert "Read(//var/lib/claudeops/*.sqlite3*)" in denied
+        assert "Read(//var/lib/claudeops/backups/**)" in denied
+    settings.CLAUDEOPS_BACKUP_DIR = Path("/mnt/nas")
+    assert "Read(//mnt/nas/**)" in tools()[1]
 
 
 def test_an_agents_rules_replace_what_is_allowed_and_add_to_what_is_denied(settings):

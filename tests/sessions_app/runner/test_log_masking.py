@@ -109,25 +109,25 @@ def test_a_private_key_of_many_lines_is_masked_in_stderr(running):
 def test_a_big_log_is_masked_in_flat_memory(tmp_path):
     log = tmp_path / "stdout-1.jsonl"
     with log.open("w") as file:
-        for number in range(3000):
-            file.write(text(f"{number} {TOKEN} {'word ' * 100}"))
+        for number in range(600):
+            file.write(text(f"{number} {TOKEN} {'word ' * 500}"))
     tracemalloc.start()
     kinds = log_masking.mask_file(log)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert kinds.total() == 3000 and peak < 500_000
+    assert kinds.total() == 600 and peak < 500_000
 
 
 def test_an_imported_log_is_stored_masked_and_continues_with_a_longer_copy(db, settings, tmp_path):
     settings.CLAUDEOPS_DATA_DIR = tmp_path / "data"
     lines = [init(), text(f"[MEMORY:timing:x] Takes {TOKEN} to start"), text("more"), result()]
-    importer.import_log(write(tmp_path / "a.jsonl", *lines[:2]), by="anna")
+    first = importer.import_log(write(tmp_path / "a.jsonl", *lines[:2]), by="anna")
     session = Session.objects.get()
     log = settings.CLAUDEOPS_DATA_DIR / session.log_file
     assert TOKEN.encode() not in log.read_bytes() and MASK in log.read_bytes()
-    (again,) = importer.import_log(write(tmp_path / "a.jsonl", *lines[:2]), by="anna").sessions
-    assert (again.session_id, again.outcome) == (session.pk, "unchanged")
+    again = importer.import_log(write(tmp_path / "a.jsonl", *lines[:2]), by="anna")
+    assert [(one.session_id, one.outcome) for one in again.sessions] == [(session.pk, "unchanged")]
     log.write_text("".join(lines[:2]))  # as an earlier version stored it
-    (longer,) = importer.import_log(write(tmp_path / "b.jsonl", *lines), by="anna").sessions
-    assert (longer.session_id, longer.outcome) == (session.pk, "continued")
+    longer = importer.import_log(write(tmp_path / "b.jsonl", *lines), by="anna")
+    assert [(one.session_id, one.outcome) for one in longer.sessions] == [(session.pk, "continued")]
     assert TOKEN.encode() not in log.read_bytes() and session.trigger == Trigger.IMPORT

@@ -345,3 +345,10 @@ def test_an_escalation_is_not_run_again_above_its_agents_tier(operators):
     response = operators.post(url(session, "/again"))
     assert "is not run again: Tier 2 is above the tier of the agent watch, 1." in said(response)
     assert Session.objects.count() == 1
+
+
+def test_the_page_says_what_the_session_has_read(viewer):
+    reading = {"exposure": "outside", "sources": ["logs: web", "<b>"]}
+    session = SessionFactory(ingest_state={"reading": reading})
+    assert "<dt>Has read</dt><dd>outside text (logs: web, &lt;b&gt;)</dd>" in html_of(viewer, url(session))
+    assert "<dt>Has read</dt><dd>nothing from outside</dd>" in html_of(viewer, url(SessionFactory()))

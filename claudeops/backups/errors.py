@@ -1,0 +1,33 @@
+"""The errors of backups; a surface turns them into a message and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+
+class BackupError(Exception):
+    """`code` is stable, the text is for people, `fix` says what to do."""
+
+    is_refusal = True
+
+    def __init__(self, code: str, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.code, self.fix = code, fix
+
+
+def printable(path: object) -> str:
+    """Return a path for people. An agent may have named the file: no control character reaches a terminal."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(path))
+
+
+def busy() -> BackupError:
+    return BackupError("busy", "Another backup or restore is running.", "Wait until it has ended.")
+
+
+def cannot_write(what: str, error: OSError, path: os.PathLike[str] | str) -> BackupError:
+    """Return the error of a file that could not be read or written. `what` says in words what was not done."""
+    place = printable(error.filename if error.filename else path)
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    fix = "Make room, then run it again." if full else "Nothing was changed."
+    return BackupError("disk_full" if full else "cannot_write", f"{what}: {place}: {error.strerror or error}.", fix)

@@ -1,0 +1,73 @@
+"""`manage.py backup`: back up database, raw logs and keys while everything runs."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+from pathlib import Path
+
+from claudeops.backups.errors import printable
+from claudeops.backups.make import Made, make
+from claudeops.backups.manifest import KEYS, LOGS, size_in_words
+from claudeops.lib.cli import NextAction, Result, SoleCommand
+
+
+def number_to_keep(raw: str) -> int:
+    if raw.isdecimal() and 1 <= int(raw) <= 1_000_000:
+        return int(raw)
+    raise ArgumentTypeError(f"{raw!r} is not a number of backups; allowed is 1 or more")
+
+
+def folder(raw: str) -> Path:
+    try:
+        path = Path(raw).expanduser()
+        if raw.strip() and "\0" not in raw and (path.is_dir() or not path.exists()):
+            return path
+    except (OSError, RuntimeError) as error:  # a name that is too long; ~nobody
+        raise ArgumentTypeError(f"{raw!r} is not a folder: {error}") from error
+    raise ArgumentTypeError(f"{raw!r} is not a folder")
+
+
+class Command(SoleCommand):
+    noun = "backup"
+    help = "Back up the database, the raw logs and the keys, while everything runs."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--to", type=folder, metavar="FOLDER", help="where (default: CLAUDEOPS_BACKUP_DIR)")
+        parser.add_argument(
+            "--keep", type=number_to_keep, metavar="N", help="then remove all backups there but the newest N"
+        )
+        parser.add_argument("--no-keys", action="store_true", help="without the secret key and the first password")
+        parser.add_argument("--full", action="store_true", help="copy every raw log, link none of the backup before")
+
+    def run(self, to: Path | None, keep: int | None, no_keys: bool, full: bool) -> Result:
+        made = make(to, keep=keep, keys=not no_keys, full=full)
+        data = {
+            "path": str(made.path),
+            "bytes": made.manifest.size,
+            "files": len(made.manifest.files),
+            "linked": made.linked,
+            "missing_logs": list(made.manifest.missing_logs),
+            "unreadable": list(made.manifest.unreadable),
+            "removed": made.removed,
+        }
+        return Result(data, as_text(made), [NextAction(f"manage.py verify {made.path}", "check it")])
+
+
+def as_text(made: Made) -> str:
+    logs, keys = made.manifest.of(LOGS), made.manifest.of(KEYS)
+    lines = [
+        f"Backup {made.path}",
+        f"  database  {size_in_words(made.manifest.database.size)}",
+        f"  raw logs  {len(logs)} files, {size_in_words(sum(log.size for log in logs))}; "
+        f"{made.linked} unchanged since the backup before",
+        f"  keys      {', '.join(key.path for key in keys) or 'none'}",
+    ]
+    if made.manifest.missing_logs:
+        lines.append(f"Raw logs that sessions name and that are gone: {len(made.manifest.missing_logs)}.")
+    if made.manifest.unreadable:
+        named = ", ".join(printable(path) for path in made.manifest.unreadable[:5])
+        lines.append(f"Not in it, because they cannot be read: {len(made.manifest.unreadable)} ({named}).")
+    if made.removed:
+        lines.append(f"Removed: {', '.join(made.removed)}.")
+    return "\n".join(lines)

@@ -1,0 +1,58 @@
+"""`manage.py restore`: put a backup in the place of the database, the raw logs and the keys."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from django.db import DatabaseError
+
+from claudeops.backups import restore
+from claudeops.backups.folder import resolve
+from claudeops.health import unapplied_migrations
+from claudeops.lib.cli import NextAction, Result, SoleCommand
+from sessions_app.models import Session
+
+
+class Command(SoleCommand):
+    noun = "restore"
+    help = "Restore a backup. What is there is set aside, not deleted. Stop the web server and the workers first."
+    # It must run when the database is damaged or an earlier restore was interrupted.
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument("backup", nargs="?", metavar="FOLDER|NAME", help="the backup")
+        which.add_argument("--finish", action="store_true", help="complete a restore that was interrupted")
+        parser.add_argument("--overwrite", action="store_true", help="also when there is something: it is set aside")
+
+    def run(self, backup: str | None, finish: bool, overwrite: bool) -> Result:
+        if finish or backup is None:
+            done = restore.finish()
+        else:
+            done = restore.restore(resolve(backup), overwrite=overwrite)
+        lines = [f"Restored {done.backup} of {done.at:%Y-%m-%d %H:%M:%S} UTC: database, raw logs, keys."]
+        lines += [f"What was there before is in {place}. Remove it when you need it no more." for place in done.aside]
+        try:
+            pending = unapplied_migrations()
+            queued, running = Session.objects.queued().count(), Session.objects.running().count()
+        except DatabaseError as error:
+            lines.append(f"The database does not answer yet: {str(error).partition(chr(10))[0]}.")
+            pending = queued = running = 0
+        actions = [NextAction("manage.py migrate", "the backup is of an earlier version")] if pending else []
+        if queued or running:
+            lines.append(
+                f"In it {queued} sessions are queued, and start with the workers (manage.py session stop ID ends one); "
+                f"{running} were running, and are closed as lost."
+            )
+        actions.append(NextAction("manage.py doctor", "check the installation"))
+        lines += [f"Now: {action.command} ({action.description})" for action in actions]
+        data = {
+            "backup": done.backup,
+            "at": done.at,
+            "aside": done.aside,
+            "migrations_to_apply": pending,
+            "queued": queued,
+            "running": running,
+        }
+        return Result(data, "\n".join(lines), actions)

@@ -1,0 +1,28 @@
+"""Tasks of the queue for the project."""
+
+from __future__ import annotations
+
+import logging
+
+from claudeops.backups import make
+from claudeops.backups.errors import BackupError
+from claudeops.backups.folder import is_daily_on
+
+logger = logging.getLogger(__name__)
+
+
+def backup() -> None:
+    """Make the backup of the day, unless there is one, or none is wanted, or another process is at it."""
+    if not is_daily_on():
+        return
+    try:
+        made = make.make_daily()
+    except BackupError as error:
+        if error.code != "busy":
+            raise
+        logger.info("no backup was made now: %s", error)
+        return
+    if made:
+        logger.info("backup %s: %s bytes, removed: %s", made.path, made.manifest.size, made.removed or "none")
+        if made.manifest.unreadable:
+            logger.warning("backup %s: %s files cannot be read", made.path, len(made.manifest.unreadable))

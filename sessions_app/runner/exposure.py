@@ -1,0 +1,306 @@
+"""Judge what a tool call brings before an agent, by the table `exposure.toml` and the settings. Pure.
+
+A judgement is None (nothing), or the names of the outside sources; no name means the house: the state of the agent's
+own machines. What the table does not name and what cannot be parsed is outside. An agent is honest until it has read
+outside text, so nothing here has to withstand a command that hides itself on purpose.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from sessions_app.runner.shell import Simple, simple_commands
+
+Judgement = tuple[str, ...] | None
+
+HOUSE: tuple[str, ...] = ()
+SUBAGENT = "subagent"
+BINARIES = frozenset(f"{root}/{name}" for root in ("", "/usr", "/usr/local") for name in ("bin", "sbin"))
+DEEPEST = 4
+"""Scripts in scripts: ssh HOST "bash -c '…'"."""
+LONGEST_NAME = 40
+LONGEST_ROW = 3
+CACHED_LENGTH = 500
+
+_TABLE: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("exposure.toml").read_text(encoding="utf-8"))
+_UNFIT = re.compile(r"[^\w./@-]+")
+_REPOSITORY = re.compile(r"(?:github|gitlab)[\w.-]*/([\w.-]+/[\w.-]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call: `main` is its command, path, pattern, address or query, `paths` are the files that it names."""
+
+    id: str
+    name: str
+    main: str
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """The table with what settings add. `rows` maps words of a command to what they bring and the options needed."""
+
+    rows: Mapping[tuple[str, ...], tuple[tuple[frozenset[str], str], ...]]
+    servers: frozenset[str]
+    tools: Mapping[str, str]
+    shared: tuple[str, ...]
+
+
+@cache
+def rules(
+    servers: tuple[str, ...] = (),
+    house_tools: tuple[str, ...] = (),
+    house_commands: tuple[str, ...] = (),
+    outside_commands: tuple[str, ...] = (),
+    outside_paths: tuple[str, ...] = (),
+) -> Rules:
+    """Return the table with these additions. A command of `outside_commands` is outside whatever else names it."""
+    lists = {kind: [*rows] for kind, rows in _TABLE["commands"].items()}
+    lists["house"] += house_commands
+    lists["command"] = list(outside_commands)
+    rows: dict[tuple[str, ...], list[tuple[frozenset[str], str]]] = {}
+    for kind, commands in lists.items():
+        for command in commands:
+            parts = command.split()
+            words = tuple(part for part in parts if not part.startswith("-"))[:LONGEST_ROW]
+            rows.setdefault(words, []).append((frozenset(part for part in parts if part.startswith("-")), kind))
+    tools = {name: kind for kind in ("nothing", "files", "shell", "web", "subagents") for name in _TABLE["tools"][kind]}
+    return Rules(
+        rows={words: tuple(sorted(found, key=_strictest)) for words, found in rows.items()},
+        servers=frozenset([*_TABLE["tools"]["servers"], *servers]),
+        tools={**tools, **dict.fromkeys(house_tools, "house")},
+        shared=(*_TABLE["paths"]["shared"], *(posixpath.normpath(path) for path in outside_paths)),
+    )
+
+
+def _strictest(row: tuple[frozenset[str], str]) -> tuple[bool, int]:
+    options, kind = row
+    return kind != "command", -len(options)
+
+
+def judge(call: Call, rules: Rules, folder: str = "") -> Judgement:
+    """Judge one call; `folder` is the session's working folder, empty when it is unknown."""
+    if call.name.startswith("mcp__"):
+        server = call.name.removeprefix("mcp__").partition("__")[0]
+        return HOUSE if server in rules.servers else (_named("mcp", server),)
+    kind = rules.tools.get(call.name)
+    if kind == "shell":
+        cached = len(call.main) <= CACHED_LENGTH
+        return (_cached if cached else judge_command)(call.main, rules, folder)
+    if kind == "nothing":
+        return None
+    if kind == "house":
+        return HOUSE
+    if kind == "files":
+        return _paths(call.paths, rules, folder)
+    if kind == "web":
+        return (_named("web", _host(call.main) or "search"),)
+    if kind == "subagents":
+        return (SUBAGENT,)
+    return (_named("tool", call.name),)
+
+
+def judge_command(command: str, rules: Rules, folder: str = "", depth: int = 0) -> tuple[str, ...]:
+    """Judge a shell command: the sources of all its parts."""
+    commands = simple_commands(command) if depth <= DEEPEST else None
+    if commands is None:
+        return ("command: not understood",)
+    found: dict[str, None] = {}
+    for simple in commands:
+        found.update(dict.fromkeys(_paths(simple.inputs, rules, folder)))
+        found.update(dict.fromkeys(_simple(simple, rules, folder, depth)))
+    return tuple(found)
+
+
+_cached = lru_cache(maxsize=1024)(judge_command)
+
+
+def _simple(simple: Simple, rules: Rules, folder: str, depth: int) -> tuple[str, ...]:
+    words, unknown = simple.words, False
+    while words:
+        name = _program(words[0])
+        wrapper = _TABLE["wrappers"].get(name)
+        if wrapper is None:
+            return _command(_Command(name, words[1:], unknown), rules, folder)
+        unknown = unknown or wrapper.get("unknown", False)
+        if option := wrapper.get("option"):
+            return _script(name, words, option, rules, folder, depth)
+        words = _wrapped(words[1:], wrapper)
+        if wrapper.get("script"):
+            found = judge_command(" ".join(words), rules, folder, depth + 1) if words else ("command: " + name,)
+            return tuple(found)
+    return HOUSE
+
+
+def _script(name: str, words: Sequence[str], option: str, rules: Rules, folder: str, depth: int) -> tuple[str, ...]:
+    """Judge `bash -c SCRIPT`; a script in a file is unknown."""
+    for at, word in enumerate(words[1:], start=2):
+        if word == option or (word.startswith("-") and not word.startswith("--") and word.endswith(option[1:])):
+            return judge_command(words[at], rules, folder, depth + 1) if at < len(words) else HOUSE
+    return (_named("command", name),)
+
+
+def _wrapped(words: tuple[str, ...], wrapper: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the command behind a wrapper's own options and words."""
+    at, before, values = 0, wrapper.get("before", 0), wrapper.get("values", ())
+    while at < len(words):
+        if words[at].startswith("-") and len(words[at]) > 1:
+            at += 2 if words[at] in values else 1
+        elif "=" in words[at] and words[at].partition("=")[0].isidentifier():
+            at += 1
+        elif before:
+            before, at = before - 1, at + 1
+        else:
+            break
+    return words[at:]
+
+
+def _program(word: str) -> str:
+    """Return a program's name; with its path when that is no folder of the system's programs."""
+    folder, slash, name = word.rpartition("/")
+    return name if not slash or folder in BINARIES else word
+
+
+@dataclass(slots=True)
+class _Command:
+    """A command without its wrappers. `plain` are its words without options, `named` the values that name a source.
+
+    `unknown`: further arguments come from a pipe.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    unknown: bool
+    plain: tuple[str, ...] = ()
+    named: str = ""
+    options: frozenset[str] = field(default_factory=frozenset)
+
+    def __post_init__(self) -> None:
+        plain, options, skip = [self.name], set(), False
+        naming = _TABLE["names"].get(self.name, ())
+        for place, word in enumerate(self.arguments):
+            if skip:
+                skip = False
+            elif word.startswith("-") and len(word) > 1:
+                option, equals, value = word.partition("=")
+                options.add(option)
+                following = self.arguments[place + 1 : place + 2]
+                if option in naming:
+                    self.named, skip = (value, False) if equals else ("".join(following), True)
+                elif not equals:
+                    skip = option in _TABLE["values"].get(" ".join(plain[:LONGEST_ROW]), ())
+            else:
+                plain.append(word)
+        self.plain, self.options = tuple(plain), frozenset(options)
+
+
+def _command(command: _Command, rules: Rules, folder: str) -> tuple[str, ...]:
+    kind, length = _row(command, rules)
+    if command.name in _READERS and kind in ("", "house"):
+        if command.name == "git" and (not kind or any(_is_foreign(word) for word in command.arguments)):
+            return ("commits: remote",) if kind else (_named("command", "git"),)
+        found = _files(command, rules, folder)
+        return ("file: unknown",) if command.unknown and not found else found
+    if kind == "house":
+        return HOUSE
+    return (_source(command, kind, length),)
+
+
+def _row(command: _Command, rules: Rules) -> tuple[str, int]:
+    """Return (what the longest row of the table says, how many words it has); empty for none."""
+    for length in range(min(LONGEST_ROW, len(command.plain)), 0, -1):
+        for options, kind in rules.rows.get(command.plain[:length], ()):
+            if options <= command.options:
+                return kind, length
+    return "", 0
+
+
+def _source(command: _Command, kind: str, length: int) -> str:
+    rest = command.plain[length:]
+    if kind == "web":
+        return _named("web", next((host for word in rest if (host := _host(word))), command.name))
+    if kind == "issues":
+        linked = (_REPOSITORY.search(word) for word in command.arguments)
+        return _named("issues", command.named or next((found[1] for found in linked if found), command.name))
+    if kind == "commits":
+        return "commits: remote"
+    if kind == "mail":
+        return "mail"
+    if kind in ("logs", "container"):
+        return _named(kind, (command.named or next(iter(rest), command.name)).removesuffix(".service"))
+    return _named("command", command.name.rpartition("/")[2] or command.name)
+
+
+def _files(command: _Command, rules: Rules, folder: str) -> tuple[str, ...]:
+    words = [word for word in command.arguments if not word.startswith("-")]
+    words += [word.partition("=")[2] for word in command.arguments if word.startswith("-") and "=" in word]
+    if command.name in _SCRIPTED and words and "$" in words[0]:
+        words = words[1:]
+    return _paths(words, rules, folder)
+
+
+def _paths(paths: Iterable[str], rules: Rules, folder: str) -> tuple[str, ...]:
+    found = {source: None for path in paths if (source := _path(path, rules, folder))}
+    return tuple(found)
+
+
+def _path(path: str, rules: Rules, folder: str) -> str:
+    """Return the source that a path is in; empty for a file of the house."""
+    path = path.replace("${HOME}", "~").replace("$HOME", "~").replace("${PWD}", ".").replace("$PWD", ".")
+    if path.startswith("$"):
+        return "file: unknown"
+    if "/" not in path and "." not in path:
+        return "file: " + path.lower() if path.lower() in _FOLDERS else ""
+    whole = posixpath.normpath(path)
+    while whole.startswith("../"):
+        whole = whole[3:] if whole[3:].startswith("../") else whole[2:]
+    if found := next((place for place in rules.shared if _is_below(whole, place)), ""):
+        return f"file: {found}"[: LONGEST_NAME + 6]
+    own = folder.count("/") > 1 and _is_below(whole, folder)
+    if not own and (found := next((place for place in _SERVED if _is_below(whole, place)), "")):
+        return f"file: {found}"
+    inside = whole[len(folder) :] if own else whole
+    if found := next((part for part in inside.lower().split("/") if part in _FOLDERS), ""):
+        return f"file: {found}"
+    ending = next((one for one in _ENDINGS if whole.lower().endswith(one)), "")
+    return f"file: {ending}" if ending else ""
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder) and (len(path) == len(folder) or path[len(folder)] == "/" or folder == "/")
+
+
+def _is_foreign(word: str) -> bool:
+    return any(part in word for part in _TABLE["words"]["commits"])
+
+
+def _host(text: str) -> str:
+    """Return the host of an address; empty for a word that is none."""
+    try:
+        if "://" in text:
+            return urlsplit(text).hostname or ""
+        first = text.partition("/")[0].partition(":")[0]
+        return first if first == "localhost" or re.fullmatch(r"[\w-]+(\.[\w-]+)*\.[A-Za-z0-9]{1,24}", first) else ""
+    except ValueError:
+        return ""
+
+
+def _named(kind: str, name: str) -> str:
+    """Return a source's name: short, one line, the same for the same source."""
+    return f"{kind}: {_UNFIT.sub('_', name).strip('_')[:LONGEST_NAME].lower() or 'unnamed'}"
+
+
+_READERS = frozenset(_TABLE["readers"]["plain"])
+_SCRIPTED = frozenset(_TABLE["readers"]["scripted"])
+_SERVED: tuple[str, ...] = tuple(_TABLE["paths"]["served"])
+_FOLDERS = frozenset(_TABLE["paths"]["folders"])
+_ENDINGS: tuple[str, ...] = tuple(_TABLE["paths"]["endings"])
