@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from memories.capture.gate import judge
+from claudeops.lib.secrets import mask
+from memories.capture.gate import LONGEST, judge
 from memories.capture.markers import memory_markers
 from memories.capture.text import fold
 from sessions_app.runner.markers import markers
@@ -55,3 +56,34 @@ def test_markers(report: Report, smoke: bool) -> None:
 def both(text: str) -> int:
     assert not markers(text).events
     return len(memory_markers(text).found)
+
+
+HOSTILE = {
+    "密码是": "密码是",
+    "password=": "password=",
+    "backticks": "`",
+    "brackets": "[",
+    "[MEMORY:": "[MEMORY:",
+    "spaces": " ",
+    "quotes": '"',
+    "quotations": "> a\n",
+    "list items": "- a\n  ",
+    "a table": "|a|b|\n",
+    "tildes": "~",
+}
+LIMIT = 3.0
+"""Seconds for 100,000 characters, on a busy machine; a quiet one takes less than one."""
+
+
+def test_hostile_repetitions(report: Report, smoke: bool) -> None:
+    length = 10_000 if smoke else 100_000
+    rows = []
+    for name, filler in HOSTILE.items():
+        text = f"[MEMORY:timing:x] a\n{filler * (length // len(filler))}"[:length]
+        series = [Series(), Series(), Series()]
+        series[0].time(mask, text)
+        series[1].time(both, text)
+        series[2].time(lambda text=text: judge(text[:LONGEST], fold(text[:LONGEST])))
+        assert max(one.median for one in series) < LIMIT
+        rows.append((name, *(ms(one.median) for one in series)))
+    report(f"HOSTILE, {length:,} characters", ("repeated", "mask", "markers", "gate (10,000)"), rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -182,3 +183,33 @@ def test_a_masked_value_stays_masked(value):
     masked = mask_value(value)
     assert mask_value(masked) == masked
     assert mask(json.dumps(masked)) is not None
+
+
+def test_a_key_named_key_with_our_own_words_is_no_secret_beside_one():
+    for number in range(20):
+        value = Maker(number).base64(32)
+        for said in (f"PrivateKey = {value}", f"the WireGuard private key is {value}", "the private key"):
+            for one in ({"key": "s23:timing", "value": said}, {"value": said, "key": "s23:timing"}):
+                line = json.dumps({"memories": [one]})
+                for shown in (line, json.dumps({"text": line})):
+                    masked = mask_bytes(shown.encode())[0].decode()
+                    assert "s23:timing" in masked
+                    assert value not in masked
+    assert "hunter2" not in mask('"key": "s23:timing", "password": "hunter2"')
+
+
+def test_a_mask_within_a_name_names_no_value():
+    assert mask_value({f"curl -u a:{TOKEN} ": -10}) == {"curl -u a:[secret: GitHub token] ": -10}
+
+
+FILLERS = ["密码是", "密码: ", "パスワードは", "пароль ", "password=", "password is ", "Bearer ", "curl -u ", "$6$a$"]
+SIGNS = ["://", "`", "[", ">", "[MEMORY:", '"', " ", "~", "\\", "-", "aB3"]
+
+
+@pytest.mark.parametrize("filler", [*FILLERS, *SIGNS])
+def test_a_long_repetition_hides_no_value_behind_it(filler):
+    """tests/benchmarks/test_gate.py measures how long 100,000 characters of each take."""
+    long = filler * (4_000 // len(filler))
+    masked = mask(f"{long}\n\npassword: Tr0ub4dor&3x\n\n{long}")
+    assert "Tr0ub4dor" not in masked
+    assert mask(masked) == masked
