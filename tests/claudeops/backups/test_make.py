@@ -19,7 +19,7 @@ from django.db import OperationalError, connection
 from claudeops import tasks
 from claudeops.backups import database, files, folder, make
 from claudeops.backups.errors import BackupError
-from claudeops.backups.manifest import DATABASE, KEYS, read
+from claudeops.backups.manifest import DATABASE, KEYS, LOGS, read
 from claudeops.backups.verify import verify
 from claudeops.lib.locks import file_lock
 from sessions_app.runner.ingest import ingest
@@ -217,6 +217,13 @@ def test_a_full_disk_is_named_in_one_line_and_nothing_is_left(data, log, monkeyp
     )
     assert str(data / "backups") in said
     assert names(data / "backups") == [earlier.path.name]
+
+
+@about_files
+def test_a_house_without_sessions_is_whole(data):
+    made = make.make()
+    assert (made.manifest.of(LOGS), made.manifest.unreadable) == ([], ())
+    assert verify(made.path).problems == []
 
 
 @about_files
