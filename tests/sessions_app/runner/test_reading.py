@@ -71,8 +71,8 @@ def test_the_structured_answer_is_said_last() -> None:
 
 def test_a_call_that_the_cli_refused_read_nothing() -> None:
     refused = streams.line(type="system", subtype="permission_denied", tool_name="Bash", tool_use_id="1")
-    state, _ = read(call("1", "curl example.org"), refused)
-    assert state.reading.exposure == "nothing"
+    state, _ = read(call("1", "curl example.org"), refused, answer("1", "Permission to use Bash has been denied"))
+    assert (state.reading.exposure, state.reading.calls) == ("nothing", {})
     pretended, _ = read(call("1", "curl example.org"), answer("1", "Permission to use Bash has been denied"))
     assert pretended.reading.exposure == "outside"
 
