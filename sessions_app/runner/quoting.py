@@ -22,7 +22,7 @@ LONGEST_TEXT = 100_000
 """Characters of a result that are compared; the CLI cuts what a tool prints below that."""
 
 _WORD = re.compile(r"[^\W_]+")
-_MARKER = re.compile(r"\[memory:[^\]\n]*\]\s*([^\n]+)")
+_MARKER = re.compile(r"\[memory:[^\[\]\n]{0,200}\][ \t]*([^\n]+)")
 _INSTRUCTION = frozenset(
     """
     always never must should shall ensure required disregard ignore forget remember whenever please note do dont not run

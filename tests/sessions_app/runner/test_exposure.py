@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -249,3 +251,12 @@ def test_an_outside_part_is_found_in_any_compound(operator: str, before: str, af
 @given(st.text(max_size=30), st.text(max_size=60), st.lists(st.text(max_size=40), max_size=3))
 def test_any_call_is_judged(name: str, main: str, paths: list[str]) -> None:
     judge(Call("1", name, main, tuple(paths)), rules(), FOLDER)
+
+
+@pytest.mark.parametrize(
+    "piece", ["<<A\n", "$(", "`a", "a&", "a|", '"$(a)"', "sudo ", "bash -c ", "ssh a ", "x{", "#\n", "../"]
+)
+def test_a_long_command_is_judged_at_once(piece: str) -> None:
+    started = time.process_time()
+    judge_command((piece * 20_000)[:20_000], rules(), FOLDER)
+    assert time.process_time() - started < 2
