@@ -33,13 +33,18 @@ _INSTRUCTION = frozenset(
 
 
 class Text:
-    """A text that was read. It is folded once, when a statement may stand in it."""
+    """A text that was read. It is lowered and folded once, when a statement is compared with it."""
 
-    __slots__ = ("_folded", "lowered")
+    __slots__ = ("_folded", "_lowered", "_text")
 
     def __init__(self, text: str) -> None:
-        self.lowered = text[:LONGEST_TEXT].lower()
-        self._folded = ""
+        self._text = text[:LONGEST_TEXT]
+        self._lowered = self._folded = ""
+
+    @property
+    def lowered(self) -> str:
+        self._lowered = self._lowered or self._text.lower()
+        return self._lowered
 
     @property
     def folded(self) -> str:

@@ -169,3 +169,12 @@ def test_a_replay_in_two_halves_gives_the_same_state(lines: list[str], half: int
 def test_any_line_is_read(raw: bytes) -> None:
     state, _ = read(raw)
     json.dumps(asdict(state.reading))
+
+
+def test_the_working_folder_is_the_first_that_the_log_states() -> None:
+    state, _ = read(streams.init(cwd="/srv/homelab"), call("1", "cat /srv/homelab/a"), answer("1"))
+    assert (state.reading.folder, state.reading.exposure) == ("/srv/homelab", "house")
+    said = {"type": "user", "sessionId": "s", "message": {"content": "x"}}
+    lines = [json.dumps({**said, "cwd": cwd}) + "\n" for cwd in ("/srv/homelab", "/srv/elsewhere")]
+    transcript, _ = read(*lines)
+    assert transcript.reading.folder == "/srv/homelab"
