@@ -23,22 +23,18 @@ from memories.errors import InvalidMemory
 from memories.exchange import signature
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why, json_value
-from memories.models import Exposure, Inactive, Memory, Project, Source, Verdict, to_utc
+from memories.models import Inactive, Memory, Project, Source, Verdict, to_utc
 from memories.store import insert_all
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES, TAXONOMY_VERSION
 
 FORMAT = 1
 MOST_PROBLEMS = 20
-MOST_SOURCES = 50
 FOREIGN = "import"
 """The outside source of a row that this installation did not sign."""
 BATCH = 500
-READ = (
-    *("observation", "category", "service", "taxonomy", "agent", "confidence", "tier", "source", "tags"),
-    *("exposure", "exposed_to", "provisional"),
-)
+READ = ("observation", "category", "service", "taxonomy", "agent", "confidence", "tier", "source", "tags")
 STATE = ("active", "inactive_reason", "verdict", "verdict_reason", "persistent", "merged_count", "taxonomy_version")
-TIMES = ("created_at", "updated_at", "expires_at", "approved_at", "confirmed_at", "decayed_until")
+TIMES = ("created_at", "updated_at", "expires_at", "approved_at", "decayed_until")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +184,8 @@ def _entry(line: str) -> dict[str, Any]:
 def _judge(memory: Memory, entry: dict[str, Any]) -> None:
     """Let the gate decide, and take nothing on trust: no person's word, no confidence, no exemption from decay."""
     memory.source, memory.tier, memory.persistent, memory.approved_at = Source.IMPORT, 0, False, None
-    memory.exposure, memory.exposed_to, memory.confirmed_at = Exposure.OUTSIDE, [FOREIGN], None
     memory.confidence = TAXONOMIES[memory.taxonomy].first_confidence.get(Source.IMPORT, DEFAULT_CONFIDENCE)
+    memory.exposure, memory.exposed_to = "outside", [FOREIGN]
     if memory.verdict == Verdict.ALLOW:
         judgement = judge(str(entry["observation"]), memory.observation)
         memory.verdict, memory.verdict_reason = judgement.verdict, judgement.reason[:500]
@@ -219,23 +215,12 @@ def _memory(entry: dict[str, Any], at: datetime) -> Line:
         updated_at=_time(entry, "updated_at") or created,
         expires_at=_time(entry, "expires_at"),
         approved_at=_time(entry, "approved_at"),
-        exposure=_one_of(entry, "exposure", Exposure.values, Exposure.NOTHING),
-        exposed_to=_sources(entry),
-        provisional=str(entry.get("provisional") or "")[:200],
-        confirmed_at=_time(entry, "confirmed_at"),
         decayed_until=_time(entry, "decayed_until"),
     )
     if entry.get("uuid"):
         memory.uuid = UUID(str(entry["uuid"]))
     into = UUID(str(entry["superseded_by"])) if entry.get("superseded_by") else None
     return memory, _name(entry, "project"), into
-
-
-def _sources(entry: dict[str, Any]) -> list[str]:
-    value = entry.get("exposed_to") or []
-    if not isinstance(value, list) or len(value) > MOST_SOURCES or not all(isinstance(name, str) for name in value):
-        raise ValueError(f"exposed_to is {value!r}; allowed is a list of up to {MOST_SOURCES} names.")
-    return [name[:80] for name in value]
 
 
 def _time(entry: dict[str, Any], name: str) -> datetime | None:

@@ -36,9 +36,8 @@ class MemoryFilterSet(django_filters.FilterSet):
     """Query parameters, all optional and combined by AND.
 
     service (`general` = none), category, taxonomy, project (slug, or `global`), agent, status (each memory has one:
-    held, rejected, or else active or inactive), active, verdict, source, exposure (what its session had read),
-    persistent, confidence_min and confidence_max (0..1, both included), text (every word of it, anywhere), session
-    (id), tier.
+    held, rejected, or else active or inactive), active, verdict, source, persistent, confidence_min and confidence_max
+    (0..1, both included), text (every word of it, anywhere), session (id), tier, exposure (what its session had read).
     """
 
     service = django_filters.CharFilter(method="by_service", label="Service", max_length=64)
