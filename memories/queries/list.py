@@ -23,7 +23,8 @@ CAP = 10_000
 BETWEEN = "~"
 COLUMNS = (
     *("id", "service", "category", "observation", "confidence", "active", "inactive_reason", "verdict"),
-    *("verdict_reason", "updated_at", "session_id", "source", "persistent", "taxonomy", "tier", "exposure"),
+    *("verdict_reason", "updated_at", "session_id", "source", "persistent", "taxonomy", "tier"),
+    *("exposure", "provisional", "confirmed_at"),
 )
 
 
