@@ -143,6 +143,8 @@ def project(
         _count_estimated(state)
     if line.prompt:
         state.turn = "interrupted" if line.prompt.interrupted else "open"
+    if line.folder and not state.reading.folder:
+        state.reading.folder = _mask(line.folder, state)[:LONGEST_FOLDER]
     if line.subagent:
         state.reading.subagent_line(line.subagent)
     if line.denied:
@@ -227,7 +229,7 @@ def _masked(record: stream.Record, state: State) -> stream.Record:
             text = _mask(record.text, state)
             return record if text is record.text else replace(record, text=text)
         case stream.ToolUse():
-            return replace(record, input=_mask(record.input, state))
+            return replace(record, name=_mask(record.name, state), input=_mask(record.input, state))
         case stream.Init():
             failed = tuple(_mask(text, state) for text in record.mcp_failed)
             return replace(record, mcp_failed=failed, folder=_mask(record.folder, state))

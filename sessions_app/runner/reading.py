@@ -73,8 +73,9 @@ class Reading:
             self.add(self.calls.pop(next(iter(self.calls))))
 
     def denied(self, call_id: str) -> None:
-        """Forget a call that the CLI refused."""
-        self.calls.pop(_key(call_id), None)
+        """Note that the CLI refused a call: its result is the CLI's own."""
+        if (key := _key(call_id)) in self.calls:
+            self.calls[key] = None
 
     def subagent_line(self, call_id: str) -> None:
         """Note that a subagent's own lines are in the log: its answer tells no more than what these count."""
@@ -85,7 +86,7 @@ class Reading:
         """Count the result of a call. Returns whether later statements are compared with it."""
         judgement = self.calls.pop(_key(call_id), [UNKNOWN_CALL])
         self.add(judgement)
-        if not judgement and MARKER not in text:
+        if judgement is None or (not judgement and MARKER not in text):
             return False
         source = judgement[0] if judgement else ""
         index = OWN if not judgement else self.sources.index(source if source in self.sources else MORE)
