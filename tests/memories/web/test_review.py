@@ -109,7 +109,7 @@ def test_what_does_not_wait_any_more_is_left_alone(operators, verb):
     allowed = MemoryFactory()
     response = operators.post(at(allowed, f"/{verb}"), {"text": allowed.observation}, headers=HTMX)
     assert response.status_code == 409
-    assert "is not held for review any more" in response.content.decode()
+    assert "does not wait for review any more" in response.content.decode()
     assert not allowed.changes.exists()
     gone = operators.post("/memories/4711/" + verb, {"text": "x"}, headers=HTMX)
     assert gone.status_code == 409
