@@ -333,3 +333,13 @@ def test_purge_of_named_memories():
 @pytest.mark.parametrize("arguments", [(), ("1", "--inactive-days", "3"), ("--inactive-days", "-1")])
 def test_purge_wants_one_clear_choice(arguments):
     assert document("purge", *arguments)[1]["error"]["code"] == "usage"
+
+
+def test_what_waits_for_its_confirmation_is_listed_counted_and_approved():
+    waits = MemoryFactory(provisional="credentials", exposure="outside", observation="Waits")
+    MemoryFactory(observation="Waits for nobody")
+    assert [row["observation"] for row in document("list", "--unconfirmed")[1]["result"]["memories"]] == ["Waits"]
+    assert "unconfirmed: credentials" in run("show", waits.pk)[1]
+    assert "Trust is guarded: 1 memory unconfirmed, kept out of prompts." in run("status")[1]
+    run("edit", waits.pk, "--approve")
+    assert "Trust is guarded: 0 memories unconfirmed" in run("status")[1]
