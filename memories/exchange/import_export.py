@@ -25,7 +25,7 @@ from memories.capture.statement import Provenance
 from memories.capture.text import fold
 from memories.errors import InvalidMemory
 from memories.exchange import signature
-from memories.lifecycle.confirmation import provisional_reason
+from memories.lifecycle.confirmation import joined, provisional_reason
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why, json_value
 from memories.models import Exposure, Inactive, Memory, Project, Source, Verdict, to_utc
@@ -194,7 +194,7 @@ def _judge(memory: Memory, entry: dict[str, Any]) -> None:
     memory.source, memory.tier, memory.persistent = Source.IMPORT, 0, False
     memory.approved_at = memory.confirmed_at = None
     memory.exposure, memory.exposed_to = Exposure.OUTSIDE, [FOREIGN]
-    memory.provisional = provisional_reason(str(entry["observation"]), FROM_ELSEWHERE)
+    memory.provisional = joined([memory.provisional, provisional_reason(str(entry["observation"]), FROM_ELSEWHERE)])
     memory.confidence = TAXONOMIES[memory.taxonomy].first_confidence.get(Source.IMPORT, DEFAULT_CONFIDENCE)
     if memory.verdict == Verdict.ALLOW:
         judgement = judge(str(entry["observation"]), memory.observation)

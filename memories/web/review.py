@@ -26,7 +26,7 @@ def approve(request: HttpRequest, pk: int) -> HttpResponse:
     if found is None:
         return gone(request, pk)
     if not found.waits:
-        return _refused(request, found, f"Memory {pk} waits for no review any more.")
+        return _refused(request, found, f"Memory {pk} does not wait for review any more.")
     try:
         change = verbs.approve(pk, by=actor(request), expected_text=request.POST.get("text"))
     except Conflict:
@@ -46,7 +46,7 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
     if found is None:
         return gone(request, pk)
     if not found.waits:
-        return _refused(request, found, f"Memory {pk} waits for no review any more.")
+        return _refused(request, found, f"Memory {pk} does not wait for review any more.")
     reason = request.POST.get("reason", "").strip()[:400]
     try:
         change = verbs.deactivate(pk, by=actor(request), reason=f"{REJECTED} {reason}".strip())
