@@ -153,6 +153,8 @@ def project(
         masked = _masked(record, state)
         _read(masked, offset, state, batch, table or rules())
         _record(masked, offset, at, state, batch)
+    if not state.reading.is_compared(offset):
+        batch.results.pop(offset, None)
 
 
 def _read(record: stream.Record, offset: int, state: State, batch: Batch, table: Rules) -> None:
@@ -162,8 +164,8 @@ def _read(record: stream.Record, offset: int, state: State, batch: Batch, table:
             call = Call(record.id, record.name, record.input, record.paths)
             state.reading.call(record.id, judge(call, table, state.reading.folder))
         case stream.ToolResult():
-            if state.reading.result(record.id, record.text, offset):
-                batch.results.setdefault(offset, []).append(record.text)
+            state.reading.result(record.id, record.text, offset)
+            batch.results.setdefault(offset, []).append(record.text)
         case stream.Init():
             state.reading.folder = record.folder[:LONGEST_FOLDER] or state.reading.folder
 

@@ -82,18 +82,21 @@ class Reading:
         if self.calls.get(key := _key(call_id)) == [SUBAGENT]:
             self.calls[key] = None
 
-    def result(self, call_id: str, text: str, offset: int) -> bool:
-        """Count the result of a call. Returns whether later statements are compared with it."""
+    def result(self, call_id: str, text: str, offset: int) -> None:
+        """Count the result of a call; later statements are compared with one from outside or with a marker."""
         judgement = self.calls.pop(_key(call_id), [UNKNOWN_CALL])
         self.add(judgement)
         if judgement is None or (not judgement and MARKER not in text):
-            return False
+            return
         source = judgement[0] if judgement else ""
         index = OWN if not judgement else self.sources.index(source if source in self.sources else MORE)
         place = f"{offset}:{index}"
         if place not in self.results[-1:]:
             self.results = [*self.results, place][-MOST_RESULTS:]
-        return True
+
+    def is_compared(self, offset: int) -> bool:
+        """Whether statements are compared with the results of the line at `offset`, which was read last."""
+        return bool(self.results) and self.results[-1].startswith(f"{offset}:")
 
     def read(self) -> Read:
         places = (place.split(":") for place in self.results)

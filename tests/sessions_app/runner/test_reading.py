@@ -178,3 +178,15 @@ def test_the_working_folder_is_the_first_that_the_log_states() -> None:
     lines = [json.dumps({**said, "cwd": cwd}) + "\n" for cwd in ("/srv/homelab", "/srv/elsewhere")]
     transcript, _ = read(*lines)
     assert transcript.reading.folder == "/srv/homelab"
+
+
+def test_the_results_of_one_line_are_compared_together() -> None:
+    results = [
+        {"type": "tool_result", "tool_use_id": "1", "content": "from outside"},
+        {"type": "tool_result", "tool_use_id": "2", "content": "of the house"},
+    ]
+    both = streams.line(type="user", message={"role": "user", "content": results})
+    _, batch = read(call("1", "docker logs web"), call("2", "df"), both)
+    assert list(batch.results.values()) == [["from outside", "of the house"]]
+    _, batch = read(call("1", "docker ps"), call("2", "df"), both)
+    assert batch.results == {}
