@@ -38,13 +38,15 @@ def copy(target: Path) -> Snapshot:
     if connection.in_atomic_block:
         raise transaction.TransactionManagementError("A backup cannot be made inside a transaction.")
     try:
+        if is_empty():
+            raise BackupError("empty", "No backup was made: the database is empty.", "Run: manage.py migrate")
         return _copy_sqlite(target) if connection.vendor == "sqlite" else _copy_postgresql(target)
     except DatabaseError as error:
         said = _first_line(error)
         full = "full" in said
         raise BackupError(
             "disk_full" if full else "not_copied",
-            f"No backup was made: the database was not copied to {target.parent.parent}: {said}.",
+            f"No backup was made: the database was not copied to {target.parents[2]}: {said}.",
             "Make room, then run it again." if full else "Run: manage.py doctor",
         ) from error
 

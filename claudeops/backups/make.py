@@ -89,8 +89,6 @@ def _make(folder: Path, suffix: str, *, keep: int | None, keys: bool, full: bool
     name = f"{at:{STAMP}}{suffix}"
     partial = folder / f"{name}{PARTIAL}"
     before = None if full else next(reversed(complete(folder)), None)
-    if database.is_empty():
-        raise BackupError("empty", f"{NOT_MADE}: the database is empty.", "Run: manage.py migrate")
     try:
         partial.mkdir(mode=0o700)
         made = _fill(partial, before, keys=keys, daily=bool(suffix), at=at)

@@ -81,9 +81,9 @@ def restore(path: Path, *, overwrite: bool = False, at: datetime | None = None) 
             if not plan_file().exists():
                 with suppress(OSError):  # the next restore removes it
                     _clear_staged()
-            if isinstance(error, OSError):
-                raise cannot_write(NOT_RESTORED, error, settings.CLAUDEOPS_DATA_DIR) from error
-            raise
+            if (said := _said(error)) is error:
+                raise
+            raise said from error
         return _carry_out()
 
 
@@ -92,12 +92,22 @@ def finish() -> Restored:
     with ExitStack() as stack:
         try:
             _take_locks(stack)
-        except OSError as error:
-            raise cannot_write(NOT_RESTORED, error, settings.CLAUDEOPS_DATA_DIR) from error
-        if not plan_file().exists():
-            raise BackupError("nothing_to_finish", "No restore was interrupted.", "Give the backup to restore.")
-        _require_nothing_runs()
+            if not plan_file().exists():
+                raise BackupError("nothing_to_finish", "No restore was interrupted.", "Give the backup to restore.")
+            _require_nothing_runs()
+        except (OSError, DatabaseError) as error:
+            raise _said(error) from error
         return _carry_out()
+
+
+def _said(error: BaseException) -> BaseException:
+    """Return the error for people of what stopped a restore; others as they are."""
+    if isinstance(error, OSError):
+        return cannot_write(NOT_RESTORED, error, settings.CLAUDEOPS_DATA_DIR)
+    if isinstance(error, DatabaseError):
+        said = str(error).partition("\n")[0]
+        return BackupError("no_answer", f"{NOT_RESTORED}: the database does not answer: {said}.", "Check DATABASE_URL.")
+    return error
 
 
 # What must hold before.

@@ -47,8 +47,8 @@ class Command(SoleCommand):
             "bytes": made.manifest.size,
             "files": len(made.manifest.files),
             "linked": made.linked,
-            "missing_logs": list(made.manifest.missing_logs),
-            "unreadable": list(made.manifest.unreadable),
+            "missing_logs": [printable(path) for path in made.manifest.missing_logs],
+            "unreadable": [printable(path) for path in made.manifest.unreadable],
             "removed": made.removed,
         }
         return Result(data, as_text(made), [NextAction(f"manage.py verify {made.path}", "check it")])

@@ -243,6 +243,13 @@ def test_what_cannot_be_read_is_left_out_and_named(data, log, monkeypatch, capsy
     assert "Not in it, because they cannot be read: 1 (sessions/" in said and "\x1b" not in said
     (path,) = folder.complete(data / "backups")
     assert verify(path).notes == ["Files of sessions that could not be read then: 1."]
+    monkeypatch.undo()
+    call_command("backup", "--json", "--to", str(data / "again"))
+    assert json.loads(capsys.readouterr().out)["result"]["files"] == 4  # whatever its name
+    monkeypatch.setattr(os, "open", refuse)
+    call_command("backup", "--json", "--to", str(data / "third"))
+    (named,) = json.loads(capsys.readouterr().out)["result"]["unreadable"]
+    assert named.isprintable()
 
 
 @about_files
