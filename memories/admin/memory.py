@@ -20,6 +20,7 @@ from memories.errors import MemoriesError
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, Source
+from memories.models.memory import MemoryQuerySet
 from memories.queries.filters import STATUSES, with_status
 from memories.taxonomy import GENERAL
 from memories.templatetags.claudeops import session_link, shortened
@@ -29,7 +30,7 @@ EDITABLE = ("observation", "service", "category", "confidence", "tags", "persist
 RECORDED = (
     *("session", "source", "tier", "taxonomy", "project", "agent", "created_at", "updated_at", "decayed_until"),
     *("verdict", "verdict_reason", "approved_by", "approved_at", "merged_count", "recall_count", "last_recalled_at"),
-    *("superseded_by", "uuid"),
+    *("provisional", "confirmed_at", "superseded_by", "uuid"),
 )
 
 
@@ -41,7 +42,7 @@ class StatusFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Memory]) -> QuerySet[Memory]:
         value = self.value()
-        if value is None:
+        if value is None or not isinstance(queryset, MemoryQuerySet):
             return queryset
         return with_status(queryset, value) if value in dict(STATUSES) else queryset.none()
 

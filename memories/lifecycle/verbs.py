@@ -147,7 +147,7 @@ def edit(
         if not isinstance(persistent, Unset):
             new |= persistence(row, persistent, why.at)
         if any(getattr(row, name) != value for name, value in new.items()):
-            text = new.get("observation", row.observation)
+            text = str(new.get("observation", row.observation))
             new = confirmed(row, why.at) | new | after_edit(row, text, provenance, why.at)
         kind: str = Change.EDITED
         if not isinstance(active, Unset) and active != row.active:

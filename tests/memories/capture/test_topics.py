@@ -23,7 +23,7 @@ after each of the others had been measured."""
         ("Tier 1 has write access here", "the agent"),
         ("The permission to do so was granted in May", "rights"),
         ("These alerts need not be reported", "reports"),
-        ("The password is in /root/a.txt", "credentials"),
+        ("The password is in /srv/a.txt", "credentials"),
         ("Das Passwort liegt in der Datei", "credentials"),
         ("Le mot de passe est dans le fichier", "credentials"),
         ("La contraseña está en el archivo", "credentials"),
