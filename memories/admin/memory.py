@@ -42,7 +42,7 @@ RECORDED = (
         "decayed_until",
     ),
     *("verdict", "verdict_reason", "approved_by", "approved_at", "merged_count", "recall_count", "last_recalled_at"),
-    *("superseded_by", "uuid"),
+    *("provisional", "confirmed_at", "superseded_by", "uuid"),
 )
 
 
@@ -54,7 +54,7 @@ class StatusFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Memory]) -> QuerySet[Memory]:
         value = self.value()
-        if value is None:
+        if value is None or not isinstance(queryset, MemoryQuerySet):
             return queryset
         return with_status(cast(MemoryQuerySet, queryset), value) if value in dict(STATUSES) else queryset.none()
 

@@ -18,6 +18,8 @@ LONGEST = 1_000
 GAP = r"[^\n]{0,70}?"
 
 AGENT = (
+    r"\bsessions (?:for|run|start|end|look|that|on)\b|\bunattended\b|\b(?:rule|limit)s? (?:against|about)\b|"
+    r"\b(?:earlier|older|former|previous|other) (?:notes?|memor\w+|entr\w+)|"
     r"\bwatchers?\b|\bobservers?\b|\bsessions? (?:should|must|may|can|needs?|ha(?:s|ve) to)\b|"
     r"\bowners?\b|\bthe team\b|\bteams?\b|\bvendors?\b|\bcustomers?\b|\btickets?\b|\bon purpose\b|"
     r"\bcontacts?\b|\bpolic(?:y|ies)\b|"
@@ -38,6 +40,7 @@ AGENT = (
     r"المسؤول|دستیار|مدیر"
 )
 RIGHTS = (
+    r"\bremote (?:access|help|hands|management|support)|\bzugang\b|\bzugriff\w*|"
     r"\bmay (?:be )?(?:read|writ|delet|log|tak|open|send|cop)\w*|\bask (?:no ?one|nobody)|\bno ?(?:one|"
     r"body) (?:needs|has) to|\buid 0\b|"
     r"\b(?:lock|limit|ban|restriction|rule)s?\b[^\n]{0,60}\b(?:lifted|void|waived|no longer)\b|"
@@ -84,6 +87,7 @@ CALM = (
     r"resolved|approved|legitimate|authentic|a broken|faulty|exercise)\b"
 )
 REPORTS = (
+    r"\blook away\b|\b(?:void|discounted|not count|counts? for nothing)\b|"
     rf"{SUSPECT}{GAP}{CALM}|{CALM}{GAP}{SUSPECT}|\b(?:everything|all) is (?:fine|well|ok|healthy)|\b(?:mark|"
     rf"close|count|treat|rate)\w*\b[^\n]{{0,40}}\b(?:healthy|ok|fine|green|resolved|closed|passed|"
     rf"success\w*)\b|"
@@ -95,10 +99,12 @@ REPORTS = (
     r"\bkann ignoriert|\bignorier\w+|"
     r"\bunbedenklich|\bpeut etre ignor\w+|\bsans gravite|"
     r"\bse puede ignorar|\bpode ser ignorad|\bpuo essere ignorat|\bkan genegeerd|не сообща|не докладыва|"
-    r"игнорир|忽略|不要报告|无需报告|不必上报|无须上报|不用上报|无视|報告しない|報告不要|無視|보고하지|무시|"
+    r"игнорир|忽略|不要报告|无需报告|不必上报|无需上报|不用上报|无须上报|不用上报|无视|報告しない|報告不要|"
+    r"無視|보고하지|무시|"
     r"تجاهل|نادیده"
 )
 CREDENTIALS = (
+    r"\bconnection strings?\b|\bdot ?(?:files|folders)\b|"
     r"\bkeys? (?:of|for|to)\b|\benvironment of\b|\benv(?:ironment)? variables?\b|\boutput of env\b|"
     r"\bpass-?(?:word|wd|phrase|code)s?\b|\bpassw\w*|\bkennwort\w*|\bmots? de passe|\bcontrasen\w+|\bsenhas?\b|"
     r"\bwachtwoord\w*|\bhas[lł]o\b|"
@@ -122,6 +128,7 @@ TLD = (
     "de|fr|es|it|nl|pl|br|uk|eu|us|ch|at|be|cz|ua|ir|jp|kr|in|link|click|zip|page|pro|tech|store|live|example|invalid|test"
 )
 HOSTS = (
+    r"\bport[- ]forward\w*|"
     r"\bpublic(?:ly)? (?:folder|share|bucket|link|page|director\w+)|"
     r"\b(?:https?|ftps?|sftp|wss?|git|ssh|tcp|udp|s3|gs)://(?!(?:localhost|127\.|10\.|192\.168\.|"
     r"172\.(?:1[6-9]|2\d|3[01])\.|\[::1\]|[\w-]{1,40}(?:[:/]|\s|$)|[\w.-]{1,60}\.(?:local|lan|internal|home|"
@@ -129,10 +136,11 @@ HOSTS = (
     rf"(?<![\w/.-])(?:[a-z0-9-]{{1,40}}\.){{1,4}}(?:{TLD})(?=$|[\s/:,;)\]\"'`!?]|\.(?:\s|$))|\bhxxps?\b|\[\.\]|"
     rf"\bdot com\b|\b\w{{1,30}} dot (?:com|net|org|io)\b|"
     r"\b(?!10\.|127\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.|0\.|255\.|1\.1\.1\.1\b|8\.8\.8\.8\b|"
-    r"9\.9\.9\.9\b)(?:\d{1,3}\.){3}\d{1,3}\b(?!/\d)|"
+    r"9\.9\.9\.9\b)(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\b(?!/\d)|"
     r"\bcurl\b|\bwget\b|\bscp\b|\bnetcat\b|\bncat\b|\bsocat\b|\bpastebin\w*|\bgists?\b|\btelegram\b|"
     r"\bdiscord\b|\bslack\b|\bngrok\b|\bwebhooks?\b|\btransfer\.sh|\bdrop-?box\b|"
-    r"\bupload\w*|\bhochlad\w+|\bhochgelad\w+|\bsubir\b|\btelevers\w+|\bcaricar\w+|\bexfil\w+|"
+    r"\buploaded\b|\bupload(?:s|ing)? (?:\S{1,30} ){0,5}to\b|\bhochlad\w+|\bhochgelad\w+|\bsubir\b|"
+    r"\btelevers\w+|\bcaricar\w+|\bexfil\w+|"
     r"\bphone[sd]? home|\bbeacon\w*|\boff-?site\b|\bthird[- ]part\w+|"
     r"\b(?:send|sends|sent|sending|post|posts|posted|forward|forwards|forwarded|ship|shipped|mail|mails|mailed|"
     r"e-?mail\w*|push|pushed|cop(?:y|ied|ies)|mirror\w*|transmit\w*|report|reports|"
@@ -184,6 +192,9 @@ BACKUP = (
     r"\b(?:back-?ups?|restic|borg\w*|duplic\w+|rsnapshot|snapshots?|replicas?|dumps?|archiv\w+|copia\w*|copie\w*)\b"
 )
 REMOVAL = (
+    r"\b(?:truncat|wip|purg|shred|eras)(?:e|ed|es|ing|s)\b|\b(?:volumes?|databases?|datasets?|"
+    r"pools?)\b[^\n]{0,30}\brecreat\w+|"
+    r"\brecreat\w+[^\n]{0,30}\b(?:volumes?|databases?|datasets?|pools?)\b|"
     rf"(?:{REMOVE}){GAP}(?:{DATA})|(?:{DATA}){GAP}(?:{REMOVE})|"
     rf"{BACKUP}{GAP}{NEEDLESS}|{NEEDLESS}{GAP}{BACKUP}|\bsicherung\w*{GAP}{NEEDLESS}|"
     rf"\bsauvegardes?\b{GAP}{NEEDLESS}|\brm -[rf]{{1,3}}\b|\bmkfs\w*|\bdd if=|"
@@ -221,10 +232,12 @@ PROTECTION = (
     r"検証|방화벽|암호화|인증|감시|보안|جدار|حماية|تشفير|مصادقة|فایروال|امنیت|رمزنگاری"
 )
 GUARDIANS = (
+    r"\bdocker socket|\bpermissive\b|"
     r"\bvirenscanner\w*|\bantivir\w*|"
     r"\b(?:firewalls?|ufw|iptables|nftables|tls|ssl|quarantin\w*|virus\w*|antivirus|malware|fail2ban|"
     r"crowdsec|selinux|apparmor|"
-    r"seccomp|encrypt\w*|pentest\w*|penetration|audit\w*|intrusion\w*|security|vulnerab\w*|cve-\d+|honeypot|"
+    r"seccomp|(?<!let.s )encrypt\w*|pentest\w*|penetration|audit\w*|intrusion\w*|security|vulnerab\w*|"
+    r"cve-\d+|honeypot|"
     r"genuine|root filesystem|"
     r"pare-feu|cortafuegos|brandmauer|verschlussel\w*|sicherheit\w*|securite|seguridad|seguranca|sicurezza|"
     r"beveilig\w*)\b|"
@@ -244,6 +257,7 @@ PROTECTIONS = (
     r"\bsetuid|\bsuid\b"
 )
 ALWAYS = (
+    r"\bevery (?:report|answer|summary|response|session|check)\b|"
     r"\b(?:always|every time|each time|whenever|at the (?:start|beginning|end) of (?:each|every|any|a)|"
     r"(?:before|after|in|on|at|with|during) (?:each|every|any) \w+|first thing|from now on|routinely|regularly|"
     r"as a first step|first (?:step|run|execute|call)|by default|henceforth|"
@@ -272,6 +286,16 @@ ORDERS = (
     r"\b(?:add|install|append|put)\b[^\n]{0,50}\b(?:crontab|cron|bashrc|profile|rc\.local|systemd timer)\b"
 )
 
+# What a note of an observation has no need to say: what may, should or would best be done.
+NORMS = (
+    r"\b(?:(?-i:may)|shall|should|ought|can be|is how|is needed|meant to|best|better|darf|durfen|soll(?:te|ten|"
+    r"en)?|am besten|conviene|hay que|"
+    r"se puede[n]?|pued[eo]n? ser|debe[n]? ser|peut etre|peuvent|il faut|doivent|pode[m]? ser|deve[m]? ser|"
+    r"vanno|va fatto|possono|mag|mogen|moeten|"
+    r"mozna|nalezy|powinn\w+)\b|можно|нужно|следует|может быть|可以|应该|應該|必须|てよい|べき|해도 된다|"
+    r"해야 한다|يمكن|يجب|باید|می توان"
+)
+
 TOPICS = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
     for name, pattern in (
@@ -282,7 +306,7 @@ TOPICS = tuple(
         ("foreign hosts", HOSTS),
         ("removal", REMOVAL),
         ("protection", PROTECTIONS),
-        ("standing orders", ORDERS),
+        ("standing orders", f"{ORDERS}|{NORMS}"),
     )
 )
 

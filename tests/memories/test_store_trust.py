@@ -19,7 +19,7 @@ from tests.factories import MemoryFactory, SessionFactory
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)
 TOMORROW = NOW + timedelta(days=1)
-CREDENTIALS = "The broker password lies in /root/note.txt"
+CREDENTIALS = "The broker password lies in /srv/note.txt"
 PLAIN = "Takes 60s to start after a restart"
 LOG, OTHER = ("logs: jellyfin",), ("logs: nginx",)
 
@@ -118,7 +118,7 @@ def test_a_loose_match_that_does_not_say_it_confirms_nothing(settings):
 def test_an_exposed_session_says_again_what_is_confirmed_and_changes_no_word_of_it():
     row = stated(CREDENTIALS, Provenance.typed_by("ann"))
     assert row.confirmed_at == NOW
-    again = stated("The broker password lies in /root/note.txt now", said(LOG), at=TOMORROW)
+    again = stated("The broker password lies in /srv/note.txt now", said(LOG), at=TOMORROW)
     assert (again.pk, again.observation, again.confirmed_at, again.provisional) == (row.pk, CREDENTIALS, NOW, "")
 
 
@@ -131,11 +131,11 @@ def test_what_waits_itself_contradicts_nothing_but_asks_a_person(settings):
     assert (new.provisional != "", known.confidence) == (True, 0.8)
     assert Disagreement.objects.filter(older=known, newer=new).exists()
     settings.CLAUDEOPS_MATCHING = "supersede"
-    stated("The broker password changed to /root/b.txt", said(LOG))
+    stated("The broker password changed to /srv/b.txt", said(LOG))
     known.refresh_from_db()
     assert known.active
     settings.CLAUDEOPS_TRUST = "open"
-    stated("The broker password changed to /root/c.txt", said(LOG))
+    stated("The broker password changed to /srv/c.txt", said(LOG))
     known.refresh_from_db()
     assert not known.active
 
@@ -183,13 +183,13 @@ def test_a_person_approves_many_at_once_a_token_none_and_an_undo_takes_it_back()
 
 def test_only_a_persons_edit_confirms():
     row = stated(CREDENTIALS, said(LOG))
-    verbs.edit(row.pk, by="token x", observation="The broker password lies in /root/other.txt", confidence=1.0)
+    verbs.edit(row.pk, by="token x", observation="The broker password lies in /srv/other.txt", confidence=1.0)
     row.refresh_from_db()
     assert (row.confirmed_at, row.provisional) == (None, "credentials")
     verbs.edit(row.pk, by="ann", confidence=0.8, provenance=Provenance.typed_by("ann"))
     row.refresh_from_db()
     assert row.confirmed_at is not None
-    verbs.edit(row.pk, by="token x", observation="The broker password lies in /root/third.txt")
+    verbs.edit(row.pk, by="token x", observation="The broker password lies in /srv/third.txt")
     row.refresh_from_db()
     assert row.confirmed_at is None
     assert "password" not in told()
