@@ -121,7 +121,7 @@ def test_a_big_log_is_masked_in_flat_memory(tmp_path):
 def test_an_imported_log_is_stored_masked_and_continues_with_a_longer_copy(db, settings, tmp_path):
     settings.CLAUDEOPS_DATA_DIR = tmp_path / "data"
     lines = [init(), text(f"[MEMORY:timing:x] Takes {TOKEN} to start"), text("more"), result()]
-    first = importer.import_log(write(tmp_path / "a.jsonl", *lines[:2]), by="anna")
+    importer.import_log(write(tmp_path / "a.jsonl", *lines[:2]), by="anna")
     session = Session.objects.get()
     log = settings.CLAUDEOPS_DATA_DIR / session.log_file
     assert TOKEN.encode() not in log.read_bytes() and MASK in log.read_bytes()
