@@ -431,6 +431,15 @@ VARIABLES: tuple[str | Variable, ...] = (
         "Vector search on PostgreSQL: `pgvector` (its HNSW index), `numpy` (in the process), `auto` (pgvector from a "
         "million vectors on). Without the extension numpy answers.",
     ),
+    "Trust",
+    Variable(
+        "CLAUDEOPS_TRUST",
+        one_of("open", "guarded", "strict"),
+        "guarded",
+        "Which memories a prompt is told: `open` (all that the gate allows), `guarded` (not those about the agent, its "
+        "rights and reports, credentials, foreign hosts, removal, protection or standing orders whose session had read "
+        "outside text, until a person or an independent session confirms them), or `strict` (only confirmed ones).",
+    ),
     "Matching",
     Variable(
         "CLAUDEOPS_MATCHING",

@@ -19,10 +19,11 @@ from memories.capture.statement import Provenance, Statement
 from memories.embedding import storage
 from memories.errors import InvalidMemory
 from memories.lifecycle import disagreements, rules, verbs
+from memories.lifecycle.confirmation import is_independent, provisional_reason
 from memories.lifecycle.lock import write_lock, writing
 from memories.lifecycle.write import Why, change_of, whole_row
 from memories.matching import Kind, Relation, relation
-from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict, to_utc
+from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict, to_utc, trust
 from memories.models.memory import MemoryQuerySet
 from memories.recall import keyword_index
 from memories.recall.filters import Where
@@ -44,6 +45,9 @@ __all__ = [
 
 STRUCTURAL, SUPERSEDE = "structural", "supersede"
 """The settings with which a statement confirms the first memory of its scope, or supersedes the others."""
+
+ECHO = "It was told this memory, so this counts up to a confidence of 0.9. "
+CONFIRMS = "It confirms the memory: another day, not told of it, no outside text from the same source. "
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ def remember(
 
     One transaction; within a session the same statement counts once, so a replayed log changes nothing. A restatement
     reinforces a known memory and adds no row; a contradiction lowers known memories and is stored; any other is stored.
+    What is not the session's own words (`provenance.taint`) is held, and so is a text that is held already.
     A person's text skips gate and matching. `at` is when it was said (aware UTC; else the provenance's, else now).
     Without `prepared`, `prepare()` runs before the transaction. Raises InvalidMemory for a field that cannot be stored,
     and for a person's text that is active in the scope already.
@@ -82,7 +87,7 @@ def remember(
     when = to_utc(at or provenance.at)
     if provenance.source == Source.HUMAN:
         return _remember_human(statement, provenance, when)
-    judgement = judge(statement.text, statement.observation)
+    judgement = _judge(statement, provenance)
     if judgement.verdict == "discard":
         return Remembered("discarded", reason=judgement.reason)
     if prepared is None:
@@ -92,6 +97,8 @@ def remember(
             return Remembered("duplicate", earlier[0], reason="this session said so already")
         if judgement.verdict != "allow":
             return _hold(statement, provenance, when, judgement.reason)
+        if held := _same_observation(_scope_rows(statement, provenance).held(), statement.observation):
+            return _held_already(held, held.verdict_reason)
         if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
             relations = _relation_to_first(statement, provenance)
         else:
@@ -108,7 +115,7 @@ def prepare(statement: Statement, provenance: Provenance) -> Prepared:
     _check_source(provenance)
     if provenance.source == Source.HUMAN:
         return Prepared()
-    return _prepare(statement, provenance, judge(statement.text, statement.observation))
+    return _prepare(statement, provenance, _judge(statement, provenance))
 
 
 def decide(relations: Mapping[int, Relation], rows: Iterable[Memory]) -> Decision:
@@ -149,6 +156,14 @@ def insert_all(memories: Sequence[Memory], why: Why, batch: int = 1000) -> None:
 def _check_source(provenance: Provenance) -> None:
     if provenance.source not in Source.values:
         raise InvalidMemory(f"source is {provenance.source!r}; allowed are {', '.join(Source.values)}.")
+
+
+def _judge(statement: Statement, provenance: Provenance) -> Judgement:
+    """Return the gate's verdict; a text that is not the session's own words is held whatever it says."""
+    judgement = judge(statement.text, statement.observation)
+    if judgement.verdict == "allow" and provenance.taint:
+        return Judgement("hold", provenance.taint)
+    return judgement
 
 
 def _prepare(statement: Statement, provenance: Provenance, judgement: Judgement) -> Prepared:
@@ -224,10 +239,14 @@ def _hold(statement: Statement, provenance: Provenance, at: datetime, reason: st
     """Store for review; nothing else changes. The same text is held once."""
     known = _same_observation(_scope_rows(statement, provenance).held(), statement.observation)
     if known is not None:
-        state = "waits for review already" if known.awaits_review else f"was rejected already, as memory {known.pk}"
-        return Remembered("held", known.pk, reason=f"{reason}; {state}")
+        return _held_already(known, reason)
     memory = _new(statement, provenance, at, {}, reason=f"Held: {reason}", held=reason)
     return Remembered("held", memory.pk, reason=reason)
+
+
+def _held_already(known: Memory, reason: str) -> Remembered:
+    state = "waits for review already" if known.awaits_review else f"was rejected already, as memory {known.pk}"
+    return Remembered("held", known.pk, reason=f"{reason}; {state}" if reason else state)
 
 
 def _relation_to_first(statement: Statement, provenance: Provenance) -> dict[int, Relation]:
@@ -275,14 +294,19 @@ def _write(
         memory, found = decision.reinforced
         if _said_over_another_channel(memory, provenance):
             return Remembered("duplicate", memory.pk, reason="this session said so over its other channel")
+        echo = memory.pk in provenance.told
+        confirms = memory.confirmed_at is None and is_independent(memory, statement, provenance, at)
+        weight = ECHO if echo else CONFIRMS if confirms else ""
         verbs.reinforce(
             memory,
             by=provenance.actor,
             at=at,
-            reason=f"{_in_session(provenance, 'Said again')} {found.why}",
+            reason=f"{_in_session(provenance, 'Said again')} {weight}{found.why}",
             evidence=_evidence(statement, provenance, found, prepared),
             session_id=provenance.session_id,
             candidate_key=_session_key(statement, provenance),
+            echo=echo,
+            confirms=confirms,
         )
         outcome = "reinforced"
     else:
@@ -293,14 +317,16 @@ def _write(
         if prepared.model is not None and prepared.vector is not None:
             storage.store(memory, prepared.model, prepared.vector)
         outcome = "created"
+    # What needs a confirmation itself ends and lowers nothing; a contradiction opens a question for a person.
+    weak = trust.mode() != trust.OPEN and bool(provisional_reason(statement.text, provenance))
     if settings.CLAUDEOPS_MATCHING == SUPERSEDE:
         rows = _scope_rows(statement, provenance)
-        return Remembered(outcome, memory.pk, _supersede_all(rows, memory, provenance, at))
+        return Remembered(outcome, memory.pk, () if weak else _supersede_all(rows, memory, provenance, at))
     lowered = []
     objected = _contradicted_by_session(provenance) if decision.contradicted else ()
     for row, found in decision.contradicted:
         disagreements.note(row, memory, DisagreementKind.CONTRADICTION, at=at, evidence=found.evidence)
-        if row.pk in objected:
+        if weak or row.pk in objected:
             continue
         verbs.contradict(
             row,
@@ -381,6 +407,10 @@ def _new(
         verdict=Verdict.HOLD if held else Verdict.ALLOW,
         verdict_reason=held[:500],
         tags=list(statement.tags),
+        exposure=provenance.exposure,
+        exposed_to=list(provenance.exposed_to),
+        provisional=provisional_reason(statement.text, provenance),
+        confirmed_at=at if provenance.typed else None,
     )
     evidence = {"channel": provenance.channel, **evidence}
     key = _session_key(statement, provenance)

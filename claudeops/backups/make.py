@@ -153,7 +153,12 @@ def _copy_logs(partial: Path, before: Path | None) -> tuple[list[Entry], int, li
     entries: list[Entry] = []
     linked = 0
     unreadable: list[str] = []
-    for name in files.raw_logs(sessions_folder(), lambda error: unreadable.append(str(error.filename))):
+
+    def note(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):  # there is no session yet, or a failed import has removed its own
+            unreadable.append(str(error.filename))
+
+    for name in files.raw_logs(sessions_folder(), note):
         path, live, target = f"{LOGS}/{name}", sessions_folder() / name, partial / LOGS / name
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         unchanged = before and earlier and path in known and files.is_unchanged(live, before / path, earlier.began)

@@ -13,8 +13,8 @@ from django.db.models.functions import Substr
 
 from claudeops.workers.schedules import LATE
 from memories import embedding
-from memories.models import Memory
-from memories.queries.filters import ACTIVE, HELD, INACTIVE, with_status
+from memories.models import Memory, trust
+from memories.queries.filters import ACTIVE, INACTIVE, WAITING, with_status
 from sessions_app.cooldowns import limits
 from sessions_app.models import Agent, Event, Level, LogEntry, ScheduleKind, Session, Trigger
 from sessions_app.queries.filters import AGES, GROUPS, WEEK, WENT_WRONG
@@ -58,7 +58,9 @@ ROWS = ("running", "queued", "failed", "upcoming")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Times are UTC, money is US dollars. `memories` is by status, `events` of the last 24 hours by level.
+    """Times are UTC, money is US dollars. `events` are of the last 24 hours by level, `memories` by status.
+
+    `trust` is CLAUDEOPS_TRUST.
 
     Each session of `running` has the last line of its log as `line`.
     """
@@ -69,6 +71,7 @@ class Figures:
     queued_count: Count
     failed: list[Session]
     memories: dict[str, Count]
+    trust: str
     events: dict[str, Count]
     cooldowns: int
     cost_today: Decimal
@@ -101,7 +104,9 @@ def read(at: datetime) -> Figures:
         queued=_listed(queued.order_by("queued_at", "id")),
         queued_count=_count(queued),
         failed=_failed(),
-        memories={name: _count(with_status(Memory.objects.all(), name)) for name in (ACTIVE, HELD, INACTIVE)},
+        memories={name: _count(with_status(Memory.objects.all(), name)) for name in (ACTIVE, INACTIVE)}
+        | {WAITING: waiting()},
+        trust=trust.mode(),
         events={level.value: _count(last_day.filter(level=level)) for level in reversed(Level)},
         cooldowns=len(limits.refused(at=at)),
         cost_today=cost_today,
@@ -112,6 +117,11 @@ def read(at: datetime) -> Figures:
         agents=Agent.objects.exists(),
         semantic_off=embedding.off_reason() or "",
     )
+
+
+def waiting() -> Count:
+    """Count the memories that wait for a person: held and unconfirmed ones, each from its own index."""
+    return Count(_count(Memory.objects.awaiting_review()).value + _count(Memory.objects.unconfirmed()).value)
 
 
 def _count(rows: QuerySet[Any]) -> Count:

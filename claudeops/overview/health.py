@@ -31,7 +31,7 @@ GONE = "It was killed, or its host is down. Other workers take over its sessions
 STUCK = "Its workers are stuck or missing. Restart `manage.py runworker`."
 REAP = "The reaper closes or resumes them within two minutes; `manage.py session reap` does it now."
 OVERDUE = "No worker serves the queue default. Start `manage.py runworker`."
-BACKUP = "Workers make one each day, in its first hour (UTC); `manage.py backup` makes one now."
+BACKUP = "Workers make the one of today within an hour; `manage.py backup` makes one now."
 FAILED = "See the failed tasks; `manage.py doctor` reports other problems."
 
 

@@ -28,6 +28,7 @@ from claudeops.overview import health
 from claudeops.secret_scan import last
 from claudeops.workers import schedules
 from memories.embedding import state
+from memories.models import Memory, trust
 from memories.recall import binary_index, pgvector
 from sessions_app.checks import cli_messages, clusters
 from sessions_app.models import Agent, ScheduleKind, Session, WorkerHeartbeat
@@ -77,7 +78,7 @@ def examine(at: datetime | None = None) -> Diagnosis:
     database, usable = _database()
     findings.append(database)
     if usable:
-        for check in (_workers, _queue, _sessions, _agents, _schedules, _semantic_search):
+        for check in (_workers, _queue, _sessions, _agents, _schedules, _trust, _semantic_search):
             findings.extend(check(at))
     return Diagnosis(_versions(), tuple(findings))
 
@@ -263,6 +264,13 @@ def _schedules(at: datetime) -> Iterator[Finding]:
         yield Finding(WARNING, "schedules", text, health.OVERDUE)
     if not off and not late:
         yield Finding(OK, "schedules", f"{len(schedules.declared())} schedules in sync")
+
+
+def _trust(at: datetime) -> Iterator[Finding]:
+    held, unconfirmed = Memory.objects.awaiting_review().count(), Memory.objects.unconfirmed().count()
+    text = f"{trust.mode()}; {held:,} memories held for review, {unconfirmed:,} unconfirmed"
+    hint = "A person releases them: /memories?status=waiting&sort=-risk" if held or unconfirmed else ""
+    yield Finding(OK, "trust", text, hint)
 
 
 def _semantic_search(at: datetime) -> Iterator[Finding]:

@@ -74,9 +74,9 @@ class Access:
 def visible_memories(access: Access) -> MemoryQuerySet:
     """Filter to the visible memories: with a project its own and global ones; of agents' memories, its own.
 
-    What the gate holds is visible with the scope `review` only.
+    What the gate holds and what CLAUDEOPS_TRUST keeps back is visible with the scope `review` only.
     """
-    rows = Memory.objects.all() if access.may(Scope.REVIEW) else Memory.objects.allowed()
+    rows = Memory.objects.all() if access.may(Scope.REVIEW) else Memory.objects.allowed().trusted()
     return rows.isolated_to(access.project, access.agent)
 
 

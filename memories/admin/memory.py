@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -20,6 +20,7 @@ from memories.errors import MemoriesError
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, Source
+from memories.models.memory import MemoryQuerySet
 from memories.queries.filters import STATUSES, with_status
 from memories.taxonomy import GENERAL
 from memories.templatetags.claudeops import session_link, shortened
@@ -55,7 +56,7 @@ class StatusFilter(admin.SimpleListFilter):
         value = self.value()
         if value is None:
             return queryset
-        return with_status(queryset, value) if value in dict(STATUSES) else queryset.none()
+        return with_status(cast(MemoryQuerySet, queryset), value) if value in dict(STATUSES) else queryset.none()
 
 
 @admin.register(Memory)

@@ -18,6 +18,8 @@ COLUMNS = (
     "inactive_reason",
     "verdict",
     "verdict_reason",
+    "provisional",
+    "confirmed_at",
     "persistent",
     "tier",
     "source",
@@ -38,7 +40,7 @@ COLUMNS = (
 def as_data(memory: Memory) -> dict[str, Any]:
     """Return one memory; its project by slug, times aware and UTC."""
     data = {"id": memory.pk, "project": memory.project.slug if memory.project else None}
-    return data | {name: getattr(memory, name) for name in COLUMNS}
+    return data | {name: getattr(memory, name) for name in COLUMNS} | {"unconfirmed": bool(memory.unconfirmed)}
 
 
 def change_data(change: MemoryChange) -> dict[str, Any]:

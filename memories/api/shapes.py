@@ -42,6 +42,9 @@ class MemoryOut(Schema):
     inactive_reason: str
     verdict: str
     verdict_reason: str
+    provisional: str = Field(description="Why it needs a confirmation; empty = it needs none.")
+    confirmed_at: datetime | None
+    unconfirmed: bool = Field(description="Whether CLAUDEOPS_TRUST keeps it out of prompts until it is confirmed.")
     persistent: bool
     tier: int
     source: str
@@ -187,6 +190,7 @@ class HitOut(Schema):
     tags: list[str]
     created_at: datetime | None
     updated_at: datetime | None
+    unconfirmed: bool
     score: float
     parts: dict[str, Any]
     collapsed: list[int] = Field(description="Memories that say nearly the same and are left out beside it.")

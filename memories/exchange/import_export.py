@@ -18,11 +18,14 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from claudeops.lib import times
-from claudeops.lib.secrets import mask_value
+from claudeops.lib.secrets import mask, mask_value
 from memories.capture import fields
 from memories.capture.gate import judge
+from memories.capture.statement import Provenance
+from memories.capture.text import fold
 from memories.errors import InvalidMemory
 from memories.exchange import signature
+from memories.lifecycle.confirmation import joined, provisional_reason
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why, json_value
 from memories.models import Exposure, Inactive, Memory, Project, Source, Verdict, to_utc
@@ -34,13 +37,12 @@ MOST_PROBLEMS = 20
 MOST_SOURCES = 50
 FOREIGN = "import"
 """The outside source of a row that this installation did not sign."""
+FROM_ELSEWHERE = Provenance(Source.IMPORT, "import", exposure=Exposure.OUTSIDE, exposed_to=(FOREIGN,))
 BATCH = 500
-READ = (
-    *("observation", "category", "service", "taxonomy", "agent", "confidence", "tier", "source", "tags"),
-    *("exposure", "exposed_to", "provisional"),
-)
+READ = ("observation", "category", "service", "taxonomy", "agent", "confidence", "tier", "source", "tags")
 STATE = ("active", "inactive_reason", "verdict", "verdict_reason", "persistent", "merged_count", "taxonomy_version")
-TIMES = ("created_at", "updated_at", "expires_at", "approved_at", "confirmed_at", "decayed_until")
+TRUST = ("exposure", "exposed_to", "provisional")
+TIMES = ("created_at", "updated_at", "expires_at", "approved_at", "decayed_until", "confirmed_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def export_lines(queryset: QuerySet[Memory]) -> Iterator[str]:
         entry: dict[str, Any] = {"format": FORMAT, "uuid": str(memory.uuid)}
         entry |= {name: mask_value(getattr(memory, name)) for name in READ}  # an earlier version masked nothing
         entry["project"] = memory.project.slug if memory.project else None
-        entry |= {name: mask_value(getattr(memory, name)) for name in STATE}
+        entry |= {name: mask_value(getattr(memory, name)) for name in (*STATE, *TRUST)}
         entry |= {name: json_value(getattr(memory, name)) for name in TIMES}
         entry["superseded_by"] = str(memory.superseded_by.uuid) if memory.superseded_by else None
         yield json.dumps(entry | {signature.FIELD: signature.signature_of(entry)}, ensure_ascii=False)
@@ -189,8 +191,10 @@ def _entry(line: str) -> dict[str, Any]:
 
 def _judge(memory: Memory, entry: dict[str, Any]) -> None:
     """Let the gate decide, and take nothing on trust: no person's word, no confidence, no exemption from decay."""
-    memory.source, memory.tier, memory.persistent, memory.approved_at = Source.IMPORT, 0, False, None
-    memory.exposure, memory.exposed_to, memory.confirmed_at = Exposure.OUTSIDE, [FOREIGN], None
+    memory.source, memory.tier, memory.persistent = Source.IMPORT, 0, False
+    memory.approved_at = memory.confirmed_at = None
+    memory.exposure, memory.exposed_to = Exposure.OUTSIDE, [FOREIGN]
+    memory.provisional = joined([memory.provisional, provisional_reason(str(entry["observation"]), FROM_ELSEWHERE)])
     memory.confidence = TAXONOMIES[memory.taxonomy].first_confidence.get(Source.IMPORT, DEFAULT_CONFIDENCE)
     if memory.verdict == Verdict.ALLOW:
         judgement = judge(str(entry["observation"]), memory.observation)
@@ -221,11 +225,11 @@ def _memory(entry: dict[str, Any], at: datetime) -> Line:
         updated_at=_time(entry, "updated_at") or created,
         expires_at=_time(entry, "expires_at"),
         approved_at=_time(entry, "approved_at"),
-        exposure=_one_of(entry, "exposure", Exposure.values, Exposure.NOTHING),
-        exposed_to=_sources(entry),
-        provisional=str(entry.get("provisional") or "")[:200],
-        confirmed_at=_time(entry, "confirmed_at"),
         decayed_until=_time(entry, "decayed_until"),
+        confirmed_at=_time(entry, "confirmed_at") if "confirmed_at" in entry else _confirmed_before(entry, created),
+        exposure=_one_of(entry, "exposure", Exposure.values, Exposure.NOTHING),
+        exposed_to=_names(entry, "exposed_to"),
+        provisional=str(entry.get("provisional") or "")[:200],
     )
     if entry.get("uuid"):
         memory.uuid = UUID(str(entry["uuid"]))
@@ -233,11 +237,9 @@ def _memory(entry: dict[str, Any], at: datetime) -> Line:
     return memory, _name(entry, "project"), into
 
 
-def _sources(entry: dict[str, Any]) -> list[str]:
-    value = entry.get("exposed_to") or []
-    if not isinstance(value, list) or len(value) > MOST_SOURCES or not all(isinstance(name, str) for name in value):
-        raise ValueError(f"exposed_to is {value!r}; allowed is a list of up to {MOST_SOURCES} names.")
-    return [name[:80] for name in value]
+def _confirmed_before(entry: dict[str, Any], created: datetime) -> datetime | None:
+    """Return when a row of an older export was confirmed: approved, or written by a person."""
+    return _time(entry, "approved_at") or (created if entry.get("source") == Source.HUMAN else None)
 
 
 def _time(entry: dict[str, Any], name: str) -> datetime | None:
@@ -274,6 +276,13 @@ def _one_of(entry: dict[str, Any], name: str, allowed: Iterable[str], default: s
     if value not in allowed:
         raise ValueError(f"{name} is {value!r}; allowed are {', '.join(filter(None, allowed))}.")
     return str(value)
+
+
+def _names(entry: dict[str, Any], name: str) -> list[str]:
+    value = entry.get(name) or []
+    if not isinstance(value, list) or len(value) > MOST_SOURCES or not all(isinstance(one, str) for one in value):
+        raise ValueError(f"{name} is {value!r}; allowed is a list of up to {MOST_SOURCES} names.")
+    return [fold(mask(one))[:80] for one in value]
 
 
 def _name(entry: dict[str, Any], name: str) -> str | None:

@@ -18,6 +18,7 @@ from memories.injection.relevant import BY_CONFIDENCE, Found, Task, memories_of,
 from memories.lifecycle.rules import aged
 from memories.lifecycle.sweep import is_due, sweep
 from memories.models import Inactive, Memory, Verdict, to_utc
+from memories.models.trust import kept_back
 from memories.taxonomy import OPS
 
 MOST_LEFT_OUT = 200
@@ -32,8 +33,8 @@ class Injection:
 
     `budget` and `tokens` are in tokens (characters / 4), `sha256` is of the text in UTF-8. `included` and
     `left_out` hold {id, uuid, service, category, confidence, observation, reason}; an included memory has a reason
-    when there was a task. `counts` has eligible, included, over_budget, below_threshold,
-    inactive, held and other_project.
+    when there was a task. `counts` has eligible, included, over_budget, unconfirmed (what CLAUDEOPS_TRUST keeps
+    back), below_threshold, inactive, held and other_project.
     """
 
     text: str
@@ -132,6 +133,7 @@ def _build(budget: int, project_id: int | None, found: Found | None) -> Injectio
         "eligible": eligible,
         "included": len(included),
         "over_budget": eligible - len(included),
+        "unconfirmed": count.unconfirmed,
         "below_threshold": count.below_threshold,
         "inactive": count.inactive,
         "held": count.held,
@@ -162,6 +164,8 @@ def _others(project_id: int | None, count: rows.Counts, room: int) -> list[dict[
     if count.held and room > 0:
         # The gate held their text, so the receipt does not copy it.
         found += [_entry(m, _held(m)) | {"observation": ""} for m in rows.held(project_id, room)]
+    if count.unconfirmed and room > len(found):
+        found += [_entry(m, kept_back(m)) for m in rows.unconfirmed(project_id, room - len(found))]
     if count.inactive and room > len(found):
         found += [_entry(m, inactive(m.inactive_reason)) for m in rows.inactive(project_id, room - len(found))]
     if count.below_threshold and room > len(found):
@@ -192,6 +196,8 @@ def _left_out(memory: Memory, project_id: int | None, budget: int, at: datetime)
         reason = "belongs to another project"
     elif confidence < (OPS.injected_from or 0.0):
         reason = below_threshold(confidence)
+    elif unconfirmed := kept_back(memory):
+        reason = unconfirmed
     else:
         reason = over_budget(budget)
     return Explained(memory.pk, _label(memory.service, memory.category, memory.observation, confidence), False, reason)

@@ -52,7 +52,7 @@ class Found:
 
 def relevant(task: Task, project_id: int | None) -> Found:
     """Recall the ops memories relevant to the task. Never raises; not rewritten, so that a task has one prompt."""
-    filters = Filters(project=project_id, agent=task.agent, taxonomy=OPS.slug)
+    filters = Filters(project=project_id, agent=task.agent, taxonomy=OPS.slug, trusted_only=True)
     asker = Asker("injection", f"agent:{task.agent}" if task.agent else "", task.session_id)
     asked_by = None if task.is_preview else asker
     try:
@@ -74,7 +74,7 @@ def memories_of(found: Found) -> list[Memory]:
     if not found.scores:
         return []
     sure = Q(confidence__gte=settings.CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE) | Q(approved_at__isnull=False)
-    rows = Memory.objects.filter(
+    rows = Memory.objects.trusted().filter(
         sure,
         pk__in=found.scores,
         taxonomy=OPS.slug,

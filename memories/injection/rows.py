@@ -12,6 +12,7 @@ from typing import Any
 from django.db import connection
 
 from memories.models import Memory
+from memories.models.trust import kept_back_sql
 from memories.taxonomy import OPS
 
 FIRST_CHUNK = 64
@@ -19,7 +20,9 @@ LARGEST_CHUNK = 2048
 
 USABLE = "taxonomy = %(taxonomy)s AND active AND verdict = 'allow'"
 SURE = "confidence >= %(threshold)s"
-COLUMNS = "id, uuid, service, category, observation, confidence, inactive_reason, verdict_reason"
+COLUMNS = (
+    "id, uuid, service, category, observation, confidence, inactive_reason, verdict_reason, provisional, confirmed_at"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class Counts:
     """Counts of ops memories; each memory is in exactly one."""
 
     eligible: int
+    unconfirmed: int
     below_threshold: int
     other_project: int
     inactive: int
@@ -47,10 +51,12 @@ def count(project_id: int | None) -> Counts:
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT count(*), count(*) FILTER (WHERE {visible(project_id)}), "  # noqa: S608
-            f"count(*) FILTER (WHERE {visible(project_id)} AND {SURE}) FROM memories WHERE {USABLE}",
+            f"count(*) FILTER (WHERE {visible(project_id)} AND {SURE}), "
+            f"count(*) FILTER (WHERE {visible(project_id)} AND {SURE} AND {kept_back_sql()}) "
+            f"FROM memories WHERE {USABLE}",
             params,
         )
-        usable, seen, eligible = cursor.fetchone()
+        usable, seen, sure, unconfirmed = cursor.fetchone()
         # FILTER keeps SQLite from the index on taxonomy, which would read every row.
         cursor.execute(
             "SELECT count(*) FILTER (WHERE taxonomy = %(taxonomy)s) FROM memories WHERE verdict = 'hold'", params
@@ -58,7 +64,7 @@ def count(project_id: int | None) -> Counts:
         held = cursor.fetchone()[0]
         cursor.execute("SELECT count(*) FROM memories WHERE taxonomy = %(taxonomy)s", params)
         total = cursor.fetchone()[0]
-    return Counts(eligible, seen - eligible, usable - seen, max(0, total - usable - held), held)
+    return Counts(sure - unconfirmed, unconfirmed, seen - sure, usable - seen, max(0, total - usable - held), held)
 
 
 def surest_first(project_id: int | None) -> Iterator[Memory]:
@@ -68,8 +74,8 @@ def surest_first(project_id: int | None) -> Iterator[Memory]:
     while True:
         found = list(
             Memory.objects.raw(
-                f"SELECT {COLUMNS} FROM memories WHERE {USABLE} AND {SURE} AND {visible(project_id)} {after} "  # noqa: S608
-                f"ORDER BY confidence DESC, id LIMIT {size}",
+                f"SELECT {COLUMNS} FROM memories WHERE {USABLE} AND {SURE} AND {visible(project_id)} "  # noqa: S608
+                f"AND NOT {kept_back_sql()} {after} ORDER BY confidence DESC, id LIMIT {size}",
                 params,
             )
         )
@@ -89,6 +95,12 @@ def inactive(project_id: int | None, limit: int) -> list[Memory]:
     """Inactive memories, the last confirmed first."""
     where = f"NOT active AND verdict = 'allow' AND taxonomy = %(taxonomy)s AND {visible(project_id)}"
     return _some(where, project_id, limit)
+
+
+def unconfirmed(project_id: int | None, limit: int) -> list[Memory]:
+    """Return what would be injected but for CLAUDEOPS_TRUST."""
+    where = f"{USABLE} AND {SURE} AND {visible(project_id)} AND {kept_back_sql()}"
+    return _some(where, project_id, limit, order="confidence DESC, id")
 
 
 def below_threshold(project_id: int | None, limit: int) -> list[Memory]:

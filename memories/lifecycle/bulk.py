@@ -126,6 +126,15 @@ def _merge(
     return count + 1, 0, f"{_memories(count)} merged into memory {target}"
 
 
+def _approve(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
+    """Approve `queryset`, held or unconfirmed. Only a person does."""
+    if why.provenance is None or not why.provenance.typed:
+        raise InvalidMemory("Only a person approves.", "Approve them in the dashboard, the admin or the command line.")
+    user = verbs.user_id(why.by)
+    changed, unchanged = change_all(queryset, Change.APPROVED, why, lambda row: verbs.approved(row, why.at, user))
+    return changed, unchanged, f"{_memories(changed)} approved"
+
+
 def _delete(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
     count = delete_all(queryset, why)
     return count, 0, f"{_memories(count)} deleted"
@@ -139,6 +148,7 @@ BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
     {
         action.name: action
         for action in (
+            BulkAction("approve", "Approve", Change.APPROVED, _approve),
             _changing(
                 "deactivate", "Deactivate", Change.DEACTIVATED, "deactivated", lambda row, at: verbs.deactivated(row)
             ),

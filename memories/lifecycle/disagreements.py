@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from memories.capture.statement import Provenance
 from memories.errors import Conflict, InvalidMemory, MemoryNotFound
+from memories.lifecycle.confirmation import after_edit
 from memories.lifecycle.lock import writing
 from memories.lifecycle.merge import check_mergeable, merge
 from memories.lifecycle.restore import restore
@@ -196,4 +197,5 @@ def _back(row: Memory, why: Why, words: str, confidence: float | None = None) ->
         new = reactivated(row, why.at)
     surest = max(row.confidence, confidence or 0.0, policy(row).inactive_below or 0.0)
     new = confirmed(row, why.at) | new | {"confidence": surest}
+    new |= after_edit(row, row.observation, why.provenance, why.at)
     apply(row, Change.BACKED, new, why._replace(reason=why.reason or words), always=True)

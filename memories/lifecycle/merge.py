@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from memories.capture.statement import Provenance
 from memories.errors import InvalidMemory
 from memories.lifecycle.bulk_write import change_all, delete_all
+from memories.lifecycle.confirmation import after_edit
 from memories.lifecycle.lock import writing
 from memories.lifecycle.new_text import checked_text
 from memories.lifecycle.write import Why, apply, locked
@@ -76,10 +77,12 @@ def merge(
         if observation is not None:
             text = checked_text(observation, provenance, current=into.observation)
         count, confidence = 0, into.confidence
+        provisional: set[str] = set()
         named: list[dict[str, Any]] = []
         for other in others.order_by("pk").iterator():
             check_mergeable(into, [other])
             count += 1
+            provisional.add(other.provisional)
             confidence = max(confidence, other.confidence)
             if count <= MOST_NAMED:
                 named.append({"id": other.pk, "observation": other.observation})
@@ -90,7 +93,7 @@ def merge(
             "confidence": confidence,
             "updated_at": max(into.updated_at, why.at),
             "merged_count": into.merged_count + count,
-        }
+        } | after_edit(into, text, provenance, why.at, also=sorted(provisional))
         merged = {"active": False, "inactive_reason": Inactive.MERGED, "superseded_by_id": into.pk}
         change_all(others, Change.MERGED, why._replace(evidence={"into": into.pk}), lambda row: merged)
         evidence = {"merged": named, "count": count}

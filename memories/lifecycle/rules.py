@@ -29,8 +29,13 @@ def clamp(confidence: float) -> float:
     return checked_confidence(confidence)
 
 
-def reinforced(confidence: float, taxonomy: Taxonomy) -> float:
-    return clamp(confidence + taxonomy.reinforced_by)
+ECHO_LIMIT = 0.9
+"""The confidence above which a session does not raise a memory that it was told."""
+
+
+def reinforced(confidence: float, taxonomy: Taxonomy, *, echo: bool = False) -> float:
+    raised = clamp(confidence + taxonomy.reinforced_by)
+    return max(confidence, min(raised, ECHO_LIMIT)) if echo else raised
 
 
 def contradicted(confidence: float, taxonomy: Taxonomy) -> float:

@@ -16,6 +16,7 @@ from memories.capture import fields
 from memories.capture.statement import Provenance
 from memories.errors import Conflict
 from memories.lifecycle import rules
+from memories.lifecycle.confirmation import after_edit
 from memories.lifecycle.lock import writing
 from memories.lifecycle.merge import delete, merge
 from memories.lifecycle.new_text import checked_text
@@ -60,13 +61,22 @@ def reinforce(
     evidence: dict[str, Any] | None = None,
     session_id: int | None = None,
     candidate_key: str | None = None,
+    echo: bool = False,
+    confirms: bool = False,
 ) -> MemoryChange | None:
-    """Confirm a memory: more confidence, active again where allowed. Always writes a change row."""
+    """Confirm a memory: more confidence, active again where allowed. Always writes a change row.
+
+    `echo`: by a session that was told the memory. It counts up to ECHO_LIMIT, and beyond that stops no decay.
+    `confirms`: by an independent session, so that the memory is unconfirmed no more.
+    """
     why = Why(by, to_utc(at), reason, evidence, session_id, candidate_key)
     with writing():
         row = locked(memory)
         taxonomy = policy(row)
-        new = confirmed(row, why.at) | {"confidence": rules.reinforced(row.confidence, taxonomy)}
+        new = {} if echo and row.confidence > rules.ECHO_LIMIT else confirmed(row, why.at)
+        new |= {"confidence": rules.reinforced(row.confidence, taxonomy, echo=echo)}
+        if confirms and row.confirmed_at is None:
+            new["confirmed_at"] = why.at
         back = not row.active and row.inactive_reason not in STAYS_INACTIVE
         if back and rules.is_active(new["confidence"], taxonomy):
             new |= {"active": True, "inactive_reason": ""}
@@ -111,10 +121,10 @@ def edit(
 ) -> MemoryChange | None:
     """Change the given columns and confirm the memory.
 
-    New text keeps the confidence. A confidence is clamped to 0..1; from the threshold on it reactivates, below it
-    deactivates. A new text passes the gate unless `provenance` says that a person typed it (raises TextHeld).
-    `expected_change` is the latest change the person saw (0: none): raises Conflict when another one came
-    since.
+    New text keeps the confidence; only a person's change confirms it (`lifecycle.confirmation`). A confidence is
+    clamped to 0..1; from the threshold on it reactivates, below it deactivates. A new text passes the gate unless
+    `provenance` says that a person typed it (raises TextHeld). `expected_change` is the latest change the person saw
+    (0: none): raises Conflict when another one came since.
     """
     why = Why(by, to_utc(at), reason)
     with writing():
@@ -137,7 +147,8 @@ def edit(
         if not isinstance(persistent, Unset):
             new |= persistence(row, persistent, why.at)
         if any(getattr(row, name) != value for name, value in new.items()):
-            new = confirmed(row, why.at) | new
+            text = str(new.get("observation", row.observation))
+            new = confirmed(row, why.at) | new | after_edit(row, text, provenance, why.at)
         kind: str = Change.EDITED
         if not isinstance(active, Unset) and active != row.active:
             if not difference(row, new)[1]:
@@ -209,22 +220,34 @@ def approve(
     reason: str = "",
     expected_text: str | None = None,
 ) -> MemoryChange | None:
-    """Approve a memory. Raises Conflict when its text is no longer `expected_text`, which the person read."""
+    """Approve a memory: it is allowed and confirmed.
+
+    Raises Conflict when its text is no longer `expected_text`, which the person read.
+    """
     why = Why(by, to_utc(at), reason)
     with writing():
         row = locked(memory)
         if expected_text is not None and row.observation != expected_text:
             latest = MemoryChange.objects.filter(memory=row).order_by("-pk").first()
             raise Conflict(f"The text of memory {row.pk} was changed.", "Read it again.", current=row, change=latest)
-        if row.verdict == Verdict.ALLOW and row.approved_at is not None:
-            return None
-        users = get_user_model().objects
-        user = users.filter(**{get_user_model().USERNAME_FIELD: by}).first()
-        new = {"verdict": Verdict.ALLOW, "approved_at": why.at, "approved_by_id": user and user.pk}
-        return apply(row, Change.APPROVED, new | confirmed(row, why.at), why, caller=memory)
+        return apply(row, Change.APPROVED, approved(row, why.at, user_id(by)), why, caller=memory)
 
 
 # The columns that a verb gives a row; the bulk actions use them as well.
+
+
+def user_id(name: str) -> int | None:
+    """Return the account of an actor, None for one without an account."""
+    accounts = get_user_model().objects.filter(**{get_user_model().USERNAME_FIELD: name})
+    return accounts.values_list("pk", flat=True).first()
+
+
+def approved(row: Memory, at: datetime, user: int | None) -> dict[str, Any]:
+    """Return the columns of an approval; {} for a memory that is approved and confirmed."""
+    if row.verdict == Verdict.ALLOW and row.approved_at is not None and row.confirmed_at is not None:
+        return {}
+    new = {"verdict": Verdict.ALLOW, "approved_at": at, "approved_by_id": user, "confirmed_at": row.confirmed_at or at}
+    return new | confirmed(row, at)
 
 
 def deactivated(row: Memory) -> dict[str, Any]:

@@ -45,6 +45,7 @@ def narrowing(parser: ArgumentParser) -> None:
     state = parser.add_mutually_exclusive_group()
     state.add_argument("--inactive", action="store_true", help="only inactive ones")
     state.add_argument("--held", action="store_true", help="only those held for review")
+    state.add_argument("--unconfirmed", action="store_true", help="only those that no prompt is told until confirmed")
     state.add_argument("--all", action="store_true", help="all of them")
 
 
@@ -67,7 +68,7 @@ def edit(parser: ArgumentParser) -> None:
     verb = parser.add_mutually_exclusive_group()
     verb.add_argument("--deactivate", action="store_true", help="take it out of use")
     verb.add_argument("--reactivate", action="store_true", help="use it again")
-    verb.add_argument("--approve", action="store_true", help="allow a held memory")
+    verb.add_argument("--approve", action="store_true", help="allow a held memory, confirm an unconfirmed one")
     by(parser)
 
 

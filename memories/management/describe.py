@@ -18,7 +18,7 @@ def state(memory: Memory) -> str:
     if memory.verdict != "allow":
         return "held"
     if memory.active:
-        return "active"
+        return "unconfirmed" if memory.unconfirmed else "active"
     return f"inactive ({memory.inactive_reason})" if memory.inactive_reason else "inactive"
 
 
@@ -42,7 +42,8 @@ def as_table(memories: Iterable[Memory]) -> str:
 def as_text(memory: Memory, changes: Iterable[MemoryChange]) -> str:
     facts = [
         ("memory", f"{memory.pk} ({memory.uuid})"),
-        ("state", state(memory) + (f": {memory.verdict_reason}" if memory.verdict_reason else "")),
+        ("state", state(memory) + (f": {reason}" if (reason := memory.verdict_reason or memory.provisional) else "")),
+        ("trusted", f"since {exact(memory.confirmed_at)}" if memory.confirmed_at else ""),
         ("scope", f"{memory.taxonomy}, {memory.category}, {memory.scope_label}"),
         ("project", memory.project.slug if memory.project else ""),
         ("confidence", shown(memory.confidence) + (", persistent" if memory.persistent else "")),

@@ -33,7 +33,7 @@ def recall(query: str, as_of: str | None, tag: list[str], explain: bool, by: str
 
 
 def _line(place: int, hit: Hit) -> str:
-    held = " (held for review)" if hit.verdict != "allow" else ""
+    held = " (held for review)" if hit.verdict != "allow" else " (unconfirmed)" if hit.unconfirmed else ""
     scope = f"[{hit.category}:{hit.service or GENERAL}]"
     return f"{place:>2}. {hit.score:.3f}  {hit.memory_id}  {scope} {hit.observation} ({shown(hit.confidence)}){held}"
 

@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField, MaskedTextField
+from memories.models.trust import kept_back, kept_back_condition
 from memories.taxonomy import DEFAULT_CONFIDENCE, GENERAL, TAXONOMIES, TAXONOMY_VERSION
 
 if TYPE_CHECKING:
@@ -99,6 +100,19 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 
     def allowed(self) -> MemoryQuerySet:
         return self.filter(verdict=Verdict.ALLOW)
+
+    def trusted(self) -> MemoryQuerySet:
+        """Leave out what waits for its confirmation, by CLAUDEOPS_TRUST."""
+        return self.exclude(kept_back_condition())
+
+    def unconfirmed(self) -> MemoryQuerySet:
+        """Active ones that the gate allows and that wait for their confirmation, by CLAUDEOPS_TRUST."""
+        return self.filter(kept_back_condition(), active=True, verdict=Verdict.ALLOW)
+
+    def waiting(self) -> MemoryQuerySet:
+        """All that waits for a person: held, or unconfirmed."""
+        held = Q(verdict=Verdict.HOLD) & ~Q(inactive_reason=Inactive.OPERATOR)
+        return self.filter(held | (Q(active=True, verdict=Verdict.ALLOW) & kept_back_condition()))
 
     def isolated_to(self, project: int | Literal["any"] | None, agent: str | None) -> MemoryQuerySet:
         """Limit to a scope.
@@ -248,7 +262,10 @@ class Memory(models.Model):
             # Injection, highest confidence first. SQLite also needs the condition's columns in the index, to count
             # without reading the rows.
             models.Index(
-                fields=["taxonomy", "-confidence", "id", "project", "active", "verdict"],
+                fields=[
+                    *("taxonomy", "-confidence", "id", "project", "active", "verdict"),
+                    *("provisional", "confirmed_at"),
+                ],
                 condition=Q(active=True, verdict="allow"),
                 name="memories_injection",
             ),
@@ -262,6 +279,12 @@ class Memory(models.Model):
                 fields=["-updated_at", "-id", "active", "verdict"],
                 condition=Q(active=False, verdict="allow"),
                 name="memories_inactive",
+            ),
+            # What waits for its confirmation (CLAUDEOPS_TRUST=guarded).
+            models.Index(
+                fields=["-updated_at", "-id", "active", "verdict", "provisional", "confirmed_at"],
+                condition=Q(active=True, verdict="allow", confirmed_at=None) & ~Q(provisional=""),
+                name="memories_unconfirmed",
             ),
             # Rare links: partial, because PostgreSQL writes an update into every index of the row.
             models.Index(fields=["project"], condition=Q(project__isnull=False), name="memories_project"),
@@ -299,6 +322,16 @@ class Memory(models.Model):
     @property
     def awaits_review(self) -> bool:
         return self.verdict == Verdict.HOLD and self.inactive_reason != Inactive.OPERATOR
+
+    @property
+    def unconfirmed(self) -> str:
+        """Why it waits for its confirmation, by CLAUDEOPS_TRUST; empty when it does not."""
+        return kept_back(self) if self.active and self.verdict == Verdict.ALLOW else ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for a person: held, or unconfirmed."""
+        return self.awaits_review or bool(self.unconfirmed)
 
     @property
     def scope_label(self) -> str:

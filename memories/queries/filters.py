@@ -11,17 +11,34 @@ from django.db.models.lookups import IContains
 
 from memories.capture.text import normalise_service
 from memories.models import Exposure, Inactive, Memory, Project, Source, Verdict
+from memories.models.memory import MemoryQuerySet
 from memories.taxonomy import TAXONOMIES
 
 CATEGORIES = sorted({category for taxonomy in TAXONOMIES.values() for category in taxonomy.categories})
 
 
 HELD, ACTIVE, INACTIVE, REJECTED = "held", "active", "inactive", "rejected"
-STATUSES = [(ACTIVE, "active"), (INACTIVE, "inactive"), (HELD, "held for review"), (REJECTED, "rejected in review")]
+WAITING, UNCONFIRMED = "waiting", "unconfirmed"
+STATUSES = [
+    (ACTIVE, "active"),
+    (INACTIVE, "inactive"),
+    (WAITING, "waiting for a person"),
+    (HELD, "held for review"),
+    (UNCONFIRMED, "unconfirmed"),
+    (REJECTED, "rejected in review"),
+]
 
 
-def with_status(rows: QuerySet[Memory], status: str) -> QuerySet[Memory]:
-    """Filter by one status; each memory has exactly one of the four."""
+def with_status(rows: MemoryQuerySet, status: str) -> MemoryQuerySet:
+    """Filter by one status.
+
+    Each memory is active, inactive, held or rejected. Active ones that CLAUDEOPS_TRUST keeps back are unconfirmed;
+    these and the held ones are waiting.
+    """
+    if status == WAITING:
+        return rows.waiting()
+    if status == UNCONFIRMED:
+        return rows.unconfirmed()
     if status in (HELD, REJECTED):
         held, rejected = rows.filter(verdict=Verdict.HOLD), Q(inactive_reason=Inactive.OPERATOR)
         return held.filter(rejected) if status == REJECTED else held.exclude(rejected)
@@ -36,9 +53,9 @@ class MemoryFilterSet(django_filters.FilterSet):
     """Query parameters, all optional and combined by AND.
 
     service (`general` = none), category, taxonomy, project (slug, or `global`), agent, status (each memory has one:
-    held, rejected, or else active or inactive), active, verdict, source, exposure (what its session had read),
-    persistent, confidence_min and confidence_max (0..1, both included), text (every word of it, anywhere), session
-    (id), tier.
+    held, rejected, or else active or inactive; of the active ones some are unconfirmed: these and the held ones are
+    waiting), active, verdict, source, exposure (what its session had read), persistent, confidence_min and
+    confidence_max (0..1, both included), text (every word of it, anywhere), session (id), tier.
     """
 
     service = django_filters.CharFilter(method="by_service", label="Service", max_length=64)
@@ -75,7 +92,7 @@ class MemoryFilterSet(django_filters.FilterSet):
     def by_service(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
         return queryset.filter(service=normalise_service(value))
 
-    def by_status(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
+    def by_status(self, queryset: MemoryQuerySet, name: str, value: str) -> MemoryQuerySet:
         return with_status(queryset, value)
 
     def by_project(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:

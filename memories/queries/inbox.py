@@ -58,6 +58,12 @@ def count_open(kind: str = "") -> int:
     return open_questions(kind).order_by()[:CAP].count()
 
 
+def count_waiting() -> int:
+    """Count the memories that wait for a person, held and unconfirmed ones, each up to CAP, from indexes."""
+    rows = Memory.objects.order_by()
+    return rows.awaiting_review()[:CAP].count() + rows.unconfirmed()[:CAP].count()
+
+
 def page_of(rows: DisagreementQuerySet, after: int | None = None) -> Page:
     """Return the newest questions, those before the id `after`. Two queries, whatever their number."""
     rows = rows.select_related("older", "newer").order_by("-id")

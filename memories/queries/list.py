@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Case, ExpressionWrapper, F, FloatField, Q, QuerySet, Value, When
 from django.db.models.expressions import Combinable
+from django.db.models.functions import Least, Length, Replace
 
 from claudeops.lib import times
-from memories.models import Memory, MemoryChange, highest
+from memories.models import Exposure, Memory, MemoryChange, Verdict, highest
 from memories.models.memory import SERVICE_TEXT
 
 SIZE = 50
@@ -24,8 +25,21 @@ CAP = 10_000
 BETWEEN = "~"
 COLUMNS = (
     *("id", "service", "category", "observation", "confidence", "active", "inactive_reason", "verdict"),
-    *("verdict_reason", "updated_at", "session_id", "source", "persistent", "taxonomy", "tier", "exposure"),
+    *("verdict_reason", "updated_at", "session_id", "source", "persistent", "taxonomy", "tier"),
+    *("exposure", "provisional", "confirmed_at"),
 )
+RISK = ExpressionWrapper(
+    Case(When(exposure=Exposure.OUTSIDE, then=200.0), When(exposure=Exposure.HOUSE, then=100.0), default=0.0)
+    + Case(When(verdict=Verdict.HOLD, then=50.0), default=0.0)
+    + Case(
+        When(provisional="", then=0.0),
+        default=10.0 * (1 + Length("provisional") - Length(Replace("provisional", Value(";"), Value("")))),
+    )
+    + Least(F("confidence") * (1 + F("recall_count") + F("merged_count")), 9.0),
+    output_field=FloatField(),
+)
+"""What a memory could do that waits for a person: exposure first, then the gate's finding, the number of topics, and
+the confidence times how often it was found and said again. No index serves it: for the few that wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +60,9 @@ class Sort:
         """Parse the sorted value of a place. Raises ValueError."""
         if self.column == "updated_at":
             return times.parse(text)
-        if self.column == "confidence":
+        if self.column in ("confidence", "risk"):
             number = float(text)
-            if not 0 <= number <= 1:
+            if not 0 <= number <= (1 if self.column == "confidence" else 1000):
                 raise ValueError(text)
             return number
         return text
@@ -64,6 +78,7 @@ SORTS = {
         *_both("updated", "confirmed", F("updated_at"), "updated_at"),
         *_both("confidence", "confidence", F("confidence"), "confidence"),
         *_both("service", "service", SERVICE_TEXT, "service"),
+        Sort("-risk", "risk", RISK, "risk", True),
     )
 }
 FIRST = "-updated"
@@ -101,6 +116,7 @@ def read_place(sort: Sort, text: str) -> Place:
 def ordered(rows: QuerySet[Memory], sort: Sort, *, backwards: bool = False) -> QuerySet[Memory]:
     down = sort.descending != backwards
     key = sort.expression.desc() if down else sort.expression.asc()  # type: ignore[attr-defined]
+    rows = rows.annotate(risk=RISK) if sort.column == "risk" else rows
     return rows.only(*COLUMNS).order_by(key, "-pk" if down else "pk")
 
 

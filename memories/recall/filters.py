@@ -33,7 +33,7 @@ class Filters:
     agent's own memories and those of no agent, None only those of no agent, ANY_AGENT all. `services`: any of these,
     None among them = general; no tuple = all. `tags`: all of these. `since` and `until` bound `updated_at` (aware UTC;
     until exclusive). `as_of`: what was known at that time, in its state of then. `include_hold` also returns memories
-    held for review.
+    held for review. `trusted_only` leaves out what CLAUDEOPS_TRUST keeps back until it is confirmed.
     """
 
     project: int | Literal["any"] | None = None
@@ -43,6 +43,7 @@ class Filters:
     categories: tuple[str, ...] | None = None
     tags: tuple[str, ...] = ()
     include_hold: bool = False
+    trusted_only: bool = False
     since: datetime | None = None
     until: datetime | None = None
     as_of: datetime | None = None

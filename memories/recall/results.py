@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import connection
 
 from memories.models import Memory
+from memories.models.trust import kept_back, kept_back_sql
 from memories.recall import filters
 from memories.recall.filters import Where
 from memories.recall.trace import Trace
@@ -22,9 +23,10 @@ class Candidate:
     """A memory that a search found: its columns, then the searches' findings, then those of the ranking.
 
     `confirmed_at` is its `updated_at`, `priority` whether a person approved it or made it persistent. `uuid`, `tags`
-    and `created_at` are as the database gives them. `terms` and `length` are those of the full-text index. `shared` is
-    the coverage with neighbouring turns; `speaker`: the query names who said it. `gentler` is what the coverage would
-    add to the score with the lower power, for the thresholds that were tuned with it.
+    and `created_at` are as the database gives them. `unconfirmed`: CLAUDEOPS_TRUST keeps it back from
+    prompts. `terms` and `length` are those of the full-text index. `shared` is the coverage with neighbouring turns;
+    `speaker`: the query names who said it. `gentler` is what the coverage would add to the score with the lower power,
+    for the thresholds that were tuned with it.
     """
 
     memory_id: int
@@ -46,6 +48,7 @@ class Candidate:
     uuid: Any = ""
     tags: Any = ()
     created_at: Any = ""
+    unconfirmed: bool = False
     terms: str | None = None
     length: int | None = None
 
@@ -116,6 +119,7 @@ class Hit:
     tags: tuple[str, ...] = ()
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    unconfirmed: bool = False
     collapsed: tuple[int, ...] = ()
     """Near-duplicates that are left out."""
 
@@ -148,6 +152,7 @@ COLUMNS = (
     "memories.verdict, memories.taxonomy, memories.stale_at IS NOT NULL, memories.confidence, memories.recall_count, "
     "memories.persistent OR memories.approved_at IS NOT NULL, memories.sequence, memories.position, "
     "memories.category, memories.project_id, memories.agent, memories.uuid, memories.tags, {plus}memories.created_at, "
+    "{unconfirmed}, "
     "t.terms, t.length"
 )
 
@@ -180,6 +185,7 @@ def candidate_of(memory: Memory) -> Candidate:
         memory.updated_at,
         stale=memory.stale_at is not None,
         priority=memory.persistent or memory.approved_at is not None,
+        unconfirmed=bool(kept_back(memory)),
         **{name: getattr(memory, name) for name in (*same, *more)},
     )
 
@@ -202,12 +208,13 @@ def hit_of(one: Candidate, parts: Parts, collapsed: Sequence[int]) -> Hit:
         tags=tuple(str(tag) for tag in tags or ()),
         created_at=_time_of(one.created_at),
         updated_at=one.confirmed_at,
+        unconfirmed=bool(one.unconfirmed),
         collapsed=tuple(collapsed),
     )
 
 
 def _read(which: str, values: Sequence[Any], scope: Where) -> list[Candidate]:
-    columns = COLUMNS.format(plus="+" if connection.vendor == "sqlite" else "")
+    columns = COLUMNS.format(plus="+" if connection.vendor == "sqlite" else "", unconfirmed=kept_back_sql())
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {columns} FROM memories LEFT JOIN memory_terms t ON t.memory_id = memories.id "  # noqa: S608

@@ -118,6 +118,7 @@ def filters_of(access: Access, question: Question) -> Filters:
         categories=(question.category,) if question.category else None,
         tags=tuple(question.tags),
         include_hold=question.include_hold,
+        trusted_only=not access.may(Scope.REVIEW),
         as_of=question.as_of,
     ).checked()
 
@@ -287,6 +288,7 @@ class _Search:
                 taxonomy=one.taxonomy,
                 stale=one.stale,
                 include_hold=self.filters.include_hold,
+                untrusted=one.unconfirmed and self.filters.trusted_only,
             )
             if reason:
                 self.dropped[reason] += 1

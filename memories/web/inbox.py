@@ -90,6 +90,7 @@ def _page(request: HttpRequest, *, wrong: int | None = None, said: str = "", sta
         "answered": answered,
         "after": after,
         "count": questions.count_open(kind),
+        "waiting": questions.count_waiting(),
         "cap": questions.CAP,
         "first": first,
         "said": said,

@@ -1,4 +1,4 @@
-"""Review a memory that the gate holds: approve or reject it."""
+"""Review a memory that waits for a person, held or unconfirmed: approve or reject it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ REJECTED = "Rejected in review."
 @require_POST
 @permission_required(("memories.view_memory", CHANGES), raise_exception=True)
 def approve(request: HttpRequest, pk: int) -> HttpResponse:
-    """Approve it for injection. `text` is the text that was read; another text is refused."""
+    """Approve and confirm it for injection. `text` is the text that was read; another text is refused."""
     found = Memory.objects.filter(pk=pk).first()
     if found is None:
         return gone(request, pk)
-    if not found.awaits_review:
-        return _refused(request, found, f"Memory {pk} is not held for review any more.")
+    if not found.waits:
+        return _refused(request, found, f"Memory {pk} does not wait for review any more.")
     try:
         change = verbs.approve(pk, by=actor(request), expected_text=request.POST.get("text"))
     except Conflict:
@@ -45,8 +45,8 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
     found = Memory.objects.filter(pk=pk).first()
     if found is None:
         return gone(request, pk)
-    if not found.awaits_review:
-        return _refused(request, found, f"Memory {pk} is not held for review any more.")
+    if not found.waits:
+        return _refused(request, found, f"Memory {pk} does not wait for review any more.")
     reason = request.POST.get("reason", "").strip()[:400]
     try:
         change = verbs.deactivate(pk, by=actor(request), reason=f"{REJECTED} {reason}".strip())

@@ -35,9 +35,10 @@ HELD = "Left out: it holds texts that wait for review. The scope review shows th
 
 
 def as_data(session: Session, *, review: bool = True) -> dict[str, Any]:
-    """Serialise a whole session; without `review` leave out the memories that the gate holds, and what holds them."""
+    """Serialise a whole session; without `review` leave out what waits for a person, and what holds a held text."""
     receipt = getattr(session, "receipt", None)
     memories = session.memories.order_by("id")
+    shown = memories if review else memories.allowed().trusted()
     holds = not review and memories.held().exists()
     return as_row(session) | {
         "exposure": session.exposure,
@@ -59,8 +60,6 @@ def as_data(session: Session, *, review: bool = True) -> dict[str, Any]:
             "included": receipt.included,
         },
         "events": list(session.events.order_by("created_at", "id").values("level", "service", "message", "created_at")),
-        "memories": list(
-            (memories.allowed() if holds else memories).values("id", "service", "category", "observation", "confidence")
-        ),
+        "memories": list(shown.values("id", "service", "category", "observation", "confidence")),
         "cooldowns": list(session.cooldown_actions.order_by("id").values("action", "service", "outcome", "message")),
     }

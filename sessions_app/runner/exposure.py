@@ -32,6 +32,7 @@ CACHED_LENGTH = 500
 
 _TABLE: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("exposure.toml").read_text(encoding="utf-8"))
 _UNFIT = re.compile(r"[^\w./@-]+")
+_OUTPUT = re.compile(r"--output|-[sSfkLgqN46]*o")
 _REPOSITORY = re.compile(r"(?:github|gitlab)[\w.-]*/([\w.-]+/[\w.-]+)")
 
 
@@ -210,9 +211,22 @@ def _command(command: _Command, rules: Rules, folder: str) -> tuple[str, ...]:
             return ("commits: remote",) if kind else (_named("command", "git"),)
         found = _files(command, rules, folder)
         return ("file: unknown",) if command.unknown and not found else found
-    if kind == "house":
+    if kind == "house" or (kind == "web" and _is_silent(command)):
         return HOUSE
     return (_source(command, kind, length),)
+
+
+def _is_silent(command: _Command) -> bool:
+    """Whether `curl -o /dev/null …` asks one address and shows at most a status and times."""
+    silent, words = _TABLE["silent"], command.arguments
+    if command.name not in silent["commands"] or not command.options.isdisjoint(silent["loud"]):
+        return False
+    output = [
+        at for at, word in enumerate(words) if _OUTPUT.fullmatch(word) and silent["into"] in words[at + 1 : at + 2]
+    ]
+    formats = [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-w", "--write-out")]
+    told = any(part in one for one in formats for part in silent["telling"])
+    return bool(output) and not told and sum(bool(_host(word)) for word in words) == 1
 
 
 def _row(command: _Command, rules: Rules) -> tuple[str, int]:
@@ -227,7 +241,8 @@ def _row(command: _Command, rules: Rules) -> tuple[str, int]:
 def _source(command: _Command, kind: str, length: int) -> str:
     rest = command.plain[length:]
     if kind == "web":
-        return _named("web", next((host for word in rest if (host := _host(word))), command.name))
+        whole_first = sorted(rest, key=lambda word: "://" not in word)
+        return _named("web", next((host for word in whole_first if (host := _host(word))), command.name))
     if kind == "issues":
         linked = (_REPOSITORY.search(word) for word in command.arguments)
         return _named("issues", command.named or next((found[1] for found in linked if found), command.name))

@@ -143,6 +143,8 @@ def project(
         _count_estimated(state)
     if line.prompt:
         state.turn = "interrupted" if line.prompt.interrupted else "open"
+    if line.folder and not state.reading.folder:
+        state.reading.folder = _mask(line.folder, state)[:LONGEST_FOLDER]
     if line.subagent:
         state.reading.subagent_line(line.subagent)
     if line.denied:
@@ -151,6 +153,8 @@ def project(
         masked = _masked(record, state)
         _read(masked, offset, state, batch, table or rules())
         _record(masked, offset, at, state, batch)
+    if not state.reading.is_compared(offset):
+        batch.results.pop(offset, None)
 
 
 def _read(record: stream.Record, offset: int, state: State, batch: Batch, table: Rules) -> None:
@@ -160,8 +164,8 @@ def _read(record: stream.Record, offset: int, state: State, batch: Batch, table:
             call = Call(record.id, record.name, record.input, record.paths)
             state.reading.call(record.id, judge(call, table, state.reading.folder))
         case stream.ToolResult():
-            if state.reading.result(record.id, record.text, offset):
-                batch.results.setdefault(offset, []).append(record.text)
+            state.reading.result(record.id, record.text, offset)
+            batch.results.setdefault(offset, []).append(record.text)
         case stream.Init():
             state.reading.folder = record.folder[:LONGEST_FOLDER] or state.reading.folder
 
@@ -227,7 +231,7 @@ def _masked(record: stream.Record, state: State) -> stream.Record:
             text = _mask(record.text, state)
             return record if text is record.text else replace(record, text=text)
         case stream.ToolUse():
-            return replace(record, input=_mask(record.input, state))
+            return replace(record, name=_mask(record.name, state), input=_mask(record.input, state))
         case stream.Init():
             failed = tuple(_mask(text, state) for text in record.mcp_failed)
             return replace(record, mcp_failed=failed, folder=_mask(record.folder, state))

@@ -22,7 +22,7 @@ LONGEST_TEXT = 100_000
 """Characters of a result that are compared; the CLI cuts what a tool prints below that."""
 
 _WORD = re.compile(r"[^\W_]+")
-_MARKER = re.compile(r"\[memory:[^\]\n]*\]\s*([^\n]+)")
+_MARKER = re.compile(r"\[memory:[^\[\]\n]{0,200}\][ \t]*([^\n]+)")
 _INSTRUCTION = frozenset(
     """
     always never must should shall ensure required disregard ignore forget remember whenever please note do dont not run
@@ -33,13 +33,18 @@ _INSTRUCTION = frozenset(
 
 
 class Text:
-    """A text that was read. It is folded once, when a statement may stand in it."""
+    """A text that was read. It is lowered and folded once, when a statement is compared with it."""
 
-    __slots__ = ("_folded", "lowered")
+    __slots__ = ("_folded", "_lowered", "_text")
 
     def __init__(self, text: str) -> None:
-        self.lowered = text[:LONGEST_TEXT].lower()
-        self._folded = ""
+        self._text = text[:LONGEST_TEXT]
+        self._lowered = self._folded = ""
+
+    @property
+    def lowered(self) -> str:
+        self._lowered = self._lowered or self._text.lower()
+        return self._lowered
 
     @property
     def folded(self) -> str:

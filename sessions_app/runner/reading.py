@@ -73,26 +73,30 @@ class Reading:
             self.add(self.calls.pop(next(iter(self.calls))))
 
     def denied(self, call_id: str) -> None:
-        """Forget a call that the CLI refused."""
-        self.calls.pop(_key(call_id), None)
+        """Note that the CLI refused a call: its result is the CLI's own."""
+        if (key := _key(call_id)) in self.calls:
+            self.calls[key] = None
 
     def subagent_line(self, call_id: str) -> None:
         """Note that a subagent's own lines are in the log: its answer tells no more than what these count."""
         if self.calls.get(key := _key(call_id)) == [SUBAGENT]:
             self.calls[key] = None
 
-    def result(self, call_id: str, text: str, offset: int) -> bool:
-        """Count the result of a call. Returns whether later statements are compared with it."""
+    def result(self, call_id: str, text: str, offset: int) -> None:
+        """Count the result of a call; later statements are compared with one from outside or with a marker."""
         judgement = self.calls.pop(_key(call_id), [UNKNOWN_CALL])
         self.add(judgement)
-        if not judgement and MARKER not in text:
-            return False
+        if judgement is None or (not judgement and MARKER not in text):
+            return
         source = judgement[0] if judgement else ""
         index = OWN if not judgement else self.sources.index(source if source in self.sources else MORE)
         place = f"{offset}:{index}"
         if place not in self.results[-1:]:
             self.results = [*self.results, place][-MOST_RESULTS:]
-        return True
+
+    def is_compared(self, offset: int) -> bool:
+        """Whether statements are compared with the results of the line at `offset`, which was read last."""
+        return bool(self.results) and self.results[-1].startswith(f"{offset}:")
 
     def read(self) -> Read:
         places = (place.split(":") for place in self.results)

@@ -13,6 +13,7 @@ LONGEST = 20_000
 """Characters. A longer command is not parsed."""
 DEEPEST = 6
 """Levels of substitutions."""
+MOST_HEREDOCS = 20
 
 _PLAIN = re.compile(r"[\w ./:=,@%+|;-]*")
 _HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1([^\n]*)\n(?:(.*?)\n)??[ \t]*\2[ \t]*(?=\n|$)", re.DOTALL)
@@ -35,7 +36,7 @@ class Simple:
 
 def simple_commands(command: str, depth: int = 0) -> list[Simple] | None:
     """Return every simple command of `command`, those in substitutions included; None when it cannot be parsed."""
-    if depth > DEEPEST or len(command) > LONGEST:
+    if depth > DEEPEST or len(command) > LONGEST or command.count("<<") > MOST_HEREDOCS:
         return None
     if _PLAIN.fullmatch(command):  # most commands; ten times faster than the lexer
         parts = re.split("[|;]", command) if "|" in command or ";" in command else [command]

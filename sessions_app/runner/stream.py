@@ -128,7 +128,7 @@ class Line:
     `message` is what an assistant line is a part of, `prompt` is set for a user's line of the main thread.
     `transcript`: it is a line of a transcript; there `cost_usd` is what the CLI states as the cost so far.
     `unread`: a part of it that an agent may have read could not be read here. `subagent` is the call whose subagent
-    wrote it, `denied` the call that the CLI refused.
+    wrote it, `denied` the call that the CLI refused, `folder` the working folder that a line of a transcript states.
     """
 
     type: str = ""
@@ -144,6 +144,7 @@ class Line:
     unread: bool = False
     subagent: str = ""
     denied: str = ""
+    folder: str = ""
 
 
 GARBAGE = "garbage"
@@ -216,6 +217,7 @@ def _set_reading(line: Line, data: Object) -> None:
     if line.type in SPOKEN:
         line.unread = not TEXTS.isdisjoint(line.bad) or _has_unknown_text(data.get("message"))
         line.subagent = accept.text(data, "parent_tool_use_id", [])
+        line.folder = accept.text(data, "cwd", []) if line.transcript else ""
     elif line.type == "system" and data.get("subtype") == "permission_denied":
         line.denied = accept.text(data, "tool_use_id", [])
     elif "type" in line.bad:

@@ -51,14 +51,18 @@ def assert_served(plan: str, table: str) -> None:
         assert "USE TEMP B-TREE FOR ORDER BY" not in plan, plan
 
 
-@pytest.mark.parametrize("sort", sorted(listing.SORTS))
+INDEXED = sorted(listing.SORTS.keys() - {"-risk"})
+"""The order by risk is for the few that wait for a person."""
+
+
+@pytest.mark.parametrize("sort", INDEXED)
 @pytest.mark.parametrize("backwards", [False, True])
 def test_every_order_of_the_memories_has_its_index(sort, backwards):
     rows = listing.ordered(Memory.objects.all(), listing.SORTS[sort], backwards=backwards)
     assert_served(plan_of(rows[:51]), "memories")
 
 
-@pytest.mark.parametrize("sort", sorted(listing.SORTS))
+@pytest.mark.parametrize("sort", INDEXED)
 def test_a_further_page_of_the_memories_is_jumped_to(sort):
     order = listing.SORTS[sort]
     value = {"updated_at": timezone.now(), "confidence": 0.7, "service": "jellyfin"}[order.column]
@@ -70,7 +74,7 @@ def test_a_further_page_of_the_memories_is_jumped_to(sort):
     "asked",
     [
         *({"category": "timing"}, {"taxonomy": "ops"}, {"source": "human"}),
-        *({"status": "held"}, {"status": "inactive"}, {"status": "active"}),
+        *({"status": "held"}, {"status": "unconfirmed"}, {"status": "inactive"}, {"status": "active"}),
     ],
     ids=str,
 )

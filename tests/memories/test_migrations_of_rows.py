@@ -206,3 +206,12 @@ def old_values(cursor, given):
             default = with_default.get(name)
             known[name] = default() if callable(default) else default
     return known
+
+
+def test_what_a_person_wrote_or_approved_before_is_confirmed():
+    human = MemoryFactory(source="human", created_at=AT)
+    approved = MemoryFactory(source="run", approved_at=AT)
+    held, said = MemoryFactory(source="human", verdict="hold"), MemoryFactory(source="run")
+    import_module("memories.migrations.0066_confirmed_before").confirm(apps, None)
+    found = dict(Memory.objects.values_list("pk", "confirmed_at"))
+    assert found == {human.pk: AT, approved.pk: AT, held.pk: None, said.pk: None}

@@ -312,9 +312,10 @@ def test_the_same_text_waits_for_review_once(session):
     assert Memory.objects.count() == 1
 
 
-def test_what_waits_for_review_is_not_matched(session):
+def test_what_waits_for_review_is_not_matched_and_stays_held_when_it_is_said_again(session):
     held = known(AFTER_WIREGUARD, 0.7, verdict=Verdict.HOLD)
-    assert remember(dependency(AFTER_WIREGUARD), said(session), at=NOW).outcome == "created"
+    assert remember(dependency(f"{AFTER_WIREGUARD}, always"), said(session), at=NOW).outcome == "created"
+    assert remember(dependency(AFTER_WIREGUARD), said(session), at=NOW).outcome == "held"
     assert reads(held.pk) == (0.7, True, "")
 
 

@@ -116,8 +116,8 @@ def _masked(text: str, found: Iterable[Found]) -> str:
 
 def _masked_value(value: Any, name: str) -> Any:
     if isinstance(value, str):
-        kind = is_secret_under(name, value) if name else ""
         masked = mask(value)
+        kind = (is_secret_under(name, value) or is_secret_under(name, masked)) if name else ""
         return label(kind) if kind and not MASKED.fullmatch(masked) else masked
     if isinstance(value, dict):
         masked_dict: dict[Any, Any] = {}

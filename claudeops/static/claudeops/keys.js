@@ -1,6 +1,7 @@
 // The keyboard. Never while somebody types. Rows say data-row (its value names the row); in a row:
 //   data-open   the link that Enter opens (otherwise the first link)
 //   data-edit   what `e` clicks
+//   data-approve   what `a` clicks
 //   data-pick   the checkbox that `x` ticks
 // The search field that `/` goes to says data-search (otherwise the first input of type search); the page's own comes
 // before the one in the sidebar.
@@ -89,6 +90,7 @@
     x: pick,
     X: pick,
     e: () => click(inRow("[data-edit]")),
+    a: () => click(inRow("[data-approve]")),
     Enter: open,
   };
 

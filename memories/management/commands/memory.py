@@ -28,8 +28,8 @@ from memories.lifecycle.sweep import is_due, sweep
 from memories.management import arguments
 from memories.management.describe import as_table, as_text
 from memories.management.recalling import recall
-from memories.models import Memory, MemoryChange, Project, Source, Verdict
-from memories.queries.filters import HELD, MemoryFilterSet
+from memories.models import Memory, MemoryChange, Project, Source, Verdict, trust
+from memories.queries.filters import HELD, UNCONFIRMED, MemoryFilterSet
 from memories.store import Provenance, Statement, remember
 
 TIERS = (1, 2, 3)
@@ -159,6 +159,8 @@ class Command(VerbCommand):
             "memories": rows.count(),
             "active": allowed.filter(active=True).count(),
             "held": rows.awaiting_review().count(),
+            "trust": trust.mode(),
+            "unconfirmed": rows.unconfirmed().count(),
             "persistent": rows.filter(persistent=True).count(),
             "inactive": _counts(allowed.filter(active=False), "inactive_reason"),
             "categories": _counts(allowed.filter(active=True, taxonomy="ops"), "category"),
@@ -167,7 +169,8 @@ class Command(VerbCommand):
         }
         lines = [
             f"{_number(data['memories'])}: {data['active']:,} active, {sum(data['inactive'].values()):,} inactive, "
-            f"{data['held']:,} held for review; {data['persistent']:,} never decay."
+            f"{data['held']:,} held for review; {data['persistent']:,} never decay.",
+            f"Trust is {data['trust']}: {_number(data['unconfirmed'])} unconfirmed, kept out of prompts.",
         ]
         lines += [f"  inactive, {reason or 'no reason given'}: {count:,}" for reason, count in data["inactive"].items()]
         lines += [f"  active, {category}: {count:,}" for category, count in data["categories"].items()]
@@ -180,8 +183,10 @@ class Command(VerbCommand):
             )
         if data["sweep_is_due"]:
             lines.append("Some are due to age; the next session, or memory decay, sees to it.")
-        held = [NextAction("manage.py memory list --held", "see what waits for review")] if data["held"] else []
-        return Result(data, "\n".join(lines), held)
+        see = [NextAction("manage.py memory list --held", "see what waits for review")] if data["held"] else []
+        if data["unconfirmed"]:
+            see.append(NextAction("manage.py memory list --unconfirmed", "see what waits for a confirmation"))
+        return Result(data, "\n".join(lines), see)
 
     def export(self, file: str) -> Result:
         lines = export_lines(Memory.objects.all())
@@ -243,10 +248,17 @@ class Command(VerbCommand):
         return Result({"deleted": result.changed, "would_delete": 0}, result.message)
 
 
-def _narrowed(*, inactive: bool, held: bool, all: bool, **given: Any) -> QuerySet[Memory]:  # noqa: A002
+def _narrowed(
+    *,
+    inactive: bool,
+    held: bool,
+    unconfirmed: bool,
+    all: bool,  # noqa: A002
+    **given: Any,
+) -> QuerySet[Memory]:
     query = {name: value for name, value in given.items() if value is not None}
-    if held:
-        query["status"] = HELD
+    if held or unconfirmed:
+        query["status"] = HELD if held else UNCONFIRMED
     elif not all:
         query |= {"verdict": Verdict.ALLOW, "active": "false" if inactive else "true"}
     filters = MemoryFilterSet(query, queryset=Memory.objects.all())

@@ -19,7 +19,7 @@ from django.db import OperationalError, connection
 from claudeops import tasks
 from claudeops.backups import database, files, folder, make
 from claudeops.backups.errors import BackupError
-from claudeops.backups.manifest import DATABASE, KEYS, read
+from claudeops.backups.manifest import DATABASE, KEYS, LOGS, read
 from claudeops.backups.verify import verify
 from claudeops.lib.locks import file_lock
 from sessions_app.runner.ingest import ingest
@@ -220,6 +220,13 @@ def test_a_full_disk_is_named_in_one_line_and_nothing_is_left(data, log, monkeyp
 
 
 @about_files
+def test_a_house_without_sessions_is_whole(data):
+    made = make.make()
+    assert (made.manifest.of(LOGS), made.manifest.unreadable) == ([], ())
+    assert verify(made.path).problems == []
+
+
+@about_files
 def test_what_cannot_be_read_is_left_out_and_named(data, log, monkeypatch, capsys):
     odd = log.with_name("odd\x1b[31m\udce4.log")
     odd.write_text("x")
@@ -245,7 +252,7 @@ def test_of_a_damaged_or_empty_database_none_is_made_and_the_earlier_ones_stay(d
     live = Path(connection.settings_dict["NAME"])
     content = live.read_bytes()
     live.write_bytes(content[:100_000] + b"\xff" * 100_000 + content[200_000:])
-    for said in ("No backup was made: the database was not copied", "No backup was made: the database is empty."):
+    for said in ("The database claudeops.sqlite3 is damaged", "No backup was made: the database is empty."):
         with pytest.raises(SystemExit):
             call_command("backup", keep=1)
         assert capsys.readouterr().err.startswith(f"Error: {said}")

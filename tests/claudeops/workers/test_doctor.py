@@ -302,3 +302,13 @@ class TestMeaning:
         MemoryFactory()
         (finding,) = found("semantic search")
         assert (finding.level, finding.text) == (OK, "on; 1 memories wait for their vector")
+
+
+def test_it_says_how_far_memories_are_trusted_and_how_many_wait(settings):
+    MemoryFactory(provisional="credentials", exposure="outside")
+    MemoryFactory(verdict="hold")
+    (finding,) = found("trust")
+    assert finding.text == "guarded; 1 memories held for review, 1 unconfirmed"
+    assert "status=waiting" in finding.hint
+    settings.CLAUDEOPS_TRUST = "open"
+    assert found("trust")[0].text == "open; 1 memories held for review, 0 unconfirmed"

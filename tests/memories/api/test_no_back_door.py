@@ -137,3 +137,35 @@ def test_a_model_over_mcp_does_not_see_what_the_gate_holds():
     with pytest.raises(MemoryNotFound):
         tools.memory_show(access, held.pk)
     assert tools.recall(access, HOSTILE, None, None, 7)["memories"] == []
+
+
+def test_what_is_not_confirmed_goes_to_no_token_without_review(settings):
+    waits = MemoryFactory(provisional="credentials", exposure="outside", observation="The broker password is in a file")
+    plain = MemoryFactory(observation="The broker takes a minute to start")
+    reader, reviewer = bearer("read", "write"), bearer("read", "write", "review", name="reviewer")
+
+    def found(caller):
+        listed = caller.get("/api/memories").json()["memories"]
+        asked = caller.post("/api/recall", {"query": "broker password"}).json()["hits"]
+        return {row["id"] for row in listed}, {hit["memory_id"]: hit["unconfirmed"] for hit in asked}
+
+    assert found(reader) == ({plain.pk}, {plain.pk: False})
+    assert found(reviewer) == ({plain.pk, waits.pk}, {plain.pk: False, waits.pk: True})
+    assert problem(reader.put(f"/api/memories/{waits.pk}", {"confidence": 1.0}))[0] == 404
+    shown = reviewer.get(f"/api/memories/{waits.pk}").json()
+    assert (shown["unconfirmed"], shown["provisional"], shown["confirmed_at"]) == (True, "credentials", None)
+    with pytest.raises(MemoryNotFound):
+        tools.memory_show(access_for(), waits.pk)
+    assert [hit["id"] for hit in tools.recall(access_for(), "broker password", None, None, 7)["memories"]] == [plain.pk]
+    settings.CLAUDEOPS_TRUST = "strict"
+    assert found(reader) == (set(), {})
+    settings.CLAUDEOPS_TRUST = "open"
+    assert found(reader) == ({plain.pk, waits.pk}, {plain.pk: False, waits.pk: False})
+
+
+def test_a_token_approves_nothing_not_even_with_review():
+    waits = MemoryFactory(provisional="credentials", exposure="outside")
+    answer = bearer("write", "review", "admin").post("/api/memories/bulk", {"action": "approve", "ids": [waits.pk]})
+    assert problem(answer)[0] == 422
+    waits.refresh_from_db()
+    assert waits.confirmed_at is None

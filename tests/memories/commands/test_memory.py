@@ -341,3 +341,13 @@ def test_list_narrows_by_what_the_session_had_read():
     _, answer = document("list", "--exposure", "outside")
     assert [(row["id"], row["exposed_to"]) for row in answer["result"]["memories"]] == [(memory.pk, ["logs: web"])]
     assert "outside text (logs: web)" in run("show", memory.pk)[1]
+
+
+def test_what_waits_for_its_confirmation_is_listed_counted_and_approved():
+    waits = MemoryFactory(provisional="credentials", exposure="outside", observation="Waits")
+    MemoryFactory(observation="Waits for nobody")
+    assert [row["observation"] for row in document("list", "--unconfirmed")[1]["result"]["memories"]] == ["Waits"]
+    assert "unconfirmed: credentials" in run("show", waits.pk)[1]
+    assert "Trust is guarded: 1 memory unconfirmed, kept out of prompts." in run("status")[1]
+    run("edit", waits.pk, "--approve")
+    assert "Trust is guarded: 0 memories unconfirmed" in run("status")[1]

@@ -196,20 +196,31 @@ def test_many_are_imported_in_batches(monkeypatch, django_assert_max_num_queries
     assert MemoryChange.objects.count() == 600
 
 
-def test_exposure_and_confirmation_go_to_the_file_and_back():
-    told = {"exposure": "outside", "exposed_to": ["logs: web"], "provisional": "names a foreign host"}
-    MemoryFactory(**told, confirmed_at=NOW)
-    lines = list(export_lines(Memory.objects.all()))
-    Memory.objects.all().delete()
-    import_lines(lines, **BY)
-    assert Memory.objects.values(*told, "confirmed_at").get() == {**told, "confirmed_at": NOW}
-
-
 def test_a_row_that_this_installation_did_not_sign_is_outside_text():
-    import_lines([line(exposure="nothing", exposed_to=[], confirmed_at=NOW.isoformat())], **BY)
+    import_lines([line(exposure="nothing", exposed_to=[])], **BY)
     memory = Memory.objects.get()
-    assert (memory.exposure, memory.exposed_to, memory.confirmed_at) == ("outside", ["import"], None)
-    with pytest.raises(InvalidMemory, match="exposed_to is"):
+    assert (memory.exposure, memory.exposed_to) == ("outside", ["import"])
+
+
+def test_what_waits_for_its_confirmation_waits_after_an_import_too():
+    MemoryFactory(provisional="credentials", exposure="outside", exposed_to=["logs: nginx"])
+    MemoryFactory(provisional="removal", exposure="outside", confirmed_at=NOW)
+    before = list(export_lines(Memory.objects.all()))
+    Memory.objects.all().delete()
+    import_lines(before, **BY)
+    assert list(export_lines(Memory.objects.all())) == before
+    Memory.objects.all().delete()
+    import_lines([one.replace('"confidence": 0.7', '"confidence": 0.9') for one in before], **BY)  # not signed any more
+    assert set(Memory.objects.values_list("provisional", "confirmed_at")) == {("credentials", None), ("removal", None)}
+
+
+def test_rows_of_an_older_export_are_confirmed_as_far_as_a_person_wrote_or_approved_them():
+    lines = [
+        line(observation="Written by a person", source="human", created_at=NOW.isoformat()),
+        line(observation="Approved by a person", source="run", approved_at=NOW.isoformat()),
+        line(observation="Said by a session", source="run"),
+    ]
+    import_lines(lines, trust=True, **BY)
+    assert list(Memory.objects.order_by("pk").values_list("confirmed_at", flat=True)) == [NOW, NOW, None]
+    with pytest.raises(InvalidMemory, match="exposed_to is 'logs'; allowed is a list of up to 50 names"):
         import_lines([line(exposed_to="logs")], **BY)
-    with pytest.raises(InvalidMemory, match="exposure is 'inside'"):
-        import_lines([line(exposure="inside")], **BY)

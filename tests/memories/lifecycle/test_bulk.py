@@ -49,6 +49,7 @@ def bystanders():
 
 def test_the_registry_names_every_action_what_it_needs_and_what_cannot_be_taken_back():
     assert list(BULK_ACTIONS) == [
+        "approve",
         "deactivate",
         "reactivate",
         "set_confidence",

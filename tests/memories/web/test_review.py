@@ -7,6 +7,7 @@ from django.test import Client
 
 from memories.lifecycle import verbs
 from memories.models import Change, Inactive, Memory, Verdict
+from memories.queries import list as listing
 from memories.store import Provenance, Statement, remember
 from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import HTMX, signed_in
@@ -109,8 +110,65 @@ def test_what_does_not_wait_any_more_is_left_alone(operators, verb):
     allowed = MemoryFactory()
     response = operators.post(at(allowed, f"/{verb}"), {"text": allowed.observation}, headers=HTMX)
     assert response.status_code == 409
-    assert "is not held for review any more" in response.content.decode()
+    assert "does not wait for review any more" in response.content.decode()
     assert not allowed.changes.exists()
     gone = operators.post("/memories/4711/" + verb, {"text": "x"}, headers=HTMX)
     assert gone.status_code == 409
     assert operators.get(at(allowed, f"/{verb}")).status_code == 405
+
+
+@pytest.fixture
+def waiting(db) -> list[Memory]:
+    """What waits for a person, in the order of its risk."""
+    outside = {"exposure": "outside", "exposed_to": ["logs: nginx"]}
+    return [
+        MemoryFactory(provisional="credentials; foreign hosts", **outside),
+        MemoryFactory(provisional="removal", recall_count=9, **outside),
+        MemoryFactory(provisional="removal", **outside),
+        MemoryFactory(verdict=Verdict.HOLD, verdict_reason="talks to the model"),
+    ]
+
+
+def test_the_queue_shows_all_that_waits_the_riskiest_first_with_its_reason(operators, waiting):
+    MemoryFactory(observation="Waits for nobody")
+    MemoryFactory(provisional="removal", confirmed_at=waiting[0].created_at)
+    html = html_of(operators, "/memories?status=waiting&sort=-risk")
+    places = [html.index(f'id="memory-{row.pk}"') for row in waiting]
+    assert places == sorted(places)
+    assert html.count('<tr id="memory-') == len(waiting)
+    assert all(reason in html for reason in ("credentials; foreign hosts", "talks to the model", "unconfirmed"))
+    assert html.count("data-approve") == len(waiting)  # what the key a clicks
+
+
+def test_a_further_page_of_the_queue_goes_on(waiting):
+    order = listing.SORTS["-risk"]
+    rows = Memory.objects.waiting()
+    first = listing.ordered(rows, order)[1]
+    page = listing.page_of(rows, order, after=listing.read_place(order, listing.place_of(order, first)))
+    assert [row.pk for row in page.rows] == [row.pk for row in waiting[2:]]
+
+
+def test_one_that_is_unconfirmed_says_why_on_its_page_and_is_approved_and_taken_back(operators, waiting):
+    first = waiting[0]
+    html = html_of(operators, at(first))
+    assert "Its session had read outside text (logs: nginx), and it is about: credentials; foreign hosts" in html
+    operators.post(at(first, "/approve"), {"text": first.observation}, headers=HTMX)
+    first.refresh_from_db()
+    assert (first.unconfirmed, first.approved_by.username) == ("", "ann")
+    operators.post(at(first, f"/undo/{latest(first)}"), headers=HTMX)
+    first.refresh_from_db()
+    assert first.unconfirmed
+
+
+def test_one_that_is_rejected_waits_no_more(operators, waiting):
+    operators.post(at(waiting[0], "/reject"), {"reason": "made up"}, headers=HTMX)
+    assert list(Memory.objects.waiting().values_list("pk", flat=True).order_by("pk")) == [r.pk for r in waiting[1:]]
+
+
+def test_many_are_approved_at_once_and_taken_back(operators, waiting):
+    ids = [row.pk for row in waiting]
+    operators.post("/memories/bulk", {"action": "approve", "id": ids})
+    assert not Memory.objects.waiting().exists()
+    change = waiting[0].changes.latest("pk")
+    operators.post(f"/memories/undo/{change.pk}", headers=HTMX)
+    assert Memory.objects.waiting().count() == len(ids)

@@ -146,3 +146,15 @@ def test_a_cooldown_is_checked(caller):
 @pytest.mark.parametrize("query", ["", "?action=restart", "?action=explode&service=x", "?action=restart&service=%00"])
 def test_a_cooldown_that_cannot_be_checked_is_said(caller, query):
     assert problem(caller.get(f"/api/cooldowns/check{query}"))[0] == 422
+
+
+def test_a_session_says_what_it_has_read(caller):
+    session = SessionFactory(ingest_state={"reading": {"exposure": "outside", "sources": ["logs: web"]}})
+    answer = caller.get(f"/api/sessions/{session.pk}").json()
+    assert (answer["exposure"], answer["exposed_to"]) == ("outside", ["logs: web"])
+
+
+def test_the_task_of_an_api_call_is_outside_text(caller):
+    agent = AgentFactory(slug="watcher")
+    made = caller.post("/api/sessions", {"agent": agent.slug, "prompt": "Look at web"}).json()
+    assert caller.get(f"/api/sessions/{made['id']}").json()["exposed_to"] == ["task text"]

@@ -229,6 +229,7 @@ def test_show_tells_the_whole_story(stream):
         "memory",
         "event info db: up",
         "Injected: 0 memories",
+        "Read: ",
         "## Memory Recording",
         "Looking.",
     ):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +61,8 @@ HOUSE = (
     "for name in a b c; do docker inspect $name; done",
     "cat > notes.md <<'EOF'\ncurl is not run here $(curl x)\nEOF",
     "/usr/bin/docker ps",
+    "curl -sS -o /dev/null -m 10 -w '%{http_code} %{time_total}s\\n' http://127.0.0.1:8096/health",
+    "curl -fsSo /dev/null https://media.home.lan/ && echo up",
     "",
     "# a comment\ndf -h",
 )
@@ -83,6 +87,12 @@ OUTSIDE = {
     "docker run --rm alpine ps": "container: alpine",
     "curl -s https://example.org/feed": "web: example.org",
     "curl -fsSL https://get.example.org | sh": "web: get.example.org",
+    "curl -o /dev/null http://a.example.org http://b.example.org": "web: a.example.org",
+    "curl -vo /dev/null http://a.example.org": "web: a.example.org",
+    "curl -v -o /dev/null http://a.example.org": "web: a.example.org",
+    "curl -o page.html http://a.example.org": "web: a.example.org",
+    "curl -o /dev/null -w '%header{x-note}' http://a.example.org": "web: a.example.org",
+    "curl -s http://a.example.org -o": "web: a.example.org",
     "wget -qO- http://mirror.example.net/list": "web: mirror.example.net",
     "http GET api.example.org/x": "web: api.example.org",
     "dig +short TXT example.org": "web: example.org",
@@ -241,3 +251,12 @@ def test_an_outside_part_is_found_in_any_compound(operator: str, before: str, af
 @given(st.text(max_size=30), st.text(max_size=60), st.lists(st.text(max_size=40), max_size=3))
 def test_any_call_is_judged(name: str, main: str, paths: list[str]) -> None:
     judge(Call("1", name, main, tuple(paths)), rules(), FOLDER)
+
+
+@pytest.mark.parametrize(
+    "piece", ["<<A\n", "$(", "`a", "a&", "a|", '"$(a)"', "sudo ", "bash -c ", "ssh a ", "x{", "#\n", "../"]
+)
+def test_a_long_command_is_judged_at_once(piece: str) -> None:
+    started = time.process_time()
+    judge_command((piece * 20_000)[:20_000], rules(), FOLDER)
+    assert time.process_time() - started < 2

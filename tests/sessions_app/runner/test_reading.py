@@ -71,8 +71,8 @@ def test_the_structured_answer_is_said_last() -> None:
 
 def test_a_call_that_the_cli_refused_read_nothing() -> None:
     refused = streams.line(type="system", subtype="permission_denied", tool_name="Bash", tool_use_id="1")
-    state, _ = read(call("1", "curl example.org"), refused)
-    assert state.reading.exposure == "nothing"
+    state, _ = read(call("1", "curl example.org"), refused, answer("1", "Permission to use Bash has been denied"))
+    assert (state.reading.exposure, state.reading.calls) == ("nothing", {})
     pretended, _ = read(call("1", "curl example.org"), answer("1", "Permission to use Bash has been denied"))
     assert pretended.reading.exposure == "outside"
 
@@ -169,3 +169,24 @@ def test_a_replay_in_two_halves_gives_the_same_state(lines: list[str], half: int
 def test_any_line_is_read(raw: bytes) -> None:
     state, _ = read(raw)
     json.dumps(asdict(state.reading))
+
+
+def test_the_working_folder_is_the_first_that_the_log_states() -> None:
+    state, _ = read(streams.init(cwd="/srv/homelab"), call("1", "cat /srv/homelab/a"), answer("1"))
+    assert (state.reading.folder, state.reading.exposure) == ("/srv/homelab", "house")
+    said = {"type": "user", "sessionId": "s", "message": {"content": "x"}}
+    lines = [json.dumps({**said, "cwd": cwd}) + "\n" for cwd in ("/srv/homelab", "/srv/elsewhere")]
+    transcript, _ = read(*lines)
+    assert transcript.reading.folder == "/srv/homelab"
+
+
+def test_the_results_of_one_line_are_compared_together() -> None:
+    results = [
+        {"type": "tool_result", "tool_use_id": "1", "content": "from outside"},
+        {"type": "tool_result", "tool_use_id": "2", "content": "of the house"},
+    ]
+    both = streams.line(type="user", message={"role": "user", "content": results})
+    _, batch = read(call("1", "docker logs web"), call("2", "df"), both)
+    assert list(batch.results.values()) == [["from outside", "of the house"]]
+    _, batch = read(call("1", "docker ps"), call("2", "df"), both)
+    assert batch.results == {}

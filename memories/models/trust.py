@@ -1,0 +1,48 @@
+"""What CLAUDEOPS_TRUST keeps out of prompts until it is confirmed: the one rule, as a condition and in words.
+
+`open` keeps nothing back, `guarded` what is provisional, `strict` whatever nobody confirmed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Q
+
+OPEN, GUARDED, STRICT = "open", "guarded", "strict"
+
+_KEPT_BACK = {
+    OPEN: Q(pk__in=()),
+    GUARDED: ~Q(provisional="") & Q(confirmed_at=None),
+    STRICT: Q(confirmed_at=None),
+}
+_KEPT_BACK_SQL = {
+    OPEN: "1 = 0",
+    GUARDED: "(NOT (memories.provisional = '') AND memories.confirmed_at IS NULL)",
+    STRICT: "(memories.confirmed_at IS NULL)",
+}
+
+
+def mode() -> str:
+    found: str = settings.CLAUDEOPS_TRUST
+    return found
+
+
+def kept_back_condition() -> Q:
+    """Return the condition of a memory that waits for its confirmation."""
+    return _KEPT_BACK[mode()]
+
+
+def kept_back_sql() -> str:
+    """Return the same condition as SQL on the table `memories`, without parameters."""
+    return _KEPT_BACK_SQL[mode()]
+
+
+def kept_back(memory: Any) -> str:
+    """Say why a memory (its columns `provisional` and `confirmed_at`) waits for its confirmation; "" if it does not."""
+    if mode() == OPEN or memory.confirmed_at is not None:
+        return ""
+    if memory.provisional:
+        return f"unconfirmed: its session had read outside text, and it is about {memory.provisional}"
+    return "unconfirmed: CLAUDEOPS_TRUST=strict wants a person or an independent session" if mode() == STRICT else ""
