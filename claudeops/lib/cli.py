@@ -65,16 +65,16 @@ class Verb:
 
 def error_of(error: Exception) -> tuple[str, str, str] | None:
     """Return (code, message, fix) of an error that the user can correct; None for a bug."""
-    if sqlite_damage.said_in(error):
-        return _damaged(sqlite_damage.behind(error))
     if isinstance(error, Refusal):
         return error.code, error.message, error.fix
-    if isinstance(error, DatabaseError) and (missing := _not_applied()):
-        said = str(error).partition("\n")[0]  # PostgreSQL appends the statement
-        return "not_migrated", f"The database lacks {missing}: {said}.", "Run: manage.py migrate"
     code = getattr(error, "code", None)
     if isinstance(code, str) and getattr(type(error), "is_refusal", False):
         return code, str(error), getattr(error, "fix", "")
+    if sqlite_damage.said_in(error):
+        return _damaged(sqlite_damage.behind(error))
+    if isinstance(error, DatabaseError) and (missing := _not_applied()):
+        said = str(error).partition("\n")[0]  # PostgreSQL appends the statement
+        return "not_migrated", f"The database lacks {missing}: {said}.", "Run: manage.py migrate"
     damage = sqlite_damage.behind(error)
     return _damaged(damage) if damage else None
 

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.db import connection
+from django.db import DatabaseError, connection
 
 OK, DAMAGED, UNFINISHED = "ok", "damaged", "unfinished"
 CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -61,9 +61,12 @@ def quick_check(path: Path, seconds: float) -> Checked:
 
 
 def said_in(error: BaseException | None) -> str:
-    """Return what SQLite said of a damaged file in this error or one of its causes; "" for other errors."""
+    """Return what SQLite said of Django's database in this error or one of its causes; "" for other errors.
+
+    An error of `sqlite3` itself is about another file, such as a backup's copy.
+    """
     while error is not None:
-        if (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in CODES:
+        if isinstance(error, DatabaseError) and _is_damage(error.__cause__):
             return str(error)
         error = error.__cause__ or error.__context__
     return ""
@@ -87,7 +90,11 @@ def sentence(said: str) -> str:
 
 
 def _of(error: sqlite3.Error) -> Checked:
-    return Checked(DAMAGED if said_in(error) else UNFINISHED, str(error))
+    return Checked(DAMAGED if _is_damage(error) else UNFINISHED, str(error))
+
+
+def _is_damage(error: BaseException | None) -> bool:
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in CODES
 
 
 def _is_interrupt(error: sqlite3.Error) -> bool:

@@ -8,7 +8,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from io import StringIO
 from pathlib import Path
 
@@ -218,6 +218,18 @@ def test_wrong_values_of_a_damaged_page_are_explained_too(house, tmp_path):
         assert sqlite_damage.behind(ValueError("Invalid isoformat string")) != ""
     with connected(house.path):
         assert sqlite_damage.behind(ValueError("Invalid isoformat string")) == ""
+
+
+def test_damage_of_another_file_is_not_said_of_the_database(house, tmp_path):
+    copy = tmp_path / "copy.sqlite3"
+    copy.write_text("no database\n" * 100)
+    with connected(house.path), closing(sqlite3.connect(copy)) as database:
+        try:
+            database.execute("PRAGMA quick_check")
+        except sqlite3.DatabaseError as error:
+            assert sqlite_damage.behind(error) == ""
+        else:
+            pytest.fail("it was read")
 
 
 def test_a_bug_of_a_whole_database_stays_a_bug(house):
