@@ -143,18 +143,23 @@ def project(
         _count_estimated(state)
     if line.prompt:
         state.turn = "interrupted" if line.prompt.interrupted else "open"
-    if line.folder and not state.reading.folder:
-        state.reading.folder = _mask(line.folder, state)[:LONGEST_FOLDER]
-    if line.subagent:
-        state.reading.subagent_line(line.subagent)
-    if line.denied:
-        state.reading.denied(line.denied)
+    _circumstances(line, state)
     for record in line.records:
         masked = _masked(record, state)
         _read(masked, offset, state, batch, table or rules())
         _record(masked, offset, at, state, batch)
     if not state.reading.is_compared(offset):
         batch.results.pop(offset, None)
+
+
+def _circumstances(line: stream.Line, state: State) -> None:
+    """Note what a line says beside its records that decides what the session has read."""
+    if line.folder and not state.reading.folder:
+        state.reading.folder = _mask(line.folder, state)[:LONGEST_FOLDER]
+    if line.subagent:
+        state.reading.subagent_line(line.subagent)
+    if line.denied:
+        state.reading.denied(line.denied)
 
 
 def _read(record: stream.Record, offset: int, state: State, batch: Batch, table: Rules) -> None:
