@@ -111,7 +111,7 @@ def test_contradictions_are_asked_about_once_a_pair_and_recall_keeps_its_index_a
     rows, terms = Memory.objects.count(), MemoryTerms.objects.count()
 
     migrate(BEFORE_NUMBERS)
-    assert_the_index_is_in_step(kept)  # its table was built anew
+    assert keyword_index.missing() == []  # its table was built anew
     migrate(BEFORE_BACKFILL)
     migrate()
     assert_the_index_is_in_step(kept)

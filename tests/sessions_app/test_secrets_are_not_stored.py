@@ -113,7 +113,7 @@ def test_no_credential_is_stored_by_any_way(tmp_path, logged, operator, client):
     imported = import_log(other, by="anna")
     assert [one.outcome for one in imported.sessions] == ["imported"]
 
-    writer = bearer("read", "write", "run")
+    writer = bearer("read", "write", "run", "review")  # they are about credentials, so they wait for a person
     for number, one in enumerate(said):
         made = writer.post(
             "/api/memories",

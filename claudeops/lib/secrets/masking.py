@@ -56,9 +56,9 @@ def mask(text: str) -> str:
 def mask_counted(text: str) -> tuple[str, Counter[str]]:
     """`mask`, and how many values of each kind were masked."""
     counts: Counter[str] = Counter()
-    if "]*" in text:
-        text = COVERED.sub(r"\1", text)
     for _ in range(PASSES):
+        if "]*" in text:
+            text = COVERED.sub(r"\1", text)
         found = find(text)
         if not found:
             return text, counts
@@ -123,9 +123,9 @@ def _masked_value(value: Any, name: str) -> Any:
         masked_dict: dict[Any, Any] = {}
         for key, one in value.items():
             said = mask(key) if isinstance(key, str) else key
+            name = MASKED.sub("", said) if isinstance(key, str) else ""  # the name within a mask names no value
             while said in masked_dict:  # two keys that are masked alike
                 said += "*"
-            name = MASKED.sub("", key) if isinstance(key, str) else ""  # the name within a mask names no value
             masked_dict[said] = _masked_value(one, name)
         return masked_dict
     if isinstance(value, list | tuple):
