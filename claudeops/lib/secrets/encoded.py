@@ -46,7 +46,7 @@ def _as_read(text: str) -> str:
 def _parts(text: str) -> Iterator[tuple[str, bool]]:
     """Each line of JSON by itself, and what stands between them."""
     plain: list[str] = []
-    for line in text.splitlines(keepends=True) if "\n" not in text else re.findall(r"[^\n]*\n|[^\n]+", text):
+    for line in re.findall(r"[^\n]*\n|[^\n]+", text):  # splitlines() also splits at \x85, which JSON may hold
         if _is_json(line):
             if plain:
                 yield "".join(plain), False
