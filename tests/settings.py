@@ -72,3 +72,6 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 
 # Signing in is not what the tests are about; the real hasher takes a third of a second each time.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+# Each client of a test has middleware of its own; WhiteNoise would list all static files for each of them.
+WHITENOISE_AUTOREFRESH = True

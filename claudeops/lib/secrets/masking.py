@@ -117,7 +117,9 @@ def _masked(text: str, found: Iterable[Found]) -> str:
 def _masked_value(value: Any, name: str) -> Any:
     if isinstance(value, str):
         masked = mask(value)
-        kind = (is_secret_under(name, value) or is_secret_under(name, masked)) if name else ""
+        kind = is_secret_under(name, value) if name else ""
+        if name and masked is not value:
+            kind = kind or is_secret_under(name, masked)
         return label(kind) if kind and not MASKED.fullmatch(masked) else masked
     if isinstance(value, dict):
         masked_dict: dict[Any, Any] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from claudeops.lib.secrets.addresses import authority, command, cookie, query
@@ -184,8 +184,20 @@ INSIDE = TABLE["names"]["inside"]
 FOREIGN = re.compile(f"(?=({_trie(sorted(word for word in RULES if not word.isascii()))}))")
 
 
+LONGEST_NAME = 100
+"""Characters of a name whose answer is kept."""
+
+
+@lru_cache(maxsize=4096)
+def _names_something(name: str) -> bool:
+    """Whether a rule is tried at all behind a name. Most names of columns and keys are asked about again and again."""
+    return next(triggers_of(plain(f'{name}: "')), None) is not None
+
+
 def is_secret_under(name: str, value: str) -> str:
     """The kind of a value by the name that it stands under; "" when it is no secret."""
+    if len(name) <= LONGEST_NAME and not _names_something(name):
+        return ""
     start = len(name) + 3
     for found_start, _, kind, rank in spans(f'{name}: "{value[:400]}"'):
         if found_start == start and rank == NAMED:
