@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.core.management.commands import flush
 from hypothesis import HealthCheck, settings
 
 from tests.thorough import PROFILE
@@ -95,6 +96,28 @@ def no_process_in_a_fast_test(request: pytest.FixtureRequest, monkeypatch: pytes
 
         monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
         monkeypatch.setattr(os, "fork", refuse)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    """After a test with transactions, put back the rows that migrating made, as they were.
+
+    Django truncates every table and then has each app make its content types, permissions and groups anew, which takes
+    longer than most of these tests.
+    """
+    from django.contrib.auth.models import Group, Permission
+    from django.contrib.contenttypes.models import ContentType
+
+    models = (ContentType, Permission, Group, Group.permissions.through)
+    with django_db_blocker.unblock():
+        kept = [(model, list(model._base_manager.order_by("pk"))) for model in models]
+
+    def put_back(*arguments: object, **named: object) -> None:
+        ContentType.objects.clear_cache()
+        for model, rows in kept:
+            model._base_manager.bulk_create(rows)
+
+    flush.emit_post_migrate_signal = put_back
 
 
 @pytest.fixture
