@@ -103,7 +103,6 @@ def assert_the_index_is_in_step(kept: Memory) -> None:
     assert found("wg0") == [kept.pk]
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite rebuilds the table of memories")
 def test_contradictions_are_asked_about_once_a_pair_and_recall_keeps_its_index_and_its_log(migrate):
     older, expected = contradictions_of_before_the_inbox()
     kept, edited, gone = (MemoryFactory(observation=f"The tunnel wg{place} drops") for place in range(3))
@@ -141,9 +140,6 @@ def test_contradictions_are_asked_about_once_a_pair_and_recall_keeps_its_index_a
     assert recall("wg1 wg2", Filters()).hits == ()
 
 
-@pytest.mark.skipif(
-    connection.vendor == "sqlite", reason="each walk through the migrations is long: this one on PostgreSQL"
-)
 def test_memories_of_before_recall_are_found_by_words_and_wait_for_a_vector(migrate):
     kept = MemoryFactory(observation="The bridge br0 drops")
     keyword_index.catch_up()
