@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import pytest
 from django.contrib.auth import get_user_model
 from django.core.management.commands import flush
+from django.db import connection
 from hypothesis import HealthCheck, settings
 
 from tests.thorough import PROFILE
@@ -66,7 +67,7 @@ def belongs_here(item: pytest.Item) -> bool:
     """Whether a run of the whole suite on this database runs the test."""
     if has_marker(item, "processes", "real_cli"):
         return POSTGRESQL
-    return not POSTGRESQL or (uses_database(item) and not has_marker(item, "browser"))
+    return not POSTGRESQL or (uses_database(item) and not has_marker(item, "browser", "one_database"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -108,14 +109,22 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
     from django.contrib.auth.models import Group, Permission
     from django.contrib.contenttypes.models import ContentType
 
-    models = (ContentType, Permission, Group, Group.permissions.through)
+    kept = []
     with django_db_blocker.unblock():
-        kept = [(model, list(model._base_manager.order_by("pk"))) for model in models]
+        for model in (ContentType, Permission, Group, Group.permissions.through):
+            columns = [field.column for field in model._meta.concrete_fields]
+            insert = (
+                f"INSERT INTO {model._meta.db_table} ({', '.join(columns)}) VALUES ({', '.join(['%s'] * len(columns))})"
+            )
+            kept.append(
+                (insert, list(model._base_manager.values_list(*(f.attname for f in model._meta.concrete_fields))))
+            )
 
     def put_back(*arguments: object, **named: object) -> None:
         ContentType.objects.clear_cache()
-        for model, rows in kept:
-            model._base_manager.bulk_create(rows)
+        with connection.cursor() as cursor:
+            for insert, rows in kept:
+                cursor.executemany(insert, rows)
 
     flush.emit_post_migrate_signal = put_back
 
