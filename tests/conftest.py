@@ -48,10 +48,10 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One worker more than processors: browser and process tests mostly wait. None where paths are given: a worker
-    takes longer to start than a few tests to run."""
+    """More workers than processors, since browser tests mostly wait, and processes (on PostgreSQL) even longer. None
+    where paths are given: a worker takes longer to start than a few tests to run."""
     named = config.args_source is pytest.Config.ArgsSource.ARGS
-    return 0 if named else (os.cpu_count() or 1) + 1
+    return 0 if named else (os.cpu_count() or 1) + (2 if POSTGRESQL else 1)
 
 
 def uses_database(item: pytest.Item) -> bool:

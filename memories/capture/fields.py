@@ -34,6 +34,8 @@ def checked_category(category: str, taxonomy: Taxonomy) -> str:
 
 
 def checked_service(service: str | None) -> str | None:
+    if service is not None and not isinstance(service, str):  # a value of a JSON file
+        raise InvalidMemory(f"service is {service!r}; allowed is a name, or nothing for general.")
     name = normalise_service(service)
     if name is not None and (found := find(service or "")):
         raise InvalidMemory(f"service looks like a credential ({found[0].kind}); give the name of the service.")

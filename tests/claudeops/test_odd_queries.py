@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memories.errors import MemoriesError
@@ -53,6 +53,7 @@ def test_queries(query):
     recall(query, Filters())
 
 
+@example(lines=['{"category": "timing", "observation": "The dump takes an hour", "service": [null]}'], trust=False)
 @given(lines=st.lists(ROWS.map(json.dumps) | JSON.map(json.dumps) | TEXTS, min_size=1, max_size=3), trust=st.booleans())
 def test_files_of_memories(lines, trust):
     try:
