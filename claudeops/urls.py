@@ -16,6 +16,7 @@ urlpatterns = [
     path("", views.overview, name="overview"),
     path("overview/fragment", views.overview_fragment, name="overview-fragment"),
     path("feed", views.feed_page, name="feed"),
+    path("demo/hide", views.hide_demo_note, name="demo-note-hide"),
     path("", include("sessions_app.urls")),
     path("", include("memories.urls")),
     path("login", views.SignIn.as_view(), name="login"),

@@ -8,14 +8,17 @@ from typing import Any
 
 from django.contrib.auth.decorators import permission_required
 from django.contrib.auth.views import LoginView
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views import defaults
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from claudeops import api, sign_in
+from claudeops.context import DEMO_NOTE_HIDDEN
 from claudeops.lib import sqlite_damage
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
 from claudeops.overview import changes, feed
@@ -42,6 +45,17 @@ class SignIn(LoginView):
     def get_redirect_url(self, request: HttpRequest | None = None) -> str:
         url = str(super().get_redirect_url())
         return "" if url.partition("?")[0] == self.request.path else url
+
+
+@require_POST
+def hide_demo_note(request: HttpRequest) -> HttpResponse:
+    """Hide the note on the demo for this browser session."""
+    request.session[DEMO_NOTE_HIDDEN] = True
+    if request.headers.get("HX-Request"):
+        return HttpResponse("")
+    back = request.POST.get("next", "")
+    allowed = url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure())
+    return HttpResponseRedirect(back if allowed else reverse("overview"))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

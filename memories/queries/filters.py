@@ -45,6 +45,11 @@ def with_status(rows: MemoryQuerySet, status: str) -> MemoryQuerySet:
     return rows.filter(verdict=Verdict.ALLOW, active=status == ACTIVE)
 
 
+def yes_or_no() -> forms.Select:
+    """Offer "any" where nothing is chosen; Django's own widget for a boolean calls that "Unknown"."""
+    return forms.Select(choices=[("", "any"), ("true", "yes"), ("false", "no")])
+
+
 class IdFilter(django_filters.Filter):
     field_class = forms.IntegerField
 
@@ -68,11 +73,11 @@ class MemoryFilterSet(django_filters.FilterSet):
     project = django_filters.CharFilter(method="by_project", label="Project", max_length=64)
     agent = django_filters.CharFilter(label="Agent", max_length=64)
     status = django_filters.ChoiceFilter(choices=STATUSES, method="by_status", label="Status", empty_label="any")
-    active = django_filters.BooleanFilter(label="Active")
+    active = django_filters.BooleanFilter(label="Active", widget=yes_or_no())
     verdict = django_filters.ChoiceFilter(choices=Verdict.choices, label="Verdict", empty_label="any")
     source = django_filters.ChoiceFilter(choices=Source.choices, label="Source", empty_label="any")
     exposure = django_filters.ChoiceFilter(choices=Exposure.choices, label="Read before", empty_label="any")
-    persistent = django_filters.BooleanFilter(label="Persistent")
+    persistent = django_filters.BooleanFilter(label="Persistent", widget=yes_or_no())
     confidence_min = django_filters.NumberFilter(
         field_name="confidence", lookup_expr="gte", min_value=0, max_value=1, label="Confidence from"
     )

@@ -135,6 +135,10 @@ class RollBackForm(forms.Form):
     seen = forms.IntegerField(min_value=0, max_value=BIGGEST_ID, widget=forms.HiddenInput)
 
 
+PROFILE = "balanced"
+"""The recall profile where none is chosen."""
+
+
 class RecallForm(forms.Form):
     query = forms.CharField(label="Search memories", max_length=10_000, strip=True)
     project = forms.CharField(label="Project", max_length=64, required=False, help_text="A slug, or global.")
@@ -153,7 +157,10 @@ class RecallForm(forms.Form):
     include_hold = forms.BooleanField(label="Include held memories", required=False)
 
     def __init__(self, data: Any = None) -> None:
-        super().__init__(data, auto_id="recall-%s", initial={"profile": "balanced"})
+        if data is not None and not data.get("profile"):  # else the browser would show another one than is used
+            data = data.copy()
+            data["profile"] = PROFILE
+        super().__init__(data, auto_id="recall-%s", initial={"profile": PROFILE})
         names = sorted({name for taxonomy in TAXONOMIES.values() for name in taxonomy.categories})
         for field, values in (("category", names), ("taxonomy", list(TAXONOMIES))):
             choice = self.fields[field]
@@ -171,14 +178,14 @@ class RecallForm(forms.Form):
             taxonomy=given["taxonomy"] or None,
             tags=tuple(tag.strip() for tag in given["tags"].split(",") if tag.strip()),
             limit=given["limit"],
-            profile=given["profile"] or "balanced",
+            profile=given["profile"],
             as_of=given["as_of"],
             include_hold=given["include_hold"],
         )
 
     def narrows(self) -> bool:
         return any(
-            str(self[name].value() or "") not in ("", "balanced", "False") for name in self.fields if name != "query"
+            str(self[name].value() or "") not in ("", PROFILE, "False") for name in self.fields if name != "query"
         )
 
 

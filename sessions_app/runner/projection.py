@@ -312,10 +312,16 @@ def _result(record: stream.Result, offset: int, at: datetime, state: State, batc
     if not state.response and not record.is_error:
         state.response = record.text[:RESPONSE_LIMIT]
     cost = "no cost stated" if record.cost_usd is None else f"${record.cost_usd:.4f}"
-    words = f"{record.subtype}{' (error)' if record.is_error else ''}, {record.num_turns} turns, {cost}"
-    _entry(LogKind.RESULT, words, offset, at, state, batch)
+    _entry(LogKind.RESULT, f"{_ended(record)}, {record.num_turns} turns, {cost}", offset, at, state, batch)
     if record.structured is not None:
         _structured(record.structured, at, state, batch)
+
+
+def _ended(record: stream.Result) -> str:
+    """Say how a turn ended. The CLI also writes the subtype "success" beside an error, such as one of the API."""
+    if not record.is_error:
+        return record.subtype
+    return "failed" if record.subtype == "success" else f"failed: {record.subtype}"
 
 
 def _structured(answer: Mapping[str, Any], at: datetime, state: State, batch: Batch) -> None:

@@ -225,6 +225,22 @@ def test_an_address_shows_another_person_the_same_rows_and_back_brings_back_each
     assert listed(page) == {1, 2, 3, 4, 5}
     page.go_back()
     assert len(listed(page)) == 8
+    page.select_option("#filters [name=status]", "inactive")
+    page.wait_for_url("**/memories?status=inactive")  # what is not set is not in the address
+    page.go_back()
+    assert page.input_value("#filters [name=status]") == ""
+
+
+def test_a_request_that_takes_a_moment_is_shown(one, memories):
+    page = one.open("/memories")
+    held = []
+    page.route("**/row?edit", held.append)
+    page.click("#memory-1-edit")
+    page.wait_for_selector("html.is-busy")
+    assert page.get_attribute("#main", "aria-busy") == "true"
+    held[0].continue_()
+    page.wait_for_selector("html:not(.is-busy) #memory-1 [name=observation]")
+    assert page.get_attribute("#main", "aria-busy") == "false"
 
 
 def test_without_a_script_it_can_be_added_edited_and_deleted(chromium, live_server, memories):

@@ -56,6 +56,13 @@
       form.requestSubmit();
     }
   });
+  // The address of a list holds only what is set: fields without a value are not sent.
+  document.addEventListener("formdata", (event) => {
+    if (event.target.getAttribute("method") !== "get") return;
+    const fields = [...event.formData];
+    for (const [name] of fields) event.formData.delete(name);
+    for (const [name, value] of fields) if (value !== "") event.formData.append(name, value);
+  });
   // An answered undo has done its work: its message goes, the answer's own says what happened.
   document.addEventListener("htmx:afterRequest", (event) => {
     const undo = event.target.closest && event.target.closest(".toast-undo");

@@ -4,6 +4,7 @@
 (() => {
   "use strict";
   const FIELDS = "input:not([type=checkbox]):not([type=hidden]):not([type=submit]), textarea, select";
+  const MOMENT = 150; // milliseconds
   let last = new Date();
   let polled = false; // whether the answer that is being swapped in was asked for by a poll
   let kept = [];
@@ -12,9 +13,15 @@
   let pressed = false; // between pressing and letting go an exchanged element would lose its click
   let missed = false; // whether an answer was left out because of that
 
-  const say = (text) => {
+  const say = (text, action = "") => {
     const place = document.getElementById("connection");
-    if (place && place.textContent !== text) place.textContent = text;
+    if (!place || place.textContent === text + action) return;
+    place.textContent = text;
+    if (!action) return;
+    const link = document.createElement("a");
+    link.href = `${place.dataset.signIn}?next=${encodeURIComponent(location.pathname + location.search)}`;
+    link.textContent = action;
+    place.append(link);
   };
   const clock = () => last.toISOString().slice(11, 19) + " UTC";
   const isPoll = (config) => {
@@ -53,6 +60,27 @@
 
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (document.hidden && isPoll(event.detail.requestConfig)) event.preventDefault();
+  });
+
+  // What a person asked for and waits for is shown by a bar, when it takes a moment.
+  let waiting = 0;
+  let timer = null;
+  const drawWaiting = () => {
+    const main = document.getElementById("main");
+    document.documentElement.classList.toggle("is-busy", waiting > 0);
+    if (main) main.setAttribute("aria-busy", String(waiting > 0));
+  };
+  document.addEventListener("htmx:beforeSend", (event) => {
+    if (isPoll(event.detail.requestConfig)) return;
+    waiting += 1;
+    if (waiting === 1) timer = setTimeout(drawWaiting, MOMENT);
+    // The request's own event: what has asked may be gone from the page when the answer comes.
+    event.detail.xhr.addEventListener("loadend", () => {
+      waiting -= 1;
+      if (waiting) return;
+      clearTimeout(timer);
+      drawWaiting();
+    });
   });
 
   document.addEventListener("htmx:beforeSwap", (event) => {
@@ -129,7 +157,7 @@
     } else if (status === 403 && !isPoll(event.detail.requestConfig) && !signedOut(event.detail.xhr)) {
       say("Your account may not do that. Nothing was changed.");
     } else if (status === 403) {
-      say("You are signed out. Reload the page to sign in. What you see is from " + clock() + ".");
+      say(`You are signed out. What you see is from ${clock()}. `, "Sign in");
     } else if (status === 409 || status === 422) {
       say(""); // the answer says itself what is wrong
     } else if (status) {

@@ -8,7 +8,9 @@ from decimal import Decimal
 from html import unescape
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -257,6 +259,20 @@ def test_the_demo_is_marked_on_every_page(signed_in, settings):
     settings.CLAUDEOPS_DEMO = True
     for url in ("/", "/admin/", "/admin/memories/memory/"):
         assert b"demo-banner" in signed_in.get(url).content
+
+
+@pytest.mark.parametrize(("asked_for", "then"), [("/events?level=info", "/events?level=info"), ("//example.org", "/")])
+def test_the_note_on_the_demo_is_hidden_until_one_signs_in_again(signed_in, settings, asked_for, then):
+    settings.CLAUDEOPS_DEMO = True
+    response = signed_in.post("/demo/hide", {"next": asked_for})
+    assert (response.status_code, response.headers["Location"]) == (302, then)
+    for url in ("/", "/admin/"):
+        assert b"demo-banner" not in signed_in.get(url).content
+    other = Client()
+    other.force_login(get_user_model().objects.get())
+    assert b"demo-banner" in other.get("/").content
+    assert signed_in.get("/demo/hide").status_code == 405
+    assert Client().post("/demo/hide").status_code in (302, 403)
 
 
 def test_what_waits_for_a_person_is_counted_with_the_trust_that_makes_it_wait(db, settings):

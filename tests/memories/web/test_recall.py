@@ -54,6 +54,14 @@ def test_it_says_when_meaning_is_not_searched(backup):
     assert ("Semantic search is off" in text_of(response)) == (found.trace.semantic != "on")
 
 
+@pytest.mark.parametrize("given", [{}, {"profile": ""}, {"profile": "balanced"}, {"profile": "lean"}])
+def test_the_form_shows_the_profile_that_was_used(backup, given):
+    response = ask(signed_in("viewer"), query="nightly backup", **given)
+    used = given.get("profile") or "balanced"
+    assert response.context["found"].trace.profile == used
+    assert f'<option value="{used}" selected>' in text_of(response)
+
+
 def test_the_filters_narrow_and_stay_in_the_form(backup):
     MemoryFactory(service="caddy", observation="The nightly backup of caddy is small")
     response = ask(signed_in("viewer"), query="nightly backup", service="nas", category="dependency", limit=5)

@@ -145,6 +145,7 @@ def test_a_run_with_an_error_result_failed(stream):
     session = ran(stream(init(), text("API Error", model="<synthetic>"), result("API Error: 500", is_error=True)))
     assert (session.status, session.exit_code) == (Status.FAILED, 1)
     assert "API Error: 500" in session.status_reason
+    assert LogEntry.objects.get(session=session, kind="result").text.startswith("failed, 2 turns, ")
 
 
 def slow(stream, *, lines=200, each=0.1):
