@@ -22,9 +22,9 @@ NEAR = 100
 """Characters beside a disguised one that may be part of a trigger or of a long value with it."""
 
 
-def _options() -> re2.Options:
+def _options(*, case_sensitive: bool) -> re2.Options:
     options = re2.Options()
-    options.case_sensitive = False
+    options.case_sensitive = case_sensitive
     options.max_mem = 64 * 1024 * 1024
     return options
 
@@ -45,11 +45,14 @@ def _triggers() -> str:
     return rf"{'|'.join(anywhere)}|(?:^|[^a-z0-9]|\\[nrtbf]|%[0-9a-f]{{2}})(?:{'|'.join(heads)})"
 
 
-TRIGGERS = re2.compile(_triggers(), _options())
+TRIGGERS = re2.compile(_triggers(), _options(case_sensitive=False))
 LOOKAROUND = re.compile(r"\(\?<?[!=][^()]*\)")
 RUNS = re2.compile(
     "|".join([f"[A-Za-z0-9+/_=-]{{{LEAST_RANDOM},}}", *(LOOKAROUND.sub("", shape.pattern) for shape, _ in ANYWHERE)])
 )
+
+EITHER = re2.compile(f"(?i:{_triggers()})|{RUNS.pattern}", _options(case_sensitive=True))
+"""Matches where one of the two does: for most texts one pass says that neither does. Elsewhere only they know."""
 
 
 def parts(text: str) -> Iterator[tuple[int, str]]:
@@ -111,6 +114,8 @@ def _hits(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _bytes_hits(data: bytes) -> Iterator[tuple[int, int]]:
+    if EITHER.search(data) is None:
+        return
     for match in TRIGGERS.finditer(data):
         yield match.span()
     for match in RUNS.finditer(data):
