@@ -5,7 +5,6 @@ from django.http import HttpRequest
 
 from claudeops import __version__
 
-
 DEMO_NOTE_HIDDEN = "demo_note_hidden"
 """The key of the browser session under which a person has hidden the note on the demo."""
 

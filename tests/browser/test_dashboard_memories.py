@@ -234,7 +234,7 @@ def test_an_address_shows_another_person_the_same_rows_and_back_brings_back_each
 def test_a_request_that_takes_a_moment_is_shown(one, memories):
     page = one.open("/memories")
     held = []
-    page.route("**/row?edit", held.append)
+    page.route("**/row?edit", lambda route: held.append(route))
     page.click("#memory-1-edit")
     page.wait_for_selector("html.is-busy")
     assert page.get_attribute("#main", "aria-busy") == "true"
