@@ -48,7 +48,7 @@ def test_a_person_chooses_theme_and_zone(client, person, django_user_model):
 
 
 def test_pages_tell_local_time_and_the_api_utc(client, person):
-    _, secret = add_token("reader", ["read"])
+    _, secret = add_token("reader", ["read"], by="night-shift")
     at = datetime(2026, 3, 29, 1, 0, tzinfo=UTC)
     session = SessionFactory(queued_at=at)
     Preference.objects.create(user=person, time_zone="Europe/Berlin")
