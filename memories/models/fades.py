@@ -57,9 +57,7 @@ class FadesAt(Func):
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
     ) -> tuple[str, list[Any]]:
         names = (*COLUMNS, "expires_at")
-        sql = {
-            name: compiler.compile(column)[0] for name, column in zip(names, self.source_expressions, strict=True)
-        }
+        sql = {name: compiler.compile(column)[0] for name, column in zip(names, self.source_expressions, strict=True)}
         postgresql = connection.vendor == "postgresql"
         least, greatest = ("LEAST", "GREATEST") if postgresql else ("MIN", "MAX")
 

@@ -25,7 +25,9 @@ def test_each_form(text, spans, bounds):
     assert parse_comparison(text, spans=spans).bounds == bounds
 
 
-@pytest.mark.parametrize(("text", "spans"), [("", False), ("x", False), (">5d", False), ("<14y", True), (">1..2", True)])
+@pytest.mark.parametrize(
+    ("text", "spans"), [("", False), ("x", False), (">5d", False), ("<14y", True), (">1..2", True)]
+)
 def test_anything_else_is_refused(text, spans):
     with pytest.raises(ValueError):
         parse_comparison(text, spans=spans)
