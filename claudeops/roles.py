@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 VIEWER, OPERATOR, ADMIN = "viewer", "operator", "admin"
 OWN = ("memories", "sessions_app")
-OTHERS = ("auth", "axes", "django_q")
+OTHERS = ("auth", "axes", "django_q", "preferences")
 
 CURATES = frozenset({"memories.add_memory", "memories.change_memory", "memories.delete_memory"})
 OPERATES = frozenset({"sessions_app.run_session", "sessions_app.stop_session", "sessions_app.clear_cooldown"})

@@ -97,6 +97,7 @@ INSTALLED_APPS = [
     "claudeops.apps.ClaudeopsConfig",
     "sessions_app",
     "memories",
+    "claudeops.lib.preferences",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

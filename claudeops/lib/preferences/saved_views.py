@@ -1,0 +1,39 @@
+"""A person's saved views of a list: list, save, remove."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from claudeops.lib.preferences.models import SavedView
+
+MOST = 40
+"""Views of one page that one account may save: they stand side by side above the list."""
+
+
+def views_of(user: Any, page: str) -> list[SavedView]:
+    """Return an account's views of the page whose URL has this name, by name; one query."""
+    return list(SavedView.objects.filter(user=user.pk, page=page).order_by("name", "pk")[:MOST])
+
+
+def save_view(user: Any, page: str, name: str, query: str) -> SavedView:
+    """Save the filters `query` ("status=failed", "?" before it or not) under a name; the same name is overwritten.
+
+    Raises ValidationError with a sentence for each field: an empty or too long name, a query that is none, too many.
+    """
+    view = SavedView(user=user, page=page, name=name, query=query)
+    view.full_clean(validate_unique=False, validate_constraints=False)
+    same = SavedView.objects.filter(user=user, page=page)
+    if not same.filter(name=view.name).exists() and same.count() >= MOST:
+        raise ValidationError({"name": f"There are {MOST} views already. Remove one first."}, code="full")
+    stored, _ = SavedView.objects.update_or_create(user=user, page=page, name=view.name, defaults={"query": view.query})
+    return stored
+
+
+def remove_view(user: Any, pk: int) -> SavedView | None:
+    """Remove a view that belongs to the account, and return it as it was; None when there is none of this number."""
+    view = SavedView.objects.filter(user=user, pk=pk).first()
+    if view is not None:
+        SavedView.objects.filter(pk=view.pk).delete()
+    return view
