@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField, MaskedTextField
+from memories.models.fades import FADES_AT
 from memories.models.trust import kept_back, kept_back_condition
 from memories.taxonomy import DEFAULT_CONFIDENCE, GENERAL, TAXONOMIES, TAXONOMY_VERSION
 
@@ -255,6 +256,7 @@ class Memory(models.Model):
             models.Index(fields=["-updated_at", "-id"], name="memories_updated"),
             models.Index(fields=["-confidence", "-id"], name="memories_by_confidence"),
             models.Index(SERVICE_TEXT, "id", name="memories_by_service"),
+            models.Index(FADES_AT, "id", name="memories_by_fading"),
             # The scope within which a new statement is compared with the known memories.
             models.Index(fields=["taxonomy", "category", "service"], name="memories_scope"),
             # Equal texts, in a scope of any size. An index on whole texts would be as big as the table.

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import django_filters
 from django import forms
 from django.db import connection
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Collate
 from django.db.models.lookups import IContains
+from django.utils import timezone
 
+from claudeops.lib.list_page.comparisons import Comparison, ComparisonField
 from memories.capture.text import normalise_service
 from memories.models import Exposure, Inactive, Memory, Project, Source, Verdict
+from memories.models.fades import FADES_AT, NEVER
 from memories.models.memory import MemoryQuerySet
 from memories.taxonomy import TAXONOMIES
 
@@ -54,13 +59,18 @@ class IdFilter(django_filters.Filter):
     field_class = forms.IntegerField
 
 
+class FadingFilter(django_filters.Filter):
+    field_class = ComparisonField
+
+
 class MemoryFilterSet(django_filters.FilterSet):
     """Query parameters, all optional and combined by AND.
 
     service (`general` = none), category, taxonomy, project (slug, or `global`), agent, status (each memory has one:
     held, rejected, or else active or inactive; of the active ones some are unconfirmed: these and the held ones are
     waiting), active, verdict, source, exposure (what its session had read), persistent, confidence_min and
-    confidence_max (0..1, both included), text (every word of it, anywhere), session (id), tier.
+    confidence_max (0..1, both included), text (every word of it, anywhere), session (id), tier, fades (when it becomes
+    inactive or expires unless it is confirmed, from now: `<14d`, `>2w`, `3d..10d`; active ones alone).
     """
 
     service = django_filters.CharFilter(method="by_service", label="Service", max_length=64)
@@ -90,6 +100,8 @@ class MemoryFilterSet(django_filters.FilterSet):
         choices=[(tier, str(tier)) for tier in range(4)], label="Tier", empty_label="any"
     )
 
+    fades = FadingFilter(method="by_fading", label="Fades or expires", spans=True)
+
     class Meta:
         model = Memory
         fields: list[str] = []  # declared above, so that a new column adds no filter
@@ -104,6 +116,11 @@ class MemoryFilterSet(django_filters.FilterSet):
         if value == "global" and not Project.objects.filter(slug=value).exists():
             return queryset.filter(project=None)
         return queryset.filter(project__slug=value)
+
+    def by_fading(self, queryset: QuerySet[Memory], name: str, value: Comparison) -> QuerySet[Memory]:
+        now = timezone.now().timestamp()
+        bounds = {f"fades__{lookup}": math.floor(now + seconds) for lookup, seconds in value.bounds}
+        return queryset.alias(fades=FADES_AT).filter(**bounds).filter(fades__lt=NEVER)
 
     def by_text(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
         for word in value.split():

@@ -13,6 +13,7 @@ from django.db.models.functions import Least, Length, Replace
 
 from claudeops.lib import times
 from memories.models import Exposure, Memory, MemoryChange, Verdict, highest
+from memories.models.fades import FADES_AT, NEVER
 from memories.models.memory import SERVICE_TEXT
 
 SIZE = 50
@@ -60,6 +61,11 @@ class Sort:
         """Parse the sorted value of a place. Raises ValueError."""
         if self.column == "updated_at":
             return times.parse(text)
+        if self.column == "fades_at":
+            seconds = int(text)
+            if not 0 <= seconds <= NEVER:
+                raise ValueError(text)
+            return seconds
         if self.column in ("confidence", "risk"):
             number = float(text)
             if not 0 <= number <= (1 if self.column == "confidence" else 1000):
@@ -78,6 +84,7 @@ SORTS = {
         *_both("updated", "confirmed", F("updated_at"), "updated_at"),
         *_both("confidence", "confidence", F("confidence"), "confidence"),
         *_both("service", "service", SERVICE_TEXT, "service"),
+        *_both("fades", "fades", FADES_AT, "fades_at"),
         Sort("-risk", "risk", RISK, "risk", True),
     )
 }
@@ -116,7 +123,8 @@ def read_place(sort: Sort, text: str) -> Place:
 def ordered(rows: QuerySet[Memory], sort: Sort, *, backwards: bool = False) -> QuerySet[Memory]:
     down = sort.descending != backwards
     key = sort.expression.desc() if down else sort.expression.asc()  # type: ignore[attr-defined]
-    rows = rows.annotate(risk=RISK) if sort.column == "risk" else rows
+    if sort.column in ("risk", "fades_at"):
+        rows = rows.annotate(**{sort.column: sort.expression})
     return rows.only(*COLUMNS).order_by(key, "-pk" if down else "pk")
 
 

@@ -65,7 +65,9 @@ def test_every_order_of_the_memories_has_its_index(sort, backwards):
 @pytest.mark.parametrize("sort", INDEXED)
 def test_a_further_page_of_the_memories_is_jumped_to(sort):
     order = listing.SORTS[sort]
-    value = {"updated_at": timezone.now(), "confidence": 0.7, "service": "jellyfin"}[order.column]
+    value = {"updated_at": timezone.now(), "confidence": 0.7, "service": "jellyfin", "fades_at": 1_800_000_000}[
+        order.column
+    ]
     rows = listing.beyond(Memory.objects.all(), order, listing.Place(value, 7))
     assert_served(plan_of(listing.ordered(rows, order)[:51]), "memories")
 
@@ -81,6 +83,14 @@ def test_a_further_page_of_the_memories_is_jumped_to(sort):
 def test_what_many_memories_share_narrows_the_list_in_its_first_order(asked):
     rows = MemoryFilterSet(asked, queryset=Memory.objects.all()).qs
     assert_served(plan_of(listing.ordered(rows, listing.SORTS[listing.FIRST])[:51]), "memories")
+
+
+@pytest.mark.parametrize("asked", [{"fades": "<14d"}, {"fades": "3d..10d"}], ids=str)
+def test_what_fades_soon_is_a_range_of_an_index(asked):
+    rows = MemoryFilterSet(asked, queryset=Memory.objects.all()).qs
+    plan = plan_of(listing.ordered(rows, listing.SORTS["fades"])[:51])
+    assert_served(plan, "memories")
+    assert "memories_by_fading" in plan
 
 
 @pytest.mark.parametrize(
