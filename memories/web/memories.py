@@ -107,7 +107,7 @@ def _views(request: HttpRequest) -> list[dict[str, Any]]:
 
 def _bar(request: HttpRequest, filters: MemoryFilterSet) -> dict[str, Any]:
     """Return the query bar: its text, a chip for each filter that is set, and what it suggests."""
-    words = parse(request.GET.get("text", "")).words
+    words = tuple(request.GET.get("text", "").split())
     chips = []
     for name in filters.form.fields:
         value = request.GET.get(name, "")
