@@ -1,4 +1,4 @@
-"""Sidebar links with the current one marked, a message's undo address, and code in sentences."""
+"""Sidebar links with the current one marked, icons, a message's undo address, and code in sentences."""
 
 from __future__ import annotations
 
@@ -41,6 +41,13 @@ def _address(name: str) -> str:
         return reverse(name) if name else ""
     except NoReverseMatch:
         return ""
+
+
+@register.simple_tag
+def icon(name: str, label: str = "") -> SafeString:
+    """Render the icon `name` of templates/_icons.html; with a label it is an image, without one it is decoration."""
+    said = format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
+    return format_html('<svg class="i i-{}" {}><use href="#i-{}"/></svg>', name, said, name)
 
 
 @register.filter
