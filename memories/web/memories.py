@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from django.contrib.auth.decorators import permission_required
-from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -48,6 +48,7 @@ NOT_CHOSEN = {"", "unknown"}
 """What a form sends for a field without a choice."""
 
 MOST_KEPT = 200
+FACETS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,10 @@ class Found:
 
 def query_of(request: HttpRequest, *without: str) -> str:
     """Return the query string's filters and order, without the place in the list."""
-    given = request.GET.copy()
+    return _encoded(request.GET.copy(), *without)
+
+
+def _encoded(given: QueryDict, *without: str) -> str:
     for name in (*NOT_FILTERS, *without):
         given.pop(name, None)
     for name in [name for name in given if not set(given.getlist(name)) - NOT_CHOSEN]:
@@ -87,8 +91,7 @@ def _canonical(request: HttpRequest) -> HttpResponse:
     given.pop("text", None)
     for name, value in parameters(parse(given.get("q", "")), "text").items():
         given[name] = value
-    request.GET = given
-    query = query_of(request)
+    query = _encoded(given)
     return HttpResponseRedirect(reverse("memories") + (f"?{query}" if query else ""))
 
 
@@ -103,6 +106,20 @@ def _views(request: HttpRequest) -> list[dict[str, Any]]:
         shown = f"{listing.CAP:,}+" if count > listing.CAP else f"{count:,}"
         views.append({"label": label, "query": query, "count": shown, "current": here == sorted(given.items())})
     return views
+
+
+def _facets(request: HttpRequest, found: Found) -> list[dict[str, Any]]:
+    """Return the services with most of the matches, to narrow the list to; none for a long or a narrowed list."""
+    if request.GET.get("service") or not found.page.rows or found.count > listing.FEW:
+        return []
+    rows = found.rows.order_by().values("service").annotate(count=Count("pk")).order_by("-count", "service")
+    rest = query_of(request)
+    named = [(row["service"] or GENERAL, row["count"]) for row in rows[:FACETS]]
+    return [
+        {"label": name, "count": count, "query": f"{rest}&{query}" if rest else query}
+        for name, count in named
+        for query in [urlencode({"service": name})]
+    ]
 
 
 def _bar(request: HttpRequest, filters: MemoryFilterSet) -> dict[str, Any]:
@@ -177,7 +194,7 @@ def _list(request: HttpRequest, form: AddForm, *, status: int = 200) -> HttpResp
     seen = listing.latest_change()  # before the rows: changes in between are reported again, not missed
     found = found_by(request)
     context = context_of(request, found, found.page.rows, seen) | _filter_fields(found.filters)
-    context |= _bar(request, found.filters)
+    context |= {**_bar(request, found.filters), "facets": _facets(request, found)}
     services = [*distinct_values(Memory, "service"), GENERAL]
     return render(request, "memories/list.html", {**context, "form": form, "services": services}, status=status)
 
