@@ -23,7 +23,14 @@
     link.textContent = action;
     place.append(link);
   };
-  const clock = () => last.toISOString().slice(11, 19) + " UTC";
+  const clock = () => {
+    const timeZone = document.documentElement.dataset.zone || "UTC";
+    try {
+      return last.toLocaleTimeString("en-GB", { timeZone, timeZoneName: "short" });
+    } catch {
+      return last.toISOString().slice(11, 19) + " UTC"; // this browser does not know the zone
+    }
+  };
   const isPoll = (config) => {
     const cause = config && config.triggeringEvent;
     return Boolean(config) && config.verb === "get" && (!cause || cause.type === "wake");
