@@ -13,7 +13,7 @@ from typing import Any
 from django.apps import AppConfig, apps
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.management import create_permissions
-from django.contrib.auth.models import AbstractUser, Group, Permission
+from django.contrib.auth.models import AbstractUser, Group, Permission, User
 from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import Model, Q, QuerySet
 
@@ -109,6 +109,11 @@ class RightsBackend(ModelBackend):
     Every open page polls every few seconds: Django's two take 1.5 ms of CPU, this one 0.2. Nothing is cached between
     requests, so a permission that is taken away is gone at once.
     """
+
+    def get_user(self, user_id: Any) -> Any:
+        """Load an account with its preference, which each page needs, in one query."""
+        user = User._default_manager.select_related("preference").filter(pk=user_id).first()
+        return user if user is not None and self.user_can_authenticate(user) else None
 
     def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
         if not user_obj.is_active or user_obj.is_anonymous or user_obj.is_superuser or obj is not None:

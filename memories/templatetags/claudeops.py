@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
-from claudeops.lib import humanize
+from claudeops.lib import humanize, local_time
 from claudeops.lib import markdown as markdown_of
 from memories.history.forecast import forecast
 from memories.models import Memory
@@ -38,13 +38,13 @@ def open_questions() -> str:
 
 @register.filter
 def ago(at: datetime | None) -> SafeString:
-    """Format an aware time as its age, with the exact time in UTC on hover; a dash for none."""
+    """Format an aware time as its age, with the exact time, local and in UTC, on hover; a dash for none."""
     if at is None:
         return NONE
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
-        at.astimezone(UTC).isoformat(timespec="seconds"),
-        humanize.exact(at),
+        local_time.iso(at),
+        local_time.on_hover(at),
         humanize.ago(at, timezone.now()),
     )
 
@@ -76,8 +76,18 @@ def due(at: datetime | None) -> SafeString:
 
 
 @register.filter
-def exact(at: datetime | None) -> str | SafeString:
-    return NONE if at is None else humanize.exact(at)
+def exact(at: datetime | None) -> SafeString:
+    """Format an aware time in the active zone, with UTC on hover; a dash for none."""
+    if at is None:
+        return NONE
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', local_time.iso(at), humanize.exact(at), local_time.exact(at)
+    )
+
+
+@register.simple_tag
+def now_exact() -> SafeString:
+    return exact(timezone.now())
 
 
 @register.filter
@@ -124,7 +134,7 @@ def pretty(value: Any) -> str:
 
 @register.filter
 def value_text(value: Any) -> str | SafeString:
-    """Format one value of a change: a time in UTC, yes and no, a list with commas, a dash for none."""
+    """Format one value of a change: a time in the active zone, yes and no, a list with commas, a dash for none."""
     if value is None or value in ("", []):
         return NONE
     if isinstance(value, bool):
@@ -136,7 +146,7 @@ def value_text(value: Any) -> str | SafeString:
         return ", ".join(str(part) for part in value)
     if isinstance(value, str) and len(value) >= 19 and value[4:5] == "-" and value[10:11] == "T":
         try:
-            return humanize.exact(datetime.fromisoformat(value))
+            return exact(datetime.fromisoformat(value))
         except ValueError:
             return value
     return str(value)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC
 from functools import cached_property
 from typing import ClassVar
 
 from django.db.models import QuerySet
 
-from claudeops.lib.humanize import exact
+from claudeops.lib import local_time
 from memories.capture.lines import LINE_BREAK, Place, accepted_lines
 from memories.capture.markers import LOOKS_LIKE, MARKER
 from sessions_app.models import LogEntry, LogKind
@@ -70,11 +69,11 @@ class Line:
 
     @property
     def clock(self) -> str:
-        return f"{self.entry.at.astimezone(UTC):%H:%M:%S}"
+        return local_time.clock(self.entry.at)
 
     @property
     def exactly(self) -> str:
-        return exact(self.entry.at)
+        return local_time.on_hover(self.entry.at)
 
     @property
     def lines(self) -> int:

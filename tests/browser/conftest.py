@@ -70,7 +70,9 @@ class Window:
     def __init__(self, browser: Any, address: str, often: bool = True, **options: Any) -> None:
         """`often`: pages poll more often than they do for a person (OFTEN)."""
         self.address = address
-        self.context = browser.new_context(base_url=address, reduced_motion="reduce", **options)
+        self.context = browser.new_context(
+            base_url=address, reduced_motion="reduce", **({"timezone_id": "UTC"} | options)
+        )
         if often:
             self.context.add_init_script(OFTEN)
         self.page = self.context.new_page()

@@ -44,7 +44,16 @@ pytestmark = pytest.mark.django_db
 MEMORIES = "/admin/memories/memory/"
 SESSIONS = "/admin/sessions_app/session/"
 AGENTS = "/admin/sessions_app/agent/"
-OWN = ("/login", "/logout", "/admin/login/", "/admin/logout/", "/admin/password_change/", "/healthz", "/readyz")
+OWN = (
+    "/login",
+    "/logout",
+    "/admin/login/",
+    "/admin/logout/",
+    "/admin/password_change/",
+    "/healthz",
+    "/readyz",
+    "/preferences",
+)
 """What everybody may do, with their own account."""
 ACTIONS = (*BULK_ACTIONS, "delete_selected", "run_now", "run_again_action", "stop_action", "resubmit_task")
 FORM = "application/x-www-form-urlencoded"

@@ -5,6 +5,8 @@
 //   data-auto-submit on a form         a changed select, checkbox or slider sends the form
 (() => {
   "use strict";
+  // The browser's zone, for an account that has chosen none (claudeops/lib/preferences/middleware.py).
+  document.cookie = `zone=${Intl.DateTimeFormat().resolvedOptions().timeZone || ""}; path=/; max-age=31536000; samesite=lax`;
   const STAYS = 12000; // milliseconds; a message that can be undone, a warning or an error stays until it is closed
   const MOST = 5;
 

@@ -4,7 +4,7 @@
 (() => {
   "use strict";
   const FIELDS = "input:not([type=checkbox]):not([type=hidden]):not([type=submit]), textarea, select";
-  const MOMENT = 150; // milliseconds
+  const MOMENT = 150; // milliseconds after which the bar at the top shows that a request runs
   let last = new Date();
   let polled = false; // whether the answer that is being swapped in was asked for by a poll
   let kept = [];
@@ -23,7 +23,14 @@
     link.textContent = action;
     place.append(link);
   };
-  const clock = () => last.toISOString().slice(11, 19) + " UTC";
+  const clock = () => {
+    const timeZone = document.documentElement.dataset.zone || "UTC";
+    try {
+      return last.toLocaleTimeString("en-GB", { timeZone, timeZoneName: "short" });
+    } catch {
+      return last.toISOString().slice(11, 19) + " UTC"; // this browser does not know the zone
+    }
+  };
   const isPoll = (config) => {
     const cause = config && config.triggeringEvent;
     return Boolean(config) && config.verb === "get" && (!cause || cause.type === "wake");

@@ -1,0 +1,50 @@
+"""Format times in the active zone (`django.utils.timezone`), which is the person's on a page and UTC everywhere else.
+
+`claudeops.lib.humanize` formats in UTC: for the API, commands, logs and sentences that are stored.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from django.utils import timezone
+
+from claudeops.lib import humanize
+
+
+def zone_name(at: datetime) -> str:
+    """Return the short name of the active zone at an aware time: "CET"; "UTC+03" where the zone has none; "UTC"."""
+    name = timezone.localtime(at).tzname() or ""
+    return f"UTC{name}" if name[:1] in "+-" else name
+
+
+def exact(at: datetime) -> str:
+    """Format an aware time: "2026-11-22 00:08:00 CET". The name tells apart the hour that a clock repeats."""
+    return f"{timezone.localtime(at):%Y-%m-%d %H:%M:%S} {zone_name(at)}"
+
+
+def on_hover(at: datetime) -> str:
+    """Format an aware time in the active zone and in UTC: "2026-11-22 00:08:00 CET, 2026-11-21 23:08:00 UTC"."""
+    local, utc = exact(at), humanize.exact(at)
+    return utc if local == utc else f"{local}, {utc}"
+
+
+def clock(at: datetime) -> str:
+    """Format the time of day of an aware time: "00:08:00"."""
+    return f"{timezone.localtime(at):%H:%M:%S}"
+
+
+def hour_label(at: datetime) -> str:
+    """Label an hour on an axis: "05:00"; zones with a shift of half an hour give "05:30"."""
+    return f"{timezone.localtime(at):%H:%M}"
+
+
+def day_label(at: datetime) -> str:
+    """Label a day on an axis: "17 Nov"."""
+    local = timezone.localtime(at)
+    return f"{local.day} {local:%b}"
+
+
+def iso(at: datetime) -> str:
+    """Format an aware time for the attribute `datetime` of <time>: ISO 8601 in UTC, whole seconds."""
+    return at.astimezone(UTC).isoformat(timespec="seconds")
