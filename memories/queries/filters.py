@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from claudeops.lib.list_page.comparisons import Comparison, ComparisonField
 from memories.capture.text import normalise_service
-from memories.models import Exposure, Inactive, Memory, Project, Source, Verdict
+from memories.models import Disagreement, DisagreementKind, Exposure, Inactive, Memory, Project, Source, Verdict
 from memories.models.fades import FADES_AT, NEVER
 from memories.models.memory import MemoryQuerySet
 from memories.taxonomy import TAXONOMIES
@@ -23,7 +23,7 @@ CATEGORIES = sorted({category for taxonomy in TAXONOMIES.values() for category i
 
 
 HELD, ACTIVE, INACTIVE, REJECTED = "held", "active", "inactive", "rejected"
-WAITING, UNCONFIRMED = "waiting", "unconfirmed"
+WAITING, UNCONFIRMED, CONTRADICTED = "waiting", "unconfirmed", "contradicted"
 STATUSES = [
     (ACTIVE, "active"),
     (INACTIVE, "inactive"),
@@ -31,6 +31,7 @@ STATUSES = [
     (HELD, "held for review"),
     (UNCONFIRMED, "unconfirmed"),
     (REJECTED, "rejected in review"),
+    (CONTRADICTED, "in an open contradiction"),
 ]
 
 
@@ -38,12 +39,15 @@ def with_status(rows: MemoryQuerySet, status: str) -> MemoryQuerySet:
     """Filter by one status.
 
     Each memory is active, inactive, held or rejected. Active ones that CLAUDEOPS_TRUST keeps back are unconfirmed;
-    these and the held ones are waiting.
+    these and the held ones are waiting. Those of an open contradiction may have any other status.
     """
     if status == WAITING:
         return rows.waiting()
     if status == UNCONFIRMED:
         return rows.unconfirmed()
+    if status == CONTRADICTED:
+        pairs = Disagreement.objects.open().filter(kind=DisagreementKind.CONTRADICTION)
+        return rows.filter(Q(pk__in=pairs.values("older")) | Q(pk__in=pairs.values("newer")))
     if status in (HELD, REJECTED):
         held, rejected = rows.filter(verdict=Verdict.HOLD), Q(inactive_reason=Inactive.OPERATOR)
         return held.filter(rejected) if status == REJECTED else held.exclude(rejected)

@@ -27,7 +27,7 @@ BETWEEN = "~"
 COLUMNS = (
     *("id", "service", "category", "observation", "confidence", "active", "inactive_reason", "verdict"),
     *("verdict_reason", "updated_at", "session_id", "source", "persistent", "taxonomy", "tier"),
-    *("exposure", "provisional", "confirmed_at"),
+    *("exposure", "provisional", "confirmed_at", "decayed_until", "expires_at"),
 )
 RISK = ExpressionWrapper(
     Case(When(exposure=Exposure.OUTSIDE, then=200.0), When(exposure=Exposure.HOUSE, then=100.0), default=0.0)

@@ -17,6 +17,8 @@ from django.utils.text import Truncator
 
 from claudeops.lib import humanize, local_time
 from claudeops.lib import markdown as markdown_of
+from memories.history.forecast import forecast
+from memories.models import Memory
 from memories.queries import inbox
 
 register = template.Library()
@@ -51,6 +53,18 @@ def ago(at: datetime | None) -> SafeString:
 def shortened(text: str, most: int) -> str:
     """Cut a text to `most` characters. Faster than `truncatechars` for short texts."""
     return text if len(text) <= most else Truncator(text).chars(most)
+
+
+@register.filter
+def fades(memory: Memory) -> SafeString:
+    """Format when a memory becomes inactive or expires unless it is confirmed; a dash when it does not."""
+    now = timezone.now()
+    end = forecast(memory, now).inactive_at
+    if end is None:
+        return NONE
+    left = (end - now).days
+    level = "bad" if left < 3 else "warn" if left < 8 else ""
+    return format_html('<span class="fades {}">{}</span>', level, due(end))
 
 
 @register.filter

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from memories.lifecycle import verbs
 from memories.models import Memory, Source
@@ -123,10 +125,12 @@ def test_an_edit_of_what_somebody_else_changed_shows_both(page, one):
 
 
 def test_deleting_asks_first(page):
+    page.click("#memory-1 .row-more summary")
     page.click("#memory-1-delete")
     page.wait_for_selector("#memory-1[data-editing]")
     page.click("#memory-1 [data-cancel]")
     page.wait_for_selector("#memory-1-link")
+    page.click("#memory-1 .row-more summary")
     page.click("#memory-1-delete")
     page.click("#memory-1 .button-bad")
     page.wait_for_selector("#memory-1", state="hidden")
@@ -164,11 +168,12 @@ def test_a_bulk_action_is_undone_from_its_message_and_the_rows_follow(page):
 
 
 def test_the_list_is_narrowed_by_service_and_by_general_and_the_back_button_goes_back(page):
-    page.fill("#filters [name=service]", "caddy")
+    page.keyboard.press("/")
+    page.keyboard.type("service:caddy")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/memories?**service=caddy**")
+    page.wait_for_url("**/memories?service=caddy")
     assert listed(page) == {7, 8}
-    page.fill("#filters [name=service]", "general")
+    page.fill("#filters [name=q]", "service:general")
     page.keyboard.press("Enter")
     page.wait_for_url("**service=general**")
     assert listed(page) == {6}
@@ -204,7 +209,7 @@ def test_a_list_that_empties_while_it_is_open_keeps_the_edit_and_then_says_that_
 
 def test_an_address_shows_another_person_the_same_rows_and_back_brings_back_each_step(one, memories, window, operator):
     page = one.open("/memories")
-    page.fill("#filters [name=service]", "jellyfin")
+    page.fill("#filters [name=q]", "service:jellyfin")
     page.keyboard.press("Enter")
     page.wait_for_url("**service=jellyfin**")
     page.click("thead a:text('Confidence')")
@@ -215,7 +220,7 @@ def test_an_address_shows_another_person_the_same_rows_and_back_brings_back_each
     other.enter(operator)
     shared = other.open(page.url.removeprefix(other.address))
     assert shared.eval_on_selector_all("tr[data-row]", "rows => rows.map(row => row.dataset.row)") == order
-    assert shared.input_value("#filters [name=service]") == "jellyfin"
+    assert "service: jellyfin" in shared.text_content("#filters .chip")
     page.click("#memory-5-link")
     page.wait_for_url("**/memories/5")
     page.go_back()
@@ -225,10 +230,54 @@ def test_an_address_shows_another_person_the_same_rows_and_back_brings_back_each
     assert listed(page) == {1, 2, 3, 4, 5}
     page.go_back()
     assert len(listed(page)) == 8
+    page.click("#more-filters summary")
     page.select_option("#filters [name=status]", "inactive")
     page.wait_for_url("**/memories?status=inactive")  # what is not set is not in the address
     page.go_back()
     assert page.input_value("#filters [name=status]") == ""
+
+
+def test_what_fades_soon_for_a_service_and_approving_held_ones_take_few_clicks(one, memories):
+    old = timezone.now() - timedelta(days=60)
+    MemoryFactory(pk=20, service="jellyfin", confidence=0.7, updated_at=old)
+    MemoryFactory(pk=21, service="caddy", confidence=0.7, updated_at=old)
+    held = [MemoryFactory(pk=n, verdict="hold", verdict_reason="Odd.").pk for n in range(30, 41)] + [8]
+    page = one.open("/memories")
+    page.click(".views a:text('Fades next')")
+    page.wait_for_url("**fades=**")
+    page.click(".facets a:text('jellyfin')")
+    page.wait_for_url("**service=jellyfin**")
+    assert listed(page) == {20}
+    page.click("[aria-label='Remove the filter service']")
+    page.wait_for_url("**fades=**")
+    assert listed(page) == {20, 21}
+    page.click(".views a:text('Held')")
+    page.wait_for_url("**status=held**")
+    page.click("[data-pick-page]")
+    with page.expect_navigation():
+        page.keyboard.press("a")
+    assert toast(page) == "12 memories approved."
+    assert Memory.objects.filter(pk__in=held, verdict="allow").count() == 12
+    page.click("#toasts .toast-undo button")
+    page.wait_for_selector("#memory-8")
+    assert Memory.objects.filter(pk__in=held, verdict="hold").count() == 12
+
+
+@pytest.mark.parametrize(("size", "most"), [((1440, 900), 180), ((390, 844), 420)])
+def test_the_first_row_stands_high_and_no_control_is_cut(one, memories, size, most):
+    page = one.open("/memories?status=active")
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    assert page.eval_on_selector("tr[data-row]", "row => row.getBoundingClientRect().top") < most
+    assert one.sideways == 0
+    box = "box => box.scrollWidth - box.clientWidth"
+    assert page.eval_on_selector(".table-box", box) <= 0
+    cut = """() => [...document.querySelectorAll("#main a, #main button, #main input, #main summary")]
+        .filter(e => e.checkVisibility({contentVisibilityAuto: true}))
+        .filter(e => !e.closest(".views, .facets, details:not([open]) > :not(summary)"))
+        .filter(e => { const r = e.getBoundingClientRect(); return r.left < 0 || r.right > innerWidth + 1; })
+        .map(e => e.outerHTML.slice(0, 80))"""
+    page.click("#memory-5 .row-more summary")
+    assert page.evaluate(cut) == []
 
 
 def test_a_request_that_takes_a_moment_is_shown(one, memories):
@@ -260,6 +309,7 @@ def test_without_a_script_it_can_be_added_edited_and_deleted(chromium, live_serv
     page.click("#edit [type=submit]")
     assert Memory.objects.get(pk=made.pk).observation == "Edited without a script"
     page.goto("/memories")
+    page.click(f"#memory-{made.pk} .row-more summary")
     page.click(f"#memory-{made.pk}-delete")
     page.click("#delete .button-bad")
     assert not Memory.objects.filter(pk=made.pk).exists()
@@ -293,6 +343,7 @@ def test_the_pages_fit_and_are_pictured(window, operator, memories, axe, album, 
     verbs.edit(1, by="bob", observation="Bob's version of it")
     page.click("#memory-1 [type=submit]")
     page.wait_for_selector(".conflict")
+    page.click("#memory-3 .row-more summary")
     page.click("#memory-3-delete")
     page.wait_for_selector("#memory-3[data-editing]")
     look("edit")

@@ -87,8 +87,8 @@ def vectors(request):
 def scratch_is_a_copy(transactional_db, monkeypatch, tmp_path) -> Iterator[None]:
     """Scratch databases begin as copies of the suite's own, which is empty and migrated: migrating takes seconds.
 
-    What makes a scratch database still looks for what is not migrated. That an empty one is migrated, and that nothing
-    is left of it: evaluation/test_scratch.py.
+    What makes a scratch database still looks for what is not migrated. evaluation/test_scratch.py tests
+    that nothing is left of one, and on PostgreSQL that an empty one is migrated.
     """
     name = connection.settings_dict["NAME"]
     if connection.vendor == "postgresql":

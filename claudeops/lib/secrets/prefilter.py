@@ -52,7 +52,7 @@ RUNS = re2.compile(
 )
 
 EITHER = re2.compile(f"(?i:{_triggers()})|{RUNS.pattern}", _options(case_sensitive=True))
-"""Matches where one of the two does: for most texts one pass says that neither does. Elsewhere only they know."""
+"""Matches wherever TRIGGERS or RUNS does. One pass rejects most texts; for the others the two give the positions."""
 
 
 def parts(text: str) -> Iterator[tuple[int, str]]:

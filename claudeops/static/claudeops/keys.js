@@ -3,6 +3,7 @@
 //   data-edit   what `e` clicks
 //   data-approve   what `a` clicks
 //   data-pick   the checkbox that `x` ticks
+// A button of the shown bulk bar says data-key: while rows are selected, its key is for all of them.
 // The search field that `/` goes to says data-search (otherwise the first input of type search); the page's own comes
 // before the one in the sidebar.
 (() => {
@@ -109,6 +110,14 @@
       return;
     }
     if (typing(event.target) || (dialog && !(dialog.id === "keys-help" && event.key === "?"))) return;
+    const bulk = [...document.querySelectorAll("[data-bulk] [data-key]")].find(
+      (button) => button.dataset.key === event.key && shown(button),
+    );
+    if (bulk) {
+      event.preventDefault();
+      bulk.click();
+      return;
+    }
     const act = Object.hasOwn(KEYS, event.key) ? KEYS[event.key] : null;
     if (act && act(event)) event.preventDefault();
   });

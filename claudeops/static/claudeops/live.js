@@ -4,7 +4,7 @@
 (() => {
   "use strict";
   const FIELDS = "input:not([type=checkbox]):not([type=hidden]):not([type=submit]), textarea, select";
-  const MOMENT = 150; // milliseconds
+  const MOMENT = 150; // milliseconds after which the bar at the top shows that a request runs
   let last = new Date();
   let polled = false; // whether the answer that is being swapped in was asked for by a poll
   let kept = [];

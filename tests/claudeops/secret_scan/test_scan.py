@@ -130,6 +130,8 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "memories.Project": {"slug"},
         "memories.Recalled": {"hits", "surface", "actor"},
         "memories.RecallMark": {"query_key"},
+        "preferences.Preference": {"time_zone"},
+        "preferences.SavedView": {"page"},
         "sessions_app.Agent": {
             *("slug", "model", "cron", "working_directory", "replay_stream", "allowed_tools", "disallowed_tools")
         },

@@ -1,7 +1,8 @@
 """The project's own sets, with the real model: how often recall finds what answers, and floors it may not fall below.
 
 The sets have a part that was tuned on and one that was not; docs/recall.md has the figures of both. That PostgreSQL
-ranks alike is asserted in ../recall/test_same_everywhere.py.
+filters and scores words alike is asserted in ../recall/test_same_everywhere.py, that it finds the same vectors in
+../recall/test_same_vectors.py.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def exists(name):
 
 
 def test_an_interrupted_evaluation_leaves_no_database_behind(request):
-    if connection.vendor == "sqlite":  # that it is migrated is seen on the other one: it takes 10 seconds
+    if connection.vendor == "sqlite":  # migrating takes 10 seconds: the run on PostgreSQL tests it
         request.getfixturevalue("scratch_is_a_copy")
     mine = MemoryFactory()
     name, folder = connection.settings_dict["NAME"], settings.CLAUDEOPS_DATA_DIR

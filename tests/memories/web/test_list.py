@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore
-from memories.models import Change, Memory, Verdict
+from memories.models import Change, Disagreement, Memory, Verdict
 from memories.queries import list as listing
 from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import HTMX, signed_in
@@ -151,8 +151,52 @@ def test_a_filter_that_cannot_be_read_is_said_beside_it_and_shows_nothing(viewer
     MemoryFactory()
     html = html_of(viewer, f"{LIST}?confidence_min=9")
     assert listed(html) == []
-    assert "The filter has errors; see the fields." in html
+    assert "The filter has errors; see above." in html
     assert "less than or equal to 1" in html
+
+
+@pytest.mark.parametrize(
+    ("typed", "address"),
+    [
+        ("q=service:caddy+slow+disk&status=active", "?status=active&service=caddy&text=slow+disk"),
+        ("q=&service=&status=held&text=old", "?status=held"),
+        ('q="service:caddy"', "?text=service%3Acaddy"),
+        ("q=", ""),
+    ],
+)
+def test_what_is_typed_into_the_query_bar_becomes_an_address_of_what_is_set(viewer, typed, address):
+    response = viewer.get(f"{LIST}?{typed}")
+    assert (response.status_code, response["Location"]) == (302, LIST + address)
+    assert 'value="&quot;service:caddy&quot;"' in html_of(viewer, f"{LIST}?text=service:caddy")
+
+
+def test_an_unknown_token_is_named_and_nothing_typed_is_lost(viewer):
+    MemoryFactory()
+    html = html_of(viewer, f"{LIST}?q=serivce:caddy+slow&status=active")
+    assert "There is no filter serivce:. Did you mean service:?" in html
+    assert 'value="serivce:caddy slow"' in html
+    assert '<option value="active" selected>' in html
+    assert listed(html) == []
+    assert "hx-get" not in re.search(r'id="memories-poll"[^>]*', html)[0]
+
+
+def test_the_views_count_what_their_lists_show(viewer):
+    soon = MemoryFactory(updated_at=timezone.now() - timedelta(days=60), confidence=0.7)
+    held = MemoryFactory(verdict=Verdict.HOLD)
+    MemoryFactory(active=False)
+    older, newer = MemoryFactory(), MemoryFactory()
+    Disagreement.objects.create(
+        older=older, newer=newer, kind="contradiction", older_text=older.observation, newer_text=newer.observation
+    )
+    html = html_of(viewer, LIST)
+    found = re.findall(r'<a href="([^"]+)"[^>]*>([A-Z][a-z ]+) <b>([0-9]+)</b></a>', html)
+    shown = {label: (listed(html_of(viewer, address.replace("&amp;", "&"))), int(n)) for address, label, n in found}
+    assert all(len(rows) == number for rows, number in shown.values())
+    assert shown["All"][1] == 5
+    assert shown["Fades next"][0] == [soon.pk]
+    assert shown["Held"][0] == [held.pk]
+    assert set(shown["Contradicted"][0]) == {older.pk, newer.pk}
+    assert 'aria-current="true">All' in html
 
 
 @pytest.mark.parametrize("key", list(listing.SORTS))
@@ -197,7 +241,7 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_rows(operators):
     for _ in range(10):
         MemoryFactory(session=SessionFactory())
     assert [queries(address) for address in addresses] == few
-    assert max(few) <= 12
+    assert max(few) <= 15
 
 
 # -- the poll ----------------------------------------------------------------------------------------------------
