@@ -1,0 +1,34 @@
+"""The desk: everything that waits for a person, by kind, with the decisions on it.
+
+A kind is an object of the protocol `kinds.Kind`; another one is added to KINDS.
+"""
+
+from __future__ import annotations
+
+from memories.desk.kinds import Kind
+from memories.desk.pairs import Pairs
+from memories.desk.review import Review
+from memories.models import DisagreementKind
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Pairs(DisagreementKind.CONTRADICTION, "Contradictions"),
+        Pairs(DisagreementKind.DUPLICATE, "Suspected duplicates"),
+        Review("held", "Held"),
+        Review("unconfirmed", "Unconfirmed"),
+    )
+}
+
+CAP = 1_000
+"""Items of a kind are counted up to here; above, pages show "999+"."""
+
+
+def counts() -> dict[str, int]:
+    """Count what waits by kind, each up to CAP, from indexes."""
+    return {name: kind.count(CAP) for name, kind in KINDS.items()}
+
+
+def shown(count: int) -> str:
+    """Format a count of the desk; empty for none."""
+    return f"{CAP - 1}+" if count >= CAP else str(count or "")
