@@ -1,6 +1,6 @@
 """The desk: everything that waits for a person, by kind, with the decisions on it.
 
-A kind is an object of the protocol `kinds.Kind`; another one is added to KINDS.
+A kind is an object of the protocol `kinds.Kind`; another one is added to _KINDS.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from memories.desk.pairs import Pairs
 from memories.desk.review import Review
 from memories.models import DisagreementKind
 
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        Pairs(DisagreementKind.CONTRADICTION, "Contradictions"),
-        Pairs(DisagreementKind.DUPLICATE, "Suspected duplicates"),
-        Review("held", "Held"),
-        Review("unconfirmed", "Unconfirmed"),
-    )
-}
+_KINDS: tuple[Kind, ...] = (
+    Pairs(DisagreementKind.CONTRADICTION, "Contradictions"),
+    Pairs(DisagreementKind.DUPLICATE, "Suspected duplicates"),
+    Review("held", "Held"),
+    Review("unconfirmed", "Unconfirmed"),
+)
+KINDS = {kind.name: kind for kind in _KINDS}
 
 CAP = 1_000
 """Items of a kind are counted up to here; above, pages show "999+"."""

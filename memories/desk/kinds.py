@@ -58,11 +58,20 @@ class Decided:
 class Kind(Protocol):
     """A kind of item. `decide` and `undo` raise MemoriesError; what others decided meanwhile is refused in words."""
 
-    name: str
-    label: str
-    icon: str
-    template: str
-    decisions: tuple[Decision, ...]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def icon(self) -> str: ...
+
+    @property
+    def template(self) -> str: ...
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]: ...
 
     def count(self, cap: int) -> int: ...
 

@@ -17,9 +17,9 @@ from django.utils.text import Truncator
 
 from claudeops.lib import humanize, local_time
 from claudeops.lib import markdown as markdown_of
+from memories import desk
 from memories.history.forecast import forecast
 from memories.models import Memory
-from memories import desk
 
 register = template.Library()
 

@@ -91,7 +91,7 @@ def _page(request: HttpRequest, view: str, wanted: str, **said: Any) -> HttpResp
         "views": [(kind, desks.shown(counts[kind.name]) or "0") for kind in desks.KINDS.values()],
         "total": desks.shown(sum(counts.values())),
         "view": view if len(kinds) == 1 else "",
-        "only": kinds[0] if len(groups) == 1 else None,
+        "only": groups[0][0] if len(groups) == 1 else None,
         "open": row,
         "item": item,
         "kind": desks.KINDS[row.kind] if row else None,
@@ -101,8 +101,6 @@ def _page(request: HttpRequest, view: str, wanted: str, **said: Any) -> HttpResp
         "after": rows[(place + 1) % len(rows)] if len(rows) > 1 else None,
         **said,
     }
-    if context["only"]:
-        context["only"] = groups[0][0]
     is_part = by_htmx(request) and not request.htmx.history_restore_request  # type: ignore[attr-defined]
     return render(request, "memories/_desk.html" if is_part else "memories/desk.html", context)
 
