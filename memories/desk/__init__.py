@@ -5,6 +5,9 @@ A kind is an object of the protocol `kinds.Kind`; another one is added to _KINDS
 
 from __future__ import annotations
 
+from django.core.exceptions import EmptyResultSet
+from django.db import connection
+
 from memories.desk.kinds import Kind
 from memories.desk.pairs import Pairs
 from memories.desk.review import Review
@@ -23,8 +26,19 @@ CAP = 1_000
 
 
 def counts() -> dict[str, int]:
-    """Count what waits by kind, each up to CAP, from indexes."""
-    return {name: kind.count(CAP) for name, kind in KINDS.items()}
+    """Count what waits by kind, each up to CAP, from indexes. One query: every page shows the sum."""
+    parts, params = [], []
+    for place, kind in enumerate(_KINDS):
+        try:
+            sql, values = kind.waiting().order_by().values("pk")[:CAP].query.sql_with_params()
+        except EmptyResultSet:  # CLAUDEOPS_TRUST=open keeps nothing back
+            parts.append("0")
+        else:
+            parts.append(f"(SELECT count(*) FROM ({sql}) AS kind_{place})")
+            params += values
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(parts)}", params)
+        return dict(zip(KINDS, cursor.fetchone(), strict=True))
 
 
 def shown(count: int) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from django.db.models import QuerySet
+
 
 @dataclass(frozen=True, slots=True)
 class Pick:
@@ -73,7 +75,9 @@ class Kind(Protocol):
     @property
     def decisions(self) -> tuple[Decision, ...]: ...
 
-    def count(self, cap: int) -> int: ...
+    def waiting(self) -> QuerySet[Any]:
+        """Return all that waits, by a condition that an index serves."""
+        ...
 
     def rows(self, limit: int) -> list[Row]: ...
 

@@ -11,6 +11,7 @@ from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.lifecycle import disagreements
 from memories.lifecycle.lock import writing
 from memories.models import Answer, Disagreement, DisagreementKind, DisagreementState
+from memories.models.disagreement import DisagreementQuerySet
 from memories.queries import inbox
 from memories.queries.inbox import Question
 from memories.taxonomy import GENERAL
@@ -38,15 +39,15 @@ class Pairs:
         self.name, self.label = kind.value, label
         self.decisions = DECISIONS[kind]
 
-    def count(self, cap: int) -> int:
-        return inbox.open_questions(self.name).order_by()[:cap].count()
+    def waiting(self) -> DisagreementQuerySet:
+        return inbox.open_questions(self.name)
 
     def rows(self, limit: int) -> list[Row]:
-        found = inbox.open_questions(self.name).select_related("older", "newer").order_by("-id")
+        found = self.waiting().select_related("older", "newer").order_by("-id")
         return [_row(self.name, one) for one in inbox.questions_of(found[:limit])]
 
     def item(self, pk: int) -> dict[str, Any] | None:
-        found = inbox.open_questions(self.name).select_related("older", "newer").filter(pk=pk)
+        found = self.waiting().select_related("older", "newer").filter(pk=pk)
         questions = inbox.questions_of(found)
         return {"row": _row(self.name, questions[0]), "question": questions[0]} if questions else None
 

@@ -38,16 +38,13 @@ class Review:
     def __init__(self, name: str, label: str) -> None:
         self.name, self.label = name, label
 
-    def _waiting(self) -> MemoryQuerySet:
+    def waiting(self) -> MemoryQuerySet:
         rows = Memory.objects.order_by()
         return rows.awaiting_review() if self.name == "held" else rows.unconfirmed()
 
-    def count(self, cap: int) -> int:
-        return self._waiting()[:cap].count()
-
     def rows(self, limit: int) -> list[Row]:
-        waiting = self._waiting()
-        if self.count(MOST_RANKED) < MOST_RANKED:
+        waiting = self.waiting()
+        if waiting[:MOST_RANKED].count() < MOST_RANKED:
             waiting = waiting.annotate(risk=RISK).order_by("-risk", "-pk")
         else:
             waiting = waiting.order_by("-updated_at", "-pk")
@@ -56,7 +53,7 @@ class Review:
         return [self._row(memory, latest.get(memory.pk, 0)) for memory in found]
 
     def item(self, pk: int) -> dict[str, Any] | None:
-        memory = self._waiting().select_related("session", "session__agent", "project").filter(pk=pk).first()
+        memory = self.waiting().select_related("session", "session__agent", "project").filter(pk=pk).first()
         if memory is None:
             return None
         return {"row": self._row(memory, latest_changes([pk]).get(pk, 0)), "memory": memory}
@@ -68,7 +65,7 @@ class Review:
     def decide(self, decision: str, picks: Sequence[Pick], *, by: str, text: str | None = None) -> Decided:
         action = BULK_ACTIONS[ACTIONS[decision]]
         with writing():
-            there = set(self._waiting().filter(pk__in=[pick.pk for pick in picks]).values_list("pk", flat=True))
+            there = set(self.waiting().filter(pk__in=[pick.pk for pick in picks]).values_list("pk", flat=True))
             latest = latest_changes(there)
             fit = [pick.pk for pick in picks if pick.pk in there and latest.get(pick.pk, 0) == pick.seen[0]]
             reason = REJECTED if decision == "reject" else ""
