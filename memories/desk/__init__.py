@@ -5,6 +5,8 @@ A kind is an object of the protocol `kinds.Kind`; another one is added to _KINDS
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
 
@@ -27,14 +29,15 @@ CAP = 1_000
 
 def counts() -> dict[str, int]:
     """Count what waits by kind, each up to CAP, from indexes. One query: every page shows the sum."""
-    parts, params = [], []
+    parts: list[str] = []
+    params: list[Any] = []
     for place, kind in enumerate(_KINDS):
         try:
             sql, values = kind.waiting().order_by().values("pk")[:CAP].query.sql_with_params()
         except EmptyResultSet:  # CLAUDEOPS_TRUST=open keeps nothing back
             parts.append("0")
         else:
-            parts.append(f"(SELECT count(*) FROM ({sql}) AS kind_{place})")
+            parts.append(f"(SELECT count(*) FROM ({sql}) AS kind_{place})")  # noqa: S608  (the ORM's)
             params += values
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(parts)}", params)
