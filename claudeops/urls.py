@@ -5,7 +5,7 @@ from django.contrib.auth import views as auth_views
 from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path, re_path
 
-from claudeops import api, apidocs, health, views
+from claudeops import api, apidocs, health, jump, views
 from claudeops.apps import find_admin_pages
 from claudeops.lib.preferences.views import preferences
 
@@ -17,6 +17,7 @@ urlpatterns = [
     path("", views.overview, name="overview"),
     path("overview/fragment", views.overview_fragment, name="overview-fragment"),
     path("feed", views.feed_page, name="feed"),
+    path("jump", jump.jump, name="jump"),
     path("preferences", preferences, name="preferences"),
     path("demo/hide", views.hide_demo_note, name="demo-note-hide"),
     path("", include("sessions_app.urls")),

@@ -95,6 +95,13 @@
     Enter: open,
   };
 
+  // Ctrl-K works while somebody types, too.
+  document.addEventListener("keydown", (event) => {
+    const jump = document.getElementById("jump-link");
+    if (!jump || event.key !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+    event.preventDefault();
+    jump.click();
+  });
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     const dialog = document.querySelector("dialog[open]");
