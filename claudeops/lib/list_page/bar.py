@@ -1,7 +1,7 @@
 """The query bar of a list: its text as filters, a chip for each filter that is set, built-in views with counts.
 
-A page declares a `QueryBar` and renders `list/_views.html` and `list/_bar.html` with what `context` returns. Filters are
-parameters of the address, which holds only what is set; typed text (`q`) redirects to such an address.
+A page declares a `QueryBar` and renders `list/_views.html` and `list/_bar.html` with what `context` returns. Filters
+are parameters of the address, which holds only what is set; typed text (`q`) redirects to such an address.
 """
 
 from __future__ import annotations
