@@ -77,7 +77,12 @@ class MemoryFilterSet(django_filters.FilterSet):
     inactive or expires unless it is confirmed, from now: `<14d`, `>2w`, `3d..10d`; active ones alone).
     """
 
-    service = django_filters.CharFilter(method="by_service", label="Service", max_length=64)
+    service = django_filters.CharFilter(
+        method="by_service",
+        label="Service",
+        max_length=64,
+        widget=forms.TextInput(attrs={"list": "services", "placeholder": "any, or general", "autocomplete": "off"}),
+    )
     category = django_filters.ChoiceFilter(
         choices=[(name, name) for name in CATEGORIES], label="Category", empty_label="any"
     )

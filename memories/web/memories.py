@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import permission_required
 from django.db.models import Count, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from claudeops.lib.change_token import read_token
 from claudeops.lib.distinct import distinct_values
-from claudeops.lib.list_page.query import Query, format_query, parameters, parse, unknown_tokens
+from claudeops.lib.list_page.bar import QueryBar
 from claudeops.lib.masked_note import masked_note
 from memories import store
 from memories.errors import MemoriesError
@@ -29,23 +29,21 @@ from memories.web import changes
 from memories.web.answers import actor, moved
 from memories.web.forms import AddForm, PlaceForm
 
-SHOWN_FILTERS = ("service", "status", "fades", "category", "confidence_min", "confidence_max", "taxonomy", "source")
-"""The first fields behind "Filters"; the others follow. The text is in the query bar."""
-
-VIEWS = (
-    ("All", ""),
-    ("Fades next", "fades=%3C14d&sort=fades"),
-    ("Held", "status=held"),
-    ("Contradicted", "status=contradicted"),
-    ("Inactive", "status=inactive"),
+BAR = QueryBar(
+    MemoryFilterSet,
+    Memory.objects.all,
+    views=(
+        ("All", ""),
+        ("Fades next", "fades=%3C14d&sort=fades"),
+        ("Held", "status=held"),
+        ("Contradicted", "status=contradicted"),
+        ("Inactive", "status=inactive"),
+    ),
+    example="service:jellyfin fades:<14d, or words",
+    shown=("service", "status", "fades", "category", "confidence_min", "confidence_max", "taxonomy", "source"),
 )
-"""The built-in views of the list: a name and the query of its address."""
 
 SUGGESTED = ("fades:<7d", "fades:<14d", "fades:<30d", *(f"status:{name}" for name, _ in STATUSES))
-
-NOT_FILTERS = ("after", "before", "seen", "q")
-NOT_CHOSEN = {"", "unknown"}
-"""What a form sends for a field without a choice."""
 
 MOST_KEPT = 200
 FACETS = 6
@@ -60,52 +58,14 @@ class Found:
     page: listing.Page
 
 
-def query_of(request: HttpRequest, *without: str) -> str:
-    """Return the query string's filters and order, without the place in the list."""
-    return _encoded(request.GET.copy(), *without)
-
-
-def _encoded(given: QueryDict, *without: str) -> str:
-    for name in (*NOT_FILTERS, *without):
-        given.pop(name, None)
-    for name in [name for name in given if not set(given.getlist(name)) - NOT_CHOSEN]:
-        del given[name]
-    return given.urlencode()
+query_of = BAR.query_of
 
 
 def matching(request: HttpRequest) -> tuple[MemoryFilterSet, QuerySet[Memory]]:
     """Return the filters and all matches; none when the filters are invalid."""
     filters = MemoryFilterSet(request.GET, queryset=Memory.objects.all())
-    readable = filters.is_valid() and not query_errors(request)
+    readable = filters.is_valid() and not BAR.errors(request)
     return filters, filters.qs.order_by() if readable else Memory.objects.none()
-
-
-def query_errors(request: HttpRequest) -> list[str]:
-    """Return what the query bar's text (`q`) names that is no filter; a text without errors is never in an address."""
-    return unknown_tokens(parse(request.GET.get("q", "")), tuple(MemoryFilterSet.base_filters))
-
-
-def _canonical(request: HttpRequest) -> HttpResponse:
-    """Redirect from the query bar's text to the address that has it as filters."""
-    given = request.GET.copy()
-    given.pop("text", None)
-    for name, value in parameters(parse(given.get("q", "")), "text").items():
-        given[name] = value
-    query = _encoded(given)
-    return HttpResponseRedirect(reverse("memories") + (f"?{query}" if query else ""))
-
-
-def _views(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the built-in views, each with its number of memories, counted up to CAP."""
-    here = sorted(parse_qsl(query_of(request, "sort")))
-    views = []
-    for label, query in VIEWS:
-        given = dict(parse_qsl(query))
-        given.pop("sort", None)
-        count = MemoryFilterSet(given, queryset=Memory.objects.all()).qs.order_by()[: listing.CAP + 1].count()
-        shown = f"{listing.CAP:,}+" if count > listing.CAP else f"{count:,}"
-        views.append({"label": label, "query": query, "count": shown, "current": here == sorted(given.items())})
-    return views
 
 
 def _facets(request: HttpRequest, found: Found) -> list[dict[str, Any]]:
@@ -120,25 +80,6 @@ def _facets(request: HttpRequest, found: Found) -> list[dict[str, Any]]:
         for name, count in named
         for query in [urlencode({"service": name})]
     ]
-
-
-def _bar(request: HttpRequest, filters: MemoryFilterSet) -> dict[str, Any]:
-    """Return the query bar: its text, a chip for each filter that is set, and what it suggests."""
-    words = tuple(request.GET.get("text", "").split())
-    chips = []
-    for name in filters.form.fields:
-        value = request.GET.get(name, "")
-        if name != "text" and value not in NOT_CHOSEN:
-            errors = filters.form.errors.get(name, [])
-            chips.append({"name": name, "value": value, "without": query_of(request, name), "errors": errors})
-    services = [f"service:{name}" for name in (*distinct_values(Memory, "service"), GENERAL)]
-    return {
-        "q": request.GET.get("q") or format_query(Query(words=words)),
-        "query_errors": query_errors(request),
-        "chips": chips,
-        "suggested": [*SUGGESTED, *(f"category:{name}" for name in CATEGORIES), *services],
-        "views": _views(request),
-    }
 
 
 def found_by(request: HttpRequest) -> Found:
@@ -184,18 +125,14 @@ def context_of(request: HttpRequest, found: Found, shown: list[Memory], seen: in
     }
 
 
-def _filter_fields(filters: MemoryFilterSet) -> dict[str, Any]:
-    fields = {name: filters.form[name] for name in filters.form.fields}
-    more = [field for name, field in fields.items() if name not in (*SHOWN_FILTERS, "text")]
-    return {"filter_fields": [fields[name] for name in SHOWN_FILTERS] + more}
-
-
 def _list(request: HttpRequest, form: AddForm, *, status: int = 200) -> HttpResponse:
     seen = listing.latest_change()  # before the rows: changes in between are reported again, not missed
     found = found_by(request)
-    context = context_of(request, found, found.page.rows, seen) | _filter_fields(found.filters)
-    context |= {**_bar(request, found.filters), "facets": _facets(request, found)}
     services = [*distinct_values(Memory, "service"), GENERAL]
+    named = (*(f"category:{name}" for name in CATEGORIES), *(f"service:{name}" for name in services))
+    context = context_of(request, found, found.page.rows, seen)
+    context |= BAR.context(request, found.filters, (*SUGGESTED, *named))
+    context["facets"] = _facets(request, found)
     return render(request, "memories/list.html", {**context, "form": form, "services": services}, status=status)
 
 
@@ -205,9 +142,7 @@ def _list(request: HttpRequest, form: AddForm, *, status: int = 200) -> HttpResp
 def memories(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _add(request)
-    if "q" in request.GET and not query_errors(request):
-        return _canonical(request)
-    return _list(request, AddForm())
+    return BAR.redirect(request) or _list(request, AddForm())
 
 
 @permission_required("memories.add_memory", raise_exception=True)

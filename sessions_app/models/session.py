@@ -198,6 +198,11 @@ class Session(models.Model):
         return self.status in OPEN_STATUSES
 
     @property
+    def icon(self) -> str:
+        """The name of the icon of its status: what went wrong has one shape, whatever the reason."""
+        return {"completed": "ok", "timed_out": "failed", "lost": "failed"}.get(self.status, self.status)
+
+    @property
     def lasted_ms(self) -> int | None:
         """The one number for how long a session took, in milliseconds: from its start to its end, or to now.
 

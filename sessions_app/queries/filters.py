@@ -7,10 +7,11 @@ from typing import Any
 
 import django_filters
 from django import forms
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from claudeops.lib.distinct import distinct_values
+from claudeops.lib.list_page.comparisons import Comparison, ComparisonField
 from claudeops.lib.time_field import TimeFilter
 from memories.capture.text import normalise_service
 from memories.models import Project
@@ -30,6 +31,8 @@ NOBODY = "none"
 STATUSES = [*Status.choices, (UNFINISHED, "queued or running"), (WENT_WRONG, "failed, timed out or lost")]
 TODAY, WEEK = "today", "week"
 SPENT = [(TODAY, "today, including running"), (WEEK, "in the last 7 days")]
+AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
+AGE_CHOICES = [(name, f"the last {name}") for name in AGES]
 TIERS = [(1, "1 observe"), (2, "2 investigate"), (3, "3 remediate")]
 
 
@@ -37,8 +40,15 @@ def _moment() -> forms.DateTimeInput:
     return forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 
 
+class ComparisonFilter(django_filters.Filter):
+    field_class = ComparisonField
+
+
 class SessionFilterSet(django_filters.FilterSet):
     """Query parameters, all optional and combined:
+
+    text (every word of it in the summary, the reason of the status or the task), age (queued within the last hour, day,
+    week or month), cost (US dollars: `>0.5`, `0.1..1`), by (name of the account that requested it),
 
     status (one, or `unfinished`, `went_wrong`), tier (1..3), agent (slug, or `none`), trigger, project (slug, or
     `none`), spent (sessions whose cost counts `today`, UTC, or in the last `week`: not imported logs), since and until
@@ -67,6 +77,10 @@ class SessionFilterSet(django_filters.FilterSet):
         null_value=NOBODY,
     )
     spent = django_filters.ChoiceFilter(choices=SPENT, method="by_spent", label="Period", empty_label="any")
+    age = django_filters.ChoiceFilter(choices=AGE_CHOICES, method="by_age", label="Queued", empty_label="any time")
+    cost = ComparisonFilter(method="by_cost", label="Cost in $, as >0.5")
+    by = django_filters.CharFilter(field_name="requested_by", label="Requested by", max_length=150)
+    text = django_filters.CharFilter(method="by_text", label="Text", max_length=200)
     since = TimeFilter(field_name="queued_at", lookup_expr="gte", label="From (UTC)", widget=_moment())
     until = TimeFilter(field_name="queued_at", lookup_expr="lte", label="To (UTC)", widget=_moment())
 
@@ -79,12 +93,21 @@ class SessionFilterSet(django_filters.FilterSet):
             return queryset.filter(status__in=GROUPS[value])
         return queryset.filter(status=value)
 
+    def by_age(self, queryset: QuerySet[Session], name: str, value: str) -> QuerySet[Session]:
+        return queryset.filter(queued_at__gte=timezone.now() - AGES[value])
+
+    def by_cost(self, queryset: QuerySet[Session], name: str, value: Comparison) -> QuerySet[Session]:
+        return queryset.filter(**{f"cost_usd__{lookup}": bound for lookup, bound in value.bounds})
+
+    def by_text(self, queryset: QuerySet[Session], name: str, value: str) -> QuerySet[Session]:
+        for word in value.split():
+            found = Q(summary__icontains=word) | Q(status_reason__icontains=word) | Q(task__icontains=word)
+            queryset = queryset.filter(found)
+        return queryset
+
     def by_spent(self, queryset: SessionQuerySet, name: str, value: str) -> QuerySet[Session]:
         now = timezone.now()
         return queryset.paid_on(day_of(now)) if value == TODAY else queryset.paid_since(now - AGES[WEEK])
-
-
-AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
 
 
 class EventFilterSet(django_filters.FilterSet):
@@ -97,9 +120,7 @@ class EventFilterSet(django_filters.FilterSet):
     level = django_filters.ChoiceFilter(choices=Level.choices, label="Level", empty_label="any level")
     service = django_filters.CharFilter(method="by_service", label="Service", max_length=64, widget=forms.Select)
     session = IdFilter(field_name="session_id", min_value=1, max_value=2**63 - 1, label="Session")
-    age = django_filters.ChoiceFilter(
-        choices=[(name, f"the last {name}") for name in AGES], method="by_age", label="When", empty_label="any time"
-    )
+    age = django_filters.ChoiceFilter(choices=AGE_CHOICES, method="by_age", label="When", empty_label="any time")
     since = TimeFilter(field_name="created_at", lookup_expr="gte", label="From (UTC)", widget=_moment())
     until = TimeFilter(field_name="created_at", lookup_expr="lte", label="To (UTC)", widget=_moment())
 

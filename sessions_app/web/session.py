@@ -95,7 +95,8 @@ def stop(request: HttpRequest, pk: int) -> HttpResponse:
         messages.success(request, queue.request_stop(one.pk, by=request.user.get_username()))
     except SessionsError as error:
         messages.warning(request, in_words(error))
-    return HttpResponseRedirect(reverse("session", args=[one.pk]))
+    from_list = request.POST.get("next") == "sessions"
+    return HttpResponseRedirect(reverse("sessions") if from_list else reverse("session", args=[one.pk]))
 
 
 @require_POST

@@ -15,16 +15,29 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from claudeops.lib.change_token import read_token
+from claudeops.lib.list_page.bar import QueryBar
 from claudeops.lib.masked_note import masked_note
 from sessions_app import queue
 from sessions_app.errors import SessionsError
-from sessions_app.models import Session, Trigger
+from sessions_app.models import Agent, Session, Trigger
 from sessions_app.queries.filters import SessionFilterSet
 from sessions_app.web import changes
 from sessions_app.web.forms import PlaceForm, RunForm
 from sessions_app.web.paging import Page, Slice, counted, query_of, slice_of
 
 HAND_OVER = "Give agents credentials in their environment (CLAUDEOPS_PASS_ENV) or in a file, not in the task."
+BAR = QueryBar(
+    SessionFilterSet,
+    Session.objects.all,
+    views=(("All", ""), ("Failed in 24 h", "status=went_wrong&age=day"), ("Running", "status=unfinished")),
+    example="status:failed agent:homelab-watch, or words",
+    shown=("status", "agent", "age", "trigger", "cost", "tier", "project", "by"),
+)
+SUGGESTED = ("status:running", "status:failed", "status:went_wrong", "age:day", "age:week", "cost:>0.5")
+MOST_SUGGESTED = 50
+LAST = 200
+"""Sessions among whose costs one is dear if it is in the highest tenth."""
+
 COLUMNS = (*changes.SHOWN, "queued_at", "stats", "agent", "agent__slug", "stop_requested_at")
 
 
@@ -41,7 +54,8 @@ def _found(request: HttpRequest) -> tuple[SessionFilterSet, Slice[Session]]:
     form = PlaceForm(request.GET)
     place = form.cleaned_data if form.is_valid() else {}
     filters = SessionFilterSet(request.GET, queryset=Session.objects.all())
-    rows = filters.qs if filters.is_valid() else Session.objects.none()
+    readable = filters.is_valid() and not BAR.errors(request)
+    rows = filters.qs if readable else Session.objects.none()
     rows = rows.select_related("agent").only(*COLUMNS)
     return filters, slice_of(rows, "queued_at", before=place.get("before"), after=place.get("after"))
 
@@ -61,10 +75,22 @@ def _context(request: HttpRequest, filters: SessionFilterSet, page: Page[Session
     }
 
 
+def _own_views(request: HttpRequest) -> list[tuple[str, str]]:
+    """Return the views whose filter depends on who asks and on what sessions cost of late."""
+    views = [("Mine", urlencode({"by": request.user.get_username()}))]
+    last = Session.objects.order_by("-queued_at", "-id").values_list("cost_usd", flat=True)[:LAST]
+    costs = sorted(cost for cost in last if cost)
+    if len(costs) >= 10:
+        views.append(("Dear", urlencode({"cost": f">={costs[-(len(costs) // 10)]:.4f}"})))
+    return views
+
+
 def _list(request: HttpRequest, form: RunForm, *, status: int = 200) -> HttpResponse:
     filters, part = _found(request)
     state = changes.list_state(part)
     context = {**_context(request, filters, part.read(), state), "form": form}
+    agents = Agent.objects.order_by("slug").values_list("slug", flat=True)[:MOST_SUGGESTED]
+    context |= BAR.context(request, filters, (*SUGGESTED, *(f"agent:{slug}" for slug in agents)), _own_views(request))
     return render(request, "sessions/list.html", context, status=status)
 
 
@@ -74,7 +100,7 @@ def _list(request: HttpRequest, form: RunForm, *, status: int = 200) -> HttpResp
 def sessions(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _run(request)
-    return _list(request, RunForm(initial={"agent": request.GET.get("agent", "")}))
+    return BAR.redirect(request) or _list(request, RunForm(initial={"agent": request.GET.get("agent", "")}))
 
 
 @permission_required("sessions_app.run_session", raise_exception=True)

@@ -171,15 +171,26 @@ def test_an_operator_runs_an_agent_reads_that_it_is_held_and_stops_it(operators_
 
 def test_a_filter_is_in_the_address_and_back_leads_back(operators_window):
     SessionFactory(status=Status.FAILED)
-    SessionFactory()
+    running = SessionFactory(status=Status.RUNNING, started_at=timezone.now())
     one = operators_window()
     page = one.open("/sessions")
+    for width, most in ((390, 420), (1440, 180)):
+        one.show(width, dark=False)
+        assert page.locator("#session-rows > tr").first.bounding_box()["y"] < most
+    page.click("#more-filters summary")
     page.select_option("#filters select[name=status]", "failed")
     page.wait_for_url("**status=failed**")
     assert page.locator("#session-rows > tr").count() == 1
     page.go_back()
     page.wait_for_url("**/sessions")
     assert page.locator("#session-rows > tr").count() == 2
+    page.fill("[data-search]", "age:day status:went_wrong")
+    page.press("[data-search]", "Enter")
+    page.wait_for_url("**/sessions?age=day&status=went_wrong")
+    assert page.locator(".views [aria-current]").text_content() == "Failed in 24 h 1"
+    page.click(".views >> text=All")
+    page.click(f"[aria-label='Stop session {running.pk}']")
+    page.wait_for_selector(f"#session-{running.pk} >> text=stop requested by")
 
 
 def test_the_pages_fit_any_screen(operators_window):

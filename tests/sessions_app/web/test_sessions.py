@@ -101,7 +101,7 @@ def test_a_row_shows_status_with_its_reason_cost_turns_and_duration(viewer):
     html = html_of(viewer, LIST)
     for text in ("watch", "API error: the usage limit is reached.", "$0.0312", "1 min 23 s", ">3 hours ago</time>"):
         assert text in html
-    assert '<span class="badge badge-failed">failed</span>' in html
+    assert 'aria-label="failed"' in html
 
 
 def test_a_queued_session_says_why_it_waits_and_a_running_one_how_many_tools_it_called(viewer):
