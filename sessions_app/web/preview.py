@@ -39,6 +39,11 @@ class Sides:
     then: list[Row]
     counts: dict[str, int]
 
+    @property
+    def unchanged(self) -> int:
+        """How many rows are the same in place, text and confidence: the page folds them."""
+        return sum(row.mark == SAME and not row.surer and not row.edited for row in self.now)
+
 
 @dataclass(frozen=True, slots=True)
 class Preview:

@@ -55,6 +55,8 @@ def test_each_memory_has_one_mark_and_both_sides_agree(now, then):
 def test_a_change_of_confidence_or_text_is_told():
     then = entries([1, 2])
     now = [{"id": 1, "confidence": 0.75, "observation": "Said better"}, entries([2])[0]]
-    first, second = compare(now, then, {}).now
+    sides = compare(now, then, {})
+    first, second = sides.now
+    assert sides.unchanged == 1  # what the page folds
     assert (first.surer, first.edited, first.mark) == (0.25, True, "same")
     assert (second.surer, second.edited) == (0.0, False)
