@@ -29,7 +29,7 @@ PAGES = (
     ("Sessions", "sessions", SEES_SESSIONS),
     ("Events", "events", "sessions_app.view_event"),
     ("Memories", "memories", SEES_MEMORIES),
-    ("Inbox", "memories-inbox", SEES_MEMORIES),
+    ("Desk", "desk", SEES_MEMORIES),
     ("Recall", "recall", SEES_MEMORIES),
     ("Cooldowns", "cooldowns", "sessions_app.view_cooldownaction"),
     ("Agents", "admin:sessions_app_agent_changelist", "sessions_app.view_agent"),

@@ -3,9 +3,12 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from memories.web import bulk, history, inbox, memories, memory, recall, review
+from memories.web import bulk, desk, history, inbox, memories, memory, recall, review
 
 urlpatterns: list[URLPattern] = [
+    path("desk", desk.desk, name="desk"),
+    path("desk/decide", desk.decide, name="desk-decide"),
+    path("desk/undo/<slug:kind>/<str:token>", desk.undo, name="desk-undo"),
     path("memories", memories.memories, name="memories"),
     path("memories/rows", memories.rows, name="memories-rows"),
     path("memories/bulk", bulk.bulk, name="memories-bulk"),

@@ -71,16 +71,17 @@ def page_of(rows: DisagreementQuerySet, after: int | None = None) -> Page:
         rows = rows.filter(pk__lt=after)
     found = list(rows[: SIZE + 1])
     shown = found[:SIZE]
-    return Page(tuple(_questions(shown)), shown[-1].pk if len(found) > SIZE else None)
+    return Page(tuple(questions_of(shown)), shown[-1].pk if len(found) > SIZE else None)
 
 
 def question(pk: int) -> Question | None:
     """Return one question, open or answered; None without one of that id."""
     rows = Disagreement.objects.select_related("older", "newer").filter(pk=pk)
-    return next(iter(_questions(rows)), None)
+    return next(iter(questions_of(rows)), None)
 
 
-def _questions(rows: Iterable[Disagreement]) -> list[Question]:
+def questions_of(rows: Iterable[Disagreement]) -> list[Question]:
+    """Return the questions with their differences, in the order of `rows`. One query beside theirs."""
     rows = list(rows)
     ids = {pk for row in rows for pk in (row.older_id, row.newer_id) if pk is not None}
     latest = dict(

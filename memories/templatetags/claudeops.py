@@ -17,9 +17,9 @@ from django.utils.text import Truncator
 
 from claudeops.lib import humanize, local_time
 from claudeops.lib import markdown as markdown_of
+from memories import desk
 from memories.history.forecast import forecast
 from memories.models import Memory
-from memories.queries import inbox
 
 register = template.Library()
 
@@ -30,10 +30,9 @@ LOW, HIGH = 0.3, 0.7  # where the bar changes its colour
 
 
 @register.simple_tag
-def open_questions() -> str:
-    """Return the number of open disagreements, "99+" at most; empty for none. One indexed query."""
-    count = inbox.count_open()
-    return "99+" if count >= inbox.CAP else str(count or "")
+def desk_count() -> str:
+    """Return the number of items on the desk, as its page shows it; empty for none. One indexed query a kind."""
+    return desk.shown(sum(desk.counts().values()))
 
 
 @register.filter

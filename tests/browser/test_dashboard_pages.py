@@ -17,7 +17,7 @@ from tests.factories import EventFactory, MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-SIDEBAR = ["Overview", "Inbox", "Sessions", "Events", "Memories", "Recall", "Agents", "Cooldowns", "All records"]
+SIDEBAR = ["Overview", "Desk", "Sessions", "Events", "Memories", "Recall", "Agents", "Cooldowns", "All records"]
 SCREENS = [(1440, False), (1440, True), (360, False), (360, True), (2560, False)]
 CHECKED = {(1440, False): None, (1440, True): COLOURS, (360, True): None}
 """Where a page is searched for barriers, and for which: each layout, and each layout's colours."""

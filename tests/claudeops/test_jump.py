@@ -30,7 +30,7 @@ def test_it_finds_what_the_account_may_see(client, admin_client, django_user_mod
     person.user_permissions.add(Permission.objects.get(codename="view_memory"))
     assert {heading for heading, _ in jump.find(person, "restic")} == {"Services", "Memories"}
     assert [hit.url for _, hits in jump.find(person, "") for hit in hits] == [
-        "/", "/memories", "/memories/inbox", "/memories/recall", "/admin/", "/preferences",
+        "/", "/memories", "/desk", "/memories/recall", "/admin/", "/preferences",
     ]  # fmt: skip
     boss = django_user_model.objects.get(username="admin")
     for text in (str(session.pk), f"#{session.pk}", f"session {session.pk}"):

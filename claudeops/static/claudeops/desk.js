@@ -1,0 +1,49 @@
+// The desk: one key a decision, and no click of the last item reaches the next one. What a key presses says
+// data-desk-key; while rows are selected, the keys are those of the bulk bar (keys.js).
+(() => {
+  "use strict";
+  const REST = 400; // milliseconds after a swap in which the decisions do not answer
+  let restUntil = 0;
+  const resting = () => performance.now() < restUntil;
+  const typing = (element) => element.closest("textarea, select, input:not([type=checkbox])") !== null;
+  const selected = () => document.querySelector("#desk-queue [data-bulk]:not([hidden])") !== null;
+
+  document.addEventListener(
+    "click",
+    (event) => {
+      if (!resting() || !event.target.closest || !event.target.closest(".desk-do, .desk-bulk")) return;
+      event.preventDefault();
+      event.stopPropagation();
+    },
+    true,
+  );
+  document.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || typing(event.target)) return;
+      if (document.querySelector("dialog[open]")) return;
+      const open = document.querySelector(".desk-queue .is-open");
+      const box = event.key === "x" && open ? open.querySelector("[data-pick]") : null;
+      const button = /^[a-z]$/.test(event.key) ? document.querySelector(`#desk [data-desk-key="${event.key}"]`) : null;
+      if (!box && (!button || (selected() && button.closest(".desk-do")))) return;
+      event.preventDefault();
+      event.stopPropagation();
+      if (!event.repeat && !resting()) (box || button).click();
+    },
+    true,
+  );
+  document.addEventListener("htmx:afterSwap", () => {
+    const desk = document.getElementById("desk");
+    if (!desk) return;
+    restUntil = performance.now() + REST;
+    const link = document.querySelector('.side-nav a[href="/desk"]');
+    let count = link && link.querySelector(".side-count");
+    if (link && !count) {
+      count = document.createElement("span");
+      count.className = "side-count";
+      link.append(" ", count);
+    }
+    if (count) count.textContent = desk.dataset.total;
+    if (count && !desk.dataset.total) count.remove();
+  });
+})();

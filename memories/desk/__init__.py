@@ -1,0 +1,49 @@
+"""The desk: everything that waits for a person, by kind, with the decisions on it.
+
+A kind is an object of the protocol `kinds.Kind`; another one is added to _KINDS.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import EmptyResultSet
+from django.db import connection
+
+from memories.desk.kinds import Kind
+from memories.desk.pairs import Pairs
+from memories.desk.review import Review
+from memories.models import DisagreementKind
+
+_KINDS: tuple[Kind, ...] = (
+    Pairs(DisagreementKind.CONTRADICTION, "Contradictions"),
+    Pairs(DisagreementKind.DUPLICATE, "Suspected duplicates"),
+    Review("held", "Held"),
+    Review("unconfirmed", "Unconfirmed"),
+)
+KINDS = {kind.name: kind for kind in _KINDS}
+
+CAP = 1_000
+"""Items of a kind are counted up to here; above, pages show "999+"."""
+
+
+def counts() -> dict[str, int]:
+    """Count what waits by kind, each up to CAP, from indexes. One query: every page shows the sum."""
+    parts: list[str] = []
+    params: list[Any] = []
+    for place, kind in enumerate(_KINDS):
+        try:
+            sql, values = kind.waiting().order_by().values("pk")[:CAP].query.sql_with_params()
+        except EmptyResultSet:  # CLAUDEOPS_TRUST=open keeps nothing back
+            parts.append("0")
+        else:
+            parts.append(f"(SELECT count(*) FROM ({sql}) AS kind_{place})")  # noqa: S608  (the ORM's)
+            params += values
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(parts)}", params)
+        return dict(zip(KINDS, cursor.fetchone(), strict=True))
+
+
+def shown(count: int) -> str:
+    """Format a count of the desk; empty for none."""
+    return f"{CAP - 1}+" if count >= CAP else str(count or "")

@@ -1,0 +1,114 @@
+"""`/desk`: the queue of all that waits for a person, one item open, decisions on it or on a selection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from memories import desk as desks
+from memories.desk.kinds import Pick, Row, read_pick
+from memories.errors import MemoriesError
+from memories.web.answers import actor, by_htmx, in_words, moved
+
+SHOWN = 100
+"""Most items of a kind in the queue; the rest follow when these are decided."""
+
+MOST_PICKED = 500
+UNREADABLE = "The decision could not be read. Nothing was changed."
+
+
+@require_safe
+@never_cache
+@permission_required("memories.view_memory", raise_exception=True)
+def desk(request: HttpRequest) -> HttpResponse:
+    return _page(request, request.GET.get("view", ""), request.GET.get("item", ""))
+
+
+@require_POST
+@permission_required(("memories.view_memory", "memories.change_memory"), raise_exception=True)
+def decide(request: HttpRequest) -> HttpResponse:
+    """Carry out `decision` ("kind.name") on each `pick` of that kind; what others changed meanwhile is left alone."""
+    kind_name, _, name = request.POST.get("decision", "").partition(".")
+    kind = desks.KINDS.get(kind_name)
+    decision = next((one for one in kind.decisions if one.name == name), None) if kind else None
+    try:
+        chosen = [read_pick(text) for text in request.POST.getlist("pick")[:MOST_PICKED]]
+    except ValueError:
+        kind = None
+    if kind is None or decision is None:
+        return _answer(request, UNREADABLE, level=messages.ERROR)
+    picks: list[Pick] = [pick for of, pick in chosen if of == kind_name]
+    if not picks:
+        return _answer(request, "Nothing of this kind is selected.", level=messages.WARNING)
+    try:
+        done = kind.decide(name, picks, by=actor(request), text=request.POST.get("observation"))
+    except MemoriesError as error:
+        return _answer(request, in_words(error), level=messages.ERROR)
+    said = [f"{done.count} {decision.done}."] if done.count else []
+    undo = reverse("desk-undo", args=[kind_name, done.undo]) if done.undo else ""
+    level = messages.WARNING if done.refused else messages.SUCCESS
+    return _answer(request, " ".join([*said, *done.refused]), level=level, undo=undo)
+
+
+@require_POST
+@permission_required(("memories.view_memory", "memories.change_memory"), raise_exception=True)
+def undo(request: HttpRequest, kind: str, token: str) -> HttpResponse:
+    found = desks.KINDS.get(kind)
+    if found is None:
+        return _answer(request, UNREADABLE, level=messages.ERROR)
+    try:
+        said = found.undo(token, by=actor(request))
+    except MemoriesError as error:
+        return _answer(request, in_words(error), level=messages.ERROR)
+    return _answer(request, said)
+
+
+def _answer(request: HttpRequest, said: str, *, level: int = messages.SUCCESS, undo: str = "") -> HttpResponse:
+    view, item = request.POST.get("view", ""), request.POST.get("next", "")
+    if by_htmx(request):
+        return _page(request, view, item, said=said, undo=undo, is_refused=level != messages.SUCCESS)
+    query = urlencode({name: value for name, value in (("view", view), ("item", item)) if value})
+    return moved(request, f"{reverse('desk')}?{query}".rstrip("?"), said, level=level, undo=undo)
+
+
+def _page(request: HttpRequest, view: str, wanted: str, **said: Any) -> HttpResponse:
+    kinds = [kind for kind in desks.KINDS.values() if view in ("", kind.name)] or list(desks.KINDS.values())
+    counts = desks.counts()
+    groups = [(kind, kind.rows(SHOWN)) for kind in kinds if counts[kind.name]]
+    rows = [row for _, found in groups for row in found]
+    row, item = _opened(rows, wanted)
+    place = rows.index(row) if row else 0
+    context = {
+        "groups": groups,
+        "views": [(kind, desks.shown(counts[kind.name]) or "0") for kind in desks.KINDS.values()],
+        "total": desks.shown(sum(counts.values())),
+        "view": view if len(kinds) == 1 else "",
+        "only": groups[0][0] if len(groups) == 1 else None,
+        "open": row,
+        "item": item,
+        "kind": desks.KINDS[row.kind] if row else None,
+        "place": place + 1,
+        "count": len(rows),
+        "before": rows[place - 1] if row and place else None,
+        "after": rows[(place + 1) % len(rows)] if len(rows) > 1 else None,
+        **said,
+    }
+    is_part = by_htmx(request) and not request.htmx.history_restore_request  # type: ignore[attr-defined]
+    return render(request, "memories/_desk.html" if is_part else "memories/desk.html", context)
+
+
+def _opened(rows: list[Row], wanted: str) -> tuple[Row | None, dict[str, Any] | None]:
+    """Return the wanted row, or else the first, and its item; rows that were decided meanwhile are passed over."""
+    first = [row for row in rows if row.key == wanted]
+    for row in [*first, *rows]:
+        if item := desks.KINDS[row.kind].item(row.pk):
+            return row, item
+    return None, None

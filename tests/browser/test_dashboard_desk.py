@@ -1,0 +1,57 @@
+"""The desk as a person meets it: on any screen, by keyboard, and twelve decisions in three clicks."""
+
+from __future__ import annotations
+
+import pytest
+
+from memories import desk
+from memories.lifecycle import disagreements
+from memories.models import Verdict
+from tests.factories import MemoryFactory
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def waiting(house):
+    for number in range(12):
+        MemoryFactory(observation=f"Fact {number} " + "averyverylongword" * 6, verdict=Verdict.HOLD)
+    older, newer = MemoryFactory(observation="Waits 25 s"), MemoryFactory(observation="Waits 40 s")
+    return disagreements.note(older, newer, "contradiction", evidence={"why": "25 s or 40 s."})
+
+
+def test_the_desk_fits_every_screen_and_twelve_are_approved_in_three_clicks(operators_window, waiting, axe, album):
+    one = operators_window()
+    page = one.open("/desk")
+    for width, dark in ((1440, False), (1440, True), (720, False), (390, True), (390, False)):
+        one.show(width, dark)
+        album(page, f"desk-{width}-{'dark' if dark else 'light'}.png")
+        assert one.findings(axe) == []
+        assert one.sideways <= 0
+    one.show(1440, False)
+    page.locator(".views a", has_text="Held").click()
+    page.get_by_label("Select all shown").click()
+    page.locator(".desk-bulk button", has_text="Approve").click()
+    page.locator(".desk-said", has_text="12 approved.").wait_for()
+    assert desk.counts()["held"] == 0
+    assert page.locator(".side-nav .side-count").text_content() == "1"
+    page.get_by_role("button", name="Undo").click()
+    page.locator(".desk-said", has_text="12 memories are as they were").wait_for()
+    assert desk.counts()["held"] == 12
+
+
+def test_keys_decide_skip_and_take_back_and_a_second_click_hits_nothing(operators_window, waiting):
+    page = operators_window().open("/desk")
+    before = page.locator(".desk-do .b-main").bounding_box()
+    page.keyboard.press("b")
+    page.locator(".desk-said", has_text="1 answered.").wait_for()
+    page.locator(".desk-do .b-main").click()  # within the rest after the swap
+    assert desk.counts() == {"contradiction": 0, "duplicate": 0, "held": 12, "unconfirmed": 0}
+    after = page.locator(".desk-do .b-main").bounding_box()
+    assert (before["x"], before["y"]) == (after["x"], after["y"])
+    page.wait_for_timeout(450)
+    page.keyboard.press("u")
+    page.locator(".desk-said", has_text="open again").wait_for()
+    page.wait_for_timeout(450)
+    page.keyboard.press("s")
+    page.wait_for_url("**item=held-*")

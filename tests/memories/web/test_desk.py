@@ -1,0 +1,95 @@
+"""`/desk`: what waits, decisions on one and on many, what others decided meanwhile, and the way back."""
+
+from __future__ import annotations
+
+import pytest
+
+from memories import desk
+from memories.lifecycle import disagreements, verbs
+from memories.models import Inactive, Memory, Verdict
+from tests.factories import MemoryFactory
+from tests.memories.people import HTMX, signed_in
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def held():
+    return [MemoryFactory(observation=f"Fact {n} <b>", verdict=Verdict.HOLD) for n in range(3)]
+
+
+@pytest.fixture
+def contradiction():
+    return disagreements.note(
+        MemoryFactory(observation="Waits 25 s"), MemoryFactory(observation="Waits 40 s"), "contradiction"
+    )
+
+
+def pick_of(kind, pk):
+    return desk.KINDS[kind].item(pk)["row"].pick
+
+
+def decide(client, decision, *picks, **more):
+    return client.post("/desk/decide", {"decision": decision, "pick": list(picks), **more}, headers=HTMX)
+
+
+def test_one_queue_and_one_count(held, contradiction):
+    html = signed_in("operator").get("/desk").content.decode()
+    assert '<span class="side-count">4</span>' in html
+    assert "Which of these two holds?" in html
+    assert "<del>25</del>" in html
+    assert "Fact 2 &lt;b&gt;" in html
+    assert desk.counts() == {"contradiction": 1, "duplicate": 0, "held": 3, "unconfirmed": 0}
+
+
+def test_many_are_approved_at_once_and_taken_back_at_once(held):
+    client = signed_in("operator", "ann")
+    html = decide(client, "held.approve", *(pick_of("held", one.pk) for one in held)).content.decode()
+    assert "3 approved." in html
+    assert "Nothing waits for a person." in html
+    undo = html.partition('hx-post="/desk/undo/')[2].partition('"')[0]
+    assert "3 memories are as they were before." in client.post(f"/desk/undo/{undo}", headers=HTMX).content.decode()
+    assert desk.counts()["held"] == 3
+
+
+def test_who_comes_second_is_told_who_decided_and_changes_nothing(held, contradiction):
+    first, second = held[0], held[1]
+    late, fresh = pick_of("held", first.pk), pick_of("held", second.pk)
+    question = pick_of("contradiction", contradiction.pk)
+    verbs.deactivate(first, by="bob")
+    disagreements.answer(contradiction, "both", by="bob")
+    client = signed_in("operator", "ann")
+    html = decide(client, "held.approve", late, fresh).content.decode()
+    assert f"1 approved. Memory {first.pk} was deactivated by bob meanwhile." in html
+    first.refresh_from_db()
+    assert (first.verdict, first.inactive_reason) == (Verdict.HOLD, Inactive.OPERATOR)
+    assert "bob answered meanwhile: both hold" in decide(client, "contradiction.both", question).content.decode()
+
+
+def test_a_text_that_changed_since_it_was_read_is_not_approved(held):
+    seen = pick_of("held", held[0].pk)
+    verbs.edit(held[0], by="agent:x", confidence=0.9)
+    decide(signed_in("operator"), "held.approve", seen)
+    assert Memory.objects.get(pk=held[0].pk).verdict == Verdict.HOLD
+
+
+def test_without_a_script_the_decision_leads_to_the_next_item_and_its_undo_works(contradiction):
+    client = signed_in("operator")
+    given = {"decision": "contradiction.wrong", "pick": pick_of("contradiction", contradiction.pk), "view": "held"}
+    answer = client.post("/desk/decide", given)
+    assert (answer.status_code, answer.url) == (302, "/desk?view=held")
+    assert client.post(f"/desk/undo/contradiction/{contradiction.pk}").status_code == 302
+    assert desk.counts()["contradiction"] == 1
+
+
+@pytest.mark.parametrize("given", [{}, {"decision": "held.approve", "pick": "held-x-1"}, {"decision": "held.eat"}])
+def test_what_cannot_be_read_changes_nothing(held, given):
+    assert "Nothing was changed." in signed_in("operator").post("/desk/decide", given, headers=HTMX).content.decode()
+    assert desk.counts()["held"] == 3
+
+
+def test_a_viewer_sees_and_cannot_decide(held):
+    viewer = signed_in("viewer")
+    assert "Only operators can decide." in viewer.get("/desk").content.decode()
+    assert decide(viewer, "held.approve", pick_of("held", held[0].pk)).status_code == 403
+    assert viewer.post("/desk/undo/held/1").status_code == 403
