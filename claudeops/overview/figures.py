@@ -15,6 +15,7 @@ from claudeops.workers.schedules import LATE
 from memories import embedding
 from memories.models import Memory, trust
 from memories.queries.filters import ACTIVE, INACTIVE, WAITING, with_status
+from memories.queries.inbox import count_open
 from sessions_app.cooldowns import limits
 from sessions_app.models import Agent, Event, Level, LogEntry, ScheduleKind, Session, Trigger
 from sessions_app.queries.filters import AGES, GROUPS, WEEK, WENT_WRONG
@@ -25,6 +26,8 @@ CAP = 10_000
 SHOWN = 8
 LONGEST_LINE = 240
 """Most characters shown of the last log line of a running session."""
+FAILED_READ = 50
+"""Latest sessions of each status that went wrong, among which equal reasons are put together."""
 QUEUE_READ = 1000
 """Most queued sessions that are searched for the waiting one of an agent."""
 LISTED = (
@@ -62,7 +65,8 @@ class Figures:
 
     `trust` is CLAUDEOPS_TRUST.
 
-    Each session of `running` has the last line of its log as `line`.
+    Each session of `running` has the last line of its log as `line`; each of `failed` stands for `times` sessions with
+    its reason, of the agents `slugs`. `failed_day` counts what went wrong among the sessions queued in the last 24 h.
     """
 
     running: list[Session]
@@ -70,6 +74,8 @@ class Figures:
     queued: list[Session]
     queued_count: Count
     failed: list[Session]
+    failed_day: Count
+    disagreements: int
     memories: dict[str, Count]
     trust: str
     events: dict[str, Count]
@@ -104,6 +110,8 @@ def read(at: datetime) -> Figures:
         queued=_listed(queued.order_by("queued_at", "id")),
         queued_count=_count(queued),
         failed=_failed(),
+        failed_day=_count(Session.objects.filter(status__in=GROUPS[WENT_WRONG], queued_at__gte=at - AGES["day"])),
+        disagreements=count_open(),
         memories={name: _count(with_status(Memory.objects.all(), name)) for name in (ACTIVE, INACTIVE)}
         | {WAITING: waiting()},
         trust=trust.mode(),
@@ -135,12 +143,23 @@ def _listed(rows: QuerySet[Session]) -> list[Session]:
 
 
 def _failed() -> list[Session]:
-    """Return the last sessions that went wrong, with one query a status: an index serves each, none serves all."""
+    """Return the last sessions that went wrong, the latest of each reason, with one query a status: an index serves
+    each, none serves all."""
     found: list[Session] = []
     for status in GROUPS[WENT_WRONG]:
         rows = Session.objects.filter(status=status).order_by("-queued_at", "-id").select_related("agent")
-        found += rows.only(*LISTED, "agent__slug")[:SHOWN]
-    return sorted(found, key=lambda session: (session.ended_at or session.queued_at, session.pk), reverse=True)[:SHOWN]
+        found += rows.only(*LISTED, "agent__slug")[:FAILED_READ]
+    found.sort(key=lambda session: (session.ended_at or session.queued_at, session.pk), reverse=True)
+    equal: dict[tuple[str, str], list[Session]] = {}
+    for session in found:
+        equal.setdefault((session.status, session.status_reason or str(session.pk)), []).append(session)
+    latest = []
+    for group in list(equal.values())[:SHOWN]:
+        first: Any = group[0]
+        first.times = len(group)
+        first.slugs = sorted({session.agent.slug if session.agent else "no agent" for session in group})
+        latest.append(first)
+    return latest
 
 
 def _upcoming(at: datetime, spent: Decimal) -> list[Upcoming]:

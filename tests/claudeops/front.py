@@ -17,10 +17,11 @@ def front(client: Client) -> str:
 
 
 def figure(html: str, name: str) -> str:
-    """The number on one of the tiles."""
-    found = re.search(rf'id="figure-{name}" href="([^"]+)"><span class="figure-value">([^<]+)</span>', html)
+    """The number on one of the tiles, or in the strip of what needs a person."""
+    tile, need = r'<span class="figure-value">([^<]+)</span>', r"<svg .*?</svg> <b>([^<]+) <small>"
+    found = re.search(rf'id="figure-{name}" href="[^"]+"[^>]*>(?:{tile}|{need})', html)
     assert found, name
-    return found.group(2)
+    return found[1] or found[2]
 
 
 def piece(html: str, name: str) -> str:
