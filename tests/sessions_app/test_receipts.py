@@ -238,7 +238,11 @@ def test_now_stands_beside_what_the_last_session_got(viewer):
     memory_of("Comes", 0.95)
     html = html_of(viewer, "/memories/preview")
     assert marks(html, "now") == [("moved", "Rises"), ("new", "Comes"), ("same", "Stays"), ("same", "Falls behind")]
-    assert marks(html, "then") == [("gone", "Goes"), ("same", "Stays"), ("same", "Falls behind"), ("moved", "Rises")]
+    assert marks(html, "then") == [("gone", "Goes"), ("moved", "Rises"), ("same", "Stays"), ("same", "Falls behind")]
+    shown, _, folded = side(html, "now").partition("<summary>2 unchanged</summary>")
+    assert "Comes" in shown
+    assert "Stays" not in shown
+    assert "Stays" in folded
     assert "inactive: deactivated by a person" in side(html, "then")
     assert "was number 4" in side(html, "now")
     assert "more confident by 0.5" in side(html, "now")
