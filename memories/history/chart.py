@@ -13,6 +13,9 @@ WIDTH = 1000
 """Width of the plot in SVG units."""
 
 SHORTEST = timedelta(days=14)
+PAST = 0.5
+"""Least share of the width that the history has when it holds several changes. A forecast of months must not press the
+changes of a young memory into one place."""
 MARGIN = 0.04
 NEAR = 22.0
 """Percent of the width that a label needs; near an edge its anchor moves inwards."""
@@ -51,7 +54,11 @@ def chart_of(course: ConfidenceHistory) -> Chart:
     last = max(found)
     span = max(last - begin, SHORTEST)
     end = begin + span * (1 + MARGIN)
-    scale = _Scale(begin, end)
+    natural = (course.now - begin) / (end - begin)
+    scale = _Scale(
+        begin, course.now, end, max(natural, PAST) if len(course.marks) > 1 and course.now > begin else natural
+    )
+    to_the_minute = course.now - begin < timedelta(days=2)
     ahead = list(course.ahead.points)
     falls_to = course.past[-1].confidence
     stops = course.ahead.inactive_at if course.ahead.inactive_at and course.ahead.inactive_at > course.now else end
@@ -67,18 +74,25 @@ def chart_of(course: ConfidenceHistory) -> Chart:
         else Place(0, _down(course.ahead.limit), "end", f"{course.ahead.limit:g}"),
         ends=scale.place(ends, ahead[-1].confidence, _day(ends)) if ends and ends > course.now else None,
         expires=scale.place(course.expires_at, 0, "expires") if course.expires_at else None,
-        first=_day(begin),
+        first=_minute(begin) if to_the_minute else _day(begin),
         last=_day(end),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
+    """Time in two parts, each at a scale of its own: until `now` (`past`, a share of the width), and after it."""
+
     begin: datetime
+    now: datetime
     end: datetime
+    past: float
 
     def x(self, at: datetime) -> float:
-        share = (at - self.begin) / (self.end - self.begin)
+        if at <= self.now and self.now > self.begin:
+            share = self.past * ((at - self.begin) / (self.now - self.begin))
+        else:
+            share = self.past + (1 - self.past) * ((at - self.now) / (self.end - self.now))
         return round(100 * min(1.0, max(0.0, share)), 2)
 
     def stair(self, points: Sequence[Point], until: datetime) -> str:
@@ -97,7 +111,7 @@ class _Scale:
         return Place(x, _down(confidence), anchor, label)
 
     def mark(self, mark: Mark) -> Place:
-        label = f"{mark.label} {_day(mark.at)}: {mark.confidence:.2f}"
+        label = f"{mark.label} {_minute(mark.at)}: {mark.confidence:.2f}"
         return Place(self.x(mark.at), _down(mark.confidence), "middle", label, mark.kind)
 
 
@@ -107,3 +121,7 @@ def _down(confidence: float) -> float:
 
 def _day(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d}"
+
+
+def _minute(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"

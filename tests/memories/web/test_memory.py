@@ -80,7 +80,7 @@ def test_the_picture_and_the_words_beside_it_say_when_it_falls_inactive(operator
     html = html_of(operators, at(memory))
     day = memory.updated_at + timedelta(days=30 + 6 * 7)
     words = f"Falls below 0.3 on {day:%Y-%m-%d} unless confirmed."
-    assert f'<p class="course-said" id="course-said">{words}' in html
+    assert f"<span>{words}</span>" in html
     assert re.search(rf'<desc id="course-words">0.70 today. {re.escape(words)}</desc>', html)
     assert 'aria-labelledby="course-name course-words"' in html
     assert f"inactive from {day:%Y-%m-%d}" in html
