@@ -9,6 +9,10 @@ from typing import Any, Protocol
 from django.db.models import QuerySet
 
 
+MOST_DIGITS = 18
+"""Each number of so many digits fits into 64 bits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pick:
     """An item as a person saw it: `seen` are the ids of the latest changes of its memories."""
@@ -95,4 +99,11 @@ class Kind(Protocol):
 def read_pick(text: str) -> tuple[str, Pick]:
     """Parse `Row.pick` to the kind's name and the pick. Raises ValueError."""
     kind, pk, seen = text.split("-")
-    return kind, Pick(int(pk), tuple(int(one) for one in seen.split(".")))
+    return kind, Pick(read_id(pk), tuple(map(read_id, seen.split("."))))
+
+
+def read_id(text: str) -> int:
+    """Parse the id of a row, which a database can take as a parameter. Raises ValueError."""
+    if len(text) > MOST_DIGITS or not text.isdecimal():
+        raise ValueError(f"{text[:MOST_DIGITS]} is not the number of a record.")
+    return int(text)

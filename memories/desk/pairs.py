@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memories.capture.statement import Provenance
-from memories.desk.kinds import Decided, Decision, Pick, Row
+from memories.desk.kinds import Decided, Decision, Pick, Row, read_id
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.lifecycle import disagreements
 from memories.lifecycle.lock import writing
@@ -73,9 +73,10 @@ class Pairs:
         disagreements.answer(pick.pk, decision, by=by, observation=text, seen=seen, provenance=said)
 
     def undo(self, token: str, *, by: str) -> str:
-        ids = [int(one) for one in token.split(".") if one.isdecimal()]
-        if not ids:
-            raise MemoryNotFound("There is no such question.")
+        try:
+            ids = [read_id(one) for one in token.split(".")]
+        except ValueError as error:
+            raise MemoryNotFound(f"There is no such question: {error}") from None
         with writing():
             for pk in ids:
                 disagreements.take_back(pk, by=by)

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Max
 
 from memories.capture.statement import Provenance
-from memories.desk.kinds import Decided, Decision, Pick, Row
+from memories.desk.kinds import Decided, Decision, Pick, Row, read_id
 from memories.errors import MemoryNotFound
 from memories.lifecycle import undo as lifecycle
 from memories.lifecycle.bulk import BULK_ACTIONS
@@ -75,9 +75,11 @@ class Review:
         return Decided(result.changed, str(result.change) if result.change else "", refused)
 
     def undo(self, token: str, *, by: str) -> str:
-        if not token.isdecimal():
-            raise MemoryNotFound(f"There is no change {token}.")
-        return lifecycle.undo(int(token), by=by).message
+        try:
+            change = read_id(token)
+        except ValueError as error:
+            raise MemoryNotFound(f"There is no such change: {error}") from None
+        return lifecycle.undo(change, by=by).message
 
 
 def latest_changes(ids: Iterable[int]) -> dict[int, int]:

@@ -82,10 +82,32 @@ def test_without_a_script_the_decision_leads_to_the_next_item_and_its_undo_works
     assert desk.counts()["contradiction"] == 1
 
 
-@pytest.mark.parametrize("given", [{}, {"decision": "held.approve", "pick": "held-x-1"}, {"decision": "held.eat"}])
+HUGE = "9" * 30
+GIVEN = [
+    {},
+    {"decision": "held.eat"},
+    {"decision": "held.approve", "pick": "held-x-1"},
+    {"decision": "held.approve", "pick": f"held-{HUGE}-1"},
+    {"decision": "held.approve", "pick": f"held-1-{HUGE}"},
+]
+
+
+@pytest.mark.parametrize("given", GIVEN)
 def test_what_cannot_be_read_changes_nothing(held, given):
     assert "Nothing was changed." in signed_in("operator").post("/desk/decide", given, headers=HTMX).content.decode()
     assert desk.counts()["held"] == 3
+
+
+@pytest.mark.parametrize("token", [HUGE, f"1.{HUGE}", "x", "9" * 5000])
+@pytest.mark.parametrize("kind", desk.KINDS)
+def test_an_undo_of_nothing_says_so(held, kind, token):
+    answer = signed_in("operator").post(f"/desk/undo/{kind}/{token}", headers=HTMX)
+    assert answer.status_code == 200
+    assert 'class="warn"' in answer.content.decode()
+
+
+def test_an_item_that_does_not_exist_shows_the_first(held):
+    assert "Fact 2 &lt;b&gt;" in signed_in("operator").get(f"/desk?item=held-{HUGE}").content.decode()
 
 
 def test_a_viewer_sees_and_cannot_decide(held):
