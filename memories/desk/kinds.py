@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 from django.db.models import QuerySet
 
-
 MOST_DIGITS = 18
 """Each number of so many digits fits into 64 bits."""
 
