@@ -41,10 +41,17 @@ def test_the_desk_fits_every_screen_and_twelve_are_approved_in_three_clicks(oper
 
 
 def test_keys_decide_skip_and_take_back_and_a_second_click_hits_nothing(operators_window, waiting):
-    page = operators_window().open("/desk")
+    one = operators_window()
+    page = one.open("/desk")
     before = page.locator(".desk-do .b-main").bounding_box()
+    one.context.set_offline(True)
+    page.keyboard.press("b")
+    page.locator(".desk-do button[data-desk-key=b] + .not-sent").wait_for()
+    one.context.set_offline(False)
+    one.complaints.clear()  # that the request failed
     page.keyboard.press("b")
     page.locator(".desk-said", has_text="1 answered.").wait_for()
+    assert page.locator(".not-sent").count() == 0
     page.locator(".desk-do .b-main").click()  # within the rest after the swap
     assert desk.counts() == {"contradiction": 0, "duplicate": 0, "held": 12, "unconfirmed": 0}
     after = page.locator(".desk-do .b-main").bounding_box()

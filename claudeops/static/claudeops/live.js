@@ -154,10 +154,23 @@
   document.addEventListener("htmx:afterSwap", after);
   document.addEventListener("htmx:oobAfterSwap", () => restore(focus));
 
+  // Beside what was pressed, too: an action that was not sent must not look done.
+  const sayNotSent = (detail) => {
+    const cause = detail.requestConfig.triggeringEvent;
+    const at = (cause && cause.submitter) || detail.elt;
+    if (!at.isConnected || (at.nextElementSibling && at.nextElementSibling.matches(".not-sent"))) return;
+    const said = document.createElement("span");
+    said.className = "not-sent";
+    said.setAttribute("role", "alert");
+    said.textContent = "Not sent: the server cannot be reached.";
+    at.after(said);
+  };
+
   document.addEventListener("htmx:afterRequest", (event) => {
     polled = false;
     focus = null;
     const status = event.detail.xhr ? event.detail.xhr.status : 0;
+    if (status) document.querySelectorAll(".not-sent").forEach((said) => said.remove());
     if (status >= 200 && status < 400) {
       last = new Date();
       say("");
@@ -171,6 +184,7 @@
       say("The server answered with an error (" + status + "). What you see is from " + clock() + ".");
     } else if (event.detail.xhr) {
       say("The server cannot be reached. What you see is from " + clock() + ".");
+      if (!isPoll(event.detail.requestConfig)) sayNotSent(event.detail);
     }
   });
   const signedOut = (xhr) => Boolean(xhr) && xhr.responseText.startsWith("Signed out");
