@@ -23,7 +23,7 @@ def backup(house: Any) -> Any:
 def test_the_slash_goes_to_the_pages_own_search_and_to_the_sidebars_where_there_is_none(operators_window, backup):
     one = operators_window()
     name = "document.activeElement.closest('#header') ? 'sidebar' : document.activeElement.name || ''"
-    for path, wanted in (("/", "sidebar"), ("/memories", "text"), ("/memories/recall", "query")):
+    for path, wanted in (("/", "sidebar"), ("/memories", "q"), ("/memories/recall", "query")):
         page = one.open(path)
         page.keyboard.press("/")
         page.wait_for_function(f"({name}) === '{wanted}'")
