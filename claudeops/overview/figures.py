@@ -66,7 +66,8 @@ class Figures:
     `trust` is CLAUDEOPS_TRUST.
 
     Each session of `running` has the last line of its log as `line`; each of `failed` stands for `times` sessions with
-    its reason, of the agents `slugs`. `failed_day` counts what went wrong among the sessions queued in the last 24 h.
+    its reason (`shown` is for people: "50+" where no more were read), of the agents `slugs`. `failed_day` counts what
+    went wrong among the sessions queued in the last 24 hours.
     """
 
     running: list[Session]
@@ -157,6 +158,7 @@ def _failed() -> list[Session]:
     for group in list(equal.values())[:SHOWN]:
         first: Any = group[0]
         first.times = len(group)
+        first.shown = f"{first.times}+" if first.times == FAILED_READ else str(first.times)
         first.slugs = sorted({session.agent.slug if session.agent else "no agent" for session in group})
         latest.append(first)
     return latest

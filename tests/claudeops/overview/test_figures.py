@@ -70,7 +70,7 @@ def test_it_counts_what_runs_waits_is_known_and_was_reported(signed_in):
     assert html.count("Agent watch is busy with session 1.") == 2
 
 
-def test_it_says_what_failed_last_and_why_newest_first(signed_in):
+def test_it_says_what_failed_last_and_why_newest_first(signed_in, monkeypatch):
     now = timezone.now()
     for hours, status in ((3, Status.TIMED_OUT), (1, Status.FAILED), (2, Status.LOST)):
         at = now - timedelta(hours=hours)
@@ -79,6 +79,9 @@ def test_it_says_what_failed_last_and_why_newest_first(signed_in):
     SessionFactory(status="failed", status_reason="Because of failed.", ended_at=timezone.now() - timedelta(hours=9))
     html = piece(front(signed_in), "failed")
     assert "2 times" in html
+    SessionFactory.create_batch(3, status="lost", status_reason="Because of lost.", ended_at=now - timedelta(hours=4))
+    monkeypatch.setattr(figures, "FAILED_READ", 3)
+    assert "3+ times" in piece(front(signed_in), "failed")
     places = [html.index(f"Because of {status}.") for status in ("failed", "lost", "timed_out")]
     assert places == sorted(places)
     assert "Stopped by operator." not in html
