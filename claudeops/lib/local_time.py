@@ -34,17 +34,6 @@ def clock(at: datetime) -> str:
     return f"{timezone.localtime(at):%H:%M:%S}"
 
 
-def hour_label(at: datetime) -> str:
-    """Label an hour on an axis: "05:00"; zones with a shift of half an hour give "05:30"."""
-    return f"{timezone.localtime(at):%H:%M}"
-
-
-def day_label(at: datetime) -> str:
-    """Label a day on an axis: "17 Nov"."""
-    local = timezone.localtime(at)
-    return f"{local.day} {local:%b}"
-
-
 def iso(at: datetime) -> str:
     """Format an aware time for the attribute `datetime` of <time>: ISO 8601 in UTC, whole seconds."""
     return at.astimezone(UTC).isoformat(timespec="seconds")

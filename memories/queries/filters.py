@@ -12,7 +12,7 @@ from django.db.models.functions import Collate
 from django.db.models.lookups import IContains
 from django.utils import timezone
 
-from claudeops.lib.list_page.comparisons import Comparison, ComparisonField
+from claudeops.lib.list_page.comparisons import Comparison, ComparisonFilter
 from memories.capture.text import normalise_service
 from memories.models import Disagreement, DisagreementKind, Exposure, Inactive, Memory, Project, Source, Verdict
 from memories.models.fades import FADES_AT, NEVER
@@ -63,10 +63,6 @@ class IdFilter(django_filters.Filter):
     field_class = forms.IntegerField
 
 
-class FadingFilter(django_filters.Filter):
-    field_class = ComparisonField
-
-
 class MemoryFilterSet(django_filters.FilterSet):
     """Query parameters, all optional and combined by AND.
 
@@ -109,7 +105,7 @@ class MemoryFilterSet(django_filters.FilterSet):
         choices=[(tier, str(tier)) for tier in range(4)], label="Tier", empty_label="any"
     )
 
-    fades = FadingFilter(method="by_fading", label="Fades or expires", spans=True)
+    fades = ComparisonFilter(method="by_fading", label="Fades or expires", spans=True)
 
     class Meta:
         model = Memory

@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from claudeops.lib.distinct import distinct_values
-from claudeops.lib.list_page.comparisons import Comparison, ComparisonField
+from claudeops.lib.list_page.comparisons import Comparison, ComparisonFilter
 from claudeops.lib.time_field import TimeFilter
 from memories.capture.text import normalise_service
 from memories.models import Project
@@ -38,10 +38,6 @@ TIERS = [(1, "1 observe"), (2, "2 investigate"), (3, "3 remediate")]
 
 def _moment() -> forms.DateTimeInput:
     return forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
-
-
-class ComparisonFilter(django_filters.Filter):
-    field_class = ComparisonField
 
 
 class SessionFilterSet(django_filters.FilterSet):

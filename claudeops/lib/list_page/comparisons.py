@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import django_filters
 from django import forms
 from django.core.exceptions import ValidationError
 
@@ -67,3 +68,9 @@ class ComparisonField(forms.CharField):
         except ValueError:
             example = "<14d, >2w or 3d..10d" if self.spans else ">0.5, <=0.7 or 0.3..0.6"
             raise ValidationError(f"{str(text)[:40]!r} is no comparison; write for example {example}.") from None
+
+
+class ComparisonFilter(django_filters.Filter):
+    """A filter whose value is a comparison; `spans=True` for time spans."""
+
+    field_class = ComparisonField

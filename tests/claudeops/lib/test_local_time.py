@@ -12,21 +12,21 @@ from claudeops.lib import local_time
 
 
 @pytest.mark.parametrize(
-    ("zone", "utc", "exact", "hour", "day"),
+    ("zone", "utc", "exact", "minute"),
     [
-        ("Europe/Berlin", (2026, 10, 25, 0, 30), "2026-10-25 02:30:00 CEST", "02:30", "25 Oct"),
-        ("Europe/Berlin", (2026, 10, 25, 1, 30), "2026-10-25 02:30:00 CET", "02:30", "25 Oct"),  # the hour comes twice
-        ("Europe/Berlin", (2026, 3, 29, 0, 59), "2026-03-29 01:59:00 CET", "01:59", "29 Mar"),
-        ("Europe/Berlin", (2026, 3, 29, 1, 0), "2026-03-29 03:00:00 CEST", "03:00", "29 Mar"),  # there is no 02:00
-        ("America/Sao_Paulo", (2026, 1, 1, 1, 0), "2025-12-31 22:00:00 UTC-03", "22:00", "31 Dec"),
-        ("Asia/Kolkata", (2026, 6, 1, 19, 0), "2026-06-02 00:30:00 IST", "00:30", "2 Jun"),
+        ("Europe/Berlin", (2026, 10, 25, 0, 30), "2026-10-25 02:30:00 CEST", "02:30"),
+        ("Europe/Berlin", (2026, 10, 25, 1, 30), "2026-10-25 02:30:00 CET", "02:30"),  # the hour comes twice
+        ("Europe/Berlin", (2026, 3, 29, 0, 59), "2026-03-29 01:59:00 CET", "01:59"),
+        ("Europe/Berlin", (2026, 3, 29, 1, 0), "2026-03-29 03:00:00 CEST", "03:00"),  # there is no 02:00
+        ("America/Sao_Paulo", (2026, 1, 1, 1, 0), "2025-12-31 22:00:00 UTC-03", "22:00"),
+        ("Asia/Kolkata", (2026, 6, 1, 19, 0), "2026-06-02 00:30:00 IST", "00:30"),
     ],
 )
-def test_a_time_is_formatted_in_the_active_zone(zone, utc, exact, hour, day):
+def test_a_time_is_formatted_in_the_active_zone(zone, utc, exact, minute):
     at = datetime(*utc, tzinfo=UTC)
     with timezone.override(ZoneInfo(zone)):
         assert local_time.exact(at) == exact
-        assert (local_time.hour_label(at), local_time.day_label(at)) == (hour, day)
+        assert local_time.clock(at) == f"{minute}:{at:%S}"
         assert local_time.on_hover(at) == f"{exact}, {at:%Y-%m-%d %H:%M:%S} UTC"
     with timezone.override(None):
         assert local_time.on_hover(at) == f"{at:%Y-%m-%d %H:%M:%S} UTC"
