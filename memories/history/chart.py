@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from memories.history.confidence_history import ConfidenceHistory, Mark
@@ -49,6 +49,11 @@ class Place:
     y: float
     anchor: str
     label: str
+
+    @property
+    def rest(self) -> float:
+        """Percent of the height below it."""
+        return round(100 - self.y, 2)
 
     @property
     def span(self) -> tuple[float, float]:
@@ -100,6 +105,7 @@ def chart_of(course: ConfidenceHistory, zone: tzinfo = UTC) -> Chart:
     falls_to, ahead = course.past[-1].confidence, course.ahead.points
     limit, decays = course.ahead.limit, course.ahead.end == End.DECAYED
     expires = own_end if decays or not over else over
+    fades = scale.place(over, limit, f"fades {_day(over, now, zone)}") if over and decays and limit else None
     events = tuple(_events(course.marks, scale, zone))
     return Chart(
         line=scale.stair(course.past, now),
@@ -107,8 +113,8 @@ def chart_of(course: ConfidenceHistory, zone: tzinfo = UTC) -> Chart:
         today=scale.place(now, falls_to, f"today {falls_to:.2f}"),
         events=events,
         ticks=tuple(_ticks(scale, zone)),
-        limit=None if limit is None else Place(0, _down(limit), "start", f"inactive below {limit:.2f}"),
-        fades=scale.place(over, limit, f"fades {_day(over, now, zone)}") if over and decays and limit else None,
+        limit=None if limit is None else _limit(limit, fades),
+        fades=fades,
         expires=scale.place(expires, 1, f"expires {_day(expires, now, zone)}") if expires else None,
         legend=tuple(shape for shape in LEGEND if any(event.shape == shape for event in events)),
         bent=past != natural,
@@ -148,15 +154,25 @@ class _Scale:
         return Place(x, _down(confidence), anchor, label)
 
 
+def _limit(limit: float, fades: Place | None) -> Place:
+    """Label the threshold below its line, at the side that `fades` leaves free."""
+    left = Place(0, _down(limit), "start", "inactive")
+    if fades is None or fades.span[0] > left.span[1] + SPACE:
+        return left
+    return replace(left, x=100, anchor="end")
+
+
 def _events(marks: Sequence[Mark], scale: _Scale, zone: tzinfo) -> Iterator[Event]:
-    """Place the marks in their order, APART or as far as there is room; each at its time or as near as that allows."""
-    apart = min(APART, 100 / max(1, len(marks) - 1))
+    """Place the marks by their time, none after today: APART, or as far as there is room."""
+    ordered = sorted(marks, key=lambda mark: (mark.at, mark.pk))
+    end = scale.x(scale.now) or 100.0
+    apart = min(APART, end / max(1, len(marks) - 1))
     places: list[float] = []
-    for number, mark in enumerate(marks):
-        room_left = 100 - apart * (len(marks) - 1 - number)
+    for number, mark in enumerate(ordered):
+        room_left = end - apart * (len(marks) - 1 - number)
         wanted = max(scale.x(mark.at), places[-1] + apart if places else 0)
         places.append(max(0.0, min(wanted, room_left)))
-    for mark, x in zip(marks, places, strict=True):
+    for mark, x in zip(ordered, places, strict=True):
         label = f"{_minute(mark.at, scale.now, zone)}: {mark.label}, {mark.confidence:.2f}"
         yield Event(mark.pk, round(x, 2), SHAPES.get(mark.kind, EDITED), label)
 
