@@ -13,7 +13,7 @@ urlpatterns: list[URLPattern] = [
     path("memories/rows", memories.rows, name="memories-rows"),
     path("memories/bulk", bulk.bulk, name="memories-bulk"),
     path("memories/undo/<int:change>", bulk.undo, name="memories-undo"),
-    path("memories/inbox", desk.inbox, name="memories-inbox"),
+    path("memories/inbox", desk.inbox),
     path("memories/recall", recall.recall, name="recall"),
     path("memories/recall/mark", recall.mark, name="recall-mark"),
     path("memories/recall/asked", recall.asked, name="recall-asked"),
