@@ -20,13 +20,13 @@ class Command(VerbCommand):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.verbs = {
-            "check": Verb("Compare the counts with the rows. Exit code 1 when any differs.", self.check),
+            "check": Verb("Compare the counts with the rows. Exit code 1 when any differs.", self.compare),
             "rebuild": Verb(
                 "Count all rows anew. May run while sessions run; their workers wait for it.", self.rebuild
             ),
         }
 
-    def check(self) -> Result:
+    def compare(self) -> Result:
         missing = hour_counts.missing(ALL)
         found = [difference for what in ALL for difference in hour_counts.differences(what)]
         data = {"missing_triggers": missing, "differences": [asdict(difference) for difference in found]}
