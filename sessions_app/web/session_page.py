@@ -8,9 +8,10 @@ from typing import Any
 from django.conf import settings
 from django.urls import reverse
 
-from claudeops.lib.charts.strip import MOST, OUTCOMES, Run, Strip, strip
+from claudeops.lib.charts.strip import Run, Strip, strip
 from claudeops.lib.detail_page import Neighbour, Neighbours, headline
 from sessions_app.models import Session
+from sessions_app.queries.last_runs import last_runs
 from sessions_app.queue.admission import budget_of
 from sessions_app.runner.run import timeout_of
 from sessions_app.web.session_band import Limits
@@ -108,9 +109,8 @@ def runs_of(session: Session) -> Strip | None:
     """Return the strip of the last runs of the session's agent; None without an agent."""
     if session.agent_id is None:
         return None
-    rows = Session.objects.filter(agent=session.agent_id).order_by("-queued_at", "-id")
-    listed = rows.only("status", "status_reason", "summary", "queued_at")[:MOST]
-    return strip([_run(row) for row in reversed(listed) if row.icon in OUTCOMES])
+    runs = last_runs([session.agent_id]).get(session.agent_id, [])
+    return strip([_run(row) for row in runs])
 
 
 def _run(row: Session) -> Run:

@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('memories', '0067_memories_by_fading'),
-        ('sessions_app', '0012_stored_costs'),
+        ('sessions_app', '0014_timeline_of_entries'),
     ]
 
     operations = [
