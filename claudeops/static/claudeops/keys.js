@@ -4,6 +4,7 @@
 //   data-approve   what `a` clicks
 //   data-pick   the checkbox that `x` ticks
 // A button of the shown bulk bar says data-key: while rows are selected, its key is for all of them.
+// A button or link of the page itself says data-shortcut: its key clicks it.
 // The search field that `/` goes to says data-search (otherwise the first input of type search); where a page has none,
 // the palette opens.
 (() => {
@@ -118,7 +119,16 @@
       return;
     }
     const act = Object.hasOwn(KEYS, event.key) ? KEYS[event.key] : null;
-    if (act && act(event)) event.preventDefault();
+    if (act && act(event)) {
+      event.preventDefault();
+      return;
+    }
+    const own = [...document.querySelectorAll("[data-shortcut]")].find(
+      (one) => one.dataset.shortcut === event.key && !one.disabled && shown(one),
+    );
+    if (!own || event.repeat) return;
+    event.preventDefault();
+    own.click();
   });
   document.addEventListener("focusin", (event) => {
     const row = event.target.closest && event.target.closest("[data-row]");
