@@ -6,11 +6,11 @@ It finds too much rather than too little: a part that it leaves out holds nothin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import re2
 
+from claudeops.lib.lookaround import without_lookaround
 from claudeops.lib.secrets.rules import ANYWHERE, INSIDE, RULES
 from claudeops.lib.secrets.skeleton import disguised, skeleton
 from claudeops.lib.secrets.values import LEAST_RANDOM
@@ -46,9 +46,8 @@ def _triggers() -> str:
 
 
 TRIGGERS = re2.compile(_triggers(), _options(case_sensitive=False))
-LOOKAROUND = re.compile(r"\(\?<?[!=][^()]*\)")
 RUNS = re2.compile(
-    "|".join([f"[A-Za-z0-9+/_=-]{{{LEAST_RANDOM},}}", *(LOOKAROUND.sub("", shape.pattern) for shape, _ in ANYWHERE)])
+    "|".join([f"[A-Za-z0-9+/_=-]{{{LEAST_RANDOM},}}", *(without_lookaround(shape.pattern) for shape, _ in ANYWHERE)])
 )
 
 EITHER = re2.compile(f"(?i:{_triggers()})|{RUNS.pattern}", _options(case_sensitive=True))
