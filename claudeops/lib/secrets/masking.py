@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from claudeops.lib.secrets.prefilter import is_disguised, parts
+from claudeops.lib.secrets.prefilter import is_clean, is_disguised, parts
 from claudeops.lib.secrets.rules import KINDS, is_secret_under, spans
 from claudeops.lib.secrets.skeleton import places, skeleton
 from claudeops.lib.secrets.span import HIDDEN, Span
@@ -53,19 +52,20 @@ def mask(text: str) -> str:
     return mask_counted(text)[0]
 
 
-def mask_counted(text: str) -> tuple[str, Counter[str]]:
+def mask_counted(text: str) -> tuple[str, dict[str, int]]:
     """`mask`, and how many values of each kind were masked."""
-    counts: Counter[str] = Counter()
+    counts: dict[str, int] = {}  # a Counter takes longer to make than a short text to read
     for _ in range(PASSES):
         if "]*" in text:
             text = COVERED.sub(r"\1", text)
         found = find(text)
         if not found:
             return text, counts
-        counts.update(one.kind for one in found)
+        for one in found:
+            counts[one.kind] = counts.get(one.kind, 0) + 1
         text = _masked(text, found)
     if find(text):
-        counts[UNREADABLE] += 1
+        counts[UNREADABLE] = counts.get(UNREADABLE, 0) + 1
         text = label(UNREADABLE)
     return text, counts
 
@@ -79,6 +79,8 @@ def _find(text: str) -> list[Found]:
     seen = text
     if "[secret: " in text or "***" in text:
         seen = MASKED.sub(lambda match: HIDDEN * len(match[0]), text)
+    if is_clean(seen):
+        return []
     found = [_moved(span, offset) for offset, part in parts(seen) for span in spans(part)]
     if is_disguised(seen):
         place = places(seen)

@@ -51,7 +51,7 @@ RUNS = re2.compile(
 )
 
 EITHER = re2.compile(f"(?i:{_triggers()})|{RUNS.pattern}", _options(case_sensitive=True))
-"""Matches wherever TRIGGERS or RUNS does. One pass rejects most texts; for the others the two give the positions."""
+"""Matches wherever TRIGGERS or RUNS does. One pass rejects most texts; in the others the two give the positions."""
 
 
 def parts(text: str) -> Iterator[tuple[int, str]]:
@@ -68,9 +68,17 @@ def parts(text: str) -> Iterator[tuple[int, str]]:
         yield start, text[start:end]
 
 
+def is_clean(text: str) -> bool:
+    """Whether there is no such part, nor one in the skeleton: true of most texts and known at once."""
+    if _is_hit(text):
+        return False
+    plain = text if text.isascii() else skeleton(text)
+    return plain is text or not _is_hit(plain)
+
+
 def may_hold(text: str) -> bool:
     """Whether there is any such part, also in the skeleton."""
-    return _has_hit(text) or is_disguised(text)
+    return not is_clean(text) and (_has_hit(text) or is_disguised(text))
 
 
 def is_disguised(text: str) -> bool:
@@ -95,8 +103,12 @@ def _regions(text: str, character: str) -> Iterator[tuple[int, int]]:
         place = text.find(character, place + NEAR)
 
 
+def _is_hit(text: str) -> bool:
+    return EITHER.search(text.encode("utf-8", "replace")) is not None
+
+
 def _has_hit(text: str) -> bool:
-    return next(_bytes_hits(text.encode("utf-8", "replace")), None) is not None
+    return next(_hits(text), None) is not None
 
 
 def _hits(text: str) -> Iterator[tuple[int, int]]:
@@ -113,8 +125,6 @@ def _hits(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _bytes_hits(data: bytes) -> Iterator[tuple[int, int]]:
-    if EITHER.search(data) is None:
-        return
     for match in TRIGGERS.finditer(data):
         yield match.span()
     for match in RUNS.finditer(data):
