@@ -60,12 +60,13 @@ def repeated(statement: str, texts: Iterable[tuple[str, Text]]) -> str:
     words = _words(fold(statement).lower())
     if not words:
         return ""
+    runs_with = _runs_with(words)
     sources: list[str] = []
     found = [False] * max(len(words) - RUN + 1, 1)
     for source, text in texts:
         if "[memory:" in text.lowered and _stands_as_marker(words, text.lowered):
             return f"repeats a marker that {source or 'one of its own tools'} said"
-        if source and len(words) >= FEWEST and _mark(words, text, found):
+        if source and len(words) >= FEWEST and _mark(words, runs_with, text, found):
             sources.append(source)
     if not sources:
         return ""
@@ -78,15 +79,22 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
-def _mark(words: list[str], text: Text, found: list[bool]) -> bool:
+def _runs_with(words: list[str]) -> list[tuple[str, frozenset[int]]]:
+    """Return each word, longest first, with the runs that it is in."""
+    runs = [frozenset(words[at : at + RUN]) for at in range(max(len(words) - RUN + 1, 1))]
+    longest_first = sorted(set(words), key=len, reverse=True)
+    return [(word, frozenset(at for at, run in enumerate(runs) if word in run)) for word in longest_first]
+
+
+def _mark(words: list[str], runs_with: list[tuple[str, frozenset[int]]], text: Text, found: list[bool]) -> bool:
     """Set the runs that stand in a text; return whether there is one."""
-    open_runs = [at for at, known in enumerate(found) if not known]
+    open_runs = {at for at, known in enumerate(found) if not known}
     # A run can stand in the text only when its words do: looking for the longest words is far cheaper than folding it.
-    for word in sorted(set(words), key=len, reverse=True):
+    for word, runs in runs_with:
+        if not open_runs:
+            return False
         if word not in text.lowered:
-            open_runs = [at for at in open_runs if word not in words[at : at + RUN]]
-            if not open_runs:
-                return False
+            open_runs -= runs
     some = [at for at in open_runs if f" {' '.join(words[at : at + RUN])} " in text.folded]
     for at in some:
         found[at] = True

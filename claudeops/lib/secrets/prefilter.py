@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import re2
 
 from claudeops.lib.lookaround import without_lookaround
-from claudeops.lib.secrets.rules import ANYWHERE, INSIDE, RULES
-from claudeops.lib.secrets.skeleton import disguised, skeleton
+from claudeops.lib.secrets.rules import ANYWHERE, INSIDE, RULES, SHORTEST
+from claudeops.lib.secrets.skeleton import disguised, is_sign, read_as, skeleton
 from claudeops.lib.secrets.values import LEAST_RANDOM
 
 BEFORE, AFTER = 250, 600
@@ -70,10 +70,13 @@ def parts(text: str) -> Iterator[tuple[int, str]]:
 
 def is_clean(text: str) -> bool:
     """Whether there is no such part, nor one in the skeleton: true of most texts and known at once."""
-    if _is_hit(text):
+    if text.isascii():
+        return len(text) < SHORTEST or not _is_hit(text)
+    changed = disguised(text)
+    if changed and _is_hit(read_as(text, changed)):
         return False
-    plain = text if text.isascii() else skeleton(text)
-    return plain is text or not _is_hit(plain)
+    # With signs alone changed the skeleton has every hit that the text has: no trigger and no run holds such a sign.
+    return bool(changed and all(map(is_sign, changed))) or not _is_hit(text)
 
 
 def may_hold(text: str) -> bool:
