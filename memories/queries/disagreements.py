@@ -1,4 +1,4 @@
-"""The inbox: open pairs of memories with their differences and the reasons. Reads only; pages continue from an id."""
+"""Disagreements with their differences and the reasons, open and answered. Reads only; pages continue from an id."""
 
 from __future__ import annotations
 
@@ -56,12 +56,6 @@ def answered(kind: str = "") -> DisagreementQuerySet:
 def count_open(kind: str = "") -> int:
     """Count the open questions, up to CAP, from an index."""
     return open_questions(kind).order_by()[:CAP].count()
-
-
-def count_waiting() -> int:
-    """Count the memories that wait for a person, held and unconfirmed ones, each up to CAP, from indexes."""
-    rows = Memory.objects.order_by()
-    return rows.awaiting_review()[:CAP].count() + rows.unconfirmed()[:CAP].count()
 
 
 def page_of(rows: DisagreementQuerySet, after: int | None = None) -> Page:
