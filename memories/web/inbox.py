@@ -18,6 +18,7 @@ from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.lifecycle import disagreements
 from memories.models import Answer, DisagreementKind
 from memories.queries import inbox as questions
+from memories.queries import numbers
 from memories.web.answers import actor, in_words, moved
 from memories.web.forms import AnswerForm, InboxForm
 
@@ -89,9 +90,8 @@ def _page(request: HttpRequest, *, wrong: int | None = None, said: str = "", sta
         "kinds": DisagreementKind.choices,
         "answered": answered,
         "after": after,
-        "count": questions.count_open(kind),
-        "waiting": questions.count_waiting(),
-        "cap": questions.CAP,
+        "count": numbers.disagreements(kind),
+        "waiting": numbers.waiting(),
         "first": first,
         "said": said,
         "shown": [one for one in page.questions if first is None or one.row.pk != first.row.pk],
