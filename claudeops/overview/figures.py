@@ -12,7 +12,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Substr
 
 from claudeops.lib.capped import Count
-from memories import embedding
+from memories import desk, embedding
 from memories.models import trust
 from memories.queries import numbers as of_memories
 from memories.queries.filters import ACTIVE, INACTIVE, WAITING
@@ -51,7 +51,7 @@ class Figures:
     queued_count: Count
     failed: list[Session]
     failed_day: Count
-    disagreements: Count
+    disagreements: int
     memories: dict[str, Count]
     trust: str
     events: dict[str, Count]
@@ -62,11 +62,17 @@ class Figures:
     daily_budget: float
     semantic_off: str
 
+    @property
+    def disagreements_shown(self) -> str:
+        """As the desk shows it."""
+        return desk.shown(self.disagreements) or "0"
+
 
 def read(at: datetime) -> Figures:
     """Read the figures as of `at` (aware)."""
     cost_today, _ = Session.objects.paid_on(day_of(at)).cost_and_turns()
     week_cost, week_turns = Session.objects.paid_since(at - AGES[WEEK]).cost_and_turns()
+    on_desk = desk.counts()
     return Figures(
         running=_listed(Session.objects.running().order_by("-queued_at", "-id")),
         running_count=of_sessions.running(),
@@ -74,7 +80,7 @@ def read(at: datetime) -> Figures:
         queued_count=of_sessions.queued(),
         failed=_failed(),
         failed_day=of_sessions.failed_last_day(at),
-        disagreements=of_memories.disagreements(),
+        disagreements=sum(on_desk[kind] for kind in desk.VIEWS["disagreements"][1]),
         memories={name: of_memories.memories(name) for name in (ACTIVE, INACTIVE)} | {WAITING: of_memories.waiting()},
         trust=trust.mode(),
         events={level.value: of_sessions.events_last_day(at, level) for level in reversed(Level)},

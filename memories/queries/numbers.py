@@ -1,11 +1,13 @@
-"""The numbers of memories and disagreements that several pages show: what each counts is said here alone."""
+"""The numbers of memories that several pages show: what each counts is said here alone.
+
+What waits on the desk, with the disagreements, is counted by `memories.desk.counts`.
+"""
 
 from __future__ import annotations
 
 from claudeops.lib.capped import Count, count_of
 from memories.models import Memory
 from memories.queries.filters import with_status
-from memories.queries.inbox import open_questions
 
 
 def held() -> Count:
@@ -21,11 +23,6 @@ def unconfirmed() -> Count:
 def waiting() -> Count:
     """Count the memories that wait for a person: held and unconfirmed ones, each from its own index."""
     return held() + unconfirmed()
-
-
-def disagreements(kind: str = "") -> Count:
-    """Count the open pairs of memories, of one kind or of all."""
-    return count_of(open_questions(kind))
 
 
 def memories(status: str) -> Count:

@@ -14,7 +14,7 @@ from claudeops.lib.time_field import TimeField
 from memories.capture import fields as stored
 from memories.errors import InvalidMemory
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
-from memories.models import Answer, DisagreementKind, Memory, RecallVote
+from memories.models import Memory, RecallVote
 from memories.queries import list as listing
 from memories.recall import Question
 from memories.recall.profiles import NAMES as PROFILES
@@ -294,18 +294,3 @@ class AnswersForm(forms.Form):
 
     def answers(self) -> dict[str, Any]:
         return {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
-
-
-class InboxForm(forms.Form):
-    kind = forms.ChoiceField(choices=[("", "all"), *DisagreementKind.choices], required=False)
-    answered = forms.BooleanField(required=False)
-    after = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_ID)
-
-
-class AnswerForm(forms.Form):
-    """An answer to a question, with the latest changes the page knew."""
-
-    answer = forms.ChoiceField(choices=Answer.choices)
-    observation = forms.CharField(required=False, strip=True)
-    seen_older = forms.IntegerField(min_value=0, max_value=BIGGEST_ID)
-    seen_newer = forms.IntegerField(min_value=0, max_value=BIGGEST_ID)

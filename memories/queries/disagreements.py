@@ -1,4 +1,4 @@
-"""The inbox: open pairs of memories with their differences and the reasons. Reads only; pages continue from an id."""
+"""Disagreements with their differences and the reasons, open and answered. Reads only; pages continue from an id."""
 
 from __future__ import annotations
 
