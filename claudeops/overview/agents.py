@@ -16,8 +16,7 @@ from claudeops.workers.schedules import LATE
 from sessions_app.models import Agent, ScheduleKind, Session, Status, Trigger
 from sessions_app.queries.last_runs import last_runs
 from sessions_app.queue.admission import Rules
-from sessions_app.schedule import cron_error
-from sessions_app.schedule_words import cron_in_words, interval_in_words
+from sessions_app.schedule import cron_error, cron_in_words, interval_in_words
 from sessions_app.web.strips import strip_of
 
 MOST = 12
@@ -27,7 +26,7 @@ QUEUE_READ = 1000
 GOOD, FAIR = 90, 80
 """Percent of completed runs from which nothing is amiss, and below which something is wrong."""
 SUCCEEDED = (Status.COMPLETED, Status.ESCALATED)
-NEVER, ON_REQUEST, PAUSED = "never", "on request", "paused"
+NEVER, ON_REQUEST, PAUSED, SOON = "never", "on request", "paused", "when a worker looks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ def _next(agent: Agent, waits: int | None, rules: Rules) -> tuple[datetime | Non
         return None, ON_REQUEST, ""
     if agent.next_run_at is None:
         problem = cron_error(agent.cron) if agent.schedule_kind == ScheduleKind.CRON else ""
-        return None, NEVER, f"It never runs: {problem}" if problem else ""
+        return (None, NEVER, f"It never runs: {problem}") if problem else (None, SOON, "")
     return agent.next_run_at, "", _held(agent, waits, rules)
 
 

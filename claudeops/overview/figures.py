@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -107,14 +108,15 @@ def _failed() -> list[Session]:
         rows = Session.objects.filter(status=status).order_by("-queued_at", "-id").select_related("agent")
         found += rows.only(*LISTED, "agent__slug")[:FAILED_READ]
     found.sort(key=lambda session: (session.ended_at or session.queued_at, session.pk), reverse=True)
-    equal: dict[tuple[str, str], list[Session]] = {}
+    equal: dict[str, list[Session]] = {}
     for session in found:
-        equal.setdefault((session.status, session.status_reason or str(session.pk)), []).append(session)
+        equal.setdefault(session.status_reason or str(session.pk), []).append(session)
     latest = []
     for group in list(equal.values())[:SHOWN]:
         first: Any = group[0]
         first.times = len(group)
-        first.shown = f"{first.times}+" if first.times == FAILED_READ else str(first.times)
+        is_cut = max(Counter(session.status for session in group).values()) == FAILED_READ
+        first.shown = f"{first.times}+" if is_cut else str(first.times)
         first.slugs = sorted({session.agent.slug if session.agent else "no agent" for session in group})
         latest.append(first)
     return latest
