@@ -260,7 +260,13 @@ class LogKind(models.TextChoices):
 
 
 class LogEntry(models.Model):
-    """One line of a session's readable log, cut at 4 KB; `offset` is its position in the raw log (bytes)."""
+    """One line of a session's readable log, cut at 4 KB; `offset` is its position in the raw log (bytes).
+
+    `turn` counts the messages of the main thread up to this line, from 1. `call` is a `seq`: of the call that a result
+    answers; of the call whose subagent wrote the line, 0 when that call is not known. `tokens` and `cost_usd` (US
+    dollars) are what this line adds to the estimate of its message: the sum over a message's lines is its estimate.
+    NULL in each of the five: not known, as in all rows that were stored before these columns.
+    """
 
     session = models.ForeignKey(  # the constraint on session and seq is its index
         "sessions_app.Session", on_delete=models.CASCADE, related_name="log_entries", db_index=False
@@ -270,6 +276,11 @@ class LogEntry(models.Model):
     kind = models.CharField(max_length=16, choices=LogKind.choices)
     text = models.TextField()
     offset = models.PositiveBigIntegerField()
+    turn = models.PositiveIntegerField(null=True)
+    call = models.PositiveIntegerField(null=True)
+    is_error = models.BooleanField(null=True)
+    tokens = models.PositiveBigIntegerField(null=True)
+    cost_usd = models.FloatField(null=True)
 
     class Meta:
         db_table = "session_log_entries"
