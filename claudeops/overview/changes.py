@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -51,7 +51,7 @@ def _read(at: datetime) -> Snapshot:
     rows = agents.read(at, numbers.cost_today)
     sessions = [_values(row) for row in (*numbers.running, *numbers.queued, *numbers.failed)]
     counts = [getattr(numbers, name) for name in numbers.__slots__ if name not in figures.ROWS]
-    of_agents = [(replace(row, agent=row.agent.pk), _values(row.agent)) for row in rows.rows]
+    of_agents = [(row, _values(row.agent)) for row in rows.rows]
     minute = at.replace(second=0, microsecond=0)
     keys = [entry.key for entry in entries]
     state = hash_of([minute, sessions, of_agents, rows.total, rows.enabled, counts, condition, keys])
