@@ -179,6 +179,10 @@ class Session(models.Model):
             models.Index(fields=["-queued_at", "-id"], name="sessions_queued_at"),
             models.Index(fields=["status", "-queued_at", "-id"], name="sessions_status"),
             models.Index(fields=["agent", "-queued_at", "-id"], name="sessions_agent"),
+            # The last good runs of an agent: what is usual for it.
+            models.Index(
+                fields=["agent", "-queued_at", "-id"], condition=Q(status="completed"), name="sessions_completed"
+            ),
             models.Index(fields=["tier", "-queued_at", "-id"], name="sessions_tier"),
             models.Index(fields=["trigger", "-queued_at", "-id"], name="sessions_trigger"),
             models.Index(fields=["project", "-queued_at", "-id"], name="sessions_project"),
@@ -211,6 +215,13 @@ class Session(models.Model):
         if self.status == Status.RUNNING and self.started_at:
             return max(0, round((timezone.now() - self.started_at) / timedelta(milliseconds=1)))
         return self.duration_ms or None
+
+    @property
+    def waited_ms(self) -> int | None:
+        """Milliseconds from its request to its start; None before its start."""
+        if self.started_at is None:
+            return None
+        return max(0, round((self.started_at - self.queued_at) / timedelta(milliseconds=1)))
 
     @property
     def exposure(self) -> str:

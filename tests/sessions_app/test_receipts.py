@@ -390,7 +390,7 @@ def test_the_list_and_a_receipt_lead_to_it(viewer):
     MemoryFactory()
     inject(session, at=NOW)
     assert 'href="/memories/preview"' in html_of(viewer, "/memories")
-    assert f'href="/memories/preview?session={session.pk}"' in html_of(viewer, f"/sessions/{session.pk}")
+    assert f'href="/memories/preview?session={session.pk}"' in html_of(viewer, f"/sessions/{session.pk}?tab=injected")
 
 
 def test_the_preview_costs_the_same_with_twice_the_memories(viewer):
