@@ -320,7 +320,9 @@ def test_the_page_and_the_row_say_what_the_session_had_read(viewer):
     memory = MemoryFactory(exposure="outside", exposed_to=["logs: jellyfin", "<b>"], session=SessionFactory())
     html = viewer.get(f"/memories/{memory.pk}").content.decode()
     assert "<dt>Read before</dt><dd>outside text (logs: jellyfin, &lt;b&gt;)</dd>" in html
-    assert '<span class="cell-why">outside text</span>' in viewer.get("/memories").content.decode()
+    assert "cell-exposure" not in viewer.get("/memories").content.decode()
+    viewer.post("/lists/memories/columns", {"column": ["exposure"], "size": "50"})
+    assert '<td class="cell-exposure">outside text</td>' in viewer.get("/memories").content.decode()
     quiet = MemoryFactory()
     assert "Read before" not in viewer.get(f"/memories/{quiet.pk}").content.decode()
     assert ">outside text</span>" not in viewer.get("/memories?exposure=nothing").content.decode()
