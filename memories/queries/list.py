@@ -37,7 +37,7 @@ CAP = 10_000
 COLUMNS = (
     *("id", "service", "category", "observation", "confidence", "active", "inactive_reason", "verdict"),
     *("verdict_reason", "updated_at", "session_id", "source", "persistent", "taxonomy", "tier"),
-    *("exposure", "provisional", "confirmed_at", "decayed_until", "expires_at"),
+    *("exposure", "provisional", "confirmed_at", "decayed_until", "expires_at", "created_at", "told_count"),
 )
 RISK = ExpressionWrapper(
     Case(When(exposure=Exposure.OUTSIDE, then=200.0), When(exposure=Exposure.HOUSE, then=100.0), default=0.0)
@@ -60,6 +60,7 @@ SORTS = {
         *both("confidence", "confidence", F("confidence"), "confidence", number_to(1)),
         *both("service", "service", SERVICE_TEXT, "service"),
         *both("fades", "fades", FADES_AT, "fades_at", whole_to(NEVER), computed=True),
+        *both("told", "told", F("told_count"), "told_count", whole_to(2**31 - 1)),
         Sort("-risk", "risk", RISK, "risk", True, number_to(1000), computed=True),
     )
 }

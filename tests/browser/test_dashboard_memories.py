@@ -146,6 +146,7 @@ def test_five_are_deleted_at_once(page):
     for pk in range(1, 6):
         page.click(f"#memory-{pk}-pick")
     assert page.text_content("[data-picked]") == "5 selected"
+    page.click("#bulk-more > summary")
     page.click("#bulk [value=delete]")
     page.wait_for_selector("h1:text('Delete: 5 memories')")
     page.click("#bulk-form [type=submit]")
