@@ -24,10 +24,13 @@ class MemoriesConfig(AppConfig):
 
 def _after_migrate(using: str, **kwargs: Any) -> None:
     """Create the triggers again: on SQLite a migration that rebuilds the table drops them."""
+    from claudeops.lib import hour_counts
+    from memories import counts
     from memories.embedding import triggers
     from memories.recall import keyword_index, pgvector
 
     triggers.make_again(connections[using])
+    hour_counts.keep(counts.ALL, connections[using])
     if using == "default":
         pgvector.try_extension()
     if using == "default" and "memory_terms" in connections[using].introspection.table_names():

@@ -3,7 +3,7 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from memories.web import bulk, desk, history, inbox, memories, memory, recall, review
+from memories.web import bulk, desk, history, memories, memory, recall, review
 
 urlpatterns: list[URLPattern] = [
     path("desk", desk.desk, name="desk"),
@@ -13,9 +13,7 @@ urlpatterns: list[URLPattern] = [
     path("memories/rows", memories.rows, name="memories-rows"),
     path("memories/bulk", bulk.bulk, name="memories-bulk"),
     path("memories/undo/<int:change>", bulk.undo, name="memories-undo"),
-    path("memories/inbox", inbox.inbox, name="memories-inbox"),
-    path("memories/inbox/<int:pk>", inbox.answer, name="memories-inbox-answer"),
-    path("memories/inbox/<int:pk>/undo", inbox.undo, name="memories-inbox-undo"),
+    path("memories/inbox", desk.inbox),
     path("memories/recall", recall.recall, name="recall"),
     path("memories/recall/mark", recall.mark, name="recall-mark"),
     path("memories/recall/asked", recall.asked, name="recall-asked"),

@@ -1,6 +1,10 @@
 """The app of sessions: runs of agents, their queue and schedules."""
 
+from typing import Any
+
 from django.apps import AppConfig
+from django.db import connections
+from django.db.models.signals import post_migrate
 
 
 class SessionsAppConfig(AppConfig):
@@ -10,3 +14,13 @@ class SessionsAppConfig(AppConfig):
 
     def ready(self) -> None:
         from sessions_app import checks  # noqa: F401  (registers the system checks)
+
+        post_migrate.connect(_after_migrate, sender=self, dispatch_uid="sessions_app.counts")
+
+
+def _after_migrate(using: str, **kwargs: Any) -> None:
+    """Create the triggers of the counts and count what there is, where they are missing or outdated."""
+    from claudeops.lib import hour_counts
+    from sessions_app.counts import tables
+
+    hour_counts.keep(tables.ALL, connections[using])

@@ -14,8 +14,8 @@ from django.db.models.functions import Substr
 from claudeops.workers.schedules import LATE
 from memories import embedding
 from memories.models import Memory, trust
+from memories.queries.disagreements import count_open
 from memories.queries.filters import ACTIVE, INACTIVE, WAITING, with_status
-from memories.queries.inbox import count_open
 from sessions_app.cooldowns import limits
 from sessions_app.models import Agent, Event, Level, LogEntry, ScheduleKind, Session, Trigger
 from sessions_app.queries.filters import AGES, GROUPS, WEEK, WENT_WRONG

@@ -23,6 +23,13 @@ _KINDS: tuple[Kind, ...] = (
 )
 KINDS = {kind.name: kind for kind in _KINDS}
 
+VIEWS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "disagreements": ("Disagreements", (DisagreementKind.CONTRADICTION.value, DisagreementKind.DUPLICATE.value)),
+    "held": ("Held", ("held",)),
+    "unconfirmed": ("Unconfirmed", ("unconfirmed",)),
+}
+"""The views of the page: the label and the kinds that each shows."""
+
 CAP = 1_000
 """Items of a kind are counted up to here; above, pages show "999+"."""
 

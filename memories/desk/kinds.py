@@ -42,13 +42,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One answer: its button, its key, and what is said afterwards ("4 approved")."""
+    """One answer: its button, its key, and what is said afterwards ("4 approved").
+
+    The first decision of a kind is the one that the next prompt is shown for; `then` says so ("when it is approved").
+    """
 
     name: str
     label: str
     key: str
     done: str
     is_main: bool = False
+    then: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 from memories.capture.statement import Provenance
 from memories.desk.kinds import Decided, Decision, Pick, Row, read_id
+from memories.desk.next_prompt import NextPrompt, next_prompt
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.lifecycle import disagreements
 from memories.lifecycle.lock import writing
-from memories.models import Answer, Disagreement, DisagreementKind, DisagreementState
+from memories.models import Answer, Disagreement, DisagreementKind, DisagreementState, Memory
 from memories.models.disagreement import DisagreementQuerySet
-from memories.queries import inbox
-from memories.queries.inbox import Question
+from memories.queries import disagreements as questions
+from memories.queries.disagreements import Question
 from memories.taxonomy import GENERAL
 
 DECISIONS = {
     DisagreementKind.CONTRADICTION: (
-        Decision(Answer.SUPERSEDES, "Take the new one", "a", "answered", is_main=True),
+        Decision(
+            Answer.SUPERSEDES, "Take the new one", "a", "answered", is_main=True, then="when the new one is taken"
+        ),
         Decision(Answer.WRONG, "Keep the known one", "r", "answered"),
         Decision(Answer.BOTH, "Keep both", "b", "answered"),
     ),
     DisagreementKind.DUPLICATE: (
-        Decision(Answer.MERGED, "Merge", "a", "merged", is_main=True),
+        Decision(Answer.MERGED, "Merge", "a", "merged", is_main=True, then="when they are merged"),
         Decision(Answer.KEPT, "Keep both", "r", "kept apart"),
     ),
 }
@@ -40,16 +44,28 @@ class Pairs:
         self.decisions = DECISIONS[kind]
 
     def waiting(self) -> DisagreementQuerySet:
-        return inbox.open_questions(self.name)
+        return questions.open_questions(self.name)
 
     def rows(self, limit: int) -> list[Row]:
         found = self.waiting().select_related("older", "newer").order_by("-id")
-        return [_row(self.name, one) for one in inbox.questions_of(found[:limit])]
+        return [_row(self.name, one) for one in questions.questions_of(found[:limit])]
 
     def item(self, pk: int) -> dict[str, Any] | None:
         found = self.waiting().select_related("older", "newer").filter(pk=pk)
-        questions = inbox.questions_of(found)
-        return {"row": _row(self.name, questions[0]), "question": questions[0]} if questions else None
+        for question in questions.questions_of(found):
+            coming = self._next_prompt(question.older.memory, question.newer.memory)
+            return {"row": _row(self.name, question), "question": question, "next_prompt": coming}
+        return None
+
+    def _next_prompt(self, older: Memory | None, newer: Memory | None) -> NextPrompt | None:
+        """Return what the next prompt says after the main decision."""
+        if older is None or newer is None:
+            return None
+        if self.name == DisagreementKind.CONTRADICTION:
+            return next_prompt(newer, instead_of=older)
+        merged = copy(older)  # the older one remains, with the text that is proposed
+        merged.observation = newer.observation
+        return next_prompt(merged, instead_of=newer)
 
     def decide(self, decision: str, picks: Sequence[Pick], *, by: str, text: str | None = None) -> Decided:
         done, refused = [], []

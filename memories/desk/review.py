@@ -9,6 +9,7 @@ from django.db.models import Max
 
 from memories.capture.statement import Provenance
 from memories.desk.kinds import Decided, Decision, Pick, Row, read_id
+from memories.desk.next_prompt import next_prompt
 from memories.errors import MemoryNotFound
 from memories.lifecycle import undo as lifecycle
 from memories.lifecycle.bulk import BULK_ACTIONS
@@ -31,7 +32,7 @@ class Review:
     icon = "held"
     template = "memories/_desk_review.html"
     decisions = (
-        Decision("approve", "Approve", "a", "approved", is_main=True),
+        Decision("approve", "Approve", "a", "approved", is_main=True, then="when it is approved"),
         Decision("reject", "Reject", "r", "rejected"),
     )
 
@@ -56,7 +57,8 @@ class Review:
         memory = self.waiting().select_related("session", "session__agent", "project").filter(pk=pk).first()
         if memory is None:
             return None
-        return {"row": self._row(memory, latest_changes([pk]).get(pk, 0)), "memory": memory}
+        row = self._row(memory, latest_changes([pk]).get(pk, 0))
+        return {"row": row, "memory": memory, "next_prompt": next_prompt(memory)}
 
     def _row(self, memory: Memory, seen: int) -> Row:
         note = f"{memory.service or GENERAL} · {memory.category}"

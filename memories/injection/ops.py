@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -47,6 +48,25 @@ class Injection:
 
 
 @dataclass(frozen=True, slots=True)
+class AsIf:
+    """A decision that nobody has made yet: `added` memories would be injected too, those with the ids `without` not."""
+
+    added: tuple[Memory, ...] = ()
+    without: frozenset[int] = frozenset()
+
+    def applied(self, surest_first: Iterable[Memory]) -> Iterator[Memory]:
+        """Yield memories, the surest first, as if the decision were made."""
+        added = sorted(self.added, key=_surest)
+        left_out = self.without | {memory.pk for memory in added}
+        known = (memory for memory in surest_first if memory.pk not in left_out)
+        return heapq.merge(known, added, key=_surest)
+
+
+def _surest(memory: Memory) -> tuple[float, int]:
+    return -memory.confidence, memory.pk
+
+
+@dataclass(frozen=True, slots=True)
 class Explained:
     memory_id: int
     label: str
@@ -61,21 +81,26 @@ def budget_for(tier: int) -> int:
 
 
 def build(
-    *, budget: int, project_id: int | None = None, at: datetime | None = None, task: Task | None = None
+    *,
+    budget: int,
+    project_id: int | None = None,
+    at: datetime | None = None,
+    task: Task | None = None,
+    as_if: AsIf = AsIf(),
 ) -> Injection:
     """Build the block for a session: global memories and those of its project, within `budget` tokens.
 
     Memories relevant to `task` come first, in a part of the budget (CLAUDEOPS_MEMORY_RELEVANT_SHARE), then those of the
     highest confidence. With `at` (aware UTC) decay and expiry up to then are applied and rolled back; without it the
-    memories count as stored.
+    memories count as stored. `as_if`: what the block would be after that decision.
     """
     # Before the transaction, in which no index is read that other processes share.
     found = relevant(task, project_id) if task is not None and task.text.strip() and budget > 0 else None
     if at is None or not is_due(at):
-        return _build(budget, project_id, found)
+        return _build(budget, project_id, found, as_if)
     with transaction.atomic():
         sweep(at)
-        injection = _build(budget, project_id, found)
+        injection = _build(budget, project_id, found, as_if)
         transaction.set_rollback(True)
     return injection
 
@@ -109,7 +134,7 @@ def reasons(ids: Collection[int], *, budget: int, project_id: int | None, at: da
     return {pk: found.get(pk, "deleted") for pk in ids}
 
 
-def _build(budget: int, project_id: int | None, found: Found | None) -> Injection:
+def _build(budget: int, project_id: int | None, found: Found | None, as_if: AsIf) -> Injection:
     count = rows.count(project_id)
     read: dict[int, Memory] = {}
 
@@ -121,7 +146,7 @@ def _build(budget: int, project_id: int | None, found: Found | None) -> Injectio
     share = int(budget * settings.CLAUDEOPS_MEMORY_RELEVANT_SHARE)
     first = choose(lines(memories_of(found or Found())), share, eligible=count.eligible).lines
     brought = {line.memory_id for line in first}
-    reading = (memory for memory in rows.surest_first(project_id) if memory.pk not in brought)
+    reading = (memory for memory in as_if.applied(rows.surest_first(project_id)) if memory.pk not in brought)
     chosen = choose(lines(reading), budget, eligible=count.eligible, after=first)
     otherwise = found.otherwise if found else ""
     included = [

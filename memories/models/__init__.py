@@ -1,6 +1,7 @@
 """The models of memories. QuerySets read; `store.py` and `lifecycle/` write."""
 
 from memories.models.change import Change, MemoryChange, drop_lost_links, states_before, to_utc
+from memories.models.counts import MemoryChangeCount
 from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, DisagreementKind, DisagreementState
 from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
 from memories.models.highest import highest, moment_of
@@ -25,6 +26,7 @@ __all__ = [
     "Inactive",
     "Memory",
     "MemoryChange",
+    "MemoryChangeCount",
     "MemoryTerms",
     "MemoryTermsDue",
     "ModelState",

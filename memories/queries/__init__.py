@@ -1,1 +1,1 @@
-"""Read the memories for pages, API and commands: the list, its filters, the inbox. Knows no request."""
+"""Read the memories for pages, API and commands: the list, its filters, disagreements. Knows no request."""

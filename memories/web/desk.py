@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -14,14 +14,16 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from memories import desk as desks
-from memories.desk.kinds import Pick, Row, read_pick
+from memories.desk.kinds import Pick, Row, read_id, read_pick
 from memories.errors import MemoriesError
+from memories.queries import disagreements as questions
 from memories.web.answers import actor, by_htmx, in_words, moved
 
 SHOWN = 100
 """Most items of a kind in the queue; the rest follow when these are decided."""
 
 MOST_PICKED = 500
+ANSWERED = "answered"
 UNREADABLE = "The decision could not be read. Nothing was changed."
 
 
@@ -30,6 +32,13 @@ UNREADABLE = "The decision could not be read. Nothing was changed."
 @permission_required("memories.view_memory", raise_exception=True)
 def desk(request: HttpRequest) -> HttpResponse:
     return _page(request, request.GET.get("view", ""), request.GET.get("item", ""))
+
+
+@require_safe
+def inbox(request: HttpRequest) -> HttpResponse:
+    """Redirect the address of the former list of disagreements to the desk."""
+    view = ANSWERED if request.GET.get("answered") else "disagreements"
+    return HttpResponseRedirect(f"{reverse('desk')}?view={view}")
 
 
 @require_POST
@@ -80,17 +89,27 @@ def _answer(request: HttpRequest, said: str, *, level: int = messages.SUCCESS, u
 
 
 def _page(request: HttpRequest, view: str, wanted: str, **said: Any) -> HttpResponse:
-    kinds = [kind for kind in desks.KINDS.values() if view in ("", kind.name)] or list(desks.KINDS.values())
     counts = desks.counts()
-    groups = [(kind, kind.rows(SHOWN)) for kind in kinds if counts[kind.name]]
+    shared = {
+        "views": [
+            (name, label, desks.shown(sum(counts[kind] for kind in kinds)) or "0")
+            for name, (label, kinds) in desks.VIEWS.items()
+        ],
+        "total": desks.shown(sum(counts.values())),
+        **said,
+    }
+    if view == ANSWERED:
+        return _render(request, {**shared, "view": view, **_answered(request)})
+    view = view if view in desks.VIEWS else ""
+    names = desks.VIEWS[view][1] if view else tuple(desks.KINDS)
+    groups = [(desks.KINDS[name], desks.KINDS[name].rows(SHOWN)) for name in names if counts[name]]
     rows = [row for _, found in groups for row in found]
     row, item = _opened(rows, wanted)
     place = rows.index(row) if row else 0
-    context = {
+    context: dict[str, Any] = {
+        **shared,
         "groups": groups,
-        "views": [(kind, desks.shown(counts[kind.name]) or "0") for kind in desks.KINDS.values()],
-        "total": desks.shown(sum(counts.values())),
-        "view": view if len(kinds) == 1 else "",
+        "view": view,
         "only": groups[0][0] if len(groups) == 1 else None,
         "open": row,
         "item": item,
@@ -99,8 +118,20 @@ def _page(request: HttpRequest, view: str, wanted: str, **said: Any) -> HttpResp
         "count": len(rows),
         "before": rows[place - 1] if row and place else None,
         "after": rows[(place + 1) % len(rows)] if len(rows) > 1 else None,
-        **said,
     }
+    return _render(request, context)
+
+
+def _answered(request: HttpRequest) -> dict[str, Any]:
+    """Return a page of the answered disagreements, newest first; `after` is the id of the last one before it."""
+    try:
+        after = read_id(request.GET.get("after", ""))
+    except ValueError:
+        after = None
+    return {"answered": questions.page_of(questions.answered(), after), "is_first": after is None}
+
+
+def _render(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
     is_part = by_htmx(request) and not request.htmx.history_restore_request  # type: ignore[attr-defined]
     return render(request, "memories/_desk.html" if is_part else "memories/desk.html", context)
 

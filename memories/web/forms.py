@@ -14,7 +14,7 @@ from claudeops.lib.time_field import TimeField
 from memories.capture import fields as stored
 from memories.errors import InvalidMemory
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
-from memories.models import Answer, DisagreementKind, Memory, RecallVote
+from memories.models import Memory, RecallVote
 from memories.recall import Question
 from memories.recall.profiles import NAMES as PROFILES
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
@@ -146,7 +146,9 @@ class RecallForm(forms.Form):
     taxonomy = forms.ChoiceField(label="Taxonomy", required=False)
     agent = forms.CharField(label="Agent", max_length=64, required=False)
     tags = forms.CharField(label="Tags", max_length=500, required=False, help_text="All of these, with commas.")
-    profile = forms.ChoiceField(label="Profile", choices=[(name, name) for name in PROFILES], required=False)
+    profile = forms.ChoiceField(
+        label="Profile", choices=[(name, name) for name in PROFILES], required=False, widget=forms.RadioSelect
+    )
     limit = forms.IntegerField(label="At most", min_value=1, max_value=100, required=False)
     as_of = TimeField(
         label="As of (UTC)",
@@ -184,7 +186,9 @@ class RecallForm(forms.Form):
 
     def narrows(self) -> bool:
         return any(
-            str(self[name].value() or "") not in ("", PROFILE, "False") for name in self.fields if name != "query"
+            str(self[name].value() or "") not in ("", "False")
+            for name in self.fields
+            if name not in ("query", "profile")
         )
 
 
@@ -273,18 +277,3 @@ class AnswersForm(forms.Form):
 
     def answers(self) -> dict[str, Any]:
         return {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
-
-
-class InboxForm(forms.Form):
-    kind = forms.ChoiceField(choices=[("", "all"), *DisagreementKind.choices], required=False)
-    answered = forms.BooleanField(required=False)
-    after = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_ID)
-
-
-class AnswerForm(forms.Form):
-    """An answer to a question, with the latest changes the page knew."""
-
-    answer = forms.ChoiceField(choices=Answer.choices)
-    observation = forms.CharField(required=False, strip=True)
-    seen_older = forms.IntegerField(min_value=0, max_value=BIGGEST_ID)
-    seen_newer = forms.IntegerField(min_value=0, max_value=BIGGEST_ID)

@@ -2,6 +2,7 @@
 
 from sessions_app.models.agent import Agent, Runner, ScheduleKind
 from sessions_app.models.cooldown import CooldownAction, CooldownClearance, Outcome, Remediation, ServiceCheck
+from sessions_app.models.counts import EventCount, SessionCount
 from sessions_app.models.event import Event, Level
 from sessions_app.models.heartbeat import WorkerHeartbeat
 from sessions_app.models.receipt import Injected, InjectionReceipt
@@ -13,6 +14,7 @@ __all__ = [
     "CooldownAction",
     "CooldownClearance",
     "Event",
+    "EventCount",
     "Injected",
     "InjectionReceipt",
     "Level",
@@ -24,6 +26,7 @@ __all__ = [
     "ScheduleKind",
     "ServiceCheck",
     "Session",
+    "SessionCount",
     "Status",
     "Trigger",
     "WorkerHeartbeat",

@@ -62,3 +62,21 @@ def test_keys_decide_skip_and_take_back_and_a_second_click_hits_nothing(operator
     page.wait_for_timeout(450)
     page.keyboard.press("s")
     page.wait_for_url("**item=held-*")
+
+
+def test_two_are_merged_into_a_text_of_ones_own_and_the_answer_is_taken_back(operators_window, house):
+    older = MemoryFactory(service="forgejo", observation="Old media is purged after 90 days")
+    newer = MemoryFactory(service="forgejo", observation="Media that is older than three months goes away by itself")
+    disagreements.note(older, newer, "duplicate")
+    one = operators_window()
+    page = one.open("/desk")
+    page.get_by_label("Text of the merged memory").fill("Media is purged when it is 90 days old")
+    page.locator(".desk-do .b-main").click()
+    page.locator(".desk-said", has_text="1 merged.").wait_for()
+    older.refresh_from_db()
+    assert older.observation == "Media is purged when it is 90 days old"
+    page.locator(".views a", has_text="Answered").click()
+    page.get_by_role("button", name="Undo answer").click()
+    page.locator(".desk-said", has_text="open again").wait_for()
+    older.refresh_from_db()
+    assert older.observation == "Old media is purged after 90 days"

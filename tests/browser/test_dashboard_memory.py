@@ -124,7 +124,7 @@ def test_the_preview_follows_what_is_chosen_and_the_address_says_it(operators_wi
     MemoryFactory(observation="Comes after", confidence=0.99)
     one = operators_window()
     page = one.open("/memories/preview")
-    assert page.locator(".side-new >> text=Comes after").count() == 1
+    assert page.locator(".diff-lines .is-new >> text=Comes after").count() == 1
     page.fill("#preview-budget", "30")
     page.click("#preview button[type=submit]")
     page.wait_for_selector("#preview >> text=of 30 tokens")

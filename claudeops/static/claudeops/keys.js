@@ -4,8 +4,9 @@
 //   data-approve   what `a` clicks
 //   data-pick   the checkbox that `x` ticks
 // A button of the shown bulk bar says data-key: while rows are selected, its key is for all of them.
-// The search field that `/` goes to says data-search (otherwise the first input of type search); the page's own comes
-// before the one in the sidebar.
+// A button or link of the page itself says data-shortcut: its key clicks it.
+// The search field that `/` goes to says data-search (otherwise the first input of type search); where a page has none,
+// the palette opens.
 (() => {
   "use strict";
   let cursor = null; // the row's name, so that an exchanged row is found again
@@ -51,9 +52,8 @@
     return true;
   };
   const search = () => {
-    const fields = [...document.querySelectorAll("[data-search], input[type=search]")].filter(shown);
-    const field = fields.find((one) => !one.closest("#header")) || fields[0];
-    if (!field) return false;
+    const field = [...document.querySelectorAll("[data-search], input[type=search]")].find(shown);
+    if (!field) return click(document.getElementById("jump-link"));
     field.focus();
     field.select();
     return true;
@@ -119,7 +119,16 @@
       return;
     }
     const act = Object.hasOwn(KEYS, event.key) ? KEYS[event.key] : null;
-    if (act && act(event)) event.preventDefault();
+    if (act && act(event)) {
+      event.preventDefault();
+      return;
+    }
+    const own = [...document.querySelectorAll("[data-shortcut]")].find(
+      (one) => one.dataset.shortcut === event.key && !one.disabled && shown(one),
+    );
+    if (!own || event.repeat) return;
+    event.preventDefault();
+    own.click();
   });
   document.addEventListener("focusin", (event) => {
     const row = event.target.closest && event.target.closest("[data-row]");

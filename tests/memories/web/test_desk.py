@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memories import desk
+from memories.desk.next_prompt import next_prompt
+from memories.injection.ops import budget_for, build
 from memories.lifecycle import disagreements, verbs
 from memories.models import Inactive, Memory, Verdict
 from tests.factories import MemoryFactory
@@ -80,6 +82,65 @@ def test_without_a_script_the_decision_leads_to_the_next_item_and_its_undo_works
     assert (answer.status_code, answer.url) == (302, "/desk?view=held")
     assert client.post(f"/desk/undo/contradiction/{contradiction.pk}").status_code == 302
     assert desk.counts()["contradiction"] == 1
+
+
+def test_a_view_shows_both_kinds_of_disagreements_and_an_unknown_one_shows_all(held, contradiction):
+    disagreements.note(
+        MemoryFactory(observation="Media is purged"), MemoryFactory(observation="Old media goes"), "duplicate"
+    )
+    client = signed_in("operator")
+    html = client.get("/desk?view=disagreements").content.decode()
+    assert "Contradictions" in html
+    assert "Suspected duplicates" in html
+    assert "Fact 2" not in html
+    assert "Fact 2" in client.get("/desk?view=nothing").content.decode()
+
+
+@pytest.mark.parametrize(("query", "view"), [("", "disagreements"), ("?answered=1", "answered")])
+def test_the_former_address_of_disagreements_leads_to_the_desk(query, view):
+    answer = signed_in("viewer").get(f"/memories/inbox{query}")
+    assert (answer.status_code, answer.url) == (302, f"/desk?view={view}")
+
+
+def test_answered_ones_are_listed_and_an_answer_is_taken_back_from_there(contradiction):
+    client = signed_in("operator", "ann")
+    disagreements.answer(contradiction, "wrong", by="ann")
+    html = client.get("/desk?view=answered").content.decode()
+    assert "The newer is wrong" in html
+    assert f'action="/desk/undo/contradiction/{contradiction.pk}"' in html
+    assert "No earlier answers." in client.get(f"/desk?view=answered&after={contradiction.pk}").content.decode()
+    client.post(f"/desk/undo/contradiction/{contradiction.pk}", {"view": "answered"}, headers=HTMX)
+    assert desk.counts()["contradiction"] == 1
+
+
+def test_the_next_prompt_shows_the_line_of_an_approved_memory_between_its_neighbours(held):
+    for name in ("a", "z"):
+        MemoryFactory(service="jellyfin", observation=f"Known {name}", confidence=0.9 if name == "a" else 0.4)
+    memory = Memory.objects.get(pk=held[0].pk)
+    coming = next_prompt(memory)
+    assert [line.kind for line in coming.lines] == ["same", "new", "same"]
+    assert "Known a" in coming.lines[0].text
+    assert "Known z" in coming.lines[2].text
+    verbs.approve(memory, by="ann")
+    block = build(budget=budget_for(1)).text.split("\n")
+    assert [block[line.place - 1] for line in coming.lines] == [line.text for line in coming.lines]
+
+
+def test_the_next_prompt_shows_what_goes_when_the_new_one_is_taken(contradiction):
+    question = desk.KINDS["contradiction"].item(contradiction.pk)
+    kinds = {line.kind: line.text for line in question["next_prompt"].lines}
+    assert "Waits 25 s" in kinds["gone"]
+    assert "Waits 40 s" in kinds["new"]
+    html = signed_in("operator").get("/desk").content.decode()
+    assert "when the new one is taken" in html
+
+
+def test_the_next_prompt_says_why_a_memory_would_not_be_in_it(settings):
+    weak = MemoryFactory(verdict=Verdict.HOLD, confidence=0.1)
+    assert next_prompt(weak).why_not == "Its confidence is below 0.3."
+    settings.CLAUDEOPS_MEMORY_BUDGET = 20
+    long = MemoryFactory(verdict=Verdict.HOLD, observation="word " * 60)
+    assert "The budget of 20 tokens is full" in next_prompt(long).why_not
 
 
 HUGE = "9" * 30

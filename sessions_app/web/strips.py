@@ -1,0 +1,22 @@
+"""Draw sessions as the strip of last runs: what each tick is named and where it leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.urls import reverse
+
+from claudeops.lib.charts.strip import Run, Strip, strip
+from sessions_app.models import Session, Status
+
+
+def strip_of(sessions: Iterable[Session]) -> Strip:
+    """Return the strip of `sessions` (oldest first) that have started or ended, for `charts/_strip.html`."""
+    return strip([_run(session) for session in sessions if session.status != Status.QUEUED])
+
+
+def _run(session: Session) -> Run:
+    name = f"#{session.pk} {session.get_status_display()}"
+    said = session.summary if session.status == Status.COMPLETED else session.status_reason
+    name += f": {said}" if said else ""
+    return Run(session.icon, name, reverse("session", args=[session.pk]), session.started_at or session.queued_at)
