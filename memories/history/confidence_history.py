@@ -74,7 +74,7 @@ def confidence_since(
     for change in rows.order_by("-pk").only("memory_id", "kind", "at", "before")[:most]:
         if change.memory_id is not None:
             found[change.memory_id].append(change)
-    past = {memory.pk: _past(memory, found[memory.pk], memory.created_at < start)[0] for memory in memories}
+    past = {memory.pk: _past(memory, found[memory.pk], False)[0] for memory in memories}
     now = timezone.now()
     return {pk: _forwards(points, now) for pk, points in past.items()}
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,6 +18,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from claudeops.lib.change_token import read_token
+from claudeops.lib.charts.sparkline import sparkline
 from claudeops.lib.distinct import distinct_values
 from claudeops.lib.list_page.columns import Chosen, Column
 from claudeops.lib.list_page.export import FORMATS, MOST
@@ -25,6 +27,7 @@ from claudeops.lib.list_page.page import Action, ListPage, declare
 from claudeops.lib.masked_note import masked_note
 from memories import store
 from memories.errors import MemoriesError
+from memories.history.confidence_history import confidence_since
 from memories.history.forecast import forecast
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, Source
@@ -48,11 +51,12 @@ PAGE = declare(
             ("All", ""),
             ("Fades next", "fades=%3C14d&sort=fades"),
             ("Held", "status=held"),
+            ("Never told", "status=active&told=0"),
             ("Contradicted", "status=contradicted"),
             ("Inactive", "status=inactive"),
         ),
-        example="service:jellyfin fades:<14d, or words",
-        shown=("service", "status", "fades", "category", "confidence_min", "confidence_max", "taxonomy", "source"),
+        example="service:jellyfin fades:<14d told:>5, or words",
+        shown=("service", "status", "fades", "category", "told", "confidence_min", "confidence_max", "source"),
         name="memories",
         permission="memories.view_memory",
         columns=(
@@ -60,8 +64,9 @@ PAGE = declare(
             Column("text", "Text", lambda memory: memory.observation, fixed=True),
             Column("service", "Service", lambda memory: memory.service, sort="service", rising=True),
             Column("category", "Category", lambda memory: memory.category),
-            Column("confidence", "Confidence", lambda memory: memory.confidence, sort="confidence", number=True),
+            Column("confidence", "Confidence, 30 d", lambda memory: memory.confidence, sort="confidence", number=True),
             Column("fades", "Fades", lambda memory: fades_at(memory), sort="fades", rising=True),
+            Column("told", "Told", lambda memory: memory.told_count, sort="told", number=True),
             Column("confirmed", "Confirmed", lambda memory: memory.updated_at, sort="updated"),
             Column("source", "From", lambda memory: memory.session_id or memory.get_source_display()),
             Column("why", "Why", listing.why_of, shown=False),
@@ -89,11 +94,13 @@ PAGE = declare(
     )
 )
 
-SUGGESTED = ("fades:<7d", "fades:<14d", "fades:<30d", *(f"status:{name}" for name, _ in STATUSES))
+SUGGESTED = ("fades:<7d", "fades:<14d", "fades:<30d", "told:0", "told:>5", *(f"status:{name}" for name, _ in STATUSES))
 
 MOST_KNOWN = 250
 """Rows that a poll names: those of the page, and those pushed off it that the browser still shows."""
 FACETS = 6
+LINE = timedelta(days=30)
+"""How far back the small line of a memory's confidence goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +141,26 @@ def _facets(request: HttpRequest, found: Found) -> list[dict[str, Any]]:
     ]
 
 
+def draw_lines(memories: Sequence[Memory], chosen: Chosen) -> None:
+    """Give each memory the line of its confidence (`spark`) where the column is shown. One query for all."""
+    if "confidence" not in chosen.shown or not memories:
+        return
+    now = timezone.now()
+    start = now - LINE
+    for memory, past in zip(memories, confidence_since(memories, start).values(), strict=True):
+        points = [(point.at, point.confidence) for point in past]
+        began = next((value for at, value in reversed(points) if at <= start), points[0][1])
+        said = f"{memory.confidence:.2f}; {LINE.days} days ago or at first {began:.2f}"
+        memory.spark = sparkline(points, start, now, said=said)  # type: ignore[attr-defined]
+
+
 def found_by(request: HttpRequest) -> Found:
     sort, after, before = PAGE.place(request)
     chosen = PAGE.chosen(request)
     filters, rows = matching(request)
     found = listing.matching_of(rows, narrowed=bool(PAGE.filters_of(request)))
     page = listing.page_of(found.rows, sort, size=chosen.size, after=after, before=before)
+    draw_lines(page.rows, chosen)
     return Found(filters, found.rows, found.count, sort, page, chosen)
 
 
@@ -162,7 +183,9 @@ def context_of(request: HttpRequest, found: Found, shown: list[Memory], seen: in
 
 def row_context(request: HttpRequest, memory: Memory) -> dict[str, Any]:
     """Return the context of one row, with the columns that the person has chosen."""
-    return {"memory": memory, "shown": dict.fromkeys(PAGE.chosen(request).shown, True)}
+    chosen = PAGE.chosen(request)
+    draw_lines([memory], chosen)
+    return {"memory": memory, "shown": dict.fromkeys(chosen.shown, True)}
 
 
 def _list(request: HttpRequest, form: AddForm, *, status: int = 200) -> HttpResponse:
@@ -241,6 +264,7 @@ def rows(request: HttpRequest) -> HttpResponse:
     here = {row.pk for row in found.page.rows}
     elsewhere = [pk for pk in known if pk not in here][: max(0, MOST_KNOWN - len(here))]
     pushed_off = list(listing.ordered(found.rows.filter(pk__in=elsewhere), found.sort)) if elsewhere else []
+    draw_lines(pushed_off, found.chosen)
     context = context_of(request, found, [*found.page.rows, *pushed_off], latest)
     since = seen.state
     touched = listing.touched_since(int(since), known) if since.isdecimal() and len(since) < 19 else set()

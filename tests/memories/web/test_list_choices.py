@@ -6,13 +6,16 @@ import csv
 import io
 import json
 import re
+from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from claudeops.lib.list_page import page as list_pages
 from claudeops.lib.preferences.models import ListChoice, SavedView
+from memories.lifecycle import verbs
 from memories.models import Memory
 from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import signed_in
@@ -136,6 +139,29 @@ def test_two_views_do_not_get_one_name(viewer):
     response = viewer.post(f"{VIEWS}/{two.pk}", {"name": "One"}, follow=True)
     assert "You have a view of this name already." in response.content.decode()
     assert SavedView.objects.filter(name="Two").exists()
+
+
+# -- told, and the line of the confidence ------------------------------------------------------------------------------
+
+
+def test_what_no_session_was_told_has_a_view_and_the_list_is_sorted_and_narrowed_by_it(viewer):
+    never, often = MemoryFactory(), MemoryFactory(told_count=12)
+    once, held = MemoryFactory(told_count=1), MemoryFactory(verdict="hold")
+    html = html_of(viewer, f"{LIST}?status=active&told=0")
+    assert re.findall(r'data-row="(\d+)"', html) == [str(never.pk)]
+    assert 'aria-current="true">Never told <b>1</b>' in html
+    assert re.findall(r'data-row="(\d+)"', html_of(viewer, f"{LIST}?told=%3E5")) == [str(often.pk)]
+    shown = re.findall(r'data-row="(\d+)"', html_of(viewer, f"{LIST}?sort=-told"))
+    assert shown == [str(row.pk) for row in (often, once, held, never)]
+
+
+def test_the_line_of_the_confidence_follows_the_last_thirty_days(viewer):
+    memory = MemoryFactory(confidence=0.4, created_at=timezone.now() - timedelta(days=90))
+    verbs.set_confidence(memory, 1.0, by="ann", at=timezone.now() - timedelta(days=60))
+    verbs.set_confidence(memory, 0.5, by="ann", at=timezone.now() - timedelta(days=15))
+    html = html_of(viewer)
+    assert 'aria-label="0.50; 30 days ago or at first 1.00"' in html
+    assert re.findall(r'spark-line" d="([^"]+)', html) == ["M2 2H28V9H54"]
 
 
 # -- exports -------------------------------------------------------------------------------------------------------
