@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import Any
 
+from django.core.cache import cache
 from django.db import connection
 from django.utils import timezone
 
@@ -23,6 +26,8 @@ ALIVE = timedelta(seconds=60)
 STEPS = (20, 40, 60)
 """Steps in which the age of a heartbeat is shown (seconds); a healthy worker stays in the first."""
 LATELY = timedelta(days=1)
+WELL, WELL_SECONDS = "workers-are-well", 15
+"""Cache key, and how long (seconds) every page uses the same look."""
 MOST = 1000
 """Most orphaned sessions that are counted."""
 
@@ -68,6 +73,8 @@ class Queue:
     since: datetime | None
     late: bool
     failures: int
+    places: int = 0
+    """How many of its tasks may run at once: those of each of its workers, by this host's settings."""
 
     @property
     def troubles(self) -> list[Trouble]:
@@ -115,6 +122,11 @@ class Health:
         return found
 
     @property
+    def places(self) -> int:
+        """How many sessions may run at once."""
+        return sum(queue.places for queue in self.queues if queue.name == tasks.SESSIONS)
+
+    @property
     def ok(self) -> bool:
         return not self.troubles and not any(queue.troubles for queue in self.queues)
 
@@ -126,6 +138,15 @@ def is_alive(beat: WorkerHeartbeat, at: datetime) -> bool:
 def is_late(depth: Depth, at: datetime) -> bool:
     """Whether tasks wait too long. Tasks that start sessions may wait, since sessions take long."""
     return depth.since < at - schedules.LATE and depth.queue != tasks.SESSIONS
+
+
+def is_well() -> bool:
+    """Return whether nothing needs attention, as of at most WELL_SECONDS ago: every page says so."""
+    known: bool | None = cache.get(WELL)
+    if known is None:
+        known = read().ok
+        cache.set(WELL, known, WELL_SECONDS)
+    return known
 
 
 def read(at: datetime | None = None) -> Health:
@@ -142,7 +163,7 @@ def read(at: datetime | None = None) -> Health:
     return Health(
         database=connection.display_name,
         queues=tuple(
-            _queue(name, workers[name], depths[name], failures.get(name, 0), at) for name, _settings in clusters()
+            _queue(name, conf, workers[name], depths[name], failures.get(name, 0), at) for name, conf in clusters()
         ),
         orphaned=Session.objects.filter(unfollowed(at))[:MOST].count(),
         overdue=tuple(schedules.late(at)),
@@ -158,13 +179,17 @@ def _worker(beat: WorkerHeartbeat, at: datetime) -> Worker:
     return Worker(beat.pk, beat.host, beat.pid, next(step for step in STEPS if seconds <= step))
 
 
-def _queue(name: str, workers: list[Worker], depths: list[Depth], failures: int, at: datetime) -> Queue:
+def _queue(
+    name: str, conf: Mapping[str, Any], workers: list[Worker], depths: list[Depth], failures: int, at: datetime
+) -> Queue:
+    living = tuple(worker for worker in workers if worker.within is not None)
     return Queue(
         name=name,
-        workers=tuple(worker for worker in workers if worker.within is not None),
+        workers=living,
         silent=tuple(worker for worker in workers if worker.within is None),
         waiting=sum(depth.waiting for depth in depths),
         since=min((depth.since for depth in depths), default=None),
         late=any(is_late(depth, at) for depth in depths),
         failures=failures,
+        places=len(living) * int(conf["workers"]),
     )

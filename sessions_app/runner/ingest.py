@@ -225,6 +225,8 @@ def _columns(session: Session, state: State) -> dict[str, Any]:
 
 def _insert_new(manager: Manager[Row], name: str, rows: Sequence[Row], session: Session, state: State) -> None:
     """Insert the rows whose fingerprint is new to the session; count those as `name`, the others as duplicates."""
+    if not rows:
+        return
     new: dict[str, Row] = {}
     for row in rows:
         new.setdefault(row.fingerprint, row)
