@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -11,13 +11,14 @@ from django.conf import settings
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Substr
 
+from claudeops.lib import hour_counts, periods
 from claudeops.workers.schedules import LATE
 from memories import embedding
 from memories.models import Memory, trust
 from memories.queries.disagreements import count_open
 from memories.queries.filters import ACTIVE, INACTIVE, WAITING, with_status
 from sessions_app.cooldowns import limits
-from sessions_app.models import Agent, Event, Level, LogEntry, ScheduleKind, Session, Trigger
+from sessions_app.models import Agent, EventCount, Level, LogEntry, ScheduleKind, Session, SessionCount, Trigger
 from sessions_app.queries.filters import AGES, GROUPS, WEEK, WENT_WRONG
 from sessions_app.queue.admission import Rules, day_of
 from sessions_app.schedule import cron_error
@@ -67,7 +68,7 @@ class Figures:
 
     Each session of `running` has the last line of its log as `line`; each of `failed` stands for `times` sessions with
     its reason (`shown` is for people: "50+" where no more were read), of the agents `slugs`. `failed_day` counts what
-    went wrong among the sessions queued in the last 24 hours.
+    went wrong among the sessions that ended in the last 24 hours: in the hour that runs and the 23 before it.
     """
 
     running: list[Session]
@@ -102,21 +103,22 @@ class Figures:
 def read(at: datetime) -> Figures:
     """Read the figures as of `at` (aware)."""
     running, queued = Session.objects.running(), Session.objects.queued()
-    last_day = Event.objects.filter(created_at__gte=at - AGES["day"])
+    day = periods.edges_of(periods.RANGES["24h"], at, UTC)[0]
+    ended, reported = hour_counts.since(SessionCount, day), hour_counts.since(EventCount, day)
     cost_today, _ = Session.objects.paid_on(day_of(at)).cost_and_turns()
     week_cost, week_turns = Session.objects.paid_since(at - AGES[WEEK]).cost_and_turns()
     return Figures(
         running=_listed(running.order_by("-queued_at", "-id")),
-        running_count=_count(running),
+        running_count=count(running),
         queued=_listed(queued.order_by("queued_at", "id")),
-        queued_count=_count(queued),
+        queued_count=count(queued),
         failed=_failed(),
-        failed_day=_count(Session.objects.filter(status__in=GROUPS[WENT_WRONG], queued_at__gte=at - AGES["day"])),
+        failed_day=Count(sum(ended[status] for status in GROUPS[WENT_WRONG])),
         disagreements=count_open(),
-        memories={name: _count(with_status(Memory.objects.all(), name)) for name in (ACTIVE, INACTIVE)}
+        memories={name: count(with_status(Memory.objects.all(), name)) for name in (ACTIVE, INACTIVE)}
         | {WAITING: waiting()},
         trust=trust.mode(),
-        events={level.value: _count(last_day.filter(level=level)) for level in reversed(Level)},
+        events={level.value: Count(reported[level]) for level in reversed(Level)},
         cooldowns=len(limits.refused(at=at)),
         cost_today=cost_today,
         week_cost=week_cost,
@@ -130,10 +132,10 @@ def read(at: datetime) -> Figures:
 
 def waiting() -> Count:
     """Count the memories that wait for a person: held and unconfirmed ones, each from its own index."""
-    return Count(_count(Memory.objects.awaiting_review()).value + _count(Memory.objects.unconfirmed()).value)
+    return Count(count(Memory.objects.awaiting_review()).value + count(Memory.objects.unconfirmed()).value)
 
 
-def _count(rows: QuerySet[Any]) -> Count:
+def count(rows: QuerySet[Any]) -> Count:
     return Count(rows.order_by()[: CAP + 1].count())
 
 
