@@ -21,7 +21,7 @@ ORDER = ("sessions_app", "memories", "auth", "django_q")
 class ClaudeopsAdminSite(admin.AdminSite):
     site_header = "claudeops"
     site_title = "claudeops"
-    index_title = "All records"
+    index_title = "Admin"
     enable_nav_sidebar = False
 
     @method_decorator(never_cache)

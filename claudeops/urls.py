@@ -19,6 +19,8 @@ urlpatterns = [
     path("overview/fragment", views.overview_fragment, name="overview-fragment"),
     path("feed", views.feed_page, name="feed"),
     path("jump", jump.jump, name="jump"),
+    path("jump/run/<slug:slug>", jump.run, name="jump-run"),
+    path("jump/theme/<slug:theme>", jump.theme, name="jump-theme"),
     path("preferences", preferences, name="preferences"),
     path("demo/hide", views.hide_demo_note, name="demo-note-hide"),
     path("", include("sessions_app.urls")),

@@ -19,7 +19,7 @@ from django.db import transaction
 
 from claudeops.lib.secrets import mask
 from sessions_app import queue
-from sessions_app.errors import SessionsError
+from sessions_app.errors import InvalidSession, SessionsError
 from sessions_app.models import Session, Trigger
 
 logger = logging.getLogger(__name__)
@@ -82,6 +82,54 @@ def escalate(session: Session, handoff_file: Path, *, at: datetime) -> dict[str,
         logger.warning("session %s: the escalation could not be started: %s", session.pk, error)
         return {**record, "not_started": str(error)}
     return {**record, "child": child.pk}
+
+
+def may_hand_over(session: Session) -> str:
+    """Say why a person cannot hand this session over to the next tier; empty when it can be."""
+    if session.is_open:
+        return "it has not ended yet"
+    if session.trigger == Trigger.IMPORT:
+        return "it is an imported log"
+    if session.escalation.get("child"):
+        return f"session {session.escalation['child']} has taken it over"
+    return _refusal(session)
+
+
+def hand_over(session: Session, *, by: str, at: datetime | None = None) -> Session:
+    """Start a session of the next tier for one that ended, as if it had asked for it. Raises InvalidSession.
+
+    Its reason is the parent's, so that the child's prompt says how far it came. A second call returns the same child.
+    """
+    known = Session.objects.filter(parent=session, trigger=Trigger.ESCALATION).first()
+    if known is not None:
+        return known
+    if refused := may_hand_over(session):
+        raise InvalidSession(f"Session {session.pk} cannot be handed over: {refused}.")
+    asked = {name: value for name, value in session.escalation.items() if name not in ("problem", "not_started")}
+    record = {
+        "needed": True,
+        "reason": session.status_reason or session.summary,
+        "context": session.summary,
+        "failed_checks": [],
+        **{name: value for name, value in asked.items() if value},
+        "channel": "person",
+        "by": by[:150],
+    }
+    with transaction.atomic():
+        child = queue.request_session(
+            agent=(session.agent.escalates_to or session.agent) if session.agent else None,
+            tier=session.tier + 1,
+            trigger=Trigger.ESCALATION,
+            by=by,
+            prompt_task=session.task,
+            project=session.project,
+            runner=session.runner if session.agent is None else None,
+            parent=session,
+            at=at,
+            exposed_to=session.exposed_to,
+        )
+        Session.objects.filter(pk=session.pk).update(escalation={**record, "child": child.pk})
+    return child
 
 
 def describe(record: Mapping[str, Any]) -> str:

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Count
 
 from memories.injection.ops import Injection
 from memories.models import Change, MemoryChange, Recalled
-from sessions_app.models import Injected, InjectionReceipt, Session
+from sessions_app.models import Injected, InjectionReceipt, Session, Status
 
 SIZE = 50
 CAP = 10_000
-FEW = 10
-"""Most sessions of each kind on a memory's own page."""
 RECALLS = 500
 """Most recalls of a session that are read, the latest ones."""
 
@@ -23,7 +22,12 @@ CHANGE_WORDS = {
     Change.REINFORCED: "confirmed it",
     Change.CONTRADICTED: "contradicted it",
 }
-LISTED_FIELDS = ("id", "agent__slug", "tier", "status", "queued_at", "started_at")
+LISTED_FIELDS = (
+    *("id", "agent__slug", "tier", "status", "status_reason", "summary"),
+    *("queued_at", "started_at", "ended_at", "duration_ms"),
+)
+COUNTED = 1_000
+"""Latest sessions whose outcomes are counted."""
 
 
 def keep(session: Session, injection: Injection, *, at: datetime) -> InjectionReceipt:
@@ -82,6 +86,14 @@ def told(memory_id: int, *, before: int | None = None, most: int = SIZE) -> Rece
         one=count == 1,
         older=shown[-1] if len(ids) > most else None,
     )
+
+
+def outcomes(memory_id: int) -> dict[str, int]:
+    """Count the last COUNTED sessions that received the memory by status, in the order of `Status`."""
+    latest = Injected.objects.filter(memory_id=memory_id).order_by("-session").values("session")[:COUNTED]
+    rows = Session.objects.filter(pk__in=latest).order_by().values_list("status").annotate(Count("pk"))
+    counts = dict(rows)
+    return {status: counts[status] for status in Status.values if status in counts}
 
 
 def told_to(session_id: int) -> frozenset[int]:

@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern] = [
     path("sessions/<int:pk>/live", session.session_live, name="session-live"),
     path("sessions/<int:pk>/stop", session.stop, name="session-stop"),
     path("sessions/<int:pk>/again", session.again, name="session-again"),
+    path("sessions/<int:pk>/hand-over", session.hand_over, name="session-hand-over"),
     path("sessions/<int:pk>/log", log.session_log, name="session-log"),
     path("sessions/<int:pk>/log/raw", log.session_raw, name="session-raw"),
     path("memories/preview", memory_sessions.preview, name="preview"),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+
+SENTENCE = re.compile(r"(?<=\w\w)\w\. (?![a-z])")
+"""The last letter of a sentence and what follows: "e.g. " and "1. " end none, and a sentence begins with a capital."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +89,9 @@ def headline(text: str, most: int = 140) -> tuple[str, str]:
     it.
     """
     line = " ".join(text.split())
-    end = 0
-    while (end := line.find(". ", end)) != -1 and end < most:
-        # "e.g. " and "1. " end no sentence: what follows one begins with a capital letter, a digit or a sign.
-        if end > 15 and not line[end + 2 : end + 3].islower():
-            return line[:end], line[end + 2 :]
-        end += 2
+    end = SENTENCE.search(line, 0, most + 1)
+    if end is not None:
+        return line[: end.start() + 1], line[end.end() :]
     title = line.removesuffix(".")
     if len(title) <= most:
         return title, ""

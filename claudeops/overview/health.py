@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 
+from django.core.cache import cache
 from django.db import connection
 from django.utils import timezone
 
@@ -23,6 +24,8 @@ ALIVE = timedelta(seconds=60)
 STEPS = (20, 40, 60)
 """Steps in which the age of a heartbeat is shown (seconds); a healthy worker stays in the first."""
 LATELY = timedelta(days=1)
+WELL, WELL_SECONDS = "workers-are-well", 15
+"""Cache key, and how long (seconds) every page uses the same look."""
 MOST = 1000
 """Most orphaned sessions that are counted."""
 
@@ -126,6 +129,15 @@ def is_alive(beat: WorkerHeartbeat, at: datetime) -> bool:
 def is_late(depth: Depth, at: datetime) -> bool:
     """Whether tasks wait too long. Tasks that start sessions may wait, since sessions take long."""
     return depth.since < at - schedules.LATE and depth.queue != tasks.SESSIONS
+
+
+def is_well() -> bool:
+    """Return whether nothing needs attention, as of at most WELL_SECONDS ago: every page says so."""
+    known: bool | None = cache.get(WELL)
+    if known is None:
+        known = read().ok
+        cache.set(WELL, known, WELL_SECONDS)
+    return known
 
 
 def read(at: datetime | None = None) -> Health:

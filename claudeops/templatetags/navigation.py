@@ -1,7 +1,9 @@
-"""Sidebar links with the current one marked, icons, a message's undo address, and code in sentences."""
+"""Sidebar links with the current one marked, the state of the workers, icons, marked words, an undo's address."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from django import template
@@ -9,6 +11,8 @@ from django.template import Context
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+
+from claudeops.overview import health
 
 register = template.Library()
 
@@ -44,6 +48,12 @@ def _address(name: str) -> str:
 
 
 @register.simple_tag
+def workers_are_well() -> bool:
+    """Return whether workers and queues need no attention, as of at most some seconds ago."""
+    return health.is_well()
+
+
+@register.simple_tag
 def icon(name: str, label: str = "") -> SafeString:
     """Render the icon `name` of templates/_icons.html; with a label it is an image, without one it is decoration."""
     said = format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
@@ -54,6 +64,15 @@ def icon(name: str, label: str = "") -> SafeString:
 def undo_address(tags: str | None) -> str:
     """Return the path in `extra_tags` of "undo:/an/address"; empty for a message that cannot be undone."""
     return tags.removeprefix(UNDO) if tags and tags.startswith(UNDO + "/") else ""
+
+
+@register.filter
+def marked(text: str, words: Sequence[str]) -> SafeString | str:
+    """Mark each of the words where it stands in the text, whatever its case."""
+    if not words:
+        return text
+    parts = re.split(f"({'|'.join(map(re.escape, words))})", text, flags=re.IGNORECASE)
+    return format_html_join("", "{}", ((format_html("<b>{}</b>", p) if n % 2 else p,) for n, p in enumerate(parts)))
 
 
 @register.filter

@@ -84,6 +84,13 @@ def exact(at: datetime | None) -> SafeString:
     )
 
 
+@register.filter
+def day(at: datetime) -> SafeString:
+    """Format the day of an aware time in the active zone: "26 Nov"; the exact time on hover."""
+    shown = local_time.day(at, timezone.now())
+    return format_html('<time datetime="{}" title="{}">{}</time>', local_time.iso(at), local_time.on_hover(at), shown)
+
+
 @register.simple_tag
 def now_exact() -> SafeString:
     return exact(timezone.now())

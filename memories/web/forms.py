@@ -147,7 +147,9 @@ class RecallForm(forms.Form):
     taxonomy = forms.ChoiceField(label="Taxonomy", required=False)
     agent = forms.CharField(label="Agent", max_length=64, required=False)
     tags = forms.CharField(label="Tags", max_length=500, required=False, help_text="All of these, with commas.")
-    profile = forms.ChoiceField(label="Profile", choices=[(name, name) for name in PROFILES], required=False)
+    profile = forms.ChoiceField(
+        label="Profile", choices=[(name, name) for name in PROFILES], required=False, widget=forms.RadioSelect
+    )
     limit = forms.IntegerField(label="At most", min_value=1, max_value=100, required=False)
     as_of = TimeField(
         label="As of (UTC)",
@@ -185,7 +187,9 @@ class RecallForm(forms.Form):
 
     def narrows(self) -> bool:
         return any(
-            str(self[name].value() or "") not in ("", PROFILE, "False") for name in self.fields if name != "query"
+            str(self[name].value() or "") not in ("", "False")
+            for name in self.fields
+            if name not in ("query", "profile")
         )
 
 

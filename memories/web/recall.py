@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -12,6 +13,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.text import Truncator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -21,15 +23,24 @@ from memories.recall import log as query_log
 from memories.recall.service import ask, by_person
 from memories.web.answers import actor, by_htmx, fragment, in_words, moved
 from memories.web.forms import AskedForm, MarkForm, RecallForm
+from memories.web.hits import Share, Stretch, marked, shares
 
 MARKS = "memories.change_memory"
+LONGEST = 400
+"""Most characters of a memory in the list of hits."""
+LATELY = 5
+"""Questions that are shown beside the hits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
+    """A hit on the page; `shares` are on an axis that ends at 1, or at the best score."""
+
     place: int
     hit: Hit
     vote: str
+    text: list[Stretch]
+    shares: list[Share]
 
 
 @require_safe
@@ -37,7 +48,8 @@ class Shown:
 @permission_required("memories.view_memory", raise_exception=True)
 def recall(request: HttpRequest) -> HttpResponse:
     if "query" not in request.GET:
-        return render(request, "memories/recall.html", {"form": RecallForm(), "narrowed": False})
+        context = {"form": RecallForm(), "narrowed": False, "lately": _lately(), "command": ""}
+        return render(request, "memories/recall.html", context)
     form = RecallForm(request.GET)
     found, status = None, 200
     if not form.is_valid():
@@ -48,7 +60,13 @@ def recall(request: HttpRequest) -> HttpResponse:
         except MemoriesError as error:
             form.add_error(None, in_words(error))
             status = 422
-    context = {"form": form, "narrowed": form.narrows(), **_shown(found), "asked": urlencode(_given(request))}
+    context = {
+        "form": form,
+        "narrowed": form.narrows(),
+        "asked": urlencode(_given(request)),
+        "lately": _lately(),
+        **_shown(found),
+    }
     return render(request, "memories/recall.html", context, status=status)
 
 
@@ -56,12 +74,30 @@ def _shown(found: Recall | None) -> dict[str, Any]:
     if found is None:
         return {}
     marks = feedback.marks_of(found.query)
-    hits = [Shown(place, hit, marks.get(hit.memory_id, "")) for place, hit in enumerate(found.hits, 1)]
+    whole = max([1.0, *(hit.score for hit in found.hits)])
+    terms = found.trace.searched or found.trace.terms
     return {
         "found": found,
-        "hits": hits,
+        "hits": [
+            Shown(
+                place,
+                hit,
+                marks.get(hit.memory_id, ""),
+                marked(Truncator(hit.observation).chars(LONGEST), terms),
+                shares(hit.parts, whole),
+            )
+            for place, hit in enumerate(found.hits, 1)
+        ],
+        "whole": whole,
+        "dropped": {reason: count for reason, count in found.trace.dropped.items() if count},
+        "command": f"manage.py memory recall {shlex.quote(found.query)} --profile {found.trace.profile}",
         "milliseconds": {name: 1000 * took for name, took in found.trace.steps.items()},
     }
+
+
+def _lately() -> list[query_log.Entry]:
+    """Return the last questions of anybody."""
+    return query_log.page().rows[:LATELY]
 
 
 def _given(request: HttpRequest) -> list[tuple[str, str]]:

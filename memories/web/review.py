@@ -1,4 +1,4 @@
-"""Review a memory that waits for a person, held or unconfirmed: approve or reject it."""
+"""Decide on one memory: approve or reject one that waits for a person, deactivate one."""
 
 from __future__ import annotations
 
@@ -54,6 +54,22 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
         return _refused(request, found, in_words(error))
     found.refresh_from_db()
     return _done(request, found, change, f"Memory {pk} is rejected. It is kept, inactive.")
+
+
+@require_POST
+@permission_required(("memories.view_memory", CHANGES), raise_exception=True)
+def deactivate(request: HttpRequest, pk: int) -> HttpResponse:
+    """Deactivate it for good: sessions that state it again do not reactivate it."""
+    found = Memory.objects.filter(pk=pk).first()
+    if found is None:
+        return gone(request, pk)
+    try:
+        change = verbs.deactivate(pk, by=actor(request))
+    except MemoriesError as error:
+        return _refused(request, found, in_words(error))
+    found.refresh_from_db()
+    said = f"Memory {pk} is deactivated." if change else f"Memory {pk} was inactive already."
+    return _done(request, found, change, said)
 
 
 def _back(request: HttpRequest, pk: int) -> str:

@@ -179,6 +179,10 @@ class Session(models.Model):
             models.Index(fields=["-queued_at", "-id"], name="sessions_queued_at"),
             models.Index(fields=["status", "-queued_at", "-id"], name="sessions_status"),
             models.Index(fields=["agent", "-queued_at", "-id"], name="sessions_agent"),
+            # The last good runs of an agent: what is usual for it.
+            models.Index(
+                fields=["agent", "-queued_at", "-id"], condition=Q(status="completed"), name="sessions_completed"
+            ),
             models.Index(fields=["tier", "-queued_at", "-id"], name="sessions_tier"),
             models.Index(fields=["trigger", "-queued_at", "-id"], name="sessions_trigger"),
             models.Index(fields=["project", "-queued_at", "-id"], name="sessions_project"),
@@ -211,6 +215,13 @@ class Session(models.Model):
         if self.status == Status.RUNNING and self.started_at:
             return max(0, round((timezone.now() - self.started_at) / timedelta(milliseconds=1)))
         return self.duration_ms or None
+
+    @property
+    def waited_ms(self) -> int | None:
+        """Milliseconds from its request to its start; None before its start."""
+        if self.started_at is None:
+            return None
+        return max(0, round((self.started_at - self.queued_at) / timedelta(milliseconds=1)))
 
     @property
     def exposure(self) -> str:
@@ -260,7 +271,13 @@ class LogKind(models.TextChoices):
 
 
 class LogEntry(models.Model):
-    """One line of a session's readable log, cut at 4 KB; `offset` is its position in the raw log (bytes)."""
+    """One line of a session's readable log, cut at 4 KB; `offset` is its position in the raw log (bytes).
+
+    `turn` counts the messages of the main thread up to this line, from 1. `call` is a `seq`: of the call that a result
+    answers; of the call whose subagent wrote the line, 0 when that call is not known. `tokens` and `cost_usd` (US
+    dollars) are what this line adds to the estimate of its message: the sum over a message's lines is its estimate.
+    NULL in each of the five: not known, as in all rows that were stored before these columns.
+    """
 
     session = models.ForeignKey(  # the constraint on session and seq is its index
         "sessions_app.Session", on_delete=models.CASCADE, related_name="log_entries", db_index=False
@@ -270,6 +287,11 @@ class LogEntry(models.Model):
     kind = models.CharField(max_length=16, choices=LogKind.choices)
     text = models.TextField()
     offset = models.PositiveBigIntegerField()
+    turn = models.PositiveIntegerField(null=True)
+    call = models.PositiveIntegerField(null=True)
+    is_error = models.BooleanField(null=True)
+    tokens = models.PositiveBigIntegerField(null=True)
+    cost_usd = models.FloatField(null=True)
 
     class Meta:
         db_table = "session_log_entries"

@@ -29,6 +29,8 @@ Object = Mapping[str, Any]
 
 _NOTHING: Object = {}
 _MARK = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
+_UNFIT = re.compile(r"\\u(?:0000|[dD])")
+"""An escape of a NUL, or of a surrogate that may be a lone one."""
 _INTEGER_DIGITS = 4000  # Python refuses to convert more than 4,300
 
 
@@ -59,7 +61,7 @@ def _parsed(text: str) -> Any:
         return storable(json.loads(text, strict=False, parse_int=_integer))
     except ValueError:  # an integer of thousands of digits
         data = json.loads(text, parse_int=_integer)
-    return storable(data) if "\\u0000" in text or "\\ud" in text or "\\uD" in text else data
+    return storable(data) if _UNFIT.search(text) else data
 
 
 def _integer(digits: str) -> int | float:

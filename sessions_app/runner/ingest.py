@@ -72,6 +72,7 @@ def load_state(session: Session) -> State:
             "stated_turns": session.num_turns,
             "stated_usage": dict(session.usage),
         }
+    spending = {"turns": session.num_turns, **spending}  # stored by a version that did not count them
     reading = kept.pop("reading", None)
     if reading is None:  # its first line is to come, or a version before this one has read a part of its log
         heard = begun(kept.get("before", ()), unread=bool(session.ingest_offset))
@@ -224,6 +225,8 @@ def _columns(session: Session, state: State) -> dict[str, Any]:
 
 def _insert_new(manager: Manager[Row], name: str, rows: Sequence[Row], session: Session, state: State) -> None:
     """Insert the rows whose fingerprint is new to the session; count those as `name`, the others as duplicates."""
+    if not rows:
+        return
     new: dict[str, Row] = {}
     for row in rows:
         new.setdefault(row.fingerprint, row)

@@ -5,7 +5,7 @@ Credentials are masked here, before anything is read from a text or cut off it: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -27,8 +27,8 @@ from sessions_app.runner.markers import (
     structured_events,
 )
 from sessions_app.runner.prices import plain_name
-from sessions_app.runner.reading import Read, Reading
-from sessions_app.runner.spending import Spending
+from sessions_app.runner.reading import MOST_CALLS, Read, Reading, key_of
+from sessions_app.runner.spending import Spending, to_list
 
 ENTRY_LIMIT = 4096
 RESPONSE_LIMIT = 200_000
@@ -42,7 +42,9 @@ class State:
     """Accumulators of one session. `duration_ms` is the sum of its results, `last_at` the last time stamp of its log.
 
     `answering` is the model that the main thread spoke to last, `turn` how far its last turn came: open, ended, error,
-    or interrupted. Only a transcript states that. `before` are the outside sources of the session's task.
+    or interrupted. Only a transcript states that. `before` are the outside sources of the session's task. `calls` are
+    the newest calls without a result, `agents` the newest that started a subagent: `key_of` each, and the `seq` of its
+    entry.
     """
 
     before: list[str] = field(default_factory=list)
@@ -52,6 +54,8 @@ class State:
     duration_ms: int = 0
     spending: Spending = field(default_factory=Spending)
     reading: Reading = field(default_factory=Reading)
+    calls: dict[str, int] = field(default_factory=dict)
+    agents: dict[str, int] = field(default_factory=dict)
     last_at: str = ""
     answering: str = ""
     turn: str = ""
@@ -70,15 +74,24 @@ class State:
             self.stats[name] = self.stats.get(name, 0) + by
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entry:
-    """A log entry before it is stored. `at` is UTC; `offset` is its position in the raw log (bytes)."""
+    """A log entry before it is stored. `at` is UTC; `offset` is its position in the raw log (bytes).
+
+    For the others see `LogEntry`. An entry gets them when it is written and keeps them: the result names its call, the
+    call is not changed. So no line touches the row of another, and each line may be ingested again.
+    """
 
     seq: int
     at: datetime
     kind: LogKind
     text: str
     offset: int
+    turn: int | None = None
+    call: int | None = None
+    is_error: bool = False
+    tokens: int | None = None
+    cost_usd: float | None = None
 
 
 NOTHING_READ = Read()
@@ -136,8 +149,8 @@ def project(
     at = _time_of(line, state, batch, now, undated)
     for name, number in line.skipped.items():
         state.count(f"skipped_{name}", number)
-    if line.message:
-        _message(line.message, offset, at, state, batch)
+    before = len(batch.entries)
+    counted = _message(line.message, offset, at, state, batch) if line.message else None
     if line.cost_usd is not None:
         state.spending.state_cost(line.cost_usd)
         _count_estimated(state)
@@ -150,6 +163,32 @@ def project(
         _record(masked, offset, at, state, batch)
     if not state.reading.is_compared(offset):
         batch.results.pop(offset, None)
+    if len(batch.entries) > before:
+        _place(batch.entries[before:], line, counted, state)
+
+
+def _place(entries: Sequence[Entry], line: stream.Line, counted: dict[str, Any] | None, state: State) -> None:
+    """Set the turn of a line's entries, the call whose subagent wrote them, and what they add to the estimate."""
+    turn = state.spending.turns if counted is None else counted.get("turn", state.spending.turns)
+    for entry in entries:
+        entry.turn = turn or None
+    if counted is not None and counted["usage"] and (listed := to_list(counted))[0]:
+        entries[0].tokens, entries[0].cost_usd = listed
+    if line.message and not line.message.main:
+        agent = state.agents.get(key_of(line.subagent), 0)
+        for entry in entries:
+            entry.call = agent
+
+
+def _called(call: stream.ToolUse, seq: int, state: State) -> None:
+    """Keep the entry of a call for its result, and for the lines of a subagent that it starts."""
+    key = key_of(call.id)
+    starts_agent = rules().tools.get(call.name) == "subagents"
+    for kept in (state.calls, state.agents) if starts_agent else (state.calls,):
+        if key:
+            kept[key] = seq
+        if len(kept) > MOST_CALLS:
+            del kept[next(iter(kept))]
 
 
 def _circumstances(line: stream.Line, state: State) -> None:
@@ -182,10 +221,12 @@ def _record(record: stream.Record, offset: int, at: datetime, state: State, batc
         case stream.ToolUse():
             state.tool_calls += 1
             state.count("tool_calls")
-            _entry(LogKind.TOOL_USE, f"{record.name}: {record.input}", offset, at, state, batch)
+            entry = _entry(LogKind.TOOL_USE, f"{record.name}: {record.input}", offset, at, state, batch)
+            _called(record, entry.seq, state)
         case stream.ToolResult():
             prefix = "Error: " if record.is_error else ""
-            _entry(LogKind.TOOL_RESULT, prefix + record.text, offset, at, state, batch)
+            entry = _entry(LogKind.TOOL_RESULT, prefix + record.text, offset, at, state, batch)
+            entry.call, entry.is_error = state.calls.pop(key_of(record.id), None), record.is_error
         case stream.Notice():
             _entry(LogKind.SYSTEM, f"{record.subtype}: {record.text}", offset, at, state, batch)
         case stream.Init():
@@ -207,21 +248,24 @@ def _time_of(line: stream.Line, state: State, batch: Batch, now: datetime, undat
     return datetime.fromisoformat(state.last_at) if state.last_at else min(undated, now)
 
 
-def _message(record: stream.Message, offset: int, at: datetime, state: State, batch: Batch) -> None:
+def _message(record: stream.Message, offset: int, at: datetime, state: State, batch: Batch) -> dict[str, Any] | None:
+    """Count the message of a line and return what is known of it; None for one that the model did not write."""
     if record.stop == "error":
         state.turn = "error" if record.main else state.turn
-        return
-    if state.spending.message(record):
+        return None
+    counted = state.spending.message(record)
+    if counted["guessed"]:
         state.count("prices_guessed")
     _count_estimated(state)
     if not record.main:
-        return
+        return counted
     state.turn = "open" if record.stop in ("", "tool_use") else "ended"
     state.model = state.model or record.model
     if record.model and state.answering and plain_name(record.model) != plain_name(state.answering):
         _entry(LogKind.SYSTEM, f"model: {record.model} after {state.answering}", offset, at, state, batch)
         state.count("model_switches")
     state.answering = record.model or state.answering
+    return counted
 
 
 def _count_estimated(state: State) -> None:
@@ -255,7 +299,7 @@ def _masked(record: stream.Record, state: State) -> stream.Record:
 def _mask(text: str, state: State) -> str:
     masked, kinds = mask_counted(text)
     if kinds:
-        state.count("secrets_masked", kinds.total())
+        state.count("secrets_masked", sum(kinds.values()))
     return masked
 
 
@@ -312,7 +356,8 @@ def _result(record: stream.Result, offset: int, at: datetime, state: State, batc
     if not state.response and not record.is_error:
         state.response = record.text[:RESPONSE_LIMIT]
     cost = "no cost stated" if record.cost_usd is None else f"${record.cost_usd:.4f}"
-    _entry(LogKind.RESULT, f"{_ended(record)}, {record.num_turns} turns, {cost}", offset, at, state, batch)
+    text = f"{_ended(record)}, {record.num_turns} turns, {cost}"
+    _entry(LogKind.RESULT, text, offset, at, state, batch).is_error = record.is_error
     if record.structured is not None:
         _structured(record.structured, at, state, batch)
 
@@ -356,8 +401,10 @@ def _list(answer: Mapping[str, Any], name: str, state: State) -> list[Any]:
     return []
 
 
-def _entry(kind: LogKind, text: str, offset: int, at: datetime, state: State, batch: Batch) -> None:
+def _entry(kind: LogKind, text: str, offset: int, at: datetime, state: State, batch: Batch) -> Entry:
     state.seq += 1
     if len(text) > ENTRY_LIMIT:
         text = f"{text[:ENTRY_LIMIT]}\n… {len(text) - ENTRY_LIMIT:,} more characters in the raw log"
-    batch.entries.append(Entry(state.seq, at, kind, text, offset))
+    entry = Entry(state.seq, at, kind, text, offset)
+    batch.entries.append(entry)
+    return entry

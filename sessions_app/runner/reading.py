@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from memories.models import Exposure
 from sessions_app.runner.exposure import SUBAGENT, Judgement
@@ -62,7 +63,7 @@ class Reading:
 
     def call(self, call_id: str, judgement: Judgement) -> None:
         """Note a call. One without an id counts at once: its result will not be known."""
-        known, call_id = None if judgement is None else list(judgement), _key(call_id)
+        known, call_id = None if judgement is None else list(judgement), key_of(call_id)
         if not call_id:
             self.add(known)
             return
@@ -74,17 +75,17 @@ class Reading:
 
     def denied(self, call_id: str) -> None:
         """Note that the CLI refused a call: its result is the CLI's own."""
-        if (key := _key(call_id)) in self.calls:
+        if (key := key_of(call_id)) in self.calls:
             self.calls[key] = None
 
     def subagent_line(self, call_id: str) -> None:
         """Note that a subagent's own lines are in the log: its answer tells no more than what these count."""
-        if self.calls.get(key := _key(call_id)) == [SUBAGENT]:
+        if self.calls.get(key := key_of(call_id)) == [SUBAGENT]:
             self.calls[key] = None
 
     def result(self, call_id: str, text: str, offset: int) -> None:
         """Count the result of a call; later statements are compared with one from outside or with a marker."""
-        judgement = self.calls.pop(_key(call_id), [UNKNOWN_CALL])
+        judgement = self.calls.pop(key_of(call_id), [UNKNOWN_CALL])
         self.add(judgement)
         if judgement is None or (not judgement and MARKER not in text):
             return
@@ -104,7 +105,8 @@ class Reading:
         return Read(self.exposure, tuple(self.sources), results)
 
 
-def _key(call_id: str) -> str:
+@lru_cache(maxsize=256)  # a call and its result ask four times
+def key_of(call_id: str) -> str:
     """Return a call's id as it is stored: short, whatever a log holds; empty for none."""
     return hashlib.blake2b(call_id.encode("utf-8", "replace"), digest_size=8).hexdigest() if call_id else ""
 

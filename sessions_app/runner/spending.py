@@ -21,7 +21,10 @@ OPEN = 64
 
 @dataclass(slots=True)
 class Spending:
-    """`open` holds the newest messages: id, dollars, turns, tokens. `messages` is how many the estimate counts."""
+    """`open` holds the newest messages: id, dollars, turns, tokens, its turn, what log entries have of it.
+
+    `messages` is how many the estimate counts, `turns` how many messages the main thread has had.
+    """
 
     stated_usd: float = 0.0
     stated_turns: int = 0
@@ -30,6 +33,7 @@ class Spending:
     estimated_turns: int = 0
     estimated_usage: dict[str, int] = field(default_factory=dict)
     messages: int = 0
+    turns: int = 0
     open: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -47,20 +51,24 @@ class Spending:
             _add(found, one)
         return found
 
-    def message(self, message: Message) -> bool:
-        """Count one line of a message. Returns whether its price is a guess, because its model is not in the table."""
+    def message(self, message: Message) -> dict[str, Any]:
+        """Count one line of a message and return it. `guessed`: its price is one, its model is not in the table."""
         known = next((one for one in reversed(self.open) if message.id and one["id"] == message.id), None)
         if known is None:
+            self.turns += message.main
             known = {"id": message.id, "usd": 0.0, "turns": int(message.main), "usage": {}, "stated": False}
+            known |= {"turn": self.turns, "listed": [0, 0.0]}
             self.open.append(known)
             self.messages += 1
             self._close(len(self.open) - OPEN)
+        known["guessed"] = False
         if message.tokens is None or known["stated"]:
-            return False
+            return known
         price = price_of(message.model)
         known["usd"] = min(price.of(message.tokens), MOST_DOLLARS)
         known["usage"] = _usage(message.tokens)
-        return not price.known
+        known["guessed"] = not price.known
+        return known
 
     def result(self, result: Result) -> None:
         """Replace the estimate by what a result line states; its cost stays estimated when the line states none."""
@@ -88,6 +96,16 @@ class Spending:
             self.estimated_turns += one["turns"]
             _add(self.estimated_usage, one["usage"])
         del self.open[: max(number, 0)]
+
+
+def to_list(counted: dict[str, Any]) -> tuple[int, float]:
+    """Return the tokens and dollars of a message that no log entry has yet, and note that one has them now."""
+    if counted["stated"]:
+        return 0, 0.0
+    tokens, usd = sum(counted["usage"].values()), counted["usd"]
+    listed_tokens, listed_usd = counted.get("listed", (tokens, usd))  # a version that did not list stored it
+    counted["listed"] = [tokens, usd]
+    return max(tokens - listed_tokens, 0), max(usd - listed_usd, 0.0)
 
 
 def _usage(tokens: Tokens) -> dict[str, int]:

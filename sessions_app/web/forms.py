@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django import forms
 from django.conf import settings
@@ -63,16 +64,10 @@ class PlaceForm(forms.Form):
 
 
 class PreviewForm(forms.Form):
-    tier = forms.TypedChoiceField(coerce=int, empty_value=None, required=False, label="Tier")
-    project = forms.ModelChoiceField(
-        queryset=Project.objects.order_by("slug"),
-        to_field_name="slug",
-        required=False,
-        empty_label="none (global memories only)",
-        label="Project",
-    )
+    """Whom the prompt is for; what is empty is the agent's, then the last session's."""
+
     agent = forms.ModelChoiceField(
-        queryset=Agent.objects.only("id", "slug").order_by("slug"),
+        queryset=Agent.objects.select_related("project").order_by("slug"),
         to_field_name="slug",
         required=False,
         empty_label="none",
@@ -84,25 +79,38 @@ class PreviewForm(forms.Form):
         label="Task",
         widget=forms.TextInput(attrs={"placeholder": "none; or the text of an alert"}),
     )
+    project = forms.ModelChoiceField(
+        queryset=Project.objects.order_by("slug"),
+        to_field_name="slug",
+        required=False,
+        empty_label="the agent's, or none",
+        label="Project",
+    )
+    tier = forms.TypedChoiceField(coerce=int, empty_value=None, required=False, label="Tier")
     budget = forms.IntegerField(
         required=False,
         min_value=0,
         max_value=MOST_TOKENS,
-        label="Budget in tokens",
+        label="Budget, tokens",
         widget=forms.NumberInput(attrs={"placeholder": "the tier's", "step": "1"}),
     )
     session = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=2**63 - 1,
-        label="Compare with session",
-        widget=forms.NumberInput(attrs={"placeholder": "the last one", "step": "1"}),
+        label="Compare with",
+        widget=forms.NumberInput(attrs={"placeholder": "last session", "step": "1"}),
     )
 
     def __init__(self, data: Any = None) -> None:
         super().__init__(data, auto_id="preview-%s")
         tier: Any = self.fields["tier"]
-        tier.choices = [("", "that of the last session"), *((str(tier), name) for tier, name in TIERS if tier)]
+        tier.choices = [("", "the agent's"), *((str(tier), name) for tier, name in TIERS if tier)]
+
+    def query(self) -> str:
+        """Return the filled fields as a query string, without the session to compare with."""
+        filled = {name: self.data.get(name) for name in self.fields if name != "session"}
+        return urlencode({name: value for name, value in filled.items() if value})
 
 
 class LogPlaceForm(forms.Form):

@@ -9,9 +9,9 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from memories.models import Memory
+from memories.models import Memory, Project
 from sessions_app import receipts
-from sessions_app.models import Session
+from sessions_app.models import Agent, Session
 from sessions_app.web import preview as preview_of
 from sessions_app.web.forms import PlaceForm, PreviewForm
 
@@ -48,11 +48,17 @@ def told(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @permission_required(MAY_SEE, raise_exception=True)
 def preview(request: HttpRequest) -> HttpResponse:
-    """Show what would be injected now, compared with the last session (or `session`)."""
+    """Show what the next session would be told, and how that differs from the last one (or from `session`).
+
+    What is not given is taken from the agent, then from the last session.
+    """
     form = PreviewForm(request.GET)
-    given = form.cleaned_data if form.is_valid() else {}
     if not form.is_valid():
         return _preview(request, form, None, status=422)
+    given = form.cleaned_data
+    agent: Agent | None = given["agent"]
+    project: Project | None = given["project"] or (agent.project if agent else None)
+    tier: int | None = given["tier"] or (agent.tier if agent else None)
     beside: Session | None
     if given["session"]:
         rows = Session.objects.select_related("agent", "project").defer("ingest_state")
@@ -61,43 +67,39 @@ def preview(request: HttpRequest) -> HttpResponse:
             form.add_error("session", f"Session {given['session']} is not there, or has no receipt.")
             return _preview(request, form, None, status=422)
     else:
-        asked = given["project"].pk if given["project"] else None
-        beside = preview_of.last_told(tier=given["tier"], project_id=asked, any_project="project" not in request.GET)
-    tier = given["tier"] or (beside.tier if beside else 1)
-    if "project" in request.GET:
-        project_id = given["project"].pk if given["project"] else None
-    else:
-        project_id = beside.project_id if beside else None
-    slug = given["agent"].slug if given["agent"] else None
-    if "agent" not in request.GET and beside and beside.agent:
-        slug = beside.agent.slug
-    task = beside.task if "task" not in request.GET and beside else given["task"]
+        beside = preview_of.last_told(
+            tier=tier,
+            project_id=project.pk if project else None,
+            any_project="project" not in request.GET,
+            agent=agent.slug if agent else None,
+        )
+    if beside and "agent" not in request.GET:
+        agent = beside.agent
+    if beside and "project" not in request.GET:
+        project = beside.project
+    task = beside.task if beside and "task" not in request.GET else given["task"]
     found = preview_of.preview_of(
-        tier=max(1, tier),
-        project_id=project_id,
+        tier=max(1, tier or (beside.tier if beside else 1)),
+        project_id=project.pk if project else None,
         budget=given["budget"],
         beside=beside,
         at=timezone.now(),
         task=task,
-        agent=slug,
+        agent=agent.slug if agent else None,
     )
-    form = PreviewForm(
-        {
-            "tier": str(found.tier),
-            "project": beside.project.slug
-            if "project" not in request.GET and beside and beside.project
-            else request.GET.get("project", ""),
-            "agent": slug or "",
-            "task": task,
-            "budget": given["budget"] if given["budget"] is not None else "",
-            "session": given["session"] or "",
-        }
-    )
-    return _preview(request, form, found)
+    shown = {
+        "agent": agent.slug if agent else "",
+        "task": task,
+        "project": project.slug if project else "",
+        "tier": str(found.tier),
+        "budget": given["budget"] if given["budget"] is not None else "",
+        "session": given["session"] or "",
+    }
+    return _preview(request, PreviewForm(shown), found)
 
 
 def _preview(
     request: HttpRequest, form: PreviewForm, found: preview_of.Preview | None, *, status: int = 200
 ) -> HttpResponse:
     template = "sessions/_preview.html" if _inside(request) else "sessions/preview.html"
-    return render(request, template, {"form": form, "preview": found}, status=status)
+    return render(request, template, {"form": form, "preview": found, "query": form.query()}, status=status)

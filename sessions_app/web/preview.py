@@ -1,66 +1,100 @@
-"""Compare what would be injected now with an earlier session: new, gone, moved."""
+"""Preview the memories of the next prompt, and compare them with those that an earlier session got."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from claudeops.lib.word_diff import GONE, NEW, Piece, word_diff
+from memories.injection.block import BlockLine, Shares, lines_of, shares_of
+from memories.injection.budget import shown
 from memories.injection.ops import Injection, budget_for, build, reasons
 from memories.injection.relevant import Task
-from sessions_app.models import InjectionReceipt, Session
+from memories.taxonomy import GENERAL
+from sessions_app.models import InjectionReceipt, Session, Status
 
-SAME, NEW, GONE, MOVED = "same", "new", "gone", "moved"
+Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One memory on one side. `place` is its number there, `other` its number on the other side (None: none).
+class Difference:
+    """A memory that comes (`before` is empty), goes (`after` is empty, `why`), or is told otherwise."""
 
-    `surer` is its confidence less that of the other side; `edited`: its text differs; `why` is why it is gone.
-    """
-
-    entry: dict[str, Any]
-    place: int
-    mark: str
-    other: int | None = None
-    surer: float = 0.0
-    edited: bool = False
+    memory_id: int
+    before: tuple[Piece, ...]
+    after: tuple[Piece, ...]
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
-    """The rows of both sides in their own order, and how many are new, gone, moved and the same."""
+class Differences:
+    """What differs, in the order of the block; `same` counts the memories that are told as before."""
 
-    now: list[Row]
-    then: list[Row]
-    counts: dict[str, int]
+    rows: tuple[Difference, ...]
+    same: int
 
     @property
-    def unchanged(self) -> int:
-        """How many rows are the same in place, text and confidence: the page folds them."""
-        return sum(row.mark == SAME and not row.surer and not row.edited for row in self.now)
+    def come(self) -> int:
+        return sum(not row.before for row in self.rows)
+
+    @property
+    def go(self) -> int:
+        return sum(not row.after for row in self.rows)
+
+    @property
+    def changed(self) -> int:
+        return len(self.rows) - self.come - self.go
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """How many memories are left out for one reason; `query` lists them on the page of memories, empty for none."""
+
+    label: str
+    count: int
+    query: str
+    percent: int
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
+    """What a session of `tier` would get now. `session` is the earlier one, `good` the last that completed."""
+
     tier: int
     injection: Injection
+    lines: list[BlockLine]
+    shares: Shares
+    left_out: list[LeftOut]
     session: Session | None
     receipt: InjectionReceipt | None
-    sides: Sides
+    differences: Differences
+    good: int | None
 
 
-def last_told(*, tier: int | None = None, project_id: int | None = None, any_project: bool = True) -> Session | None:
-    """Return the last session with a receipt: of this tier (None: any), of this project (unless any will do)."""
+REASONS = (
+    ("over_budget", "No room", "status=active&sort=-confidence"),
+    ("held", "Held", "status=held"),
+    ("unconfirmed", "Unconfirmed", "status=unconfirmed"),
+    ("below_threshold", "Below the threshold", "status=active&confidence_max=0.3"),
+    ("other_project", "Other project", ""),
+    ("inactive", "Inactive", "status=inactive"),
+)
+"""The counts of an injection that say why memories are left out, and the list of memories that shows them."""
+
+
+def last_told(
+    *, tier: int | None = None, project_id: int | None = None, any_project: bool = True, agent: str | None = None
+) -> Session | None:
+    """Return the last session with a receipt: of this tier (None: any), project (unless any will do) and agent."""
     rows = Session.objects.filter(receipt__isnull=False)
     if tier is not None:
         rows = rows.filter(tier=tier)
     if not any_project:
         rows = rows.filter(project=project_id)
+    if agent is not None:
+        rows = rows.filter(agent__slug=agent)
     return rows.select_related("agent", "project").defer("ingest_state").order_by("-queued_at", "-id").first()
 
 
@@ -88,52 +122,58 @@ def preview_of(
     unnamed = gone - named.keys()
     if unnamed:
         named |= reasons(unnamed, budget=allowed, project_id=project_id, at=at)
-    return Preview(tier, injection, beside, receipt, compare(injection.included, then, named))
+    lines = lines_of(injection.text, injection.included)
+    ordered = [line.entry for line in lines if line.entry is not None]
+    return Preview(
+        tier=tier,
+        injection=injection,
+        lines=lines,
+        shares=shares_of(lines, tokens=injection.tokens, budget=injection.budget),
+        left_out=_left_out(injection.counts),
+        session=beside,
+        receipt=receipt,
+        differences=compare(ordered, then, named),
+        good=_last_good(beside),
+    )
 
 
-def compare(now: Sequence[dict[str, Any]], then: Sequence[dict[str, Any]], why_gone: dict[int, str]) -> Sides:
-    """Compare two orders. A row moved only when the order of common rows changed, not when a new row precedes it."""
-    place_then = {entry["id"]: place for place, entry in enumerate(then, start=1)}
-    place_now = {entry["id"]: place for place, entry in enumerate(now, start=1)}
-    before = {entry["id"]: entry for entry in then}
-    common = [entry["id"] for entry in now if entry["id"] in place_then]
-    still = _longest_rising([place_then[pk] for pk in common])
-    mark = {pk: SAME if place_then[pk] in still else MOVED for pk in common}
-    rows_now, rows_then = [], []
-    for entry in now:
-        pk = entry["id"]
-        if pk not in before:
-            rows_now.append(Row(entry, place_now[pk], NEW))
-            continue
-        surer = round(float(entry["confidence"]) - float(before[pk].get("confidence") or 0), 6)
-        edited = bool(before[pk].get("observation")) and before[pk]["observation"] != entry["observation"]
-        rows_now.append(Row(entry, place_now[pk], mark[pk], place_then[pk], surer, edited))
-    for entry in then:
-        pk = entry["id"]
-        gone = pk not in place_now
-        why = why_gone.get(pk, "") if gone else ""
-        rows_then.append(Row(entry, place_then[pk], GONE if gone else mark[pk], place_now.get(pk), why=why))
-    counts = {name: sum(row.mark == name for row in rows_now) for name in (NEW, MOVED, SAME)}
-    counts[GONE] = sum(row.mark == GONE for row in rows_then)
-    return Sides(rows_now, rows_then, counts)
+def _last_good(beside: Session | None) -> int | None:
+    """Return the last completed session with a receipt of the same agent; None when it is `beside` or there is none."""
+    if beside is None or beside.agent_id is None or beside.status == Status.COMPLETED:
+        return None
+    rows = Session.objects.filter(agent=beside.agent_id, status=Status.COMPLETED, receipt__isnull=False)
+    return rows.order_by("-queued_at", "-id").values_list("pk", flat=True).first()
 
 
-def _longest_rising(numbers: list[int]) -> set[int]:
-    """Return the members of a longest increasing subsequence: those that kept their order."""
-    tails: list[int] = []
-    ends: list[int] = []  # the place in `numbers` of each tail
-    came_from: list[int | None] = []
-    for place, number in enumerate(numbers):
-        length = bisect_left(tails, number)
-        came_from.append(ends[length - 1] if length else None)
-        if length == len(tails):
-            tails.append(number)
-            ends.append(place)
-        else:
-            tails[length], ends[length] = number, place
-    found: set[int] = set()
-    at: int | None = ends[-1] if ends else None
-    while at is not None:
-        found.add(numbers[at])
-        at = came_from[at]
-    return found
+def _left_out(counts: Mapping[str, int]) -> list[LeftOut]:
+    found = [(label, counts.get(name, 0), query) for name, label, query in REASONS if counts.get(name)]
+    most = max((count for _, count, _ in found), default=0)
+    return [LeftOut(label, count, query, max(1, round(100 * count / most))) for label, count, query in found]
+
+
+def compare(now: Sequence[Entry], then: Sequence[Entry], why_gone: Mapping[int, str]) -> Differences:
+    """Compare what is told now with what was told then, as lines. Moving within the block is no difference. Pure."""
+    before = {entry["id"]: _line(entry) for entry in then}
+    after = {entry["id"]: _line(entry) for entry in now}
+    rows = []
+    for pk, line in after.items():
+        known = before.get(pk)
+        if known is None:
+            rows.append(Difference(pk, (), (Piece(NEW, line),)))
+        elif known != line:
+            pieces = word_diff(known, line)
+            rows.append(Difference(pk, _without(pieces, NEW), _without(pieces, GONE)))
+    for pk, line in before.items():
+        if pk not in after:
+            rows.append(Difference(pk, (Piece(GONE, line),), (), why_gone.get(pk, "")))
+    return Differences(tuple(rows), sum(before.get(pk) == line for pk, line in after.items()))
+
+
+def _line(entry: Entry) -> str:
+    confidence = shown(float(entry.get("confidence") or 0))
+    text = entry.get("observation") or f"memory {entry['id']}"
+    return f"[{entry.get('service') or GENERAL}, {entry.get('category', '')}, {confidence}] {text}"
+
+
+def _without(pieces: Iterable[Piece], kind: str) -> tuple[Piece, ...]:
+    return tuple(piece for piece in pieces if piece.kind != kind)

@@ -10,20 +10,25 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
-from sessions_app import queue
+from sessions_app import escalation, queue
 from sessions_app.errors import SessionsError
 from sessions_app.log import entries
 from sessions_app.models import Session, Status
+from sessions_app.queries.failures import equal_to
+from sessions_app.queries.usual import usual_for
 from sessions_app.queue import waiting
-from sessions_app.web import changes, session_page
+from sessions_app.web import changes, session_page, session_tabs
 from sessions_app.web.log import raw_log
+from sessions_app.web.session_band import band_of
+from sessions_app.web.session_steps import steps_for
 from sessions_app.web.sessions import in_words, say_asked
 
-PIECES = ("head", "facts", "told", "results", "answer")
+PIECES = ("head", "tabs", "rail")
 """The parts of the page that change while a session is open; each has a fragment and an element."""
 
 HIGHEST = 2**63 - 1
@@ -44,14 +49,36 @@ def _state(pk: int) -> str:
     return state
 
 
-def _context(session: Session, state: str) -> dict[str, Any]:
+def _context(request: HttpRequest, session: Session, state: str) -> dict[str, Any]:
+    receipt = session_tabs.receipt_of(session)
+    counts = session_tabs.counts_of(session, receipt)
+    tabs = session_tabs.tabs_for(session, counts, request.GET.get("tab", ""))
+    usual = usual_for(session)
+    waits = waiting.reason_of(session) if session.status == Status.QUEUED else ""
+    address = reverse("session", args=[session.pk])
     return {
         "session": session,
         "state": state,
-        "waits": waiting.reason_of(session) if session.status == Status.QUEUED else "",
+        "address": address,
+        "neighbours": session_page.neighbours_of(session),
+        "band": band_of(
+            session,
+            usual,
+            session_page.limits_of(session),
+            counts,
+            address=address,
+            waits=waits,
+            now=timezone.now(),
+        ),
+        "advice": steps_for(session, request.user),
+        "equal": equal_to(session),
+        "usual": usual,
+        "tabs": tabs,
+        "receipt": receipt,
+        **session_tabs.content_of(tabs.shown, session, receipt),
         "chain": session_page.chain_of(session),
-        "receipt": session_page.receipt_of(session),
-        **session_page.results_of(session),
+        "runs": session_page.runs_of(session),
+        "tier_words": session_page.TIERS.get(session.tier, session.tier),
         **session_page.counted(session),
         "raw": raw_log(session) is not None,
     }
@@ -65,8 +92,12 @@ def _pieces(request: HttpRequest, context: dict[str, Any]) -> dict[str, str]:
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
 def session(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show the page with one tab (`tab`); to htmx, which swaps the tabs alone, only these."""
     state = _state(pk)
-    context = _context(_session(pk), state)
+    context = _context(request, _session(pk), state)
+    htmx = getattr(request, "htmx", None)
+    if htmx and htmx.target == "tabs" and not htmx.history_restore_request:
+        return render(request, "sessions/_tabs.html", context)
     pieces = _pieces(request, context)
     context |= {"pieces": pieces, "seen": ChangeToken(state, parts_of(pieces)), "log": entries.newest(pk)}
     return render(request, "sessions/session.html", context)
@@ -81,7 +112,7 @@ def session_live(request: HttpRequest, pk: int) -> HttpResponse:
     seen = read_token(request.GET.get("seen", ""))
     if seen.state == state:
         return HttpResponse(status=204)
-    context = _context(_session(pk), state)
+    context = _context(request, _session(pk), state)
     pieces = _pieces(request, context)
     context |= {"changed": changed_parts(seen.parts, pieces), "seen": ChangeToken(state, parts_of(pieces))}
     return render(request, "sessions/_live.html", context)
@@ -97,6 +128,19 @@ def stop(request: HttpRequest, pk: int) -> HttpResponse:
         messages.warning(request, in_words(error))
     from_list = request.POST.get("next") == "sessions"
     return HttpResponseRedirect(reverse("sessions") if from_list else reverse("session", args=[one.pk]))
+
+
+@require_POST
+@permission_required(("sessions_app.view_session", "sessions_app.run_session"), raise_exception=True)
+def hand_over(request: HttpRequest, pk: int) -> HttpResponse:
+    one = _session(pk)
+    try:
+        made = escalation.hand_over(one, by=request.user.get_username())
+    except SessionsError as error:
+        messages.error(request, f"Session {one.pk} is not handed over: {in_words(error)}")
+        return HttpResponseRedirect(reverse("session", args=[one.pk]))
+    say_asked(request, made)
+    return HttpResponseRedirect(reverse("session", args=[made.pk]))
 
 
 @require_POST

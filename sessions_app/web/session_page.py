@@ -1,34 +1,34 @@
-"""What the page of a session shows besides its log: its escalation chain, its receipt and its results."""
+"""What the page of a session shows besides its log: its escalation chain, neighbours, limits and its rail."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from django.db.models import Model, QuerySet
+from django.conf import settings
+from django.urls import reverse
 
-from memories.models import MemoryChange
-from sessions_app.models import CooldownAction, Event, InjectionReceipt, ServiceCheck, Session
+from claudeops.lib.charts.strip import Run, Strip, strip
+from claudeops.lib.detail_page import Neighbour, Neighbours, headline
+from sessions_app.models import Session
+from sessions_app.queries.last_runs import last_runs
+from sessions_app.queue.admission import budget_of
+from sessions_app.runner.run import timeout_of
+from sessions_app.web.session_band import Limits
 
-SHOWN = 100
 DEEPEST = 5
 """Most generations that are followed: there are three tiers; the limit guards against a cycle."""
 
 BROADEST = 20
 """Most children that are shown of one generation."""
 
-Row = TypeVar("Row", bound=Model)
-
-
-@dataclass(frozen=True, slots=True)
-class Cut(Generic[Row]):
-    rows: list[Row]
-    more: bool
-
-
-def cut(rows: QuerySet[Row], most: int = SHOWN) -> Cut[Row]:
-    found = list(rows[: most + 1])
-    return Cut(found[:most], len(found) > most)
+TOKENS = {
+    "input_tokens": "Input",
+    "cache_creation_input_tokens": "Into cache",
+    "cache_read_input_tokens": "From cache",
+    "output_tokens": "Output",
+}
+TIERS = {0: "0, the operator", 1: "1, observes", 2: "2, investigates", 3: "3, remediates"}
 
 
 def ancestors_of(session: Session) -> list[Session]:
@@ -83,22 +83,47 @@ def _in_order(pk: int, children: dict[int, list[Session]], depth: int) -> list[L
 CHAINED = ("id", "agent", "tier", "status", "parent")
 
 
-def receipt_of(session: Session) -> InjectionReceipt | None:
-    return InjectionReceipt.objects.filter(session=session).first()
+def neighbours_of(session: Session) -> Neighbours:
+    """Return the sessions before and after it in the list of all sessions, by the time they were queued."""
+    here, rows = session.queued_at, Session.objects.all()
+    older = rows.filter(queued_at__lte=here).exclude(queued_at=here, pk__gte=session.pk)
+    newer = rows.filter(queued_at__gte=here).exclude(queued_at=here, pk__lte=session.pk)
+    before = older.order_by("-queued_at", "-id").values_list("pk", flat=True).first()
+    after = newer.order_by("queued_at", "id").values_list("pk", flat=True).first()
+    return Neighbours(_neighbour(before), _neighbour(after), "by the time they were queued")
 
 
-def results_of(session: Session) -> dict[str, Any]:
-    changes = MemoryChange.objects.filter(session=session).select_related("memory").order_by("at", "pk")
-    return {
-        "events": cut(Event.objects.filter(session=session).order_by("created_at", "pk")),
-        "changes": cut(changes),
-        "cooldowns": cut(CooldownAction.objects.filter(session=session).order_by("created_at", "pk")),
-        "checks": cut(ServiceCheck.objects.filter(session=session).order_by("healthy", "service")),
-    }
+def _neighbour(pk: int | None) -> Neighbour | None:
+    return None if pk is None else Neighbour(f"{pk}", reverse("session", args=[pk]))
+
+
+def limits_of(session: Session) -> Limits:
+    """Return the limits of the session; its dollars are those that its claim reserved, if it did."""
+    turns = session.agent.max_turns if session.agent else None
+    return Limits(
+        timeout_of(session), turns or settings.CLAUDEOPS_MAX_TURNS, session.reserved_usd or budget_of(session.agent)
+    )
+
+
+def runs_of(session: Session) -> Strip | None:
+    """Return the strip of the last runs of the session's agent; None without an agent."""
+    if session.agent_id is None:
+        return None
+    runs = last_runs([session.agent_id]).get(session.agent_id, [])
+    return strip([_run(row) for row in runs])
+
+
+def _run(row: Session) -> Run:
+    said = headline(row.status_reason or row.summary or "", 80)[0]
+    name = f"#{row.pk} {row.get_status_display()}" + (f": {said}" if said else "")
+    return Run(row.icon, name, reverse("session", args=[row.pk]), row.queued_at)
 
 
 def counted(session: Session) -> dict[str, list[tuple[str, Any]]]:
+    """Return the tokens by name for people, and what was counted else: of the usage and by the ingest."""
+    usage = {name: value for name, value in session.usage.items() if isinstance(value, int | float)}
+    rest = {name: value for name, value in usage.items() if name not in TOKENS}
     return {
-        "stats": sorted(session.stats.items()),
-        "usage": sorted((name, value) for name, value in session.usage.items() if isinstance(value, int | float)),
+        "tokens": [(label, usage[name]) for name, label in TOKENS.items() if name in usage],
+        "stats": [*sorted(rest.items()), *sorted(session.stats.items())],
     }

@@ -126,7 +126,7 @@ def test_the_log_of_a_running_session_outlives_its_web_server_with_no_line_lost_
     total = written(demo, session)
     assert lines(page) == list(range(1, total + 1))
     assert total > 10
-    page.wait_for_function("() => document.querySelector('#piece-head .badge').textContent === 'completed'")
+    page.wait_for_function("() => document.querySelector('#state').textContent === 'completed'")
     assert page.locator("[hx-trigger]").count() == 0  # it has ended by itself
     # What was asked for while there was no server is on the console; that is meant, and nothing else is there.
     assert all("ERR_" in said or ": htmx:" in said for said in one.complaints), one.complaints

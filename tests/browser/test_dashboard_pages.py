@@ -17,7 +17,18 @@ from tests.factories import EventFactory, MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-SIDEBAR = ["Overview", "Desk", "Sessions", "Events", "Memories", "Recall", "Agents", "Cooldowns", "All records"]
+SIDEBAR = [
+    "Overview",
+    "Desk",
+    "Sessions",
+    "Events",
+    "Memories",
+    "Recall",
+    "Agents",
+    "Cooldowns",
+    "Preferences",
+    "Admin",
+]
 SCREENS = [(1440, False), (1440, True), (360, False), (360, True), (2560, False)]
 CHECKED = {(1440, False): None, (1440, True): COLOURS, (360, True): None}
 """Where a page is searched for barriers, and for which: each layout, and each layout's colours."""
@@ -144,7 +155,7 @@ def test_on_a_telephone_the_menu_opens_with_the_keyboard_and_needs_no_script(ope
     page.focus("#nav-open")
     page.keyboard.press("Space")
     assert page.is_visible(".side-nav")
-    page.click(".side-nav a >> text=All records")
+    page.click(".side-nav a >> text=Admin")
     assert page.url.endswith("/admin/")
     assert not page.is_visible(".side-nav")
 
@@ -161,7 +172,7 @@ def test_a_viewer_is_offered_no_action_on_any_page(window, house):
             "form[method=post]", "all => all.map(form => (form.getAttribute('action') || '').split('?')[0])"
         )
         # Django draws its lists in a form, with or without actions; to export is to read.
-        allowed = {"/logout", ""} if path.startswith("/admin/") else {"/logout", "/memories/bulk"}
+        allowed = {"/logout", ""} if path.startswith("/admin/") else {"/logout", "/memories/bulk", "/preferences"}
         assert set(offered) <= allowed, path
         exports = page.eval_on_selector_all("button[name=action]", "all => all.map(button => button.value)")
         assert set(exports) <= {"export"}, path

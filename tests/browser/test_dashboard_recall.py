@@ -20,19 +20,20 @@ def backup(house: Any) -> Any:
     return MemoryFactory(service="nas", observation="The nightly backup needs the NAS mounted")
 
 
-def test_the_slash_goes_to_the_pages_own_search_and_to_the_sidebars_where_there_is_none(operators_window, backup):
+def test_the_slash_goes_to_the_pages_own_search(operators_window, backup):
     one = operators_window()
-    name = "document.activeElement.closest('#header') ? 'sidebar' : document.activeElement.name || ''"
-    for path, wanted in (("/", "sidebar"), ("/memories", "q"), ("/memories/recall", "query")):
+    name = "document.activeElement.name || ''"
+    for path, wanted in (("/memories", "q"), ("/memories/recall", "query")):
         page = one.open(path)
         page.keyboard.press("/")
         page.wait_for_function(f"({name}) === '{wanted}'")
 
 
-def test_a_question_typed_into_the_sidebar_is_answered(operators_window, backup):
+def test_a_question_typed_into_the_palette_is_answered(operators_window, backup):
     page = operators_window().open("/")
-    page.fill(".side-search input", "nightly backup")
-    page.keyboard.press("Enter")
+    page.keyboard.press("/")  # the page has no search field of its own
+    page.fill("#palette-text", "nightly backup")
+    page.click("#palette >> text=Search all memories")
     page.wait_for_url("**/memories/recall?query=nightly+backup")
     assert page.text_content(f"#hit-{backup.pk} .hit-text") == backup.observation
 

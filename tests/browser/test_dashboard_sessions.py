@@ -73,7 +73,7 @@ def test_a_session_that_runs_is_followed_line_by_line_to_its_end(operators_windo
 
     one = operators_window()
     page = one.open(f"/sessions/{session.pk}")
-    assert page.text_content("#piece-head .badge") == "queued"
+    assert page.text_content("#state") == "queued"
     worker = call(
         "from django.conf import settings\nsettings.CLAUDEOPS_REPLAY_SPEED = 2.5\n"
         f"from sessions_app.runner.run import run_session\nrun_session({session.pk})"
@@ -81,22 +81,25 @@ def test_a_session_that_runs_is_followed_line_by_line_to_its_end(operators_windo
     try:
         page.wait_for_selector("#line-3")
         assert Session.objects.get(pk=session.pk).status == Status.RUNNING
-        page.wait_for_function("() => document.querySelector('#piece-head .badge').textContent === 'running'")
+        page.wait_for_function("() => document.querySelector('#state').textContent === 'running'")
         one.context.set_offline(True)  # the connection is lost for a while …
         wait_for(lambda: LogEntry.objects.filter(session=session).count() > 20)
         page.wait_for_function("() => document.querySelector('#connection').textContent.includes('cannot be reached')")
         one.context.set_offline(False)  # … and comes back
         page.wait_for_selector("#log-next[data-ended]", state="attached")
-        page.wait_for_function("() => document.querySelector('#piece-head .badge').textContent === 'completed'")
+        page.wait_for_function("() => document.querySelector('#state').textContent === 'completed'")
     finally:
         worker.wait(60)
     total = LogEntry.objects.filter(session=session).count()
     assert total == 39
     assert numbers(page) == list(range(1, total + 1))
     assert "End of log. Session completed." in page.text_content("#log-state")
-    assert page.text_content("#piece-answer strong") == "hangs"
+    page.click("#tab-answer")
+    page.wait_for_url("**?tab=answer")
+    assert page.text_content("#tabs strong") == "hangs"
     assert page.locator("mark.marker-event").text_content() == "[EVENT:warning:jellyfin]"
-    assert "It **hangs**" in page.text_content("#piece-results")
+    page.click("#tab-events")
+    page.wait_for_selector("#tabs >> text=It **hangs**")
     assert page.locator("[hx-trigger]").count() == 0  # nothing asks any more
     # What was asked for while there was no connection is on the console; that is meant, and nothing else is there.
     assert all("ERR_INTERNET_DISCONNECTED" in said or ": htmx:" in said for said in one.complaints)
@@ -165,7 +168,7 @@ def test_an_operator_runs_an_agent_reads_that_it_is_held_and_stops_it(operators_
     page.click("#toasts a")
     page.wait_for_url("**/sessions/*")
     page.click("#stop-button")
-    page.wait_for_function("() => document.querySelector('#piece-head .badge').textContent === 'stopped'")
+    page.wait_for_function("() => document.querySelector('#state').textContent === 'stopped'")
     assert Session.objects.get(task="Look at jellyfin.").status == Status.STOPPED
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from html import unescape
 from importlib import import_module
 from types import SimpleNamespace
 from urllib.parse import urlencode
@@ -20,9 +21,9 @@ from memories.injection.ops import build
 from memories.lifecycle import verbs
 from memories.models import Memory, MemoryChange
 from sessions_app import receipts
-from sessions_app.models import Injected, InjectionReceipt, Session
+from sessions_app.models import Injected, InjectionReceipt, Session, Status
 from sessions_app.runner.launch import inject
-from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
+from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
 
 pytestmark = pytest.mark.django_db
@@ -126,26 +127,56 @@ def test_the_sessions_of_a_memory_are_found_by_an_index():
 # -- the pages ---------------------------------------------------------------------------------------------------
 
 
-def test_the_page_of_a_memory_names_who_was_told_and_who_said_it(viewer):
+def panel_of(client: Client, memory: Memory) -> str:
+    return html_of(client, f"/memories/{memory.pk}").partition('id="sessions"')[2].partition("</section>")[0]
+
+
+def test_the_page_of_a_memory_shows_the_last_sessions_that_were_told_it_with_their_outcomes(viewer):
     memory = MemoryFactory()
-    told = tell(memory.pk, 2)
-    kinds = {"created": "created it", "reinforced": "confirmed it", "contradicted": "contradicted it"}
-    said = {}
-    for kind in kinds:
-        said[kind] = SessionFactory()
-        MemoryChange.objects.create(memory=memory, memory_uuid=memory.uuid, kind=kind, session=said[kind])
+    told = tell(memory.pk, 23)
+    Session.objects.filter(pk=told[-1].pk).update(status=Status.FAILED, status_reason="Jellyfin <b>did</b> not answer")
+    Session.objects.filter(pk=told[-2].pk).update(status=Status.ESCALATED)
+    Session.objects.filter(pk=told[-3].pk).update(summary="waited 74 s, then healthy")
     tell(memory.pk + 1, 1)
-    html = html_of(viewer, f"/memories/{memory.pk}")
-    part = html.partition('id="sessions"')[2].partition("</section>")[0]
-    for session in told:
-        assert f'href="/sessions/{session.pk}"' in part
-    for kind, words in kinds.items():
-        assert (
-            f'href="/sessions/{said[kind].pk}">Session {said[kind].pk}</a> <span class="badge badge-{kind}">{words}'
-            in part
-        )
-    assert part.count('href="/sessions/') == 5
-    assert 'Sessions that received this memory <span class="quiet number">2</span>' in part
+    part = panel_of(viewer, memory)
+    assert "20 runs: 18 completed, 1 failed, 1 escalated" in part
+    assert "21 completed, 1 failed, 1 escalated" in part
+    assert f'<a href="/memories/{memory.pk}/sessions">All 23</a>' in part
+    rows = re.findall(r'<a class="clip" href="/sessions/(\d+)">([^<]+)</a>', part)
+    assert rows[:3] == [
+        (str(told[-1].pk), "Jellyfin &lt;b&gt;did&lt;/b&gt; not answer"),
+        (str(told[-2].pk), "escalated"),
+        (str(told[-3].pk), "waited 74 s, then healthy"),
+    ]
+    assert len(rows) == 4
+
+
+def test_how_many_were_told_it_stands_in_the_band_and_leads_to_the_list(viewer):
+    memory = MemoryFactory()
+    band = html_of(viewer, f"/memories/{memory.pk}").partition("band-panel")[2].partition("</section>")[0]
+    assert re.search(r"<dt>Told</dt>\s*<dd>\s*no session", band)
+    tell(memory.pk, 1)
+    band = html_of(viewer, f"/memories/{memory.pk}").partition("band-panel")[2].partition("</section>")[0]
+    assert re.search(rf'<a href="/memories/{memory.pk}/sessions">1 session</a>\s*<small>last just now</small>', band)
+
+
+def test_outcomes_are_those_of_the_last_sessions_when_there_are_very_many(viewer, monkeypatch):
+    monkeypatch.setattr(receipts, "COUNTED", 3)
+    memory = MemoryFactory()
+    tell(memory.pk, 5)
+    assert "Of the last 3: 3 completed" in panel_of(viewer, memory)
+
+
+def test_the_panel_costs_the_same_with_four_and_with_twenty_sessions(viewer):
+    def queries(sessions: int) -> int:
+        memory = MemoryFactory()
+        tell(memory.pk, sessions)
+        with CaptureQueriesContext(connection) as captured:
+            html_of(viewer, f"/memories/{memory.pk}")
+        return len(captured)
+
+    queries(1)
+    assert queries(4) == queries(20)
 
 
 def test_whoever_may_not_see_sessions_is_told_of_none(client, django_user_model):
@@ -218,38 +249,50 @@ def memory_of(observation: str, confidence: float, **given) -> Memory:
     return MemoryFactory(observation=observation, confidence=confidence, **given)
 
 
-def side(html: str, which: str) -> str:
+def part(html: str, which: str) -> str:
     return html.partition(f'id="preview-{which}"')[2].partition("</section>")[0]
 
 
-def marks(html: str, which: str) -> list[tuple[str, str]]:
-    return re.findall(r'<li class="side-(\w+)">.*?<a class="text"[^>]*>([^<]*)</a>', side(html, which))
+def differences(html: str) -> list[tuple[str, str]]:
+    rows = re.findall(r'<li class="is-(\w+)">.*?<a [^>]*>(.*?)</a>', part(html, "differs"), re.S)
+    return [(mark, re.sub(r"<[^>]+>", "", text)) for mark, text in rows]
 
 
-def test_now_stands_beside_what_the_last_session_got(viewer):
-    stays = memory_of("Stays", 0.8)
+def block(html: str) -> str:
+    """The text of the block, as the page offers it for copying."""
+    found = re.search(r'data-copy="(.*?)"', html, re.S)
+    return unescape(found[1]) if found else ""
+
+
+def told(html: str) -> list[str]:
+    return re.findall(r"^- \[\w+\] (.*) \(confidence", block(html), re.M)
+
+
+def test_only_what_differs_from_the_last_session_is_shown(viewer):
+    memory_of("Stays", 0.8)
     goes = memory_of("Goes", 0.9)
     rises = memory_of("Rises", 0.5)
-    memory_of("Falls behind", 0.7)
+    worded = memory_of("Waits 25 s", 0.7)
     session = SessionFactory()
     inject(session, at=NOW)
     verbs.deactivate(goes, by="ann")
     verbs.set_confidence(rises, 1.0, by="ann")
+    verbs.edit(worded, by="ann", observation="Waits 40 s")
     memory_of("Comes", 0.95)
     html = html_of(viewer, "/memories/preview")
-    assert marks(html, "now") == [("moved", "Rises"), ("new", "Comes"), ("same", "Stays"), ("same", "Falls behind")]
-    assert marks(html, "then") == [("gone", "Goes"), ("moved", "Rises"), ("same", "Stays"), ("same", "Falls behind")]
-    shown, _, folded = side(html, "now").partition("<summary>2 unchanged</summary>")
-    assert "Comes" in shown
-    assert "Stays" not in shown
-    assert "Stays" in folded
-    assert "inactive: deactivated by a person" in side(html, "then")
-    assert "was number 4" in side(html, "now")
-    assert "more confident by 0.5" in side(html, "now")
-    for number, name in ((1, "new"), (1, "gone"), (1, "moved"), (2, "unchanged")):
-        assert f'<strong class="number">{number}</strong> {name}' in html
+    assert differences(html) == [
+        ("gone", "[jellyfin, timing, 0.5] Rises"),
+        ("new", "[jellyfin, timing, 1.0] Rises"),
+        ("new", "[jellyfin, timing, 0.95] Comes"),
+        ("gone", "[jellyfin, timing, 0.7] Waits 25 s"),
+        ("new", "[jellyfin, timing, 0.7] Waits 40 s"),
+        ("gone", "[jellyfin, timing, 0.9] Goes"),
+    ]
+    assert "<del>25</del>" in part(html, "differs")
+    assert "inactive: deactivated by a person" in part(html, "differs")
+    assert "1 come, 1 go, 2 change, 1 stay" in html
     assert f'href="/sessions/{session.pk}"' in html
-    assert stays.observation in html
+    assert told(html) == ["Rises", "Comes", "Stays", "Waits 40 s"]
 
 
 def test_it_is_what_the_next_session_is_told_to_the_letter(viewer):
@@ -257,8 +300,9 @@ def test_it_is_what_the_next_session_is_told_to_the_letter(viewer):
         memory_of(f"Fact {number} about it", 0.4 + number / 100)
     memory_of("Old and due to fall", 0.7, updated_at=NOW - timedelta(days=45))
     html = html_of(viewer, "/memories/preview?budget=200")
-    text = re.search(r'<pre tabindex="0">(.*?)</pre>', html, re.S)[1]
-    assert text.replace("&#x27;", "'") == build(budget=200, at=timezone.now()).text
+    assert block(html) == build(budget=200, at=timezone.now()).text
+    shown = re.findall(r'<span class="block-text[^>]*>(.*?)</span>', part(html, "block"))
+    assert [unescape(line) for line in shown] == [line for line in block(html).split("\n") if line]
     assert "of 200 tokens" in html
 
 
@@ -269,14 +313,14 @@ def test_with_a_task_it_is_what_a_session_with_that_task_is_told(viewer, setting
     memory_of("The wg0 tunnel drops when the router restarts", 0.6, service="vpn")
     task = "ALERT: tunnel wg0 is down"
     html = html_of(viewer, f"/memories/preview?{urlencode({'task': task})}")
-    assert marks(html, "now")[0][1].startswith("The wg0 tunnel")
+    assert differences(html) == []  # there is no session yet
+    for_task = re.findall(r'class="is-new">\s*<span[^>]*>([^<]+)', part(html, "block"))
+    assert [line.startswith("- [timing] The wg0 tunnel") for line in for_task] == [True]
     session = SessionFactory(task=task)
-    told = inject(session, at=timezone.now())
+    given = inject(session, at=timezone.now())
     again = html_of(viewer, f"/memories/preview?session={session.pk}")  # with the task of that session
-    assert {mark for mark, _ in marks(again, "now")} == {"same"}
-    for page in (html, again):
-        text = re.search(r'<pre tabindex="0">(.*?)</pre>', page, re.S)[1]
-        assert text.replace("&#x27;", "'") == told.text
+    assert differences(again) == []
+    assert block(html) == block(again) == given.text
 
 
 def test_it_writes_nothing(viewer):
@@ -286,7 +330,7 @@ def test_it_writes_nothing(viewer):
         list(model.objects.order_by("pk").values()) for model in (Memory, MemoryChange, InjectionReceipt, Injected)
     ]
     html = html_of(viewer, "/memories/preview")
-    assert "0.40" in side(html, "now") or "0.30" in side(html, "now")
+    assert "0.4)" in block(html) or "0.3)" in block(html)
     after = [
         list(model.objects.order_by("pk").values()) for model in (Memory, MemoryChange, InjectionReceipt, Injected)
     ]
@@ -306,22 +350,47 @@ def test_tier_project_and_session_choose_what_is_compared(viewer, settings):
 
     def asked(query: str) -> tuple[str, list[str]]:
         html = html_of(viewer, f"/memories/preview{query}")
-        beside = re.search(r"What session (\d+) got", html)
-        return (beside[1] if beside else ""), [text for _, text in marks(html, "now")]
+        beside = re.search(r">session (\d+)</a></h2>", html)
+        return (beside[1] if beside else ""), told(html)
 
     assert asked("") == (str(third.pk), ["Everywhere"])
     assert asked("?tier=2") == (str(second.pk), ["Everywhere", "Only media"])
-    assert "of 777 tokens" in side(html_of(viewer, "/memories/preview?tier=2"), "now")
+    assert "of 777 tokens" in html_of(viewer, "/memories/preview?tier=2")
     assert asked(f"?session={first.pk}") == (str(first.pk), ["Everywhere"])
     assert asked(f"?session={second.pk}") == (str(second.pk), ["Everywhere", "Only media"])
     assert asked("?tier=1&project=media") == ("", ["Everywhere", "Only media"])
     assert asked("?tier=2&project=") == ("", ["Everywhere"])
 
 
+def test_an_agent_brings_its_tier_and_project_and_its_own_last_session(viewer):
+    media = ProjectFactory(slug="media")
+    memory_of("Only media", 0.8, project=media)
+    watch = AgentFactory(slug="watch", tier=2, project=media)
+    mine = SessionFactory(agent=watch, tier=2, project=media, queued_at=NOW - timedelta(hours=2), status="failed")
+    good = SessionFactory(agent=watch, tier=2, project=media, queued_at=NOW - timedelta(hours=3))
+    for session in (mine, good, SessionFactory(tier=2, project=media)):
+        inject(session, at=NOW)
+    html = html_of(viewer, "/memories/preview?agent=watch&task=&project=&tier=")
+    assert f">session {mine.pk}</a></h2>" in html
+    assert f"session={good.pk}" in html  # the last good one
+    assert told(html) == ["Only media"]
+    assert '<option value="2" selected>' in html
+
+
+def test_what_is_left_out_is_counted_by_reason_and_leads_to_its_list(viewer):
+    memory_of("Known", 0.9)
+    memory_of("Held back", 0.9, verdict="hold")
+    for number in range(2):
+        memory_of(f"Off {number}", 0.9, active=False)
+    html = part(html_of(viewer, "/memories/preview"), "out")
+    assert re.findall(r'\?(status=\w+)">(\d+)</a>', html) == [("status=held", "1"), ("status=inactive", "2")]
+    assert "Held back" not in html  # the gate held its text
+
+
 def test_without_any_session_it_shows_what_would_be_told_alone(viewer):
     memory_of("Known", 0.9)
     html = html_of(viewer, "/memories/preview")
-    assert marks(html, "now") == [("same", "Known")]
+    assert told(html) == ["Known"]
     assert "there is nothing to compare with" in html
     Memory.objects.all().delete()
     assert "No memory would be injected: none is active" in html_of(viewer, "/memories/preview")
@@ -341,7 +410,7 @@ def test_what_cannot_be_read_is_said_beside_it(viewer, query):
 
 def test_the_fragment_is_the_preview_alone_and_going_back_is_the_whole_page(viewer):
     memory_of("Known", 0.9)
-    assert html_of(viewer, "/memories/preview", **HTMX).startswith('<div id="preview">')
+    assert html_of(viewer, "/memories/preview", **HTMX).lstrip().startswith('<div id="preview">')
     back = HTMX | {"HX-History-Restore-Request": "true"}
     assert "<html" in html_of(viewer, "/memories/preview", **back)
 
@@ -351,7 +420,7 @@ def test_the_list_and_a_receipt_lead_to_it(viewer):
     MemoryFactory()
     inject(session, at=NOW)
     assert 'href="/memories/preview"' in html_of(viewer, "/memories")
-    assert f'href="/memories/preview?session={session.pk}"' in html_of(viewer, f"/sessions/{session.pk}")
+    assert f'href="/memories/preview?session={session.pk}"' in html_of(viewer, f"/sessions/{session.pk}?tab=injected")
 
 
 def test_the_preview_costs_the_same_with_twice_the_memories(viewer):
@@ -363,7 +432,7 @@ def test_the_preview_costs_the_same_with_twice_the_memories(viewer):
         verbs.delete(gone, by="ann")
         with CaptureQueriesContext(connection) as captured:
             html = html_of(viewer, "/memories/preview")
-        assert "deleted" in side(html, "then")
+        assert "deleted" in part(html, "differs")
         return len(captured)
 
     queries()

@@ -42,9 +42,20 @@ def disguised(text: str) -> dict[str, str]:
     return {character: read for character in set(others) if (read := _read(character)) != character}
 
 
+@lru_cache(maxsize=4096)
+def is_sign(character: str) -> bool:
+    """Whether a character, such as a dash, is read as plain signs: it parts words in the skeleton as in the text."""
+    read = _read(character)
+    return read.isascii() and read != "" and not any(map(str.isalnum, character + read))
+
+
 def skeleton(text: str) -> str:
     """The plain form of a text. The same text when nothing in it is disguised."""
-    for character, read in disguised(text).items():
+    return read_as(text, disguised(text))
+
+
+def read_as(text: str, changed: dict[str, str]) -> str:
+    for character, read in changed.items():
         text = text.replace(character, read)
     return text
 

@@ -5,8 +5,8 @@
 //   data-pick   the checkbox that `x` ticks
 // A button of the shown bulk bar says data-key: while rows are selected, its key is for all of them.
 // A button or link of the page itself says data-shortcut: its key clicks it.
-// The search field that `/` goes to says data-search (otherwise the first input of type search); the page's own comes
-// before the one in the sidebar.
+// The search field that `/` goes to says data-search (otherwise the first input of type search); where a page has none,
+// the palette opens.
 (() => {
   "use strict";
   let cursor = null; // the row's name, so that an exchanged row is found again
@@ -52,9 +52,8 @@
     return true;
   };
   const search = () => {
-    const fields = [...document.querySelectorAll("[data-search], input[type=search]")].filter(shown);
-    const field = fields.find((one) => !one.closest("#header")) || fields[0];
-    if (!field) return false;
+    const field = [...document.querySelectorAll("[data-search], input[type=search]")].find(shown);
+    if (!field) return click(document.getElementById("jump-link"));
     field.focus();
     field.select();
     return true;

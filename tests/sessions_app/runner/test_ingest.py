@@ -54,6 +54,9 @@ def everything() -> dict[str, list]:
         "changes": sorted(MemoryChange.objects.values_list("kind", "memory__observation")),
         "cooldowns": sorted(CooldownAction.objects.values_list("action", "service", "outcome", "message")),
         "log": list(LogEntry.objects.order_by("seq").values_list("seq", "kind", "text", "offset")),
+        "timeline": list(
+            LogEntry.objects.order_by("seq").values_list("turn", "call", "is_error", "tokens", "cost_usd")
+        ),
     }
 
 

@@ -58,8 +58,8 @@ def test_what_the_task_speaks_of_comes_first_and_the_receipt_says_which_brought_
     kept = Recalled.objects.get()
     assert (kept.surface, kept.actor, kept.session_id) == ("injection", "agent:watcher", session.pk)
     assert {pk for pk, _ in kept.hits} >= known
-    page = signed_in("viewer").get(f"/sessions/{session.pk}").content.decode()
-    assert "relevant to the task" in page
+    page = signed_in("viewer").get(f"/sessions/{session.pk}?tab=injected").content.decode()
+    assert page.count('<span class="tag tag-info">task</span>') == len(known)
 
 
 def test_where_room_is_short_what_the_task_speaks_of_has_it(agent, known, settings):

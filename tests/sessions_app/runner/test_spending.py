@@ -82,5 +82,5 @@ def test_sums_stay_within_their_columns():
 
 
 def test_a_guessed_price_is_reported():
-    assert Spending().message(message("a", model="claude-opus-99"))
-    assert not Spending().message(message("a"))
+    assert Spending().message(message("a", model="claude-opus-99"))["guessed"]
+    assert not Spending().message(message("a"))["guessed"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from decimal import Decimal
+from html import unescape
 
 import pytest
 from django.contrib.messages import get_messages
@@ -118,6 +120,20 @@ def test_a_session_that_is_not_there_is_not_found(viewer, pk):
 # -- what it shows -----------------------------------------------------------------------------------------------
 
 
+def figure(html: str, label: str) -> str:
+    """The value of a figure and what stands beside it, as they are read."""
+    found = re.search(rf"<dt>{label}</dt>\s+<dd>(.*?)</dd>", html, re.DOTALL)
+    assert found, label
+    return " ".join(re.sub(r"<[^>]+>", " ", found[1]).split())
+
+
+def titles(html: str) -> tuple[str, str]:
+    """The heading, and the sentence below it with the state before it."""
+    heading = re.search(r"<h1>(.*?)</h1>", html)[1]
+    below = re.search(r'<p class="band-more".*?</p>', html, re.DOTALL)[0]
+    return unescape(heading), unescape(" ".join(re.sub(r"<[^>]+>", " ", below).split()))
+
+
 def test_the_page_shows_status_reason_cost_turns_tokens_and_duration(viewer):
     session = SessionFactory(
         status=Status.TIMED_OUT,
@@ -125,33 +141,154 @@ def test_the_page_shows_status_reason_cost_turns_tokens_and_duration(viewer):
         cost_usd=Decimal("1.25"),
         num_turns=9,
         duration_ms=61_000,
-        usage={"input_tokens": 12_345, "output_tokens": 67},
+        usage={"input_tokens": 12_345, "output_tokens": 67, "service_tier_seen": 4},
         stats={"lines": 7},
         error="Killed.",
         prompt="You observe.",
         task="Look at jellyfin.",
     )
     html = html_of(viewer, url(session))
-    for text in (
-        "timed out</span>",
-        "It ran longer than 60 s.",
-        "$1.25",
-        "<dd>9</dd>",
-        "12,345",
+    assert titles(html) == ("It ran longer than 60 s", "timed out")
+    assert [figure(html, label) for label in ("Duration", "Turns", "Cost", "Tokens")] == [
         "1 min 1 s",
-        "Killed.",
-        "You observe.",
-        "Look at jellyfin.",
-    ):
-        assert text in html
-    assert '<details id="told-prompt"><summary>' in html
+        "9",
+        "$1.25",
+        "12,412",
+    ]
+    assert "<dt>Input</dt>\n        <dd>12,345 tokens</dd>" in html
+    assert "service tier seen" in html
+    assert '<pre class="error-text" tabindex="0">Killed.</pre>' in html  # the answer's tab, there being nothing learned
+    prompt = html_of(viewer, url(session, "?tab=prompt"))
+    assert "You observe." in prompt
+    assert "Look at jellyfin." in prompt
+
+
+@pytest.mark.parametrize(
+    ("fields", "title", "below"),
+    [
+        ({"summary": "All 11 services answer."}, "All 11 services answer", "completed"),
+        (
+            {"summary": "Jellyfin scans. It is no failure.", "status_reason": "1 tool call was denied: Bash."},
+            "Jellyfin scans",
+            "completed It is no failure. 1 tool call was denied: Bash.",
+        ),
+        ({"response": "## Found\n\nAll well."}, "Found", "completed"),
+        ({}, "watch completed", "completed"),
+        (
+            {"status": Status.FAILED, "status_reason": "The session reached its limit of turns.", "summary": "Locked."},
+            "The session reached its limit of turns",
+            "failed It said: Locked.",
+        ),
+        ({"status": Status.LOST}, "watch lost", "lost"),
+        ({"status": Status.RUNNING, "task": "Look at caddy.\nNow."}, "watch: Look at caddy", "running"),
+        ({"status": Status.QUEUED}, "watch is queued", "queued Waiting for a worker."),
+    ],
+)
+def test_the_title_is_the_outcome_in_words(viewer, fields, title, below):
+    session = SessionFactory(agent=AgentFactory(slug="watch"), **fields)
+    heading, sentence = titles(html_of(viewer, url(session)))
+    assert heading == title
+    assert sentence.startswith(below)
+
+
+def test_a_title_of_an_agents_words_can_do_no_harm_and_is_cut(viewer):
+    session = SessionFactory(summary="<script>alert(1)</script>" + "word " * 200)
+    html = html_of(viewer, url(session))
+    assert "<script>alert" not in html
+    assert len(titles(html)[0]) <= 140
+
+
+def test_figures_stand_beside_what_was_usual_for_the_agent_before(viewer):
+    agent = AgentFactory()
+    for duration, turns, cost in ((40_000, 6, "0.02"), (60_000, 8, "0.03"), (50_000, 7, "0.04")):
+        SessionFactory(agent=agent, duration_ms=duration, num_turns=turns, cost_usd=Decimal(cost))
+    SessionFactory(agent=agent, duration_ms=900_000, num_turns=99, status=Status.FAILED)
+    SessionFactory(duration_ms=900_000, num_turns=99)
+    session = SessionFactory(agent=agent, duration_ms=252_000, num_turns=20, cost_usd=Decimal("0.142"))
+    SessionFactory(agent=agent, duration_ms=1_000, num_turns=1)  # later
+    html = html_of(viewer, url(session))
+    assert figure(html, "Duration") == "4 min 12 s usually 50 s"
+    assert figure(html, "Turns") == "20 usually 7"
+    assert figure(html, "Cost") == "$0.142 usually $0.03"
+
+
+def test_a_running_session_stands_beside_its_limits(viewer):
+    agent = AgentFactory(max_turns=20, max_budget_usd=Decimal("0.25"), timeout_seconds=600)
+    SessionFactory(agent=agent, duration_ms=48_000, num_turns=7, cost_usd=Decimal("0.021"))
+    started = timezone.now() - timedelta(seconds=60)
+    session = SessionFactory(
+        agent=agent, status=Status.RUNNING, started_at=started, num_turns=5, cost_usd=Decimal("0.025")
+    )
+    html = html_of(viewer, url(session))
+    assert figure(html, "Cost so far") == "$0.025 of $0.25, usually $0.021"
+    assert figure(html, "Turns so far") == "5 of 20, usually 7"
+    assert re.fullmatch(r"1 min.* of 10 min, usually 48 s", figure(html, "Time"))
+    assert re.findall(r'class="meter-fill" width="(\d+)"', html) == ["10", "25", "10"]
+    assert "usually it ends after 48 s." in titles(html)[1]
+
+
+def test_at_the_limit_of_turns_it_is_the_limit_that_stands_beside_them(viewer):
+    session = SessionFactory(agent__max_turns=20, num_turns=20, status=Status.FAILED)
+    assert figure(html_of(viewer, url(session)), "Turns") == "20 of 20"
 
 
 def test_a_held_session_says_why(viewer):
     session = SessionFactory(status=Status.QUEUED, hold_reason="Agent watch is busy with session 3.")
+    assert "Held: Agent watch is busy with session 3." in html_of(viewer, url(session))
+    assert "The receipt is written when the session starts." in html_of(viewer, url(session, "?tab=injected"))
+
+
+def test_the_neighbours_are_those_in_the_list_by_time(viewer):
+    now = timezone.now()
+    late, early, middle, same = (SessionFactory(queued_at=now - timedelta(hours=hours)) for hours in (1, 3, 2, 2))
+    html = html_of(viewer, url(middle))
+    assert f'id="neighbour-before" href="{url(early)}"' in html
+    assert f'id="neighbour-after" href="{url(same)}"' in html  # queued at the same time: by number
+    assert "by the time they were queued" in html
+    assert "neighbour-after" not in html_of(viewer, url(late))
+    assert "neighbour-before" not in html_of(viewer, url(early))
+
+
+def test_what_to_do_leads_to_the_limit_and_hands_over(client):
+    client.force_login(person("admin"))
+    agent = AgentFactory(tier=1)
+    session = SessionFactory(agent=agent, status=Status.FAILED, status_reason="The session reached its limit of turns.")
+    html = html_of(client, url(session))
+    assert "It needed more turns than it has." in html
+    assert f'href="/admin/sessions_app/agent/{agent.pk}/change/#id_max_turns"' in html
+    response = client.post(url(session, "/hand-over"))
+    child = Session.objects.get(parent=session)
+    assert response["Location"] == url(child)
+    assert (child.tier, child.agent, child.trigger) == (2, agent, Trigger.ESCALATION)
+    assert "Hand over to tier 2" not in html_of(client, url(session))
+    assert client.post(url(session, "/hand-over"))["Location"] == url(child)
+    assert Session.objects.filter(parent=session).count() == 1
+
+
+def test_a_viewer_reads_what_to_do_and_has_no_button_for_it(viewer):
+    session = SessionFactory(status=Status.FAILED, status_reason="The session reached its limit of turns.")
     html = html_of(viewer, url(session))
-    assert "Held: Agent watch is busy with session 3." in html
-    assert "The receipt is written when the session starts." in html
+    assert "It needed more turns than it has." in html
+    assert "#id_max_turns" not in html
+    assert "Hand over" not in html
+    assert viewer.post(url(session, "/hand-over")).status_code == 403
+
+
+def test_a_good_run_asks_for_nothing(viewer):
+    assert "What to do" not in html_of(viewer, url(SessionFactory()))
+
+
+def test_equal_failures_are_listed_with_their_number(viewer):
+    reason = "The API or the CLI reported an error (HTTP 500): request {} failed"
+    first, second, third = (SessionFactory(status=Status.FAILED, status_reason=reason.format(n)) for n in (17, 4711, 9))
+    SessionFactory(status=Status.FAILED, status_reason="Stopped.")
+    SessionFactory(status=Status.FAILED, status_reason=reason.format(1), queued_at=timezone.now() - timedelta(days=40))
+    html = html_of(viewer, url(second))
+    panel = html[html.index('id="equal"') :]
+    assert "2 others within 30 days" in panel
+    assert re.findall(r'href="/sessions/(\d+)"', panel)[:2] == [str(third.pk), str(first.pk)]
+    assert "2 equal failures within 30 days" in html
+    assert 'id="equal"' not in html_of(viewer, url(SessionFactory()))
 
 
 def test_the_chain_of_escalation_is_a_tree_from_its_first_session_to_its_last(viewer):
@@ -178,12 +315,16 @@ def test_a_ring_of_parents_ends(viewer):
 
 def test_the_receipt_tells_what_was_injected_in_which_place_and_what_was_left_out_and_why(viewer):
     session = SessionFactory()
-    receipt(session)
-    html = html_of(viewer, url(session))
+    made = receipt(session)
+    made.included[0]["reason"] = "relevant to the task: score 0.91"
+    made.save()
+    memory = MemoryFactory(pk=2)
+    MemoryChange.objects.create(memory=memory, memory_uuid=memory.uuid, kind="reinforced", session=session)
+    html = html_of(viewer, url(session, "?tab=injected"))
     for text in (
         "412 of 2,000 tokens",
+        "2 of 18 memories fitted",
         "ab" * 32,
-        'title="number 2 of 18 by confidence">2</span>',
         "Told so",
         "Left out so",
         "the budget of 2,000 tokens is full",
@@ -191,6 +332,40 @@ def test_the_receipt_tells_what_was_injected_in_which_place_and_what_was_left_ou
         "## Operational Memory",
     ):
         assert text in html
+    rows = re.findall(r"<tr>.*?</tr>", html[html.index('class="table injected"') :], re.DOTALL)[1:]
+    said = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in rows]
+    assert said == [
+        "1 Told so general 0.90 9 task score 0.91",
+        "2 Told so general 0.90 9 confidence confirmed",
+    ]
+    assert 'aria-label="412 of 2,000 tokens: 9 for the task, 9 by confidence, 394 headings."' in html
+
+
+def test_what_it_learned_says_how_and_leads_to_the_desk_and_to_its_line(client):
+    client.force_login(person("operator"))
+    session = SessionFactory()
+    known = MemoryFactory(observation="Restic's check takes 40 min", confidence=0.48)
+    held = MemoryFactory(observation="The prune holds the lock", verdict="hold", verdict_reason="changes a schedule")
+    for memory, kind, before, evidence in (
+        (known, "reinforced", {"confidence": 0.43}, {"text": "Restic's check takes 40 min."}),
+        (held, "created", {}, {"channel": "text"}),
+    ):
+        MemoryChange.objects.create(
+            memory=memory,
+            memory_uuid=memory.uuid,
+            kind=kind,
+            session=session,
+            before=before,
+            after={"confidence": memory.confidence, "observation": memory.observation},
+            evidence=evidence,
+        )
+    text = "I looked.\n[MEMORY:timing:restic] Restic's check takes 40 min."
+    LogEntry.objects.create(session=session, seq=41, at=timezone.now(), kind="text", text=text, offset=0)
+    html = html_of(client, url(session))  # what was learned comes first
+    assert "confirmed, 0.43 to 0.48" in html
+    assert f'href="{url(session, "/log")}?before=61#line-41">line 41</a>' in html
+    assert "new, held: changes a schedule" in html
+    assert f'href="/desk?view=held&amp;item=held-{held.pk}">Review</a>' in html
 
 
 def test_the_answer_is_rendered_and_can_do_no_harm(viewer):
@@ -207,15 +382,40 @@ def test_the_answer_is_rendered_and_can_do_no_harm(viewer):
 
 def test_everything_that_came_of_it_is_there(viewer):
     session = full(SessionFactory(), rows=1)
-    html = html_of(viewer, url(session))
-    for text in ("Memories created", "Event 0", "Remediations", "Service checks", "service-0", "Line 0"):
+    html = html_of(viewer, url(session, "?tab=events"))
+    for text in ("Event 0", "Remediations", "Service checks", "service-0", "Line 0"):
         assert text in html
-    assert MemoryChange.objects.get().memory.observation in html
+    assert MemoryChange.objects.get().memory.observation in html_of(viewer, url(session))
+
+
+def test_the_tabs_have_counts_and_addresses_and_htmx_gets_them_alone(viewer):
+    session = full(SessionFactory(), rows=2)
+    receipt(session)
+    html = html_of(viewer, url(session, "?tab=events")).partition("<main")[2]
+    assert re.findall(r'id="tab-(\w+)" href="([^"]+)"', html)[:2] == [
+        ("learned", f"{url(session)}?tab=learned#tabs"),
+        ("injected", f"{url(session)}?tab=injected#tabs"),
+    ]
+    assert re.findall(r">(Learned|Injected|Events|Prompt|Answer)(?: <b>(\d+)</b>)?</a>", html) == [
+        ("Learned", "2"),
+        ("Injected", "2"),
+        ("Events", "2"),
+        ("Prompt", ""),
+        ("Answer", ""),
+    ]
+    part = html_of(viewer, url(session, "?tab=events"), **HTMX, **{"HX-Target": "tabs"})
+    assert part.lstrip().startswith('<section class="panel" id="tabs"')
+    assert "Event 1" in part
+    assert "<html" not in part
+    back = HTMX | {"HX-Target": "tabs", "HX-History-Restore-Request": "true"}
+    assert "<html" in html_of(viewer, url(session, "?tab=events"), **back)
 
 
 def test_the_number_of_queries_does_not_depend_on_what_hangs_on_it(viewer):
     few, many = full(SessionFactory(), 3), full(SessionFactory(), 6)
-    for more in ("", "/live", "/log"):
+    receipt(few, 3), receipt(many, 6)
+    tabs = [f"?tab={name}" for name in ("learned", "injected", "events", "prompt", "answer")]
+    for more in ("", "/live", "/log", *tabs):
         html_of(viewer, url(few, more))
         with CaptureQueriesContext(connection) as first:
             html_of(viewer, url(few, more))
@@ -261,10 +461,10 @@ def test_a_poll_brings_the_pieces_that_changed_and_the_next_poll(viewer):
     address = live(html_of(viewer, url(session)))
     EventFactory(session=session, message="Jellyfin hangs")
     Session.objects.filter(pk=session.pk).update(ingest_offset=10)
-    html = html_of(viewer, address, **HTMX)
-    assert '<div id="piece-results" hx-swap-oob="true">' in html
+    html = html_of(viewer, f"{address}&tab=events", **HTMX)
+    assert '<div id="piece-tabs" hx-swap-oob="true">' in html
     assert "Jellyfin hangs" in html
-    assert "piece-told" not in html
+    assert "piece-rail" not in html
     assert viewer.get(live(html), headers=HTMX).status_code == 204
 
 
@@ -273,7 +473,7 @@ def test_a_child_that_moves_is_news_for_its_open_parent(viewer):
     child = SessionFactory(parent=session, status=Status.QUEUED)
     address = live(html_of(viewer, url(session)))
     Session.objects.filter(pk=child.pk).update(status=Status.RUNNING)
-    assert "piece-head" in html_of(viewer, address, **HTMX)
+    assert "piece-rail" in html_of(viewer, address, **HTMX)
 
 
 def test_the_end_brings_the_answer_and_no_further_poll(viewer):
@@ -350,5 +550,6 @@ def test_an_escalation_is_not_run_again_above_its_agents_tier(operators):
 def test_the_page_says_what_the_session_has_read(viewer):
     reading = {"exposure": "outside", "sources": ["logs: web", "<b>"]}
     session = SessionFactory(ingest_state={"reading": reading})
-    assert "<dt>Has read</dt><dd>outside text (logs: web, &lt;b&gt;)</dd>" in html_of(viewer, url(session))
-    assert "<dt>Has read</dt><dd>nothing from outside</dd>" in html_of(viewer, url(SessionFactory()))
+    shown = r"<dt>Has read</dt>\s+<dd>{}</dd>"
+    assert re.search(shown.format(r"outside text \(logs: web, &lt;b&gt;\)"), html_of(viewer, url(session)))
+    assert re.search(shown.format("nothing from outside"), html_of(viewer, url(SessionFactory())))

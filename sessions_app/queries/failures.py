@@ -1,0 +1,72 @@
+"""Find the sessions that went wrong for the same reason."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sessions_app.models import Session
+from sessions_app.queries.filters import GROUPS, WENT_WRONG
+
+DAYS = 30
+READ = 200
+"""Sessions whose reason begins alike that are compared."""
+SHOWN = 5
+LONGEST = 300
+"""Characters of a reason that are compared."""
+
+ESCALATION = re.compile(
+    r" ?(?:It asked for escalation, (?:but|which was not started)|Escalated to session \d+:).*", re.DOTALL
+)
+VARIES = re.compile(r"\b[0-9a-f]{8}(?:-?[0-9a-f]{4,12}){0,4}\b|\d+(?:[.,:]\d+)*", re.IGNORECASE)
+"""What differs between equal failures: numbers, times, identifiers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """The latest other sessions with an equal reason, queued within DAYS days; `count` is for people ("200+")."""
+
+    rows: list[Session]
+    count: str
+
+
+def without_escalation(reason: str) -> str:
+    """Return the reason without what became of a request for escalation, which is appended to it."""
+    return ESCALATION.sub("", reason)
+
+
+def normalised(reason: str) -> str:
+    """Return the reason as it is compared: without numbers and identifiers, one line, at most LONGEST characters."""
+    return " ".join(VARIES.sub("#", without_escalation(reason)).split())[:LONGEST]
+
+
+def beginning(reason: str) -> str:
+    """Return the part before the first number or identifier, which equal reasons have literally in common."""
+    text = without_escalation(reason)
+    found = VARIES.search(text)
+    return text[: found.start() if found else LONGEST][:LONGEST]
+
+
+def equal_to(session: Session) -> Equal:
+    """Return what failed as `session` did, of any agent, within DAYS days of it; nothing for other statuses.
+
+    Reads the status and the time through their index, and compares READ reasons at most.
+    """
+    if session.status not in GROUPS[WENT_WRONG] or not session.status_reason:
+        return Equal([], "0")
+    since = session.queued_at - timedelta(days=DAYS)
+    rows = Session.objects.filter(
+        status=session.status,
+        queued_at__gte=since,
+        queued_at__lte=session.queued_at + timedelta(days=DAYS),
+        status_reason__startswith=beginning(session.status_reason),
+    ).exclude(pk=session.pk)
+    read = list(
+        rows.order_by("-queued_at", "-id")
+        .select_related("agent")
+        .only("status", "status_reason", "queued_at", "started_at", "trigger", "requested_by", "agent__slug")[:READ]
+    )
+    reason = normalised(session.status_reason)
+    found = [row for row in read if normalised(row.status_reason) == reason]
+    return Equal(found[:SHOWN], f"{len(found)}+" if len(read) == READ else str(len(found)))

@@ -1,0 +1,280 @@
+"""The tabs of a session's page: what it learned, what was injected, events, prompt, answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.db.models import Count, Model, QuerySet
+from django.urls import reverse
+
+from claudeops.lib.detail_page import Tab, Tabs, percent, tabs_of
+from memories.injection.budget import Line, tokens
+from memories.injection.relevant import BY_CONFIDENCE
+from memories.models import Change, MemoryChange
+from sessions_app.models import (
+    CooldownAction,
+    Event,
+    InjectionReceipt,
+    Level,
+    LogEntry,
+    LogKind,
+    ServiceCheck,
+    Session,
+)
+from sessions_app.web.session_band import Counts
+
+LEARNED, INJECTED, EVENTS, PROMPT, ANSWER = "learned", "injected", "events", "prompt", "answer"
+SHOWN = 100
+MARKED_READ = 300
+"""Log entries with a memory marker among which the line of a memory is searched."""
+COMPARED = 80
+"""First characters of a statement by which its line is found."""
+
+Row = TypeVar("Row", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut(Generic[Row]):
+    rows: list[Row]
+    more: bool
+
+
+def cut(rows: QuerySet[Row], most: int = SHOWN) -> Cut[Row]:
+    found = list(rows[: most + 1])
+    return Cut(found[:most], len(found) > most)
+
+
+def receipt_of(session: Session) -> InjectionReceipt | None:
+    return InjectionReceipt.objects.filter(session=session).first()
+
+
+def counts_of(session: Session, receipt: InjectionReceipt | None) -> Counts:
+    """Count the results of the session, in two queries."""
+    levels = dict(Event.objects.filter(session=session).order_by().values_list("level").annotate(Count("pk")))
+    return Counts(
+        learned=f"{MemoryChange.objects.filter(session=session).count():,}",
+        injected=f"{len(receipt.included):,}" if receipt else "0",
+        events=f"{sum(levels.values()):,}",
+        gravest=_gravest(levels),
+    )
+
+
+def _gravest(levels: dict[str, int]) -> str:
+    """Return "2 critical"; "9, 2 critical" beside others; empty without a warning or worse."""
+    for level in (Level.CRITICAL, Level.WARNING):
+        if number := levels.get(level):
+            others = f"{sum(levels.values()):,}, " if len(levels) > 1 else ""
+            return f"{others}{number:,} {level.label}"
+    return ""
+
+
+def tabs_for(session: Session, counts: Counts, asked: str) -> Tabs:
+    """Return the tabs. Unless one is asked for, the first of learned, answer and injected with content is shown."""
+    found = (
+        Tab(LEARNED, "Learned", counts.learned),
+        Tab(INJECTED, "Injected", counts.injected),
+        Tab(EVENTS, "Events", counts.events),
+        Tab(PROMPT, "Prompt"),
+        Tab(ANSWER, "Answer"),
+    )
+    answered = not session.is_open and (session.response or session.structured or session.error)
+    default = ANSWER if counts.learned == "0" and answered else LEARNED
+    if counts.learned == "0" and not answered and counts.injected != "0":
+        default = INJECTED
+    return tabs_of(found, asked, default)
+
+
+def content_of(tab: str, session: Session, receipt: InjectionReceipt | None) -> dict[str, Any]:
+    """Read what the shown tab needs."""
+    if tab == LEARNED:
+        return {"learned": learned_of(session)}
+    if tab == EVENTS:
+        return {
+            "events": cut(Event.objects.filter(session=session).order_by("created_at", "pk")),
+            "cooldowns": cut(CooldownAction.objects.filter(session=session).order_by("created_at", "pk")),
+            "checks": cut(ServiceCheck.objects.filter(session=session).order_by("healthy", "service")),
+        }
+    if tab == INJECTED and receipt:
+        return {"injected": injected_of(session, receipt)}
+    return {}
+
+
+# -- learned -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A change that the session made to a memory. `words` says what: "confirmed, 0.43 to 0.48".
+
+    `review` is the address of the desk when the memory waits for a person; `seq` the log line that says it (None: no
+    line does).
+    """
+
+    change: MemoryChange
+    text: str
+    icon: str
+    words: str
+    review: str
+    seq: int | None
+
+
+WORDS = {
+    Change.CREATED: ("proposal", "new"),
+    Change.REINFORCED: ("ok", "confirmed"),
+    Change.CONTRADICTED: ("disagree", "contradicted"),
+}
+
+
+def learned_of(session: Session) -> Cut[Any]:
+    """Return what the session created, confirmed and contradicted, in its order; two queries."""
+    changes = MemoryChange.objects.filter(session=session).select_related("memory").order_by("at", "pk")
+    found = cut(changes)
+    said = [statement_of(change) for change in found.rows]
+    lines = lines_of(said, _marked(session)) if found.rows else []
+    rows: list[Any] = [_learned(change, text, line) for change, text, line in zip(found.rows, said, lines, strict=True)]
+    return Cut(rows, found.more)
+
+
+def _learned(change: MemoryChange, text: str, seq: int | None) -> Learned:
+    icon, words = WORDS.get(Change(change.kind), ("info", change.get_kind_display()))
+    memory = change.memory
+    before, after = change.before.get("confidence"), change.after.get("confidence")
+    if change.kind != Change.CREATED and isinstance(before, float) and isinstance(after, float):
+        words += f", {before:.2f} to {after:.2f}"
+    review = ""
+    if memory is not None and memory.waits:
+        held = memory.awaits_review
+        icon = "held"
+        reason = memory.verdict_reason if held else memory.unconfirmed
+        words += (", held" if held else ", unconfirmed") + (f": {reason}" if reason else "")
+        kind = "held" if held else "unconfirmed"
+        review = f"{reverse('desk')}?view={kind}&item={kind}-{memory.pk}"
+    shown = memory.observation if memory is not None else text
+    return Learned(change, shown, icon, words, review, seq)
+
+
+def statement_of(change: MemoryChange) -> str:
+    """Return the text that arrived: of a new memory its own."""
+    return str(change.evidence.get("text") or change.after.get("observation") or "")
+
+
+def _marked(session: Session) -> list[tuple[int, str]]:
+    rows = LogEntry.objects.filter(session=session, kind=LogKind.TEXT, text__contains="[MEMORY:")
+    return list(rows.order_by("seq").values_list("seq", "text")[:MARKED_READ])
+
+
+def lines_of(statements: Iterable[str], marked: Sequence[tuple[int, str]]) -> list[int | None]:
+    """Return the number of the first line that contains each statement; None for one that is in no line. Pure."""
+    folded = [(seq, " ".join(text.split())) for seq, text in marked]
+    heads = [" ".join(text.split())[:COMPARED] for text in statements]
+    return [next((seq for seq, text in folded if head and head in text), None) for head in heads]
+
+
+# -- injected ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One memory of the receipt: rank, tokens of its line, why it is in (`part`), and what the session then said."""
+
+    rank: int
+    entry: dict[str, Any]
+    tokens: int
+    percent: int
+    part: int
+    then: str
+
+    @property
+    def tag(self) -> str:
+        return PARTS[self.part - 1][0]
+
+    @property
+    def why(self) -> str:
+        """The rest of its reason, beside the tag: "score 0.91"."""
+        reason = str(self.entry.get("reason", ""))
+        return reason.removeprefix(BY_CONFIDENCE).removeprefix(RELEVANT).strip(": ")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the budget bar: `x` and `width` in tokens; `number` is its colour."""
+
+    number: int
+    label: str
+    tokens: int
+    x: int
+
+
+@dataclass(frozen=True, slots=True)
+class InjectedRows:
+    """`said` states the parts in words, `left` counts what was left out by reason; `answered`: a row has `then`."""
+
+    rows: list[Told]
+    parts: list[Part]
+    said: str
+    left: list[tuple[str, int]]
+
+    @property
+    def answered(self) -> bool:
+        return any(row.then for row in self.rows)
+
+
+PARTS = (("task", "for the task"), ("confidence", "by confidence"), ("headings", "headings"))
+LEFT = ("over_budget", "unconfirmed", "below_threshold", "inactive", "held", "other_project")
+RELEVANT = "relevant to the task"
+
+
+def injected_of(session: Session, receipt: InjectionReceipt) -> InjectedRows:
+    """Return the receipt as rows and as a bar of its budget; one query, for what the session said of them."""
+    ids = [entry.get("id") for entry in receipt.included]
+    changes = MemoryChange.objects.filter(session=session, memory__in=[pk for pk in ids if pk])
+    then = dict(changes.order_by("at", "pk").values_list("memory", "kind"))
+    lengths = [_tokens(entry) for entry in receipt.included]
+    longest = max(lengths, default=0)
+    rows = [
+        Told(
+            rank=place,
+            entry=entry,
+            tokens=length,
+            percent=percent(length, longest) or 0,
+            part=1 if str(entry.get("reason", "")).startswith(RELEVANT) else 2,
+            then=WORDS[Change(kind)][1] if (kind := then.get(entry.get("id"))) in WORDS else "",
+        )
+        for place, (entry, length) in enumerate(zip(receipt.included, lengths, strict=True), start=1)
+    ]
+    parts = budget_parts(rows, receipt.tokens)
+    said = ", ".join(f"{part.tokens:,} {part.label}" for part in parts)
+    left = [(name, receipt.counts[name]) for name in LEFT if receipt.counts.get(name)]
+    return InjectedRows(rows, parts, said, left)
+
+
+def _tokens(entry: dict[str, Any]) -> int:
+    line = Line(
+        int(entry.get("id") or 0),
+        entry.get("service"),
+        str(entry.get("category") or ""),
+        str(entry.get("observation") or ""),
+        float(entry.get("confidence") or 0),
+    )
+    return tokens(line.text)
+
+
+def budget_parts(rows: Sequence[Told], total: int) -> list[Part]:
+    """Split the tokens of the block: lines for the task, lines by confidence, and what is left, the headings. Pure.
+
+    Each line is rounded up, so together they may exceed `total`; the bar never does.
+    """
+    sums = Counter[int]()
+    for row in rows:
+        sums[row.part] += row.tokens
+    found: list[Part] = []
+    x = 0
+    for number, (_, label) in enumerate(PARTS, start=1):
+        size = min(sums[number], total - x) if number < len(PARTS) else total - x
+        if size > 0:
+            found.append(Part(number, label, size, x))
+            x += size
+    return found
