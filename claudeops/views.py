@@ -24,7 +24,7 @@ from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, rea
 from claudeops.lib.periods import RANGES, Range, range_of
 from claudeops.overview import changes, charts, feed
 
-PIECES = ("figures", "charts", "running", "queued", "failed", "next", "health")
+PIECES = ("needs", "charts", "agents", "failed", "health", "running")
 """The parts of the page, each with its own fragment and element. Entries of the feed are sent one by one."""
 
 SEES = ("sessions_app.view_session", "sessions_app.view_event", "memories.view_memory")
@@ -76,8 +76,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _pieces(request: HttpRequest, shown: changes.Snapshot) -> dict[str, str]:
-    drawn = charts.draw(charts.numbers(_range(request), shown.figures.cost_today))
-    context = {"overview": shown.figures, "health": shown.health, "charts": drawn}
+    drawn = charts.draw(charts.numbers(_range(request), shown.state, shown.figures.cost_today))
+    context = {"overview": shown.figures, "charts": drawn, "agents": shown.agents, "health": shown.health}
     return {name: render_to_string(f"overview/_{name}.html", context, request) for name in PIECES}
 
 
@@ -107,8 +107,8 @@ def overview_charts(request: HttpRequest) -> JsonResponse:
     """Answer the numbers of the page's charts as JSON; `range` is 24h, 7d, 30d or 90d."""
     if request.GET.get("range", "24h") not in RANGES:
         return JsonResponse({"error": f"range is one of {', '.join(RANGES)}"}, status=400)
-    spent = changes.snapshot().figures.cost_today
-    return JsonResponse(charts.as_json(charts.numbers(_range(request), spent)))
+    shown = changes.snapshot()
+    return JsonResponse(charts.as_json(charts.numbers(_range(request), shown.state, shown.figures.cost_today)))
 
 
 @require_safe

@@ -17,11 +17,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from claudeops.lib import hour_counts, humanize, periods
+from claudeops.lib.capped import Count, count_of
 from claudeops.lib.charts.bars import Bars, Kind, Label, Part, bars
 from claudeops.lib.charts.cumulative import HOURS, Cumulative, Expected, cumulative, expectation
 from claudeops.lib.charts.multiples import Multiple, multiple
 from claudeops.lib.periods import HOUR, Range
-from claudeops.overview.figures import Count, count
 from memories.counts import FADED
 from memories.models import Change, Memory, MemoryChangeCount
 from memories.queries.filters import MemoryFilterSet
@@ -29,8 +29,8 @@ from sessions_app.models import EventCount, Level, SessionCount, Status
 from sessions_app.queries.filters import GROUPS, WENT_WRONG
 from sessions_app.queue.admission import day_of
 
-SECONDS = 5
-"""Most seconds the numbers of a range are used for all browsers, like the overview's snapshot."""
+SECONDS = 60
+"""How long the numbers of a range are kept for all browsers; the overview's state changes each minute."""
 EARLIER = 7
 """Days before today whose hours tell what the rest of today will cost."""
 FADES = "<14d"
@@ -126,13 +126,13 @@ class Charts:
     memories: list[Line]
 
 
-def numbers(one: Range, spent: Decimal) -> Numbers:
-    """Return the numbers of a range up to now, in days of the active zone; cached for SECONDS.
+def numbers(one: Range, state: str, spent: Decimal) -> Numbers:
+    """Return the numbers of a range up to now, in days of the active zone; read once for each state of the overview.
 
-    `spent` is what today has cost, in dollars.
+    `state` is its snapshot's, `spent` what today has cost, in dollars.
     """
     zone = timezone.get_current_timezone()
-    key = f"overview-charts-{one.name}-{zone}"
+    key = f"overview-charts-{state}-{one.name}-{zone}"
     found: Numbers | None = cache.get(key)
     if found is None:
         found = read(one, spent, timezone.now())
@@ -166,7 +166,7 @@ def read(one: Range, spent: Decimal, at: datetime) -> Numbers:
         spent=spent,
         today=today,
         earlier=earlier,
-        fading=count(MemoryFilterSet({"fades": FADES}, queryset=Memory.objects.all()).qs),
+        fading=count_of(MemoryFilterSet({"fades": FADES}, queryset=Memory.objects.all()).qs),
     )
 
 

@@ -9,6 +9,7 @@ from html import unescape
 
 import pytest
 from django.db import connection
+from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -50,14 +51,12 @@ def history(now):
 
 def piece(client, range_name=""):
     html = client.get("/" + (f"?range={range_name}" if range_name else "")).content.decode()
-    return html[html.index('<div id="piece-charts">') : html.index('<div class="overview-parts">')]
+    return html[html.index('<div id="piece-charts">') : html.index('<div id="piece-agents">')]
 
 
 def listed(client, url):
     """How many rows the list at `url` has."""
     path, _, query = url.partition("?")
-    from django.http import QueryDict
-
     given, filters = QueryDict(query), {"/sessions": SessionFilterSet, "/events": EventFilterSet}[path]
     assert client.get(url).status_code == 200
     found = filters(given)
@@ -97,7 +96,7 @@ def test_the_range_is_in_the_address_and_the_poll_asks_for_the_same(signed_in, n
 
 def test_what_failed_in_24_hours_is_the_same_number_everywhere(signed_in, history):
     html = signed_in.get("/").content.decode()
-    [strip] = re.findall(r'id="figure-failed" href="([^"]+)"[^>]*>.*?<b>(\d+)', html)
+    [strip] = re.findall(r'id="figure-failed" href="([^"]+)"[^>]*>.*?<b>(\d+)', html, re.DOTALL)
     [legend] = re.findall(r'id="chart-sessions-failed" href="([^"]+)">(\d+)', html)
     assert unescape(strip[0]) == unescape(legend[0]) == "/sessions?status=went_wrong&ended=24h"
     assert strip[1] == legend[1] == str(listed(signed_in, unescape(strip[0])))
