@@ -20,6 +20,7 @@ from memories.embedding import storage
 from memories.errors import InvalidMemory
 from memories.lifecycle import disagreements, rules, verbs
 from memories.lifecycle.confirmation import is_independent, provisional_reason
+from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import write_lock, writing
 from memories.lifecycle.write import Why, change_of, whole_row
 from memories.matching import Kind, Relation, relation
@@ -412,6 +413,7 @@ def _new(
         provisional=provisional_reason(statement.text, provenance),
         confirmed_at=at if provenance.typed else None,
     )
+    memory.expires_at = Lifetimes().end(memory, at)
     evidence = {"channel": provenance.channel, **evidence}
     key = _session_key(statement, provenance)
     return insert(memory, Why(provenance.actor, at, reason, evidence, provenance.session_id, key))

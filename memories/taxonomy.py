@@ -27,8 +27,9 @@ class Taxonomy:
     """A vocabulary of categories with the policy of its memories.
 
     Confidences are 0..1. `scope` names the fields that two memories share if one can repeat or contradict the other.
-    `first_confidence` is by source; a missing source takes the statement's. `expires` is by category: the lifetime
-    after the last confirmation (none = unlimited).
+    `first_confidence` is by source; a missing source takes the statement's. `expires` is by category: how long after
+    it was made, approved or reactivated a memory expires, unless its project sets another lifetime (none = never).
+    `approved_confidence` is what an approval raises to (None: it leaves the confidence).
     """
 
     slug: str
@@ -41,6 +42,7 @@ class Taxonomy:
     injected_from: float | None
     decay: Decay | None = None
     expires: Mapping[str, timedelta] = field(default_factory=dict)
+    approved_confidence: float | None = None
 
 
 def _frozen(**values: float) -> Mapping[str, float]:
@@ -71,6 +73,7 @@ PROJECT = Taxonomy(
     expires=MappingProxyType(
         {"warning": timedelta(days=90), "learning": timedelta(days=180), "context": timedelta(days=30)}
     ),
+    approved_confidence=1.0,
 )
 
 AGENT = Taxonomy(

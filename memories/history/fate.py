@@ -45,6 +45,4 @@ def fate(memory: Memory, ahead: Forecast, now: datetime, inactive_since: datetim
     starts = f"{fades.capitalize()} {humanize.ago(end, now)}, on {day}"
     if ahead.end == End.DECAYED:
         return f"{starts}, {CONFIRMED}."
-    if ahead.end == End.CATEGORY:
-        return f"{starts}, {CONFIRMED}: the lifetime of a {memory.category}."
-    return f"{starts}, confirmed or not."
+    return f"{starts}, unless a person renews it."

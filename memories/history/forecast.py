@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from memories.lifecycle.rules import Ageing, aged, clamp, decay_of, decay_start, decayed, expiry, is_active
+from memories.lifecycle.rules import Ageing, aged, clamp, decay_of, decay_start, decayed, is_active
 from memories.taxonomy import TAXONOMIES, Decay
 
 
@@ -17,10 +17,8 @@ class End(StrEnum):
 
     NOTHING = ""
     DECAYED = "decayed"
-    OWN_TIME = "own time"
-    """Its own `expires_at`, which a confirmation does not move."""
-    CATEGORY = "category"
-    """The lifetime of its category, counted from the last confirmation."""
+    EXPIRED = "expired"
+    """Its `expires_at`, which a confirmation does not move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +48,8 @@ def forecast(memory: Ageing, at: datetime) -> Forecast:
     taxonomy = TAXONOMIES[memory.taxonomy]
     if not memory.active:
         return Forecast((Point(at, memory.confidence),), None, End.NOTHING, taxonomy.inactive_below)
-    over = expiry(memory)
-    end = End.NOTHING if over is None else End.OWN_TIME if over == memory.expires_at else End.CATEGORY
+    over = memory.expires_at
+    end = End.NOTHING if over is None else End.EXPIRED
     falls = [point for point in _falls(memory) if over is None or point.at < over]
     if falls and not is_active(falls[-1].confidence, taxonomy):
         over, end = falls[-1].at, End.DECAYED

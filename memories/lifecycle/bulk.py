@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +16,7 @@ from memories.errors import InvalidMemory
 from memories.lifecycle import merge as merging
 from memories.lifecycle import rules, verbs
 from memories.lifecycle.bulk_write import change_all, delete_all
+from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why
 from memories.models import Change, Memory, MemoryChange, to_utc
@@ -130,9 +132,34 @@ def _approve(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
     """Approve `queryset`, held or unconfirmed. Only a person does."""
     if why.provenance is None or not why.provenance.typed:
         raise InvalidMemory("Only a person approves.", "Approve them in the dashboard, the admin or the command line.")
-    user = verbs.user_id(why.by)
-    changed, unchanged = change_all(queryset, Change.APPROVED, why, lambda row: verbs.approved(row, why.at, user))
+    user, lifetimes = verbs.user_id(why.by), Lifetimes()
+    changed, unchanged = change_all(
+        queryset, Change.APPROVED, why, lambda row: verbs.approved(row, why.at, user, lifetimes)
+    )
     return changed, unchanged, f"{_memories(changed)} approved"
+
+
+def _reactivate(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
+    lifetimes = Lifetimes()
+    changed, unchanged = change_all(
+        queryset, Change.REACTIVATED, why, lambda row: verbs.reactivated(row, why.at, lifetimes)
+    )
+    return changed, unchanged, f"{_memories(changed)} reactivated"
+
+
+def _set_persistent(queryset: QuerySet[Memory], why: Why, *, persistent: bool) -> tuple[int, int, str]:
+    lifetimes = Lifetimes()
+    changed, unchanged = change_all(
+        queryset, Change.PERSISTENT_SET, why, lambda row: verbs.persistence(row, persistent, why.at, lifetimes)
+    )
+    return changed, unchanged, f"{_memories(changed)} {'marked persistent' if persistent else 'set to decay again'}"
+
+
+def _renew(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
+    lifetimes = Lifetimes()
+    why = why._replace(reason=why.reason or "Renewed.")
+    changed, unchanged = change_all(queryset, Change.EDITED, why, lambda row: verbs.renewed(row, why.at, lifetimes))
+    return changed, unchanged, f"{_memories(changed)} renewed"
 
 
 def _delete(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
@@ -152,7 +179,8 @@ BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
             _changing(
                 "deactivate", "Deactivate", Change.DEACTIVATED, "deactivated", lambda row, at: verbs.deactivated(row)
             ),
-            _changing("reactivate", "Reactivate", Change.REACTIVATED, "reactivated", verbs.reactivated),
+            BulkAction("reactivate", "Reactivate", Change.REACTIVATED, _reactivate),
+            BulkAction("renew", "Renew (expires later)", Change.EDITED, _renew),
             _changing(
                 "set_confidence",
                 "Set confidence",
@@ -161,19 +189,14 @@ BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
                 lambda row, at, confidence: verbs.at_confidence(row, confidence, at),
                 params=(CONFIDENCE,),
             ),
-            _changing(
+            BulkAction(
                 "mark_persistent",
                 "Mark persistent (never decays)",
                 Change.PERSISTENT_SET,
-                "marked persistent",
-                lambda row, at: verbs.persistence(row, True, at),
+                partial(_set_persistent, persistent=True),
             ),
-            _changing(
-                "unmark_persistent",
-                "Resume decay",
-                Change.PERSISTENT_SET,
-                "set to decay again",
-                lambda row, at: verbs.persistence(row, False, at),
+            BulkAction(
+                "unmark_persistent", "Resume decay", Change.PERSISTENT_SET, partial(_set_persistent, persistent=False)
             ),
             BulkAction("merge", "Merge", Change.MERGED, _merge, confirm=True, params=(TARGET, TEXT)),
             BulkAction("delete", "Delete", Change.DELETED, _delete, confirm=True),

@@ -73,15 +73,6 @@ def kept_decay(updated_at: datetime, decayed_until: datetime | None, decay: Deca
     return decayed_until
 
 
-def expiry(memory: Ageing) -> datetime | None:
-    """Return when a memory expires whatever its confidence: by `expires_at` or its category, the earlier one."""
-    lasts = None if memory.persistent else TAXONOMIES[memory.taxonomy].expires.get(memory.category)
-    ends = [memory.expires_at] if memory.expires_at is not None else []
-    if lasts is not None:
-        ends.append(memory.updated_at + lasts)
-    return min(ends, default=None)
-
-
 def decay_of(memory: Ageing) -> Decay | None:
     """Return how a memory decays; None if it does not: persistent, held for review, or by its taxonomy."""
     return None if memory.persistent or memory.verdict == Verdict.HOLD else TAXONOMIES[memory.taxonomy].decay
@@ -91,8 +82,7 @@ def aged(memory: Ageing, at: datetime) -> dict[str, Any]:
     """Return the columns that decay and expiry change until `at`, {} for none. What expires does not decay."""
     if not memory.active:
         return {}
-    over = expiry(memory)
-    if over is not None and over <= at:
+    if memory.expires_at is not None and memory.expires_at <= at:
         return {"active": False, "inactive_reason": Inactive.EXPIRED.value}
     decay = decay_of(memory)
     if decay is None:

@@ -64,8 +64,6 @@ def due(at: datetime) -> QuerySet[Memory]:
             period_over = Q(decayed_until=None) | Q(decayed_until__lte=at - decay.every)
             confirmed = at - decay.every - decay.grace
             parts.append(ageing.filter(period_over, updated_at__lte=confirmed, verdict=Verdict.ALLOW))
-        for category, lasts in taxonomy.expires.items():
-            parts.append(ageing.filter(updated_at__lte=at - lasts, category=category))
     return parts[0].union(*parts[1:], all=True)
 
 

@@ -17,6 +17,7 @@ from memories.capture.statement import Provenance
 from memories.errors import Conflict, InvalidMemory
 from memories.lifecycle import rules
 from memories.lifecycle.confirmation import after_edit
+from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import writing
 from memories.lifecycle.merge import delete, merge
 from memories.lifecycle.new_text import checked_text
@@ -35,11 +36,16 @@ __all__ = [
     "merge",
     "reactivate",
     "reinforce",
+    "renew",
     "set_confidence",
 ]
 
 STAYS_INACTIVE = (Inactive.OPERATOR, Inactive.MERGED, Inactive.SUPERSEDED, Inactive.EXPIRED)
 """Reasons that do not depend on confidence: a reinforcement does not reactivate such a memory."""
+
+
+BY_CONFIDENCE = (Inactive.DECAYED, Inactive.CONTRADICTED, Inactive.LOWERED)
+"""Reasons that a higher confidence ends."""
 
 
 class Unset:
@@ -255,6 +261,14 @@ def mark_persistent(
         return apply(row, Change.PERSISTENT_SET, persistence(row, persistent, why.at), why, caller=memory)
 
 
+def renew(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
+    """Begin the life of a memory anew: it expires a whole lifetime of its type from now; None where it has none."""
+    why = Why(by, to_utc(at), reason or "Renewed.")
+    with writing():
+        row = locked(memory)
+        return apply(row, Change.EDITED, renewed(row, why.at), why, caller=memory)
+
+
 def approve(
     memory: Memory | int,
     *,
@@ -263,7 +277,7 @@ def approve(
     reason: str = "",
     expected_text: str | None = None,
 ) -> MemoryChange | None:
-    """Approve a memory: it is allowed and confirmed.
+    """Approve a memory: it is allowed and confirmed; in the project taxonomy its confidence rises to 1.0.
 
     Raises Conflict when its text is no longer `expected_text`, which the person read.
     """
@@ -285,12 +299,31 @@ def user_id(name: str) -> int | None:
     return accounts.values_list("pk", flat=True).first()
 
 
-def approved(row: Memory, at: datetime, user: int | None) -> dict[str, Any]:
-    """Return the columns of an approval; {} for a memory that is approved and confirmed."""
-    if row.verdict == Verdict.ALLOW and row.approved_at is not None and row.confirmed_at is not None:
+def approved(row: Memory, at: datetime, user: int | None, lifetimes: Lifetimes | None = None) -> dict[str, Any]:
+    """Return the columns of an approval; {} for a memory that is approved and confirmed.
+
+    Where its taxonomy says so, its confidence rises; its life begins anew where it has a lifetime.
+    """
+    raised = max(row.confidence, policy(row).approved_confidence or 0.0)
+    known = row.verdict == Verdict.ALLOW and row.approved_at is not None and row.confirmed_at is not None
+    if known and raised == row.confidence:
         return {}
     new = {"verdict": Verdict.ALLOW, "approved_at": at, "approved_by_id": user, "confirmed_at": row.confirmed_at or at}
+    new |= {"confidence": raised, **_new_end(row, at, lifetimes)}
+    if not row.active and row.inactive_reason in BY_CONFIDENCE and rules.is_active(raised, policy(row)):
+        new |= {"active": True, "inactive_reason": ""}
     return new | confirmed(row, at)
+
+
+def renewed(row: Memory, at: datetime, lifetimes: Lifetimes | None = None) -> dict[str, Any]:
+    """Return the columns that begin the life of an active memory anew; {} for one without a lifetime."""
+    return _new_end(row, at, lifetimes) if row.active else {}
+
+
+def _new_end(row: Memory, at: datetime, lifetimes: Lifetimes | None = None) -> dict[str, Any]:
+    """Return a new `expires_at` where type or project set a lifetime; an end that a person set otherwise stays."""
+    end = (lifetimes or Lifetimes()).end(row, at)
+    return {} if end is None else {"expires_at": end}
 
 
 def deactivated(row: Memory) -> dict[str, Any]:
@@ -300,7 +333,7 @@ def deactivated(row: Memory) -> dict[str, Any]:
     return {"active": False, "inactive_reason": Inactive.OPERATOR}
 
 
-def reactivated(row: Memory, at: datetime) -> dict[str, Any]:
+def reactivated(row: Memory, at: datetime, lifetimes: Lifetimes | None = None) -> dict[str, Any]:
     if row.active:
         return {}
     new = {
@@ -311,7 +344,7 @@ def reactivated(row: Memory, at: datetime) -> dict[str, Any]:
     }
     if row.expires_at is not None and row.expires_at <= at:
         new["expires_at"] = None  # or the next sweep would end it again
-    return new | confirmed(row, at)
+    return new | _new_end(row, at, lifetimes) | confirmed(row, at)
 
 
 def at_confidence(row: Memory, confidence: float, at: datetime) -> dict[str, Any]:
@@ -326,9 +359,11 @@ def at_confidence(row: Memory, confidence: float, at: datetime) -> dict[str, Any
     return reactivated(row, at) | new if value > row.confidence and not replaced else new
 
 
-def persistence(row: Memory, persistent: bool, at: datetime) -> dict[str, Any]:
-    """Return the columns that exempt from decay or resume it; the exempt time never counts."""
+def persistence(row: Memory, persistent: bool, at: datetime, lifetimes: Lifetimes | None = None) -> dict[str, Any]:
+    """Return the columns that exempt from decay and from the lifetime of a type, or resume both from `at` on."""
     new: dict[str, Any] = {"persistent": persistent}
+    if persistent != row.persistent and (lasts := (lifetimes or Lifetimes()).of(row)) is not None:
+        new["expires_at"] = None if persistent else at + lasts
     if row.persistent and not persistent:
         new["decayed_until"] = max(row.decayed_until or at, at)
     return new

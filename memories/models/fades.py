@@ -36,11 +36,6 @@ DECAYS = tuple(
 )
 """(taxonomy, threshold and step in millionths, grace and period in seconds) of those that decay."""
 
-LIFETIMES = tuple(
-    (slug, category, _seconds(lasts)) for slug, one in TAXONOMIES.items() for category, lasts in one.expires.items()
-)
-"""(taxonomy, category, lifetime in seconds) of those that expire."""
-
 
 class FadesAt(Func):
     """The time in whole seconds since the epoch, NEVER for none.
@@ -49,7 +44,8 @@ class FadesAt(Func):
     change of the index, which `makemigrations` finds.
     """
 
-    def __init__(self, *columns: Any, decays: tuple[Any, ...], lifetimes: tuple[Any, ...]) -> None:
+    def __init__(self, *columns: Any, decays: tuple[Any, ...], lifetimes: tuple[Any, ...] = ()) -> None:
+        """`lifetimes` are (taxonomy, category, seconds): a migration of before `expires_at` was stored has them."""
         self.decays, self.lifetimes = decays, lifetimes
         super().__init__(*columns, output_field=BigIntegerField())
 
@@ -81,4 +77,4 @@ class FadesAt(Func):
         return f"CASE {first} {' '.join(cases)} ELSE {own} END", []
 
 
-FADES_AT = FadesAt(*(F(name) for name in (*COLUMNS, "expires_at")), decays=DECAYS, lifetimes=LIFETIMES)
+FADES_AT = FadesAt(*(F(name) for name in (*COLUMNS, "expires_at")), decays=DECAYS)

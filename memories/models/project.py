@@ -1,14 +1,82 @@
 """Projects. A memory with a project is limited to it; one without is global."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 
-from claudeops.lib.masked_fields import MaskedCharField
+from claudeops.lib.masked_fields import MaskedCharField, MaskedTextField
+from memories.taxonomy import PROJECT
+
+LONGEST_LIFETIME = 3650
+"""Days."""
+MOST_IN_PROMPT = 100
+
+
+class Credit(models.TextChoices):
+    """Which memories a session's outcome raises or lowers."""
+
+    USED = "used", "those that the session used"
+    INJECTED = "injected", "all that were in its prompt"
+
+
+def checked_lifetimes(value: Any) -> None:
+    """Raise ValidationError unless `value` maps categories of the project taxonomy to days, or to null for never."""
+    if not isinstance(value, Mapping):
+        raise ValidationError('Give an object of days by type, such as {"warning": 90, "context": null}.')
+    for name, days in value.items():
+        if name not in PROJECT.categories:
+            raise ValidationError(f"{str(name)[:40]!r} is no type; allowed are {', '.join(PROJECT.categories)}.")
+        if days is None:
+            continue
+        if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= LONGEST_LIFETIME:
+            raise ValidationError(f"{name} expires after 1 to {LONGEST_LIFETIME:,} days, or never (null).")
 
 
 class Project(models.Model):
+    """`path` is where its repository lies on the hosts that run its sessions.
+
+    `default_expiry` has the days after which its memories expire, by type (null: never); a type that is missing has the
+    taxonomy's. A session's prompt has at most `memories_in_prompt` of them, within `memory_budget` tokens (null: the
+    tier's).
+    """
+
     slug = models.SlugField(max_length=64, unique=True)
     name = MaskedCharField(max_length=200, blank=True, default="")
+    description = MaskedTextField(blank=True, default="")
+    path = models.CharField(
+        max_length=500, blank=True, default="", help_text="The repository's folder on the hosts that run its sessions."
+    )
+    default_expiry = models.JSONField(
+        default=dict,
+        blank=True,
+        validators=[checked_lifetimes],
+        help_text="Days by type, or null for never; a type that is missing has the default.",
+    )
+    memories_in_prompt = models.PositiveSmallIntegerField(
+        default=10, validators=[MaxValueValidator(MOST_IN_PROMPT)], help_text="At most so many in a prompt."
+    )
+    memory_budget = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(1_000_000)],
+        help_text="Tokens of its memories in a prompt; empty = the tier's budget.",
+    )
+    credit = models.CharField(
+        max_length=8,
+        default=Credit.USED,
+        choices=Credit.choices,
+        help_text="Which memories a session's outcome raises or lowers.",
+    )
+    learns_relevance = models.BooleanField(
+        default=False, help_text="Adjust the relevance of its memories from outcomes, once a week."
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
@@ -17,3 +85,10 @@ class Project(models.Model):
 
     def __str__(self) -> str:
         return self.slug
+
+    def lifetime(self, category: str) -> timedelta | None:
+        """Return how long a memory of this type lives; None for ever."""
+        if category in self.default_expiry:
+            days = self.default_expiry[category]
+            return None if days is None else timedelta(days=days)
+        return PROJECT.expires.get(category)
