@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import transaction
 from django.db.models import Count
 
 from memories.injection.ops import Injection
+from memories.injection.told import count_told
+from memories.lifecycle.lock import writing
 from memories.models import Change, MemoryChange, Recalled
 from sessions_app.models import Injected, InjectionReceipt, Session, Status
 
@@ -31,8 +32,11 @@ COUNTED = 1_000
 
 
 def keep(session: Session, injection: Injection, *, at: datetime) -> InjectionReceipt:
-    """Store the receipt of an injection; it replaces that of an earlier attempt of the session."""
-    with transaction.atomic():
+    """Store the receipt of an injection; it replaces that of an earlier attempt of the session.
+
+    The memories count it in the same transaction.
+    """
+    with writing():  # before the receipt's row is locked, as every writer of memories takes this lock first
         receipt, _ = InjectionReceipt.objects.update_or_create(
             session=session,
             defaults={
@@ -46,8 +50,11 @@ def keep(session: Session, injection: Injection, *, at: datetime) -> InjectionRe
                 "created_at": at,
             },
         )
-        Injected.objects.filter(session=session).delete()
+        earlier = Injected.objects.filter(session=session)
+        before = set(earlier.values_list("memory_id", flat=True))
+        earlier.delete()
         rows = [Injected(session=session, memory_id=entry["id"]) for entry in injection.included]
+        count_told([row.memory_id for row in rows], before, at=at)
         Injected.objects.bulk_create(rows, batch_size=500)
     return receipt
 

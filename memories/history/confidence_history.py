@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+from django.utils import timezone
 
 from memories.history.fate import fate
 from memories.history.forecast import Forecast, Point, forecast, steps_taken
@@ -13,6 +17,9 @@ from memories.taxonomy import TAXONOMIES
 
 MOST = 150
 """Latest changes that are drawn; a memory confirmed every hour exceeds this in a week."""
+
+MOST_OF_PAGE = 2_000
+"""Latest changes that are read for the small lines of a page of memories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,23 @@ def confidence_history_of(memory: Memory, *, at: datetime) -> ConfidenceHistory:
         cut=cut,
         words=fate(memory, ahead, at, None if memory.active else _inactive_since(changes)),
     )
+
+
+def confidence_since(
+    memories: Collection[Memory], start: datetime, *, most: int = MOST_OF_PAGE
+) -> dict[int, tuple[Point, ...]]:
+    """Return by id the confidence of `memories` from `start` on (aware UTC), as of now. One query for all of them.
+
+    Of more than `most` changes the latest are read; what is before them is taken for unchanged.
+    """
+    found: dict[int, list[MemoryChange]] = defaultdict(list)
+    rows = MemoryChange.objects.filter(memory__in=[memory.pk for memory in memories], at__gte=start)
+    for change in rows.order_by("-pk").only("memory_id", "kind", "at", "before")[:most]:
+        if change.memory_id is not None:
+            found[change.memory_id].append(change)
+    past = {memory.pk: _past(memory, found[memory.pk], False)[0] for memory in memories}
+    now = timezone.now()
+    return {pk: _forwards(points, now) for pk, points in past.items()}
 
 
 def _past(memory: Memory, latest_first: list[MemoryChange], cut: bool) -> tuple[list[Point], list[Mark]]:

@@ -37,7 +37,7 @@ BETWEEN = "~"
 # Every confirmation changes these; they are shown only when nothing else changed.
 BOOKKEEPING = {"updated_at", "decayed_until"}
 
-HIDDEN = {"decayed_until", "recall_count", "last_recalled_at"}
+HIDDEN = {"decayed_until", "recall_count", "last_recalled_at", "told_count", "last_told_at"}
 """Columns left out of a comparison of two states."""
 
 # The columns shown for a row that was created or deleted.

@@ -20,6 +20,7 @@ from claudeops.lib import markdown as markdown_of
 from memories import desk
 from memories.history.forecast import forecast
 from memories.models import Memory
+from memories.queries.list import status_of, why_of
 
 register = template.Library()
 
@@ -64,6 +65,33 @@ def fades(memory: Memory) -> SafeString:
     left = (end - now).days
     level = "bad" if left < 3 else "warn" if left < 8 else ""
     return format_html('<span class="fades {}">{}</span>', level, due(end))
+
+
+@register.filter
+def why(memory: Memory) -> str:
+    """Say why a memory is held, unconfirmed or inactive."""
+    return why_of(memory)
+
+
+STATUS_ICONS = {"active": "ok", "unconfirmed": "held", "held": "held", "rejected": "failed", "inactive": "inactive"}
+
+
+@register.simple_tag
+def status_icon(memory: Memory) -> SafeString:
+    """A memory's status as an icon that is named by it and by its reason."""
+    status, reason = status_of(memory), why_of(memory)
+    said = f"{status}: {reason}" if reason else status
+    if memory.persistent:
+        said += "; persistent"
+    return _status_icon(STATUS_ICONS[status], said)
+
+
+@lru_cache(maxsize=SAID)
+def _status_icon(name: str, said: str) -> SafeString:
+    return format_html(
+        '<svg class="i i-{}" role="img" aria-label="{}"><title>{}</title><use href="#i-{}"/></svg>',
+        *(name, said, said, name),
+    )
 
 
 @register.filter

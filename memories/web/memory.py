@@ -25,6 +25,7 @@ from memories.models import Memory, MemoryChange
 from memories.queries import list as listing
 from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
 from memories.web.forms import EditForm
+from memories.web.memories import row_context
 from memories.web.memory_page import band_of, handed_on, neighbours_of, whole_text
 
 CHANGES = "memories.change_memory"
@@ -93,7 +94,7 @@ def row(request: HttpRequest, pk: int) -> HttpResponse:
         return render(request, "memories/_edit_row.html", {"memory": found, "form": form})
     if "delete" in request.GET and request.user.has_perm("memories.delete_memory"):
         return render(request, "memories/_delete_row.html", {"memory": found})
-    return render(request, "memories/_row.html", {"memory": found})
+    return render(request, "memories/_row.html", row_context(request, found))
 
 
 @permission_required(CHANGES, raise_exception=True)
@@ -124,7 +125,7 @@ def _edit(request: HttpRequest, pk: int) -> HttpResponse:
     said += masked_note(request.POST.get("observation", ""))
     back = reverse("memory-undo", args=[pk, change.pk]) if change else ""
     if by_htmx(request):
-        return fragment(request, "memories/_row.html", {"memory": found}, said=said, undo=back)
+        return fragment(request, "memories/_row.html", row_context(request, found), said=said, undo=back)
     return moved(request, reverse("memory", args=[pk]), said, undo=back)
 
 

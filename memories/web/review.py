@@ -13,6 +13,7 @@ from memories.errors import Conflict, MemoriesError
 from memories.lifecycle import verbs
 from memories.models import Memory, MemoryChange
 from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
+from memories.web.memories import row_context
 from memories.web.memory import CHANGES, gone
 
 REJECTED = "Rejected in review."
@@ -81,7 +82,7 @@ def _back(request: HttpRequest, pk: int) -> str:
 def _done(request: HttpRequest, row: Memory, change: MemoryChange | None, said: str) -> HttpResponse:
     undo = reverse("memory-undo", args=[row.pk, change.pk]) if change else ""
     if by_htmx(request):
-        return fragment(request, "memories/_row.html", {"memory": row}, said=said, undo=undo)
+        return fragment(request, "memories/_row.html", row_context(request, row), said=said, undo=undo)
     return moved(request, _back(request, row.pk), said, undo=undo)
 
 
@@ -89,6 +90,6 @@ def _refused(request: HttpRequest, row: Memory, text: str) -> HttpResponse:
     if not by_htmx(request):
         return moved(request, _back(request, row.pk), text, level=messages.ERROR)
     row.refresh_from_db()
-    response = fragment(request, "memories/_row.html", {"memory": row}, status=409)
+    response = fragment(request, "memories/_row.html", row_context(request, row), status=409)
     response.write(toast(request, text, level="error"))
     return response

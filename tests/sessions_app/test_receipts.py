@@ -77,6 +77,64 @@ def test_a_session_that_is_started_again_was_told_what_the_last_attempt_was():
     assert told_by(other) == {first.pk, second.pk}
 
 
+def told_counts(*memories: Memory) -> list[int]:
+    found = dict(Memory.objects.values_list("pk", "told_count"))
+    return [found[memory.pk] for memory in memories]
+
+
+def test_a_memory_counts_the_sessions_that_were_told_it_and_an_attempt_again_counts_once():
+    first, second = MemoryFactory(), MemoryFactory()
+    session = SessionFactory()
+    inject(session, at=NOW)
+    inject(session, at=NOW + timedelta(minutes=1))
+    inject(SessionFactory(), at=NOW + timedelta(minutes=2))
+    assert told_counts(first, second) == [2, 2]
+    assert Memory.objects.get(pk=first.pk).last_told_at == NOW + timedelta(minutes=2)
+
+
+def test_what_a_later_attempt_leaves_out_is_not_counted():
+    first, second = MemoryFactory(), MemoryFactory()
+    session = SessionFactory()
+    inject(session, at=NOW)
+    verbs.deactivate(first, by="ann")
+    inject(session, at=NOW)
+    assert told_counts(first, second) == [0, 1]
+
+
+def test_the_count_is_written_with_the_receipt_or_not_at_all(monkeypatch):
+    memory = MemoryFactory()
+
+    def break_off(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("the worker died")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Injected.objects, "bulk_create", break_off)
+        with pytest.raises(RuntimeError):
+            inject(SessionFactory(), at=NOW)
+    assert told_counts(memory) == [0]
+    assert not InjectionReceipt.objects.exists()
+
+
+def test_an_earlier_time_does_not_replace_a_later_one():
+    memory = MemoryFactory()
+    inject(SessionFactory(), at=NOW)
+    inject(SessionFactory(), at=NOW - timedelta(days=1))
+    assert Memory.objects.get(pk=memory.pk).last_told_at == NOW
+
+
+def test_what_was_told_before_there_was_a_count_is_counted_and_again_gives_the_same():
+    memory, never = MemoryFactory(), MemoryFactory(service="none", category="maintenance")
+    verbs.deactivate(never, by="ann")
+    for days in (2, 1):
+        inject(SessionFactory(), at=NOW - timedelta(days=days))
+    Memory.objects.update(told_count=0, last_told_at=None)
+    fill = import_module("memories.migrations.0070_told_before").count
+    for _ in range(2):
+        fill(apps, SimpleNamespace(connection=connection))
+        assert told_counts(memory, never) == [2, 0]
+    assert Memory.objects.get(pk=memory.pk).last_told_at == NOW - timedelta(days=1)
+
+
 def test_they_outlive_the_memory_and_go_with_the_session():
     memory, session = MemoryFactory(), SessionFactory()
     inject(session, at=NOW)
