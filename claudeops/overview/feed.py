@@ -50,14 +50,12 @@ class Source:
     def rows(self) -> QuerySet[Any]:
         if self.model is MemoryChange:
             return MemoryChange.objects.said()
-        if self.model is Session and not self.equal:  # by id: for their order SQLite would go through all sessions
-            ids = list(Session.objects.running().order_by().values_list("pk", flat=True)[: self.most])
-            return Session.objects.filter(pk__in=ids, started_at__isnull=False)
         return self.model._default_manager.filter(**(self.only or {f"{self.at}__isnull": False}))
 
 
 SESSIONS, EVENTS, MEMORIES, WORKERS = "sessions", "events", "memories", "workers"
 NAMES = (SESSIONS, EVENTS, MEMORIES, WORKERS)
+BEGUN = "s"
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 ENDED_EQUAL = ("agent_id", "status", "status_reason", "summary")
@@ -67,7 +65,7 @@ SOURCES = {
     for source in (
         Source("f", 0, MEMORIES, MemoryChangeCount, "hour", only={"name": FADED, "number__gt": 0}),
         Source("w", 1, WORKERS, WorkerRun, "started_at", (*RUNS_EQUAL, "after"), 10 * MINUTE),
-        Source("s", 2, SESSIONS, Session, "started_at"),
+        Source(BEGUN, 2, SESSIONS, Session, "started_at"),
         Source("e", 3, EVENTS, Event, "created_at", ("level", "service", "message"), 6 * HOUR),
         Source("m", 4, MEMORIES, MemoryChange, "at", ("kind", "actor", "session_id"), MINUTE, most=2000),
         Source("d", 5, SESSIONS, Session, "ended_at", ENDED_EQUAL, 2 * HOUR),
@@ -274,6 +272,9 @@ def _groups(source: Source, before: Place | None, most: int) -> tuple[list[Group
 
 def _rows(source: Source, before: Place | None) -> Iterator[tuple[Place, tuple[Any, ...]]]:
     """Yield the rows older than `before`, newest first, with their equal columns; read in growing parts."""
+    if source.letter == BEGUN:
+        yield from _running(source, before)
+        return
     size = READ
     while True:
         part = _ordered(source, _older(source, before))[:size]
@@ -282,6 +283,15 @@ def _rows(source: Source, before: Place | None) -> Iterator[tuple[Place, tuple[A
         if len(found) < size:
             return
         before, size = found[-1][0], 4 * size
+
+
+def _running(source: Source, before: Place | None) -> Iterator[tuple[Place, tuple[Any, ...]]]:
+    """Yield the sessions that run. Sorted here: for their order SQLite would go through all sessions."""
+    rows = Session.objects.running().order_by().values_list("started_at", "pk")[: source.most]
+    places = [Place(at, source.rank, pk, source.letter) for at, pk in rows if at is not None]
+    for place in sorted(places, reverse=True):
+        if before is None or place < before:
+            yield place, (place.pk,)
 
 
 def _ordered(source: Source, rows: QuerySet[Any], down: str = "-") -> QuerySet[Any]:
