@@ -22,6 +22,7 @@ urlpatterns = [
     path("jump/theme/<slug:theme>", jump.theme, name="jump-theme"),
     path("preferences", preferences, name="preferences"),
     path("demo/hide", views.hide_demo_note, name="demo-note-hide"),
+    path("", include("claudeops.lib.list_page.urls")),
     path("", include("sessions_app.urls")),
     path("", include("memories.urls")),
     path("login", views.SignIn.as_view(), name="login"),

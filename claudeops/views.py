@@ -23,7 +23,7 @@ from claudeops.lib import sqlite_damage
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
 from claudeops.overview import changes, feed
 
-PIECES = ("figures", "running", "queued", "failed", "next", "health")
+PIECES = ("needs", "agents", "failed", "health", "running")
 """The parts of the page, each with its own fragment and element. Entries of the feed are sent one by one."""
 
 SEES = ("sessions_app.view_session", "sessions_app.view_event", "memories.view_memory")
@@ -75,7 +75,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _pieces(request: HttpRequest, shown: changes.Snapshot) -> dict[str, str]:
-    context = {"overview": shown.figures, "health": shown.health}
+    context = {"overview": shown.figures, "agents": shown.agents, "health": shown.health}
     return {name: render_to_string(f"overview/_{name}.html", context, request) for name in PIECES}
 
 

@@ -23,5 +23,6 @@ urlpatterns: list[URLPattern] = [
     path("memories/<int:pk>/changes/<int:change>", history.change, name="memory-change"),
     path("memories/<int:pk>/approve", review.approve, name="memory-approve"),
     path("memories/<int:pk>/reject", review.reject, name="memory-reject"),
+    path("memories/<int:pk>/deactivate", review.deactivate, name="memory-deactivate"),
     path("memories/<int:pk>/undo/<int:change>", memory.undo, name="memory-undo"),
 ]

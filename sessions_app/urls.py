@@ -3,7 +3,7 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from sessions_app.web import cooldowns, events, log, mcp, memory_sessions, session, sessions
+from sessions_app.web import agents, cooldowns, events, log, mcp, memory_sessions, session, sessions
 
 urlpatterns: list[URLPattern] = [
     path("sessions", sessions.sessions, name="sessions"),
@@ -15,6 +15,9 @@ urlpatterns: list[URLPattern] = [
     path("sessions/<int:pk>/hand-over", session.hand_over, name="session-hand-over"),
     path("sessions/<int:pk>/log", log.session_log, name="session-log"),
     path("sessions/<int:pk>/log/raw", log.session_raw, name="session-raw"),
+    path("agents/<int:pk>/run", agents.run, name="agent-run"),
+    path("agents/<int:pk>/pause", agents.pause, name="agent-pause"),
+    path("agents/<int:pk>/resume", agents.resume, name="agent-resume"),
     path("memories/preview", memory_sessions.preview, name="preview"),
     path("memories/<int:pk>/sessions", memory_sessions.told, name="memory-sessions"),
     path("events", events.events, name="events"),

@@ -15,7 +15,6 @@ from memories.capture import fields as stored
 from memories.errors import InvalidMemory
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
 from memories.models import Memory, RecallVote
-from memories.queries import list as listing
 from memories.recall import Question
 from memories.recall.profiles import NAMES as PROFILES
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
@@ -202,26 +201,6 @@ class AskedForm(forms.Form):
     surface = forms.ChoiceField(choices=[("", "anywhere"), *ASKED_FROM], required=False, label="Asked from")
     session = forms.IntegerField(min_value=1, max_value=BIGGEST_ID, required=False, label="Session")
     before = forms.IntegerField(min_value=1, max_value=BIGGEST_ID, required=False, widget=forms.HiddenInput)
-
-
-class PlaceForm(forms.Form):
-    """The order of the list and a place in it: after a row or before one."""
-
-    sort = forms.ChoiceField(choices=[(key, key) for key in listing.SORTS], required=False)
-    after = forms.CharField(required=False, max_length=200)
-    before = forms.CharField(required=False, max_length=200)
-
-    def found(self) -> tuple[listing.Sort, listing.Place | None, listing.Place | None]:
-        """Parse the order and the place; an invalid place is the start of the list."""
-        self.is_valid()
-        sort = listing.SORTS[self.cleaned_data.get("sort") or listing.FIRST]
-        return sort, self._place(sort, "after"), self._place(sort, "before")
-
-    def _place(self, sort: listing.Sort, name: str) -> listing.Place | None:
-        try:
-            return listing.read_place(sort, self.cleaned_data.get(name) or "")
-        except ValueError:
-            return None
 
 
 class IdRangesField(forms.Field):

@@ -203,6 +203,8 @@ def test_an_edit_of_what_was_deleted_meanwhile_hands_the_text_back(operators, me
 
 def test_a_plain_form_edits_and_deletes_and_says_so_on_the_next_page(operators, memory, others):
     page = operators.get(at(memory)).content.decode()
+    assert f'href="{at(memory)}?edit#edit"' in page
+    page = operators.get(f"{at(memory)}?edit").content.decode()
     assert 'name="_method" value="PUT"' in page
     sent = fields(operators, memory, observation="Plainly said") | {"_method": "PUT"}
     response = operators.post(at(memory), sent, follow=True)

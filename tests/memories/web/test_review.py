@@ -41,7 +41,7 @@ def latest(memory: Memory) -> int:
 
 def test_approving_a_held_memory_lets_sessions_be_told(operators, held):
     html = html_of(operators, at(held))
-    assert "The gate says: talks to the model." in html
+    assert "Held for review: talks to the model. No session is told of it." in html
     response = operators.post(at(held, "/approve"), {"text": held.observation})
     assert (response.status_code, response["Location"]) == (302, at(held))
     held.refresh_from_db()
@@ -56,7 +56,7 @@ def test_rejecting_keeps_it_out_of_use_and_out_of_the_queue(operators, held):
     assert (held.verdict, held.active, held.inactive_reason) == (Verdict.HOLD, False, Inactive.OPERATOR)
     change = held.changes.get()
     assert (change.kind, change.reason) == (Change.DEACTIVATED, "Rejected in review. An injection.")
-    assert "It was rejected in review" in html_of(operators, at(held))
+    assert "Rejected in review: talks to the model. No session is told of it." in html_of(operators, at(held))
     assert held.observation not in html_of(operators, "/memories?status=held")
     assert held.observation in html_of(operators, "/memories?status=rejected")
     assert Memory.objects.awaiting_review().count() == 0
