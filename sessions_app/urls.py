@@ -3,12 +3,13 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from sessions_app.web import agents, cooldowns, events, log, mcp, memory_sessions, session, sessions
+from sessions_app.web import agents, compare, cooldowns, events, log, mcp, memory_sessions, session, sessions
 
 urlpatterns: list[URLPattern] = [
     path("sessions", sessions.sessions, name="sessions"),
     path("sessions/rows", sessions.rows, name="sessions-rows"),
     path("sessions/<int:pk>", session.session, name="session"),
+    path("sessions/<int:pk>/compare", compare.session_compare, name="session-compare"),
     path("sessions/<int:pk>/live", session.session_live, name="session-live"),
     path("sessions/<int:pk>/stop", session.stop, name="session-stop"),
     path("sessions/<int:pk>/again", session.again, name="session-again"),

@@ -71,7 +71,7 @@ def receipt(session: Session, rows: int = 2) -> InjectionReceipt:
     entry = {"id": 1, "uuid": "x", "service": None, "category": "timing", "confidence": 0.9, "observation": "Told so"}
     return InjectionReceipt.objects.create(
         session=session,
-        text="## Operational Memory",
+        text="\n".join(["## Operational Memory", "", "### general", *["- [timing] Told so (confidence: 0.9)"] * rows]),
         sha256="ab" * 32,
         budget=2000,
         tokens=412,
@@ -338,7 +338,11 @@ def test_the_receipt_tells_what_was_injected_in_which_place_and_what_was_left_ou
         "1 Told so general 0.90 9 task score 0.91",
         "2 Told so general 0.90 9 confidence confirmed",
     ]
-    assert 'aria-label="412 of 2,000 tokens: 9 for the task, 9 by confidence, 394 headings."' in html
+    assert re.findall(r"</svg>(for the task|by confidence|headings) (\d+)<", html) == [
+        ("for the task", "9"),
+        ("by confidence", "9"),
+        ("headings", "394"),
+    ]
 
 
 def test_what_it_learned_says_how_and_leads_to_the_desk_and_to_its_line(client):
