@@ -30,9 +30,9 @@ HAND_OVER = "Give agents credentials in their environment (CLAUDEOPS_PASS_ENV) o
 BAR = QueryBar(
     SessionFilterSet,
     Session.objects.all,
-    views=(("All", ""), ("Failed in 24 h", "status=went_wrong&age=day"), ("Running", "status=unfinished")),
+    views=(("All", ""), ("Failed in 24 h", "status=went_wrong&ended=24h"), ("Running", "status=unfinished")),
     example="status:failed agent:homelab-watch, or words",
-    shown=("status", "agent", "age", "trigger", "cost", "tier", "project", "by"),
+    shown=("status", "agent", "ended", "age", "trigger", "cost", "tier", "project", "by"),
 )
 SUGGESTED = ("status:running", "status:failed", "status:went_wrong", "age:day", "age:week", "cost:>0.5")
 MOST_SUGGESTED = 50
