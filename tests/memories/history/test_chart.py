@@ -126,7 +126,7 @@ def test_the_day_of_fading_is_that_of_the_person():
 
 
 def test_an_end_of_its_own_is_a_line_and_fading_is_a_point_of_the_threshold():
-    own = chart_of(course([NOW - timedelta(days=9)], [NOW + timedelta(days=5)], end=End.OWN_TIME))
+    own = chart_of(course([NOW - timedelta(days=9)], [NOW + timedelta(days=5)], end=End.EXPIRED))
     assert (own.fades, own.expires.label) == (None, "expires 29 Nov")
     both = chart_of(course([NOW - timedelta(days=9)], [NOW + timedelta(days=5)], expires_at=NOW + timedelta(days=60)))
     assert (both.fades.label, both.fades.y, both.expires.label) == ("fades 29 Nov", 70, "expires 23 Jan 2027")

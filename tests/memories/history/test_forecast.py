@@ -109,11 +109,11 @@ def test_a_fresh_ops_memory_falls_below_the_limit_after_the_grace_and_five_weeks
         ({"persistent": True}, None, End.NOTHING),
         ({"verdict": Verdict.HOLD}, None, End.NOTHING),
         ({"active": False}, None, End.NOTHING),
-        ({"persistent": True, "expires_at": CONFIRMED + timedelta(days=3)}, 3, End.OWN_TIME),
-        ({"expires_at": CONFIRMED + timedelta(days=40)}, 40, End.OWN_TIME),
+        ({"persistent": True, "expires_at": CONFIRMED + timedelta(days=3)}, 3, End.EXPIRED),
+        ({"expires_at": CONFIRMED + timedelta(days=40)}, 40, End.EXPIRED),
         ({"expires_at": CONFIRMED + timedelta(days=400)}, 65, End.DECAYED),
         ({"taxonomy": "project", "category": "pattern"}, None, End.NOTHING),
-        ({"taxonomy": "project", "category": "warning"}, 90, End.CATEGORY),
+        ({"taxonomy": "project", "category": "warning", "expires_at": CONFIRMED + timedelta(days=90)}, 90, End.EXPIRED),
     ],
 )
 def test_what_ends_it_and_when(given_, days, end):

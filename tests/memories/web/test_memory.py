@@ -132,9 +132,8 @@ def test_the_line_is_the_history_as_stairs_with_a_mark_for_each_change(operators
             {"taxonomy": "project", "category": "pattern"},
             "Never fades: project memories of the category pattern do not.",
         ),
-        ({"taxonomy": "project", "category": "warning"}, "confirms it: the lifetime of a warning."),
         ({"expires_at": NOW + timedelta(days=3, hours=1)}, "Expires in 3 days, on "),
-        ({"expires_at": NOW + timedelta(days=3)}, ", confirmed or not."),
+        ({"expires_at": NOW + timedelta(days=3)}, ", unless a person renews it."),
         ({"active": False, "inactive_reason": Inactive.OPERATOR}, "Inactive because a person deactivated it."),
         ({"updated_at": NOW - timedelta(days=300)}, "It fades with the next sweep, as of "),
     ],
@@ -142,7 +141,7 @@ def test_the_line_is_the_history_as_stairs_with_a_mark_for_each_change(operators
 def test_each_fate_has_its_words(viewer, given, words):
     html = html_of(viewer, at(MemoryFactory(confidence=0.7, **given)))
     assert words in html
-    ends = "expires_at" in given or given.get("category") == "warning"
+    ends = "expires_at" in given
     assert ("course-end" in html) == ends
 
 
@@ -156,10 +155,10 @@ def test_an_inactive_one_says_since_when_and_why(viewer, memory):
 def test_days_are_those_of_the_zone_of_the_person(memory):
     client = signed_in("operator", "kiri")
     Memory.objects.filter(pk=memory.pk).update(expires_at="2031-03-05T23:30:00Z", persistent=True)
-    assert "on Wed 5 Mar 2031, confirmed or not." in html_of(client, at(memory))
+    assert "on Wed 5 Mar 2031, unless a person renews it." in html_of(client, at(memory))
     client.cookies["zone"] = "Pacific/Kiritimati"
     html = html_of(client, at(memory))
-    assert "on Thu 6 Mar 2031, confirmed or not." in html
+    assert "on Thu 6 Mar 2031, unless a person renews it." in html
     assert ">expires 6 Mar 2031</text>" in html
 
 

@@ -1,0 +1,133 @@
+"""When memories of a project expire: made, approved, reactivated, renewed, persistent; one and many."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from memories.capture.statement import Provenance
+from memories.lifecycle import verbs
+from memories.lifecycle.bulk import BULK_ACTIONS
+from memories.models import Change, Inactive, Memory, MemoryChange
+from memories.models.project import checked_lifetimes
+from memories.store import Statement, remember
+from tests.factories import MemoryFactory, ProjectFactory
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+LATER = NOW + timedelta(days=20)
+
+
+@pytest.fixture
+def project():
+    return ProjectFactory(slug="web", default_expiry={"context": 7, "warning": None})
+
+
+def of_project(project, category="context", **fields):
+    return MemoryFactory(taxonomy="project", project=project, category=category, service=None, **fields)
+
+
+def end_of(memory):
+    return Memory.objects.get(pk=memory.pk).expires_at
+
+
+@pytest.mark.parametrize(
+    ("category", "days"), [("context", 7), ("warning", None), ("learning", 180), ("pattern", None)]
+)
+def test_a_new_memory_gets_the_projects_lifetime_of_its_type_or_else_the_taxonomys(project, category, days):
+    said = Provenance("run", "agent:x", project_id=project.pk)
+    made = remember(Statement(category, "The build needs node 20", taxonomy="project"), said, at=NOW)
+    expected = NOW + timedelta(days=days) if days else None
+    assert Memory.objects.get(pk=made.memory_id).expires_at == expected
+
+
+def test_a_session_that_says_it_again_does_not_move_the_end(project):
+    memory = of_project(project, expires_at=NOW + timedelta(days=3))
+    verbs.reinforce(memory, by="agent:x", at=NOW)
+    assert end_of(memory) == NOW + timedelta(days=3)
+
+
+def test_an_approval_raises_a_projects_memory_to_1_and_begins_its_life_anew(project):
+    memory = of_project(project, confidence=0.5, expires_at=NOW + timedelta(days=1))
+    change = verbs.approve(memory, by="ann", at=LATER)
+    memory.refresh_from_db()
+    assert (memory.confidence, memory.expires_at) == (1.0, LATER + timedelta(days=7))
+    assert (change.kind, change.before["confidence"], change.after["confidence"]) == (Change.APPROVED, 0.5, 1.0)
+    assert verbs.approve(memory, by="ann", at=LATER) is None
+
+
+def test_an_approval_leaves_the_confidence_of_an_ops_memory():
+    memory = MemoryFactory(confidence=0.5)
+    verbs.approve(memory, by="ann", at=NOW)
+    memory.refresh_from_db()
+    assert (memory.confidence, memory.expires_at) == (0.5, None)
+
+
+def test_an_approval_brings_back_what_was_too_unsure_and_not_what_a_person_took_away(project):
+    lowered = of_project(project, active=False, inactive_reason=Inactive.LOWERED, confidence=0.1)
+    taken = of_project(project, active=False, inactive_reason=Inactive.OPERATOR, confidence=0.1)
+    for memory in (lowered, taken):
+        verbs.approve(memory, by="ann", at=NOW)
+        memory.refresh_from_db()
+    assert (lowered.active, taken.active) == (True, False)
+
+
+def test_reactivating_and_renewing_begin_its_life_anew(project):
+    expired = of_project(project, active=False, inactive_reason=Inactive.EXPIRED, expires_at=NOW)
+    verbs.reactivate(expired, by="ann", at=LATER)
+    assert end_of(expired) == LATER + timedelta(days=7)
+    change = verbs.renew(expired, by="ann", at=LATER + timedelta(days=5))
+    assert end_of(expired) == LATER + timedelta(days=12)
+    assert (change.kind, change.reason) == (Change.EDITED, "Renewed.")
+    assert verbs.renew(of_project(project, "warning"), by="ann", at=NOW) is None
+    assert verbs.renew(of_project(project, active=False), by="ann", at=NOW) is None
+
+
+def test_a_persistent_memory_does_not_expire_by_its_type(project):
+    memory = of_project(project, expires_at=NOW + timedelta(days=1))
+    verbs.mark_persistent(memory, by="ann", at=NOW)
+    assert end_of(memory) is None
+    verbs.mark_persistent(memory, False, by="ann", at=LATER)
+    assert end_of(memory) == LATER + timedelta(days=7)
+    own = MemoryFactory(expires_at=NOW)
+    verbs.mark_persistent(own, by="ann", at=NOW)
+    assert end_of(own) == NOW  # a person's own end
+
+
+@pytest.mark.parametrize("name", ["approve", "renew", "reactivate", "mark_persistent"])
+def test_many_cost_the_same_number_of_queries_as_few(name):
+    def queries(count):
+        for project in (ProjectFactory(), ProjectFactory()):
+            for number in range(count):
+                of_project(project, observation=f"{name} {project.pk} {number}", active=name != "reactivate")
+        with CaptureQueriesContext(connection) as captured:
+            rows = Memory.objects.filter(observation__startswith=name)
+            BULK_ACTIONS[name].run(rows, by="ann", at=NOW, provenance=Provenance.typed_by("ann"))
+        projects = sum('FROM "projects"' in query["sql"] for query in captured)
+        return len(captured) - projects, projects
+
+    few, many = queries(2), queries(9)
+    assert few[0] == many[0]
+    assert few[1] == 2  # each project once
+    assert many[1] <= 4
+
+
+def test_the_bulk_renewal_says_how_many_and_leaves_the_others(project):
+    one, other = of_project(project, expires_at=NOW), of_project(project, "pattern")
+    result = BULK_ACTIONS["renew"].run(Memory.objects.filter(pk__in=[one.pk, other.pk]), by="ann", at=NOW)
+    assert (result.changed, result.unchanged) == (1, 1)
+    assert result.message == "1 memory renewed; 1 memory had nothing to change."
+    assert MemoryChange.objects.get(memory=one).reason == "Renewed."
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[], "x", {"timing": 5}, {"context": 0}, {"context": -1}, {"context": 1.5}, {"context": True}, {"context": 4000}],
+)
+def test_lifetimes_that_cannot_be_are_refused_by_name(value):
+    with pytest.raises(ValidationError):
+        checked_lifetimes(value)
