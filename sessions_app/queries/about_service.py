@@ -9,9 +9,9 @@ from datetime import datetime
 from memories.models import Memory
 from sessions_app.models import CooldownAction, Event, ServiceCheck
 
-ROWS = 2_000
+ROWS = 1_000
 """Latest rows of each kind that are read; a service with more of them is looked at for a shorter time."""
-MOST = 2_000
+MOST = 1_000
 """Latest sessions that are returned."""
 
 
@@ -51,5 +51,5 @@ def _latest(service: str, since: datetime) -> Iterator[list[tuple[int | None, da
         rows = model.objects.filter(**{"service": service, f"{time}__gte": since})
         yield list(rows.order_by(f"-{time}").values_list("session_id", time)[:ROWS])
     for active in (True, False):  # the index is by service and active, then by id
-        memories = Memory.objects.filter(service=service, active=active).order_by("-pk")
+        memories = Memory.objects.filter(service=service, active__in=[active]).order_by("-pk")
         yield list(memories.values_list("session_id", "created_at")[:ROWS])
