@@ -15,6 +15,7 @@ handler500 = views.server_error
 
 urlpatterns = [
     path("", views.overview, name="overview"),
+    path("overview/charts.json", views.overview_charts, name="overview-charts"),
     path("overview/fragment", views.overview_fragment, name="overview-fragment"),
     path("feed", views.feed_page, name="feed"),
     path("jump", jump.jump, name="jump"),

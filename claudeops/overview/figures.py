@@ -74,6 +74,7 @@ def read(at: datetime) -> Figures:
     cost_today, _ = Session.objects.paid_on(day_of(at)).cost_and_turns()
     week_cost, week_turns = Session.objects.paid_since(at - AGES[WEEK]).cost_and_turns()
     on_desk = desk.counts()
+    events = of_sessions.events_last_day(at)
     return Figures(
         running=_listed(Session.objects.running().order_by("-queued_at", "-id")),
         running_count=of_sessions.running(),
@@ -84,7 +85,7 @@ def read(at: datetime) -> Figures:
         disagreements=sum(on_desk[kind] for kind in desk.VIEWS["disagreements"][1]),
         memories={name: of_memories.memories(name) for name in (ACTIVE, INACTIVE)} | {WAITING: of_memories.waiting()},
         trust=trust.mode(),
-        events={level.value: of_sessions.events_last_day(at, level) for level in reversed(Level)},
+        events={level.value: events.get(level, Count(0)) for level in reversed(Level)},
         cooldowns=len(limits.refused(at=at)),
         cost_today=cost_today,
         week_cost=week_cost,

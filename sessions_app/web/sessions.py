@@ -68,7 +68,7 @@ PAGE = declare(
         Session.objects.all,
         views=(View("All", ""),),
         example="status:failed agent:homelab-watch cost:>0.5, or words",
-        shown=("status", "agent", "age", "trigger", "cost", "tier", "project", "by"),
+        shown=("status", "agent", "ended", "age", "trigger", "cost", "tier", "project", "by"),
         name="sessions",
         permission="sessions_app.view_session",
         columns=(

@@ -67,7 +67,7 @@ def test_the_page_asks_for_the_fragment_and_gets_nothing_while_nothing_changes(s
     html = response.content.decode()
     assert "<html" not in html
     assert seen(html) != first
-    assert pieces(html) == {"health"}
+    assert pieces(html) == {"health", "charts"}
     assert figure(" ".join(html.split()), "active") == "1"
     assert poll(signed_in, seen(html)).status_code == 204
 
@@ -104,7 +104,7 @@ def test_what_has_changed_is_read_after_five_seconds_for_every_browser(signed_in
     [
         ("claimed", {"running", "agents"}),
         ("said", {"running"}),
-        ("failed", {"needs", "running", "failed", "agents"}),
+        ("failed", {"needs", "charts", "running", "failed", "agents"}),
         ("held", {"running"}),
         ("beat", set()),
         ("silent", {"health"}),
@@ -155,18 +155,23 @@ def test_a_change_brings_the_parts_that_show_it_and_no_others(signed_in, still, 
     assert pieces(html) - brings <= {"health"}, "running sessions are followed, or not"
 
 
-def test_an_event_older_than_a_day_leaves_the_figures_and_ages_are_sent_once_a_minute(signed_in, still, monkeypatch):
-    EventFactory(created_at=still - timedelta(hours=24) + timedelta(seconds=20), session=None, level="critical")
+def test_an_event_of_the_24th_hour_leaves_the_figures_with_the_next_hour_and_ages_are_sent_once_a_minute(
+    signed_in, still, monkeypatch
+):
+    hour = still.replace(minute=0, second=0)
+    EventFactory(created_at=hour - timedelta(hours=23), session=None, level="critical")
+    EventFactory(created_at=hour - timedelta(hours=23, seconds=1), session=None, level="critical")
+    monkeypatch.setattr(timezone, "now", lambda: hour + timedelta(minutes=59, seconds=20))
     html = front(signed_in)
     assert figure(html, "critical") == "1"
-    monkeypatch.setattr(timezone, "now", lambda: still + timedelta(seconds=19))
+    monkeypatch.setattr(timezone, "now", lambda: hour + timedelta(minutes=59, seconds=59))
     assert poll(signed_in, seen(html)).status_code == 204
-    monkeypatch.setattr(timezone, "now", lambda: still + timedelta(seconds=21))
+    monkeypatch.setattr(timezone, "now", lambda: hour + timedelta(hours=1))
     answer = poll(signed_in, seen(html)).content.decode()
     assert figure(" ".join(answer.split()), "critical") == "0"
-    monkeypatch.setattr(timezone, "now", lambda: still + timedelta(seconds=29))
+    monkeypatch.setattr(timezone, "now", lambda: hour + timedelta(hours=1, seconds=59))
     assert poll(signed_in, seen(answer)).status_code == 204
-    monkeypatch.setattr(timezone, "now", lambda: still + timedelta(seconds=30))
+    monkeypatch.setattr(timezone, "now", lambda: hour + timedelta(hours=1, seconds=60))
     assert poll(signed_in, seen(answer)).status_code == 200
 
 
