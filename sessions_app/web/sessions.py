@@ -234,7 +234,7 @@ def totals_of(rows: QuerySet[Session]) -> Totals | None:
 def last_night(now: datetime) -> View:
     """Return the view of what went wrong since yesterday, 18:00 in the active zone. `now` is aware."""
     evening = timezone.localtime(now).replace(hour=EVENING, minute=0, second=0, microsecond=0) - timedelta(days=1)
-    query = urlencode({"status": WENT_WRONG, "since": f"{evening:%Y-%m-%dT%H:%M}"})
+    query = urlencode({"status": WENT_WRONG, "ended": f"{evening:%Y-%m-%dT%H:%M}.."})
     return View("Failed last night", query, f"Failed, timed out or lost since {evening:%A %H:%M} ({evening:%Z})")
 
 

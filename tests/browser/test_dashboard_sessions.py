@@ -191,7 +191,7 @@ def test_a_filter_is_in_the_address_and_back_leads_back(operators_window):
     page.press("[data-search]", "Enter")
     page.wait_for_url("**/sessions?age=day&status=went_wrong")
     page.click(".views >> text=Failed last night")
-    page.wait_for_url("**status=went_wrong&since=**")
+    page.wait_for_url("**status=went_wrong&ended=**")
     assert page.locator(".views [aria-current]").text_content().split() == ["Failed", "last", "night", "1"]
     page.click(".views >> text=All")
     page.click(f"[aria-label='Stop session {running.pk}']")

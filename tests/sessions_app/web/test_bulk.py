@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -168,7 +169,8 @@ def test_a_row_stops_or_runs_again_and_leads_back_to_the_list_with_its_filters(o
 
 def test_the_views_are_what_failed_last_night_what_runs_what_was_dear_and_mine(operators):
     now = timezone.now()
-    failed = SessionFactory(status=Status.FAILED, queued_at=now)
+    failed = SessionFactory(status=Status.FAILED, queued_at=now, ended_at=now)
+    SessionFactory(status=Status.FAILED, queued_at=now, ended_at=now - timedelta(days=2))
     SessionFactory.create_batch(9, cost_usd=Decimal("0.1"), queued_at=now)
     dear = SessionFactory(cost_usd=Decimal("3"), queued_at=now)
     html = operators.get("/sessions").content.decode()
