@@ -70,6 +70,7 @@ def _context(request: HttpRequest, session: Session, state: str) -> dict[str, An
             counts,
             address=address,
             waits=waits,
+            now_doing=session_page.last_said(session) if session.status == Status.RUNNING else "",
             now=timezone.now(),
         ),
         "advice": steps_for(session, request.user),
