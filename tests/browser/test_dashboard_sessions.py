@@ -173,7 +173,7 @@ def test_an_operator_runs_an_agent_reads_that_it_is_held_and_stops_it(operators_
 
 
 def test_a_filter_is_in_the_address_and_back_leads_back(operators_window):
-    SessionFactory(status=Status.FAILED)
+    SessionFactory(status=Status.FAILED, ended_at=timezone.now())
     running = SessionFactory(status=Status.RUNNING, started_at=timezone.now())
     one = operators_window()
     page = one.open("/sessions")
