@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('memories', '0070_told_before'),
-        ('sessions_app', '0015_completed_of_an_agent'),
+        ('sessions_app', '0016_worker_runs'),
     ]
 
     operations = [
