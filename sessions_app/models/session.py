@@ -183,6 +183,8 @@ class Session(models.Model):
             models.Index(
                 fields=["agent", "-queued_at", "-id"], condition=Q(status="completed"), name="sessions_completed"
             ),
+            models.Index(fields=["-cost_usd", "-id"], name="sessions_cost"),
+            models.Index(fields=["-duration_ms", "-id"], name="sessions_duration"),
             models.Index(fields=["tier", "-queued_at", "-id"], name="sessions_tier"),
             models.Index(fields=["trigger", "-queued_at", "-id"], name="sessions_trigger"),
             models.Index(fields=["project", "-queued_at", "-id"], name="sessions_project"),
@@ -254,6 +256,12 @@ class Session(models.Model):
     def cost_is_estimated(self) -> bool:
         """Whether the cost, or the part since the last result line, is estimated from the tokens of messages."""
         return bool(self.stats.get("estimated_messages"))
+
+    @property
+    def learned(self) -> int:
+        """Memories that it created or confirmed, by its ingest counters."""
+        counts = (self.stats.get(name, 0) for name in ("memories_created", "memories_reinforced"))
+        return sum(count for count in counts if isinstance(count, int))
 
     @property
     def tool_calls(self) -> int:

@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -129,9 +130,16 @@ def stop(request: HttpRequest, pk: int) -> HttpResponse:
         text = queue.request_stop(one.pk, by=request.user.get_username())
     except SessionsError as error:
         level, text = messages.WARNING, in_words(error)
-    named = request.POST.get("next", "")
-    back = reverse(named) if named in ("sessions", "overview") else reverse("session", args=[one.pk])
-    return done(request, text, back=back, level=level)
+    return done(request, text, back=_back(request) or reverse("session", args=[one.pk]), level=level)
+
+
+def _back(request: HttpRequest) -> str:
+    """Return the list (with its filters) or the overview where the button was pressed, by `next`; else nothing."""
+    to = request.POST.get("next", "")
+    if to in ("sessions", "overview"):
+        return reverse(to)
+    listed = to.partition("?")[0] == reverse("sessions") and url_has_allowed_host_and_scheme(to, allowed_hosts=None)
+    return to if listed else ""
 
 
 @require_POST
@@ -155,6 +163,6 @@ def again(request: HttpRequest, pk: int) -> HttpResponse:
         made = queue.request_again(one, by=request.user.get_username())
     except SessionsError as error:
         messages.error(request, f"Session {one.pk} is not run again: {in_words(error)}")
-        return HttpResponseRedirect(reverse("session", args=[one.pk]))
+        return HttpResponseRedirect(_back(request) or reverse("session", args=[one.pk]))
     say_asked(request, made)
-    return HttpResponseRedirect(reverse("session", args=[made.pk]))
+    return HttpResponseRedirect(_back(request) or reverse("session", args=[made.pk]))
