@@ -87,8 +87,8 @@ def handed_on(request: HttpRequest) -> str:
 def neighbours_of(memory: Memory, query: str) -> Neighbours:
     """Return the memories before and after `memory` in a list: that of `query`, or all in the usual order.
 
-    Three queries, each for one row of the order's index, and one to find out whether the query matches few rows. A query
-    that cannot be read is that of all memories.
+    Three queries, each for one row of the order's index, and one to find out whether the query matches few rows. A
+    query that cannot be read is that of all memories.
     """
     given = QueryDict(query)
     filters = MemoryFilterSet(given, queryset=Memory.objects.all())
