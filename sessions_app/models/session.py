@@ -306,6 +306,10 @@ class LogEntry(models.Model):
         ordering = ["session", "seq"]
         verbose_name_plural = "log entries"
         constraints = [models.UniqueConstraint(fields=["session", "seq"], name="session_log_entries_seq")]
+        # Partial: a log has few errors, and an ingest writes nothing here for other lines.
+        indexes = [
+            models.Index(fields=["session", "seq"], condition=Q(is_error=True), name="session_log_entries_errors")
+        ]
 
     def __str__(self) -> str:
         return f"{self.session_id}#{self.seq} {self.kind}"
