@@ -247,7 +247,7 @@ def test_the_duration_is_one_number_everywhere(operator, client):
     assert ", 26 s, " in as_text(session)
     page = client.get(f"/sessions/{session.pk}").content.decode()
     assert re.search(r"<dt>Duration</dt>\s+<dd>\s+26 s\s", page)
-    assert 'cell-took">26 s</td>' in client.get("/sessions").content.decode()
+    assert 'cell-took">26 s<' in client.get("/sessions").content.decode()
     admin = client.get(f"/admin/sessions_app/session/{session.pk}/change/").content.decode()
     assert "21000" not in admin
     assert "26 s" in admin
