@@ -252,7 +252,7 @@ def test_the_duration_is_one_number_everywhere(operator, client):
     assert ", 26 s, " in as_text(session)
     page = client.get(f"/sessions/{session.pk}").content.decode()
     assert re.search(r"<dt>Duration</dt>\s+<dd>\s+26 s\s", page)
-    assert 'cell-took">26 s</td>' in client.get("/sessions").content.decode()
+    assert 'cell-took">26 s<' in client.get("/sessions").content.decode()
     other = SessionFactory(agent=session.agent, queued_at=session.queued_at + timedelta(hours=1))
     assert re.search(r'<th scope="row">Duration</th>\s+<td>–</td>\s+<td>26 s', page_of(client, f"{other.pk}/compare"))
     assert "26 s, $" in page_of(client, f"{other.pk}")  # the last good run
