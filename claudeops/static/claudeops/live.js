@@ -210,7 +210,8 @@
       if (!event.detail) return; // by a key or a script
       const on = control(event.target);
       const isThere = clicked && Math.hypot(event.clientX - clicked.x, event.clientY - clicked.y) < NEAR;
-      const isOther = isThere && on !== clicked.on && (!on.id || on.id !== clicked.on.id);
+      const acts = on.closest("[data-row], form[method=post]"); // a link "Earlier" may be clicked as fast as one can
+      const isOther = isThere && acts && on !== clicked.on && (!on.id || on.id !== clicked.on.id);
       if (isOther && performance.now() - swapped < REST) {
         event.preventDefault();
         event.stopPropagation();
