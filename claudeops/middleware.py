@@ -1,13 +1,16 @@
-"""Let only signed-in staff see pages."""
+"""Let only signed-in staff see pages, and show a person on the overview at once what that person has changed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+from claudeops.overview import changes
 
 
 class StaffOnlyMiddleware(LoginRequiredMiddleware):
@@ -28,3 +31,16 @@ class StaffOnlyMiddleware(LoginRequiredMiddleware):
         if not request.user.is_staff:
             raise PermissionDenied("This account is not marked as staff.")
         return None
+
+
+class FreshOverviewMiddleware:
+    """Drop this process's snapshot of the overview after a signed-in person has sent a form."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if request.method == "POST" and settings.SESSION_COOKIE_NAME in request.COOKIES:
+            changes.forget()
+        return response

@@ -120,6 +120,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "claudeops.middleware.StaffOnlyMiddleware",
+    "claudeops.middleware.FreshOverviewMiddleware",
     "claudeops.lib.preferences.middleware.PersonMiddleware",
     "claudeops.lib.form_method.MethodMiddleware",  # after the CSRF check and the staff check
     "django.contrib.messages.middleware.MessageMiddleware",

@@ -15,6 +15,7 @@ handler500 = views.server_error
 
 urlpatterns = [
     path("", views.overview, name="overview"),
+    path("overview/charts.json", views.overview_charts, name="overview-charts"),
     path("overview/fragment", views.overview_fragment, name="overview-fragment"),
     path("feed", views.feed_page, name="feed"),
     path("jump", jump.jump, name="jump"),
@@ -22,6 +23,7 @@ urlpatterns = [
     path("jump/theme/<slug:theme>", jump.theme, name="jump-theme"),
     path("preferences", preferences, name="preferences"),
     path("demo/hide", views.hide_demo_note, name="demo-note-hide"),
+    path("", include("claudeops.lib.list_page.urls")),
     path("", include("sessions_app.urls")),
     path("", include("memories.urls")),
     path("login", views.SignIn.as_view(), name="login"),

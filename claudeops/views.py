@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib.auth.decorators import permission_required
 from django.contrib.auth.views import LoginView
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -21,9 +21,10 @@ from claudeops import api, sign_in
 from claudeops.context import DEMO_NOTE_HIDDEN
 from claudeops.lib import sqlite_damage
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
-from claudeops.overview import changes, feed
+from claudeops.lib.periods import RANGES, Range, range_of
+from claudeops.overview import changes, charts, feed
 
-PIECES = ("figures", "running", "queued", "failed", "next", "health")
+PIECES = ("needs", "charts", "agents", "failed", "health", "running")
 """The parts of the page, each with its own fragment and element. Entries of the feed are sent one by one."""
 
 SEES = ("sessions_app.view_session", "sessions_app.view_event", "memories.view_memory")
@@ -75,8 +76,13 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _pieces(request: HttpRequest, shown: changes.Snapshot) -> dict[str, str]:
-    context = {"overview": shown.figures, "health": shown.health}
+    drawn = charts.draw(charts.numbers(_range(request), shown.state, shown.figures.cost_today))
+    context = {"overview": shown.figures, "charts": drawn, "agents": shown.agents, "health": shown.health}
     return {name: render_to_string(f"overview/_{name}.html", context, request) for name in PIECES}
+
+
+def _range(request: HttpRequest) -> Range:
+    return range_of(request.GET.get("range"))
 
 
 def _token(shown: changes.Snapshot, pieces: dict[str, str]) -> ChangeToken:
@@ -90,7 +96,19 @@ def overview(request: HttpRequest) -> HttpResponse:
     shown = changes.snapshot()
     pieces = _pieces(request, shown)
     context = {"pieces": pieces, "entries": shown.entries, "seen": _token(shown, pieces)}
+    context |= {"range": _range(request), "ranges": RANGES.values()}
     return render(request, "overview/overview.html", context)
+
+
+@require_safe
+@never_cache
+@permission_required(SEES, raise_exception=True)
+def overview_charts(request: HttpRequest) -> JsonResponse:
+    """Answer the numbers of the page's charts as JSON; `range` is 24h, 7d, 30d or 90d."""
+    if request.GET.get("range", "24h") not in RANGES:
+        return JsonResponse({"error": f"range is one of {', '.join(RANGES)}"}, status=400)
+    shown = changes.snapshot()
+    return JsonResponse(charts.as_json(charts.numbers(_range(request), shown.state, shown.figures.cost_today)))
 
 
 @require_safe
@@ -104,6 +122,7 @@ def overview_fragment(request: HttpRequest) -> HttpResponse:
     shown = changes.snapshot()
     pieces = _pieces(request, shown)
     context: dict[str, Any] = {"pieces": pieces, "entries": shown.entries, "seen": _token(shown, pieces)}
+    context["range"] = _range(request)
     if len(known.parts) != len(PIECES) or not known.rows or not shown.entries:
         # An empty feed has no row to insert beside.
         response = render(request, "overview/_overview.html", context)

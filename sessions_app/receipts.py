@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import transaction
+from django.db.models import Count
 
 from memories.injection.ops import Injection
+from memories.injection.told import count_told
+from memories.lifecycle.lock import writing
 from memories.models import Change, MemoryChange, Recalled
-from sessions_app.models import Injected, InjectionReceipt, Session
+from sessions_app.models import Injected, InjectionReceipt, Session, Status
 
 SIZE = 50
 CAP = 10_000
-FEW = 10
-"""Most sessions of each kind on a memory's own page."""
 RECALLS = 500
 """Most recalls of a session that are read, the latest ones."""
 
@@ -23,12 +23,20 @@ CHANGE_WORDS = {
     Change.REINFORCED: "confirmed it",
     Change.CONTRADICTED: "contradicted it",
 }
-LISTED_FIELDS = ("id", "agent__slug", "tier", "status", "queued_at", "started_at")
+LISTED_FIELDS = (
+    *("id", "agent__slug", "tier", "status", "status_reason", "summary"),
+    *("queued_at", "started_at", "ended_at", "duration_ms"),
+)
+COUNTED = 1_000
+"""Latest sessions whose outcomes are counted."""
 
 
 def keep(session: Session, injection: Injection, *, at: datetime) -> InjectionReceipt:
-    """Store the receipt of an injection; it replaces that of an earlier attempt of the session."""
-    with transaction.atomic():
+    """Store the receipt of an injection; it replaces that of an earlier attempt of the session.
+
+    The memories count it in the same transaction.
+    """
+    with writing():  # before the receipt's row is locked, as every writer of memories takes this lock first
         receipt, _ = InjectionReceipt.objects.update_or_create(
             session=session,
             defaults={
@@ -42,8 +50,11 @@ def keep(session: Session, injection: Injection, *, at: datetime) -> InjectionRe
                 "created_at": at,
             },
         )
-        Injected.objects.filter(session=session).delete()
+        earlier = Injected.objects.filter(session=session)
+        before = set(earlier.values_list("memory_id", flat=True))
+        earlier.delete()
         rows = [Injected(session=session, memory_id=entry["id"]) for entry in injection.included]
+        count_told([row.memory_id for row in rows], before, at=at)
         Injected.objects.bulk_create(rows, batch_size=500)
     return receipt
 
@@ -82,6 +93,14 @@ def told(memory_id: int, *, before: int | None = None, most: int = SIZE) -> Rece
         one=count == 1,
         older=shown[-1] if len(ids) > most else None,
     )
+
+
+def outcomes(memory_id: int) -> dict[str, int]:
+    """Count the last COUNTED sessions that received the memory by status, in the order of `Status`."""
+    latest = Injected.objects.filter(memory_id=memory_id).order_by("-session").values("session")[:COUNTED]
+    rows = Session.objects.filter(pk__in=latest).order_by().values_list("status").annotate(Count("pk"))
+    counts = dict(rows)
+    return {status: counts[status] for status in Status.values if status in counts}
 
 
 def told_to(session_id: int) -> frozenset[int]:

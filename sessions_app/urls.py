@@ -3,18 +3,22 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from sessions_app.web import cooldowns, events, log, mcp, memory_sessions, session, sessions
+from sessions_app.web import agents, compare, cooldowns, events, log, mcp, memory_sessions, session, sessions
 
 urlpatterns: list[URLPattern] = [
     path("sessions", sessions.sessions, name="sessions"),
     path("sessions/rows", sessions.rows, name="sessions-rows"),
     path("sessions/<int:pk>", session.session, name="session"),
+    path("sessions/<int:pk>/compare", compare.session_compare, name="session-compare"),
     path("sessions/<int:pk>/live", session.session_live, name="session-live"),
     path("sessions/<int:pk>/stop", session.stop, name="session-stop"),
     path("sessions/<int:pk>/again", session.again, name="session-again"),
     path("sessions/<int:pk>/hand-over", session.hand_over, name="session-hand-over"),
     path("sessions/<int:pk>/log", log.session_log, name="session-log"),
     path("sessions/<int:pk>/log/raw", log.session_raw, name="session-raw"),
+    path("agents/<int:pk>/run", agents.run, name="agent-run"),
+    path("agents/<int:pk>/pause", agents.pause, name="agent-pause"),
+    path("agents/<int:pk>/resume", agents.resume, name="agent-resume"),
     path("memories/preview", memory_sessions.preview, name="preview"),
     path("memories/<int:pk>/sessions", memory_sessions.told, name="memory-sessions"),
     path("events", events.events, name="events"),

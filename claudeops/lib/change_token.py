@@ -7,6 +7,7 @@ in order, each with a hash of what is shown of it.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from typing import Any, Generic, TypeVar
 SECTIONS, BETWEEN, WITHIN = "~", "-", "."
 LONGEST = 8000
 """Most characters that are read of a token: 250 rows."""
+
+CSRF = re.compile(r'name="csrfmiddlewaretoken" value="\w+"')
 
 Row = TypeVar("Row")
 
@@ -45,7 +48,8 @@ def read_token(text: str) -> ChangeToken:
 
 
 def parts_of(pieces: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(hash_of(str(html)) for html in pieces.values())
+    """Hash the rendered pieces, without the CSRF tokens of their forms: those differ each time."""
+    return tuple(hash_of(CSRF.sub("", str(html))) for html in pieces.values())
 
 
 def changed_parts(known: tuple[str, ...], pieces: Mapping[str, str]) -> dict[str, str]:

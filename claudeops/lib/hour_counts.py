@@ -8,8 +8,11 @@ the order of the key, so that two workers never wait for each other crosswise.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.db import connection, models, transaction
@@ -69,6 +72,34 @@ class Difference:
     hour: str
     name: str
     surplus: dict[str, int]
+
+
+def in_parts(
+    model: type[HourCount],
+    edges: Sequence[datetime],
+    *columns: str,
+    names: Collection[str] | None = None,
+) -> list[list[Counter[str]]]:
+    """Sum columns (`number` when none is named) by name in each part between two `edges`, with one query.
+
+    `edges` are UTC, whole hours, ascending. Returns a list for each column, with one Counter a part.
+    """
+    columns = columns or ("number",)
+    found: list[list[Counter[str]]] = [[Counter() for _ in edges[1:]] for _ in columns]
+    rows = model._default_manager.filter(hour__gte=edges[0], hour__lt=edges[-1])
+    if names is not None:
+        rows = rows.filter(name__in=names)
+    for hour, name, *values in rows.values_list("hour", "name", *columns).order_by():
+        part = bisect_right(edges, hour) - 1
+        for sums, value in zip(found, values, strict=True):
+            sums[part][name] += value
+    return found
+
+
+def since(model: type[HourCount], start: datetime) -> Counter[str]:
+    """Sum the numbers by name from `start` (UTC, a whole hour) on."""
+    found = model._default_manager.filter(hour__gte=start).values("name").order_by().annotate(sum=models.Sum("number"))
+    return Counter({row["name"]: row["sum"] for row in found})
 
 
 # SQL. All of it is made of the names and expressions of our own declarations.

@@ -37,3 +37,15 @@ def clock(at: datetime) -> str:
 def iso(at: datetime) -> str:
     """Format an aware time for the attribute `datetime` of <time>: ISO 8601 in UTC, whole seconds."""
     return at.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def day(at: datetime, now: datetime) -> str:
+    """Format the day of an aware time: "26 Nov", with the year when it is not that of `now`: "26 Nov 2027"."""
+    local = timezone.localtime(at)
+    year = "" if local.year == timezone.localtime(now).year else f" {local.year}"
+    return f"{local.day} {local:%b}{year}"
+
+
+def weekday(at: datetime, now: datetime) -> str:
+    """Format the day of an aware time with its weekday: "Thu 26 Nov", "Fri 26 Nov 2027"."""
+    return f"{timezone.localtime(at):%a} {day(at, now)}"

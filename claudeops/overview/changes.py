@@ -11,7 +11,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 from claudeops.lib.change_token import hash_of
-from claudeops.overview import feed, figures, health
+from claudeops.overview import agents, feed, figures, health
 
 SECONDS = 5
 """Most seconds a snapshot is used; an open overview polls every three seconds."""
@@ -23,6 +23,7 @@ class Snapshot:
     """Everything the overview shows. `state` is a hash of it and of the minute, since ages are shown in minutes."""
 
     figures: figures.Figures
+    agents: agents.Agents
     health: health.Health
     entries: list[feed.Entry]
     state: str
@@ -40,15 +41,21 @@ def snapshot() -> Snapshot:
     return found
 
 
+def forget() -> None:
+    """Read anew next time: a person has changed something, and looks for it."""
+    cache.delete_many((SNAPSHOT, STATE))
+
+
 def _read(at: datetime) -> Snapshot:
     numbers, condition, entries = figures.read(at), health.read(at), feed.entries(feed.places())
-    sessions = [*numbers.running, *numbers.queued, *numbers.failed]
-    values = [_values(row) for row in (*sessions, *(one.agent for one in numbers.upcoming))]
-    reasons = [one.reason for one in numbers.upcoming]
+    rows = agents.read(at, numbers.cost_today)
+    sessions = [_values(row) for row in (*numbers.running, *numbers.queued, *numbers.failed)]
     counts = [getattr(numbers, name) for name in numbers.__slots__ if name not in figures.ROWS]
+    of_agents = [(row, _values(row.agent)) for row in rows.rows]
     minute = at.replace(second=0, microsecond=0)
     keys = [entry.key for entry in entries]
-    return Snapshot(numbers, condition, entries, hash_of([minute, values, reasons, counts, condition, keys]))
+    state = hash_of([minute, sessions, of_agents, rows.total, rows.enabled, counts, condition, keys])
+    return Snapshot(numbers, rows, condition, entries, state)
 
 
 def _values(row: Model) -> dict[str, Any]:

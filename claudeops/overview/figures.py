@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -11,52 +12,27 @@ from django.conf import settings
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Substr
 
-from claudeops.workers.schedules import LATE
-from memories import embedding
-from memories.models import Memory, trust
-from memories.queries.disagreements import count_open
-from memories.queries.filters import ACTIVE, INACTIVE, WAITING, with_status
+from claudeops.lib.capped import Count
+from memories import desk, embedding
+from memories.models import trust
+from memories.queries import numbers as of_memories
+from memories.queries.filters import ACTIVE, INACTIVE, WAITING
 from sessions_app.cooldowns import limits
-from sessions_app.models import Agent, Event, Level, LogEntry, ScheduleKind, Session, Trigger
+from sessions_app.models import Level, LogEntry, Session
+from sessions_app.queries import numbers as of_sessions
 from sessions_app.queries.filters import AGES, GROUPS, WEEK, WENT_WRONG
-from sessions_app.queue.admission import Rules, day_of
-from sessions_app.schedule import cron_error
+from sessions_app.queue.admission import day_of
 
-CAP = 10_000
 SHOWN = 8
 LONGEST_LINE = 240
 """Most characters shown of the last log line of a running session."""
 FAILED_READ = 50
 """Latest sessions of each status that went wrong, among which equal reasons are put together."""
-QUEUE_READ = 1000
-"""Most queued sessions that are searched for the waiting one of an agent."""
 LISTED = (
     *("agent", "tier", "trigger", "status", "status_reason", "hold_reason", "queued_at", "started_at", "ended_at"),
     *("coalesced", "stop_requested_at", "stop_requested_by"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    value: int
-
-    @property
-    def shown(self) -> str:
-        return f"{CAP:,}+" if self.value > CAP else f"{self.value:,}"
-
-    def __bool__(self) -> bool:
-        return self.value > 0
-
-
-@dataclass(frozen=True, slots=True)
-class Upcoming:
-    """An agent with a schedule, and why its next run is held (empty: it is not)."""
-
-    agent: Agent
-    reason: str
-
-
-ROWS = ("running", "queued", "failed", "upcoming")
+ROWS = ("running", "queued", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,56 +61,38 @@ class Figures:
     week_cost: Decimal
     week_turns: int
     daily_budget: float
-    upcoming: list[Upcoming]
-    agents: bool
     semantic_off: str
 
     @property
-    def cost_percent(self) -> int:
-        """Today's cost in whole percent of the budget, at most 100."""
-        return min(100, round(100 * float(self.cost_today) / self.daily_budget)) if self.daily_budget else 0
-
-    @property
-    def cost_level(self) -> str:
-        return "low" if self.cost_percent >= 100 else "mid" if self.cost_percent >= 80 else "high"
+    def disagreements_shown(self) -> str:
+        """As the desk shows it."""
+        return desk.shown(self.disagreements) or "0"
 
 
 def read(at: datetime) -> Figures:
     """Read the figures as of `at` (aware)."""
-    running, queued = Session.objects.running(), Session.objects.queued()
-    last_day = Event.objects.filter(created_at__gte=at - AGES["day"])
     cost_today, _ = Session.objects.paid_on(day_of(at)).cost_and_turns()
     week_cost, week_turns = Session.objects.paid_since(at - AGES[WEEK]).cost_and_turns()
+    on_desk = desk.counts()
+    events = of_sessions.events_last_day(at)
     return Figures(
-        running=_listed(running.order_by("-queued_at", "-id")),
-        running_count=_count(running),
-        queued=_listed(queued.order_by("queued_at", "id")),
-        queued_count=_count(queued),
+        running=_listed(Session.objects.running().order_by("-queued_at", "-id")),
+        running_count=of_sessions.running(),
+        queued=_listed(Session.objects.queued().order_by("queued_at", "id")),
+        queued_count=of_sessions.queued(),
         failed=_failed(),
-        failed_day=_count(Session.objects.filter(status__in=GROUPS[WENT_WRONG], queued_at__gte=at - AGES["day"])),
-        disagreements=count_open(),
-        memories={name: _count(with_status(Memory.objects.all(), name)) for name in (ACTIVE, INACTIVE)}
-        | {WAITING: waiting()},
+        failed_day=of_sessions.failed_last_day(at),
+        disagreements=sum(on_desk[kind] for kind in desk.VIEWS["disagreements"][1]),
+        memories={name: of_memories.memories(name) for name in (ACTIVE, INACTIVE)} | {WAITING: of_memories.waiting()},
         trust=trust.mode(),
-        events={level.value: _count(last_day.filter(level=level)) for level in reversed(Level)},
+        events={level.value: events.get(level, Count(0)) for level in reversed(Level)},
         cooldowns=len(limits.refused(at=at)),
         cost_today=cost_today,
         week_cost=week_cost,
         week_turns=week_turns,
         daily_budget=settings.CLAUDEOPS_DAILY_BUDGET_USD,
-        upcoming=_upcoming(at, cost_today),
-        agents=Agent.objects.exists(),
         semantic_off=embedding.off_reason() or "",
     )
-
-
-def waiting() -> Count:
-    """Count the memories that wait for a person: held and unconfirmed ones, each from its own index."""
-    return Count(_count(Memory.objects.awaiting_review()).value + _count(Memory.objects.unconfirmed()).value)
-
-
-def _count(rows: QuerySet[Any]) -> Count:
-    return Count(rows.order_by()[: CAP + 1].count())
 
 
 def _listed(rows: QuerySet[Session]) -> list[Session]:
@@ -151,41 +109,15 @@ def _failed() -> list[Session]:
         rows = Session.objects.filter(status=status).order_by("-queued_at", "-id").select_related("agent")
         found += rows.only(*LISTED, "agent__slug")[:FAILED_READ]
     found.sort(key=lambda session: (session.ended_at or session.queued_at, session.pk), reverse=True)
-    equal: dict[tuple[str, str], list[Session]] = {}
+    equal: dict[str, list[Session]] = {}
     for session in found:
-        equal.setdefault((session.status, session.status_reason or str(session.pk)), []).append(session)
+        equal.setdefault(session.status_reason or str(session.pk), []).append(session)
     latest = []
     for group in list(equal.values())[:SHOWN]:
         first: Any = group[0]
         first.times = len(group)
-        first.shown = f"{first.times}+" if first.times == FAILED_READ else str(first.times)
+        is_cut = max(Counter(session.status for session in group).values()) == FAILED_READ
+        first.shown = f"{first.times}+" if is_cut else str(first.times)
         first.slugs = sorted({session.agent.slug if session.agent else "no agent" for session in group})
         latest.append(first)
     return latest
-
-
-def _upcoming(at: datetime, spent: Decimal) -> list[Upcoming]:
-    """Return the agents that run next, in order, then those whose cron expression never matches."""
-    scheduled = Agent.objects.scheduled()
-    agents = list(scheduled.filter(next_run_at__isnull=False).order_by("next_run_at", "id")[:SHOWN])
-    ids = [agent.pk for agent in agents]
-    waits, rules = _waiting(ids), Rules(at, agents=ids, spent=spent)
-    found = [Upcoming(agent, _held(agent, waits.get(agent.pk), rules)) for agent in agents]
-    stuck = scheduled.filter(next_run_at=None, schedule_kind=ScheduleKind.CRON).order_by("id")[:SHOWN]
-    return found + [
-        Upcoming(agent, f"It never runs: {problem}") for agent in stuck if (problem := cron_error(agent.cron))
-    ]
-
-
-def _waiting(agents: list[int]) -> dict[int, int]:
-    """Map agents to their queued scheduled session. Filtered here: SQLite would read all sessions of an agent."""
-    rows = Session.objects.queued().order_by("queued_at", "id").values_list("agent_id", "trigger", "id")[:QUEUE_READ]
-    return {agent: pk for agent, trigger, pk in rows if agent in agents and trigger == Trigger.SCHEDULED}
-
-
-def _held(agent: Agent, waits: int | None, rules: Rules) -> str:
-    if agent.next_run_at is not None and agent.next_run_at < rules.at - LATE:
-        return "No worker checks the schedules. Start `manage.py runworker` (or `up`)."
-    if waits is not None:
-        return f"Session {waits} of this schedule is still queued; a further run joins it."
-    return rules.reason(Session(agent=agent, trigger=Trigger.SCHEDULED))

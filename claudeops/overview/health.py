@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import Any
 
 from django.core.cache import cache
 from django.db import connection
@@ -71,6 +73,8 @@ class Queue:
     since: datetime | None
     late: bool
     failures: int
+    places: int = 0
+    """How many of its tasks may run at once: those of each of its workers, by this host's settings."""
 
     @property
     def troubles(self) -> list[Trouble]:
@@ -118,6 +122,11 @@ class Health:
         return found
 
     @property
+    def places(self) -> int:
+        """How many sessions may run at once."""
+        return sum(queue.places for queue in self.queues if queue.name == tasks.SESSIONS)
+
+    @property
     def ok(self) -> bool:
         return not self.troubles and not any(queue.troubles for queue in self.queues)
 
@@ -154,7 +163,7 @@ def read(at: datetime | None = None) -> Health:
     return Health(
         database=connection.display_name,
         queues=tuple(
-            _queue(name, workers[name], depths[name], failures.get(name, 0), at) for name, _settings in clusters()
+            _queue(name, conf, workers[name], depths[name], failures.get(name, 0), at) for name, conf in clusters()
         ),
         orphaned=Session.objects.filter(unfollowed(at))[:MOST].count(),
         overdue=tuple(schedules.late(at)),
@@ -170,13 +179,17 @@ def _worker(beat: WorkerHeartbeat, at: datetime) -> Worker:
     return Worker(beat.pk, beat.host, beat.pid, next(step for step in STEPS if seconds <= step))
 
 
-def _queue(name: str, workers: list[Worker], depths: list[Depth], failures: int, at: datetime) -> Queue:
+def _queue(
+    name: str, conf: Mapping[str, Any], workers: list[Worker], depths: list[Depth], failures: int, at: datetime
+) -> Queue:
+    living = tuple(worker for worker in workers if worker.within is not None)
     return Queue(
         name=name,
-        workers=tuple(worker for worker in workers if worker.within is not None),
+        workers=living,
         silent=tuple(worker for worker in workers if worker.within is None),
         waiting=sum(depth.waiting for depth in depths),
         since=min((depth.since for depth in depths), default=None),
         late=any(is_late(depth, at) for depth in depths),
         failures=failures,
+        places=len(living) * int(conf["workers"]),
     )

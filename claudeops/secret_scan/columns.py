@@ -96,14 +96,15 @@ def masked(value: Any) -> tuple[Any, Counter[str]]:
     """Mask a column's value; return it, and how many credentials of each kind it held."""
     if isinstance(value, str):
         text, kinds = mask_counted(value)
-        return text, kinds if text != value else Counter()
+        return text, Counter(kinds if text != value else {})
     if not isinstance(value, list | tuple | dict):
         return value, Counter()
     found = mask_value(value)
     if found == value:
         return value, Counter()
     # What stands under the name of a secret is masked as a whole and has no kind of its own.
-    return found, sum((mask_counted(text)[1] for text in _texts(value)), Counter()) or Counter({"named value": 1})
+    kinds = sum((Counter(mask_counted(text)[1]) for text in _texts(value)), Counter())
+    return found, kinds or Counter({"named value": 1})
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -28,7 +28,8 @@ from claudeops.overview import health
 from claudeops.secret_scan import last
 from claudeops.workers import schedules
 from memories.embedding import state
-from memories.models import Memory, trust
+from memories.models import trust
+from memories.queries import numbers
 from memories.recall import binary_index, pgvector
 from sessions_app.checks import cli_messages, clusters
 from sessions_app.models import Agent, ScheduleKind, Session, WorkerHeartbeat
@@ -267,8 +268,8 @@ def _schedules(at: datetime) -> Iterator[Finding]:
 
 
 def _trust(at: datetime) -> Iterator[Finding]:
-    held, unconfirmed = Memory.objects.awaiting_review().count(), Memory.objects.unconfirmed().count()
-    text = f"{trust.mode()}; {held:,} memories held for review, {unconfirmed:,} unconfirmed"
+    held, unconfirmed = numbers.held(), numbers.unconfirmed()
+    text = f"{trust.mode()}; {held.shown} memories held for review, {unconfirmed.shown} unconfirmed"
     hint = "A person releases them: /memories?status=waiting&sort=-risk" if held or unconfirmed else ""
     yield Finding(OK, "trust", text, hint)
 

@@ -178,6 +178,7 @@ def web_argv(host: str, port: int) -> list[str]:
         *("--bind", f"{in_url(host)}:{port}"),
         *("--workers", str(WEB_PROCESSES), "--threads", str(WEB_THREADS)),
         *("--graceful-timeout", "5"),
+        *("--limit-request-line", "8190"),  # a list's poll names up to 250 rows
         *("--log-level", "warning"),
         "--no-control-socket",
     ]

@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+import re2
+
+from claudeops.lib.lookaround import without_lookaround
 from memories.capture.readings import readings
 from memories.capture.text import fold
 
@@ -296,8 +299,12 @@ NORMS = (
     r"해야 한다|يمكن|يجب|باید|می توان"
 )
 
+_ANY_CASE = re2.Options()
+_ANY_CASE.case_sensitive = False
+
+# Name, pattern, and RE2's form of it, which says no a hundred times as fast.
 TOPICS = tuple(
-    (name, re.compile(pattern, re.IGNORECASE))
+    (name, re.compile(pattern, re.IGNORECASE), re2.compile(without_lookaround(pattern), _ANY_CASE))
     for name, pattern in (
         ("the agent", AGENT),
         ("rights", RIGHTS),
@@ -316,5 +323,12 @@ def topics(text: str) -> tuple[str, ...]:
     """Return the topics of a text as it was written, in a fixed order."""
     raw = text[:LONGEST]
     read = list(dict.fromkeys(readings(raw, fold(raw))))
-    found = tuple(name for name, pattern in TOPICS if any(pattern.search(reading) for reading in read))
+    plain = [reading for reading in read if reading.isascii() and reading.isprintable()]
+    others = [reading for reading in read if reading not in plain]  # RE2 reads these in its own way
+    joined = "\n".join(plain).encode()
+    found = tuple(
+        name
+        for name, pattern, first in TOPICS
+        if any(pattern.search(reading) for reading in (read if first.search(joined) else others))
+    )
     return found if len(text) <= LONGEST else (*found, "a long text")

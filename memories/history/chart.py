@@ -1,13 +1,14 @@
-"""Compute the SVG coordinates of the confidence chart. Pure; x in percent of time, y in percent down from 1."""
+"""Compute the SVG coordinates of the confidence chart and its axis of events. Pure; days are those of a given zone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from memories.history.confidence_history import ConfidenceHistory, Mark
-from memories.history.forecast import Point
+from memories.history.forecast import End, Point
+from memories.models import Change
 
 WIDTH = 1000
 """Width of the plot in SVG units."""
@@ -17,65 +18,106 @@ PAST = 0.5
 """Least share of the width that the history has when it holds several changes. A forecast of months must not press the
 changes of a young memory into one place."""
 MARGIN = 0.04
-NEAR = 22.0
-"""Percent of the width that a label needs; near an edge its anchor moves inwards."""
+LETTER, SPACE = 2.1, 2.0
+"""Percent of the width that a letter of a label needs, and a gap: 12 pixels high in a plot of 300 pixels, a phone's."""
+APART = 2.2
+"""Percent between two marks on the axis of events, where there is room for all."""
+MOST_TICKS = 6
+
+SHAPES: dict[str, str] = {
+    Change.CREATED: "created",
+    Change.REINFORCED: "confirmed",
+    Change.APPROVED: "confirmed",
+    Change.BACKED: "confirmed",
+    Change.CONTRADICTED: "contradicted",
+    Change.SUPERSEDED: "contradicted",
+    Change.DECAYED: "time",
+    Change.EXPIRED: "ended",
+    Change.DEACTIVATED: "ended",
+    Change.DELETED: "ended",
+}
+"""The shape of a mark by kind of change; every other kind is an edit."""
+EDITED = "edited"
+LEGEND = ("created", "confirmed", "contradicted", EDITED, "time", "ended")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A labelled point: `x` and `y` in percent, `anchor` is the SVG text-anchor (start, middle, end)."""
+    """A labelled point: `x` and `y` in percent, y down from 1; `anchor` is the SVG text-anchor."""
 
     x: float
     y: float
     anchor: str
     label: str
-    kind: str = ""
+
+    @property
+    def rest(self) -> float:
+        """Percent of the height below it."""
+        return round(100 - self.y, 2)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The percents of the width that its label takes."""
+        room = LETTER * len(self.label)
+        begin = self.x - {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor] * room
+        return begin, begin + room
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A mark on the axis of events: the change `pk` at `x` percent. `shape` is one of LEGEND."""
+
+    pk: int
+    x: float
+    shape: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`line` (history) and `ahead` (forecast) are the points of polylines, WIDTH units wide and 100 high."""
+    """`line` (history) and `ahead` (forecast) are the points of polylines, WIDTH units wide and 100 high.
+
+    `fades` is where the forecast meets the threshold, `expires` where the memory ends whatever its confidence. `bent`:
+    the time before today and the time after it have different scales. `legend` holds the shapes that occur.
+    """
 
     line: str
     ahead: str
     today: Place
-    marks: tuple[Place, ...]
+    events: tuple[Event, ...]
+    ticks: tuple[Place, ...]
     limit: Place | None
-    ends: Place | None
+    fades: Place | None
     expires: Place | None
-    first: str
-    last: str
+    legend: tuple[str, ...]
+    bent: bool
 
 
-def chart_of(course: ConfidenceHistory) -> Chart:
-    begin = course.past[0].at
-    found = [course.now, *(point.at for point in course.ahead.points)]
-    found += [time for time in (course.ahead.inactive_at, course.expires_at) if time is not None and time > course.now]
-    last = max(found)
-    span = max(last - begin, SHORTEST)
-    end = begin + span * (1 + MARGIN)
-    natural = (course.now - begin) / (end - begin)
-    scale = _Scale(
-        begin, course.now, end, max(natural, PAST) if len(course.marks) > 1 and course.now > begin else natural
-    )
-    to_the_minute = course.now - begin < timedelta(days=2)
-    ahead = list(course.ahead.points)
-    falls_to = course.past[-1].confidence
-    stops = course.ahead.inactive_at if course.ahead.inactive_at and course.ahead.inactive_at > course.now else end
-    to_come = [Point(course.now, falls_to), *ahead]
-    ends = course.ahead.inactive_at
+def chart_of(course: ConfidenceHistory, zone: tzinfo = UTC) -> Chart:
+    begin, now = course.past[0].at, course.now
+    over = course.ahead.inactive_at if course.ahead.inactive_at and course.ahead.inactive_at > now else None
+    own_end = course.expires_at if course.expires_at and course.expires_at > now else None
+    last = max([now, *(point.at for point in course.ahead.points), *(time for time in (over, own_end) if time)])
+    end = begin + max(last - begin, SHORTEST) * (1 + MARGIN)
+    natural = (now - begin) / (end - begin)
+    past = max(natural, PAST) if len(course.marks) > 1 and now > begin else natural
+    scale = _Scale(begin, now, end, past)
+    falls_to, ahead = course.past[-1].confidence, course.ahead.points
+    limit, decays = course.ahead.limit, course.ahead.end == End.DECAYED
+    expires = own_end if decays or not over else over
+    fades = scale.place(over, limit, f"fades {_day(over, now, zone)}") if over and decays and limit else None
+    events = tuple(_events(course.marks, scale, zone))
     return Chart(
-        line=scale.stair(course.past, course.now),
-        ahead=scale.stair(to_come, stops),
-        today=scale.place(course.now, falls_to, "today"),
-        marks=tuple(scale.mark(mark) for mark in course.marks),
-        limit=None
-        if course.ahead.limit is None
-        else Place(0, _down(course.ahead.limit), "end", f"{course.ahead.limit:g}"),
-        ends=scale.place(ends, ahead[-1].confidence, _day(ends)) if ends and ends > course.now else None,
-        expires=scale.place(course.expires_at, 0, "expires") if course.expires_at else None,
-        first=_minute(begin) if to_the_minute else _day(begin),
-        last=_day(end),
+        line=scale.stair(course.past, now),
+        ahead=scale.stair([Point(now, falls_to), *ahead], over or end),
+        today=scale.place(now, falls_to, f"today {falls_to:.2f}"),
+        events=events,
+        ticks=tuple(_ticks(scale, zone)),
+        limit=None if limit is None else _limit(limit, fades),
+        fades=fades,
+        expires=scale.place(expires, 1, f"expires {_day(expires, now, zone)}") if expires else None,
+        legend=tuple(shape for shape in LEGEND if any(event.shape == shape for event in events)),
+        bent=past != natural,
     )
 
 
@@ -107,21 +149,100 @@ class _Scale:
 
     def place(self, at: datetime, confidence: float, label: str) -> Place:
         x = self.x(at)
-        anchor = "start" if x < NEAR / 2 else "end" if x > 100 - NEAR / 2 else "middle"
+        half = LETTER * len(label) / 2
+        anchor = "start" if x < half else "end" if x > 100 - half else "middle"
         return Place(x, _down(confidence), anchor, label)
 
-    def mark(self, mark: Mark) -> Place:
-        label = f"{mark.label} {_minute(mark.at)}: {mark.confidence:.2f}"
-        return Place(self.x(mark.at), _down(mark.confidence), "middle", label, mark.kind)
+
+def _limit(limit: float, fades: Place | None) -> Place:
+    """Label the threshold below its line, at the side that `fades` leaves free."""
+    left = Place(0, _down(limit), "start", "inactive")
+    if fades is None or fades.span[0] > left.span[1] + SPACE:
+        return left
+    return replace(left, x=100, anchor="end")
+
+
+def _events(marks: Sequence[Mark], scale: _Scale, zone: tzinfo) -> Iterator[Event]:
+    """Place the marks by their time, none after today: APART, or as far as there is room."""
+    ordered = sorted(marks, key=lambda mark: (mark.at, mark.pk))
+    end = scale.x(scale.now) or 100.0
+    apart = min(APART, end / max(1, len(marks) - 1))
+    places: list[float] = []
+    for number, mark in enumerate(ordered):
+        room_left = end - apart * (len(marks) - 1 - number)
+        wanted = max(scale.x(mark.at), places[-1] + apart if places else 0)
+        places.append(max(0.0, min(wanted, room_left)))
+    for mark, x in zip(ordered, places, strict=True):
+        label = f"{_minute(mark.at, scale.now, zone)}: {mark.label}, {mark.confidence:.2f}"
+        yield Event(mark.pk, round(x, 2), SHAPES.get(mark.kind, EDITED), label)
+
+
+def _ticks(scale: _Scale, zone: tzinfo) -> Iterator[Place]:
+    """Label the axis of time: its beginning, then each hour, day, month or year that has room."""
+    taken = 0.0
+    for at, label in [(scale.begin, _first(scale, zone)), *_boundaries(scale, zone)]:
+        x = scale.x(at)
+        place = Place(x, 100, "start" if x == 0 else "middle", label)
+        begin, end = place.span
+        if (x and begin < taken + SPACE) or end > 100:
+            continue
+        taken = end
+        yield place
+
+
+def _first(scale: _Scale, zone: tzinfo) -> str:
+    young = scale.now - scale.begin < timedelta(days=2)
+    return (_minute if young else _day)(scale.begin, scale.now, zone)
+
+
+def _boundaries(scale: _Scale, zone: tzinfo) -> list[tuple[datetime, str]]:
+    """Return round times with their labels, at most MOST_TICKS a part of the scale, in their order."""
+    past = _round_times(scale.begin, scale.now, max(1, round(MOST_TICKS * scale.past)), zone)
+    return past + _round_times(scale.now, scale.end, max(1, round(MOST_TICKS * (1 - scale.past))), zone)
+
+
+def _round_times(begin: datetime, end: datetime, most: int, zone: tzinfo) -> list[tuple[datetime, str]]:
+    for unit, steps in (("hour", (1, 3, 6, 12)), ("day", (1, 2, 7, 14)), ("month", (1, 2, 3, 6)), ("year", (1, 2, 5))):
+        length = {"hour": 1 / 24, "day": 1, "month": 30.4, "year": 365.2}[unit]
+        for step in steps:
+            if (end - begin) / timedelta(days=length * step) <= most:
+                return list(_every(begin, end, unit, step, zone))
+    return []
+
+
+def _every(begin: datetime, end: datetime, unit: str, step: int, zone: tzinfo) -> Iterator[tuple[datetime, str]]:
+    local = begin.astimezone(zone)
+    at = local.replace(minute=0, second=0, microsecond=0)
+    if unit == "hour":
+        at = at.replace(hour=at.hour - at.hour % step)
+    elif unit == "day":
+        at = at.replace(hour=0)
+    else:
+        at = at.replace(hour=0, day=1, month=1 if unit == "year" else at.month - (at.month - 1) % step)
+    while at < end:
+        if at > begin:
+            label = f"{at:%H:%M}" if unit == "hour" else f"{at.day} {at:%b}" if unit == "day" else f"{at:%b}"
+            yield at, f"{at.year}" if unit == "year" or (unit == "month" and at.month == 1) else label
+        at = _later(at, unit, step)
+
+
+def _later(at: datetime, unit: str, step: int) -> datetime:
+    if unit == "hour":
+        return at + timedelta(hours=step)
+    if unit == "day":
+        return at + timedelta(days=step)
+    months = at.month - 1 + (step if unit == "month" else 12 * step)
+    return at.replace(year=at.year + months // 12, month=months % 12 + 1)
 
 
 def _down(confidence: float) -> float:
     return round(100 * (1 - confidence), 2)
 
 
-def _day(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d}"
+def _day(at: datetime, now: datetime, zone: tzinfo) -> str:
+    local = at.astimezone(zone)
+    return f"{local.day} {local:%b}" + ("" if local.year == now.astimezone(zone).year else f" {local.year}")
 
 
-def _minute(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+def _minute(at: datetime, now: datetime, zone: tzinfo) -> str:
+    return f"{_day(at, now, zone)}, {at.astimezone(zone):%H:%M}"

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
-from memories.history.forecast import End, Forecast, Point, forecast, steps_taken
-from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
+from django.utils import timezone
+
+from memories.history.fate import fate
+from memories.history.forecast import Forecast, Point, forecast, steps_taken
+from memories.models import Change, Memory, MemoryChange
 from memories.taxonomy import TAXONOMIES
 
 MOST = 150
 """Latest changes that are drawn; a memory confirmed every hour exceeds this in a week."""
 
-TIMES_OWN = (Change.DECAYED, Change.EXPIRED)
+MOST_OF_PAGE = 2_000
+"""Latest changes that are read for the small lines of a page of memories."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
+    """A change: its id, its time, and the confidence (0..1) after it."""
+
+    pk: int
     at: datetime
     confidence: float
     kind: str
@@ -26,7 +35,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceHistory:
-    """`past` holds the confidence from each time on, up to `now`; `cut`: earlier changes are left out."""
+    """`past` holds the confidence from each time on, up to `now`; `cut`: earlier changes are left out.
+
+    `words` is one sentence: what becomes of the memory unless somebody confirms it.
+    """
 
     past: tuple[Point, ...]
     marks: tuple[Mark, ...]
@@ -46,13 +58,30 @@ def confidence_history_of(memory: Memory, *, at: datetime) -> ConfidenceHistory:
     ahead = forecast(memory, at)
     return ConfidenceHistory(
         past=_forwards(points, at),
-        marks=tuple(Mark(min(one.at, at), one.confidence, one.kind, one.label) for one in marks),
+        marks=tuple(replace(one, at=min(one.at, at)) for one in marks),
         ahead=ahead,
         now=at,
         expires_at=memory.expires_at if memory.active else None,
         cut=cut,
-        words=in_words(memory, ahead, at),
+        words=fate(memory, ahead, at, None if memory.active else _inactive_since(changes)),
     )
+
+
+def confidence_since(
+    memories: Collection[Memory], start: datetime, *, most: int = MOST_OF_PAGE
+) -> dict[int, tuple[Point, ...]]:
+    """Return by id the confidence of `memories` from `start` on (aware UTC), as of now. One query for all of them.
+
+    Of more than `most` changes the latest are read; what is before them is taken for unchanged.
+    """
+    found: dict[int, list[MemoryChange]] = defaultdict(list)
+    rows = MemoryChange.objects.filter(memory__in=[memory.pk for memory in memories], at__gte=start)
+    for change in rows.order_by("-pk").only("memory_id", "kind", "at", "before")[:most]:
+        if change.memory_id is not None:
+            found[change.memory_id].append(change)
+    past = {memory.pk: _past(memory, found[memory.pk], False)[0] for memory in memories}
+    now = timezone.now()
+    return {pk: _forwards(points, now) for pk, points in past.items()}
 
 
 def _past(memory: Memory, latest_first: list[MemoryChange], cut: bool) -> tuple[list[Point], list[Mark]]:
@@ -63,8 +92,7 @@ def _past(memory: Memory, latest_first: list[MemoryChange], cut: bool) -> tuple[
     began = None if cut else memory.created_at
     for change in latest_first:
         after = float(state["confidence"])
-        if change.kind not in TIMES_OWN:
-            marks.append(Mark(change.at, after, change.kind, change.get_kind_display()))
+        marks.append(Mark(change.pk, change.at, after, change.kind, change.get_kind_display()))
         began = change.at if change.kind == Change.CREATED or cut else began
         if change.kind == Change.CREATED:
             break
@@ -77,6 +105,11 @@ def _past(memory: Memory, latest_first: list[MemoryChange], cut: bool) -> tuple[
             points.append(Point(change.at, after))
     points.append(Point(began or memory.created_at, float(state["confidence"])))
     return points[::-1], marks[::-1]
+
+
+def _inactive_since(latest_first: list[MemoryChange]) -> datetime | None:
+    ended = (change.at for change in latest_first if (change.after or {}).get("active") is False)
+    return next(ended, None)
 
 
 def _read(before: Any) -> dict[str, Any]:
@@ -99,24 +132,3 @@ def _forwards(points: list[Point], at: datetime) -> tuple[Point, ...]:
         latest = min(max(latest, point.at), at)
         found.append(Point(latest, point.confidence))
     return tuple(found)
-
-
-def in_words(memory: Memory, ahead: Forecast, at: datetime) -> str:
-    shown = f"{memory.confidence:.2f}"
-    if not memory.active:
-        why = Inactive(memory.inactive_reason).label if memory.inactive_reason in Inactive.values else ""
-        return f"Inactive at {shown}{f': {why}' if why else ''}. It does not decay further."
-    if ahead.inactive_at is None:
-        if memory.verdict == Verdict.HOLD:
-            return f"Stays at {shown}: held memories do not decay."
-        if memory.persistent:
-            return f"Stays at {shown}: it is persistent and never decays."
-        return f"Stays at {shown}: {memory.taxonomy} memories of this category do not decay."
-    day = f"{ahead.inactive_at.astimezone(UTC):%Y-%m-%d}"
-    if ahead.inactive_at <= at:
-        return f"Overdue: the next sweep makes it inactive, as of {day}."
-    if ahead.end == End.DECAYED:
-        return f"Falls below {ahead.limit:g} on {day} unless confirmed."
-    if ahead.end == End.CATEGORY:
-        return f"Expires on {day} unless confirmed: the lifetime of a {memory.category}."
-    return f"Expires on {day}, confirmed or not."

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Count, Max, Q
 
 from claudeops.lib.word_diff import Piece, word_diff
 from memories.errors import InvalidMemory
+from memories.history.chart import EDITED, LEGEND, SHAPES
 from memories.history.evidence import EvidenceLine, evidence_lines
+from memories.history.sentences import Moved, Part, folded_decay, moved, sentence
 from memories.lifecycle.restore import STAYS, check_restorable, state_after
 from memories.lifecycle.write import json_value
 from memories.models import Change, Memory, MemoryChange
@@ -34,7 +37,7 @@ BETWEEN = "~"
 # Every confirmation changes these; they are shown only when nothing else changed.
 BOOKKEEPING = {"updated_at", "decayed_until"}
 
-HIDDEN = {"decayed_until", "recall_count", "last_recalled_at"}
+HIDDEN = {"decayed_until", "recall_count", "last_recalled_at", "told_count", "last_told_at"}
 """Columns left out of a comparison of two states."""
 
 # The columns shown for a row that was created or deleted.
@@ -52,7 +55,10 @@ class ChangedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One change as it is shown. `said` is the text that arrived, `evidence` the other evidence in words."""
+    """One change as it is shown: in one sentence, and in full.
+
+    `said` is the text that arrived, `evidence` the other evidence in words, `shape` that of its mark in the chart.
+    """
 
     pk: int
     kind: str
@@ -64,6 +70,9 @@ class Entry:
     moved: tuple[ChangedColumn, ...]
     said: str
     evidence: tuple[EvidenceLine, ...]
+    shape: str
+    sentence: tuple[Part, ...]
+    confidence: Moved
 
 
 def changed_columns(change: MemoryChange) -> tuple[ChangedColumn, ...]:
@@ -99,16 +108,69 @@ def entry_of(change: MemoryChange) -> Entry:
         moved=changed_columns(change),
         said=said if isinstance(said, str) else str(said),
         evidence=evidence_lines(evidence),
+        shape=shape_of(change.kind),
+        sentence=sentence(change),
+        confidence=moved(change),
     )
+
+
+def shape_of(kind: str) -> str:
+    return SHAPES.get(kind, EDITED)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the timeline: an entry, or several decays in a row, latest first, in the sentence `folded`."""
+
+    entries: tuple[Entry, ...]
+    folded: str = ""
+
+    @property
+    def latest(self) -> Entry:
+        return self.entries[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Entries, newest first; `older` is the cursor of the next page, "" on the last one."""
+    """Lines, newest first; `older` is the cursor of the next page, "" on the last one."""
 
-    entries: list[Entry]
+    lines: list[Line]
     older: str
     is_first: bool
+
+    @property
+    def shown(self) -> set[int]:
+        """The ids of the changes on the page."""
+        return {entry.pk for line in self.lines for entry in line.entries}
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """How many changes of each shape a memory has, in the order of LEGEND, and when each came last."""
+
+    counts: dict[str, int]
+    last: dict[str, datetime]
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+def kinds_of(memory: Memory) -> Kinds:
+    """Count the changes of `memory` by shape. One query, over the memory's part of an index."""
+    rows = memory.changes.order_by().values_list("kind").annotate(Count("pk"), Max("at"))
+    counts: dict[str, int] = {}
+    last: dict[str, datetime] = {}
+    for kind, count, at in sorted(rows, key=lambda row: LEGEND.index(shape_of(row[0]))):
+        shape = shape_of(kind)
+        counts[shape] = counts.get(shape, 0) + count
+        last[shape] = max(at, last.get(shape, at))
+    return Kinds(counts, last)
+
+
+def kinds_with(shape: str) -> Collection[str]:
+    """Return the kinds of change that have a shape; none for an unknown one."""
+    return [kind for kind in Change.values if shape_of(kind) == shape]
 
 
 def place_of(change: MemoryChange) -> str:
@@ -125,16 +187,18 @@ def read_place(text: str) -> tuple[datetime, int] | None:
     return (when, int(pk)) if when.tzinfo and pk.isdecimal() and pk.isascii() and len(pk) < 19 else None
 
 
-def page_of(memory: Memory, before: str = "") -> Page:
-    """Return SIZE changes of `memory` by keyset pagination: the thousandth page costs what the first does."""
+def page_of(memory: Memory, before: str = "", only: str = "") -> Page:
+    """Return SIZE changes of `memory`, or those of one shape, by keyset pagination."""
     rows = memory.changes.order_by("-at", "-pk")
+    if kinds := kinds_with(only):
+        rows = rows.filter(kind__in=kinds)
     place = read_place(before)
     if place is not None:
         at, pk = place
         rows = rows.filter(at__lte=at).filter(Q(at__lt=at) | Q(pk__lt=pk))
     found = list(rows[: SIZE + 1])
     shown = found[:SIZE]
-    return Page(timeline(shown), place_of(shown[-1]) if len(found) > SIZE else "", place is None)
+    return Page(lines_of(shown), place_of(shown[-1]) if len(found) > SIZE else "", place is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,5 +241,13 @@ def _name(column: str) -> str:
     return NAMES.get(column, column.replace("_", " "))
 
 
-def timeline(changes: Iterable[MemoryChange]) -> list[Entry]:
-    return [entry_of(change) for change in changes]
+def lines_of(latest_first: Sequence[MemoryChange]) -> list[Line]:
+    """Return the lines of changes; decays that follow each other are one line."""
+    found = []
+    for decays, changes in groupby(latest_first, key=lambda change: change.kind == Change.DECAYED):
+        some = list(changes)
+        if decays and len(some) > 1:
+            found.append(Line(tuple(map(entry_of, some)), folded_decay(some)))
+        else:
+            found += [Line((entry_of(change),)) for change in some]
+    return found

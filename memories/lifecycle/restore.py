@@ -12,7 +12,10 @@ from memories.lifecycle.verbs import check_unchanged, confirmed, policy
 from memories.lifecycle.write import Why, apply, difference, locked
 from memories.models import Change, Inactive, Memory, MemoryChange, Project, drop_lost_links, states_before, to_utc
 
-STAYS = {"updated_at", "decayed_until", "merged_count", "recall_count", "last_recalled_at", "stale_at"}
+STAYS = {
+    *("updated_at", "decayed_until", "merged_count", "recall_count", "last_recalled_at", "stale_at"),
+    *("told_count", "last_told_at"),
+}
 """Columns that a roll back leaves: the time of confirmation (it is set to now), and the counters."""
 
 

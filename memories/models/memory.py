@@ -222,6 +222,10 @@ class Memory(models.Model):
     merged_count = models.PositiveIntegerField(default=0, db_default=0)
     recall_count = models.PositiveIntegerField(default=0, db_default=0)
     last_recalled_at = models.DateTimeField(null=True, blank=True)
+    told_count = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="How many sessions had it in their prompt."
+    )
+    last_told_at = models.DateTimeField(null=True, blank=True)
     # Written by the nightly maintenance (never recalled for 90 days, issue 19).
     stale_at = models.DateTimeField(null=True, blank=True)
     superseded_by = models.ForeignKey(
@@ -257,6 +261,8 @@ class Memory(models.Model):
             models.Index(fields=["-confidence", "-id"], name="memories_by_confidence"),
             models.Index(SERVICE_TEXT, "id", name="memories_by_service"),
             models.Index(FADES_AT, "id", name="memories_by_fading"),
+            # With the columns of "Never told", to count it without reading the rows.
+            models.Index(fields=["-told_count", "-id", "active", "verdict"], name="memories_by_told"),
             # The scope within which a new statement is compared with the known memories.
             models.Index(fields=["taxonomy", "category", "service"], name="memories_scope"),
             # Equal texts, in a scope of any size. An index on whole texts would be as big as the table.

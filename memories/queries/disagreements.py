@@ -13,8 +13,6 @@ from memories.models import Disagreement, DisagreementState, Memory, MemoryChang
 from memories.models.disagreement import DisagreementQuerySet
 
 SIZE = 20
-CAP = 100
-"""Open questions are counted up to here; above, the page shows "99+"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +49,6 @@ def open_questions(kind: str = "") -> DisagreementQuerySet:
 def answered(kind: str = "") -> DisagreementQuerySet:
     rows = Disagreement.objects.answered()
     return rows.filter(kind=kind) if kind else rows
-
-
-def count_open(kind: str = "") -> int:
-    """Count the open questions, up to CAP, from an index."""
-    return open_questions(kind).order_by()[:CAP].count()
 
 
 def page_of(rows: DisagreementQuerySet, after: int | None = None) -> Page:

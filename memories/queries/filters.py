@@ -70,7 +70,8 @@ class MemoryFilterSet(django_filters.FilterSet):
     held, rejected, or else active or inactive; of the active ones some are unconfirmed: these and the held ones are
     waiting), active, verdict, source, exposure (what its session had read), persistent, confidence_min and
     confidence_max (0..1, both included), text (every word of it, anywhere), session (id), tier, fades (when it becomes
-    inactive or expires unless it is confirmed, from now: `<14d`, `>2w`, `3d..10d`; active ones alone).
+    inactive or expires unless it is confirmed, from now: `<14d`, `>2w`, `3d..10d`; active ones alone), told (how many
+    sessions had it in their prompt: `0`, `>5`).
     """
 
     service = django_filters.CharFilter(
@@ -105,6 +106,7 @@ class MemoryFilterSet(django_filters.FilterSet):
         choices=[(tier, str(tier)) for tier in range(4)], label="Tier", empty_label="any"
     )
 
+    told = ComparisonFilter(method="by_told", label="Told, as >5")
     fades = ComparisonFilter(method="by_fading", label="Fades or expires", spans=True)
 
     class Meta:
@@ -126,6 +128,9 @@ class MemoryFilterSet(django_filters.FilterSet):
         now = timezone.now().timestamp()
         bounds = {f"fades__{lookup}": math.floor(now + seconds) for lookup, seconds in value.bounds}
         return queryset.alias(fades=FADES_AT).filter(**bounds).filter(fades__lt=NEVER)
+
+    def by_told(self, queryset: QuerySet[Memory], name: str, value: Comparison) -> QuerySet[Memory]:
+        return queryset.filter(**{f"told_count__{lookup}": bound for lookup, bound in value.bounds})
 
     def by_text(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
         for word in value.split():

@@ -20,6 +20,7 @@ from claudeops.lib import markdown as markdown_of
 from memories import desk
 from memories.history.forecast import forecast
 from memories.models import Memory
+from memories.queries.list import status_of, why_of
 
 register = template.Library()
 
@@ -67,6 +68,33 @@ def fades(memory: Memory) -> SafeString:
 
 
 @register.filter
+def why(memory: Memory) -> str:
+    """Say why a memory is held, unconfirmed or inactive."""
+    return why_of(memory)
+
+
+STATUS_ICONS = {"active": "ok", "unconfirmed": "held", "held": "held", "rejected": "failed", "inactive": "inactive"}
+
+
+@register.simple_tag
+def status_icon(memory: Memory) -> SafeString:
+    """A memory's status as an icon that is named by it and by its reason."""
+    status, reason = status_of(memory), why_of(memory)
+    said = f"{status}: {reason}" if reason else status
+    if memory.persistent:
+        said += "; persistent"
+    return _status_icon(STATUS_ICONS[status], said)
+
+
+@lru_cache(maxsize=SAID)
+def _status_icon(name: str, said: str) -> SafeString:
+    return format_html(
+        '<svg class="i i-{}" role="img" aria-label="{}"><title>{}</title><use href="#i-{}"/></svg>',
+        *(name, said, said, name),
+    )
+
+
+@register.filter
 def due(at: datetime | None) -> SafeString:
     """Format a coming time as an age; a time in the past is "due"."""
     if at is None or at > timezone.now():
@@ -82,6 +110,13 @@ def exact(at: datetime | None) -> SafeString:
     return format_html(
         '<time datetime="{}" title="{}">{}</time>', local_time.iso(at), humanize.exact(at), local_time.exact(at)
     )
+
+
+@register.filter
+def day(at: datetime) -> SafeString:
+    """Format the day of an aware time in the active zone: "26 Nov"; the exact time on hover."""
+    shown = local_time.day(at, timezone.now())
+    return format_html('<time datetime="{}" title="{}">{}</time>', local_time.iso(at), local_time.on_hover(at), shown)
 
 
 @register.simple_tag

@@ -14,8 +14,7 @@ from claudeops.lib.time_field import TimeField
 from memories.capture import fields as stored
 from memories.errors import InvalidMemory
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
-from memories.models import Memory, RecallVote
-from memories.queries import list as listing
+from memories.models import Memory, Project, RecallVote
 from memories.recall import Question
 from memories.recall.profiles import NAMES as PROFILES
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
@@ -97,10 +96,54 @@ class EditForm(forms.Form):
         label="Active",
     )
     seen = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_ID, widget=forms.HiddenInput)
+    service = forms.CharField(
+        required=False,
+        max_length=stored.SERVICE_LENGTH,
+        empty_value=None,
+        show_hidden_initial=True,
+        widget=forms.TextInput(attrs={"list": "services", "placeholder": "general", "autocomplete": "off"}),
+    )
+    category = forms.ChoiceField(required=False, show_hidden_initial=True)
+    tags = forms.CharField(required=False, show_hidden_initial=True, help_text="With commas between them.")
+    expires_at = TimeField(
+        label="Expires",
+        required=False,
+        show_hidden_initial=True,
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        help_text="Empty: no end of its own.",
+    )
+    project = forms.ModelChoiceField(
+        Project.objects.all(), required=False, empty_label="all projects", show_hidden_initial=True
+    )
+    agent = forms.CharField(
+        required=False,
+        max_length=64,
+        empty_value=None,
+        show_hidden_initial=True,
+        widget=forms.TextInput(attrs={"placeholder": "every agent", "autocomplete": "off"}),
+    )
+    relevance_score = forms.FloatField(
+        label="Relevance",
+        required=False,
+        min_value=0,
+        max_value=1,
+        show_hidden_initial=True,
+        widget=forms.NumberInput(attrs={"step": "any"}),
+        help_text="From 0 to 1, or empty.",
+    )
+    persistent = forms.BooleanField(label="Persistent: it never fades", required=False, show_hidden_initial=True)
+
+    FURTHER = ("service", "category", "tags", "expires_at", "project", "agent", "relevance_score", "persistent")
+    """Fields of the memory's page. Each comes with the value that the person saw, so that what the person left alone
+    stays as it is, whoever changed it meanwhile."""
 
     def __init__(self, memory: Memory, data: Any = None, *, seen: int = 0) -> None:
         self.memory = memory
         initial = {
+            **{name: getattr(memory, name) for name in self.FURTHER if name != "project"},
+            "tags": ", ".join(map(str, memory.tags)),
+            "expires_at": memory.expires_at and memory.expires_at.replace(second=0, microsecond=0),
+            "project": memory.project_id,
             "observation": memory.observation,
             "confidence": round(memory.confidence, DECIMALS),
             "active": "true" if memory.active else "false",
@@ -108,11 +151,48 @@ class EditForm(forms.Form):
         }
         super().__init__(data, initial=initial, auto_id=f"memory-{memory.pk}-%s")
         self.fields["confidence"].widget = slider(f"memory-{memory.pk}-confidence-shown")
+        category = self.fields["category"]
+        assert isinstance(category, forms.ChoiceField)  # noqa: S101
+        category.choices = [(name, name) for name in TAXONOMIES[memory.taxonomy].categories]
 
     def clean_observation(self) -> str:
         if "observation" not in self.data:
             return ""
         return str(checked(stored.checked_observation, self.cleaned_data["observation"]))
+
+    def clean_service(self) -> str | None:
+        service: str | None = checked(stored.checked_service, self.cleaned_data["service"])
+        return service
+
+    def clean_agent(self) -> str | None:
+        agent: str | None = checked(stored.checked_agent, self.cleaned_data["agent"] or "")
+        return agent
+
+    def clean_tags(self) -> list[str]:
+        tags: list[str] = checked(stored.checked_tags, self.cleaned_data["tags"].split(","))
+        return tags
+
+    def further(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.FURTHER]
+
+    def on_current(self, current: Memory, seen: int) -> EditForm:
+        """Return the form on the memory as it is now: what the person changed stays, the rest is current."""
+        sent: Any = self.data  # a QueryDict
+        data = sent.copy()
+        now = EditForm(current, seen=seen)
+        for field in filter(lambda field: self._was_sent(field.name), now.further()):
+            value = field.value()
+            if field.name not in self.changed_data:
+                data.pop(field.html_name, None)
+                if value is not None and value is not False:
+                    data[field.html_name] = value
+            data[field.html_initial_name] = "" if value is None else value
+        data["seen"] = str(seen)
+        return EditForm(current, data)
+
+    def _was_sent(self, name: str) -> bool:
+        """Whether the browser sent the field; it does not send a box without a tick."""
+        return name in self.data or self[name].html_initial_name in self.data
 
     def wants_active(self) -> bool:
         return bool(self["active"].value() == "true")
@@ -127,6 +207,11 @@ class EditForm(forms.Form):
             given["confidence"] = confidence
         if self.cleaned_data["active"] is not None:
             given["active"] = self.cleaned_data["active"]
+        given |= {
+            name: self.cleaned_data[name] for name in self.FURTHER if self._was_sent(name) and name in self.changed_data
+        }
+        if "project" in given:
+            given["project"] = given["project"] and given["project"].pk
         return given
 
 
@@ -202,26 +287,6 @@ class AskedForm(forms.Form):
     surface = forms.ChoiceField(choices=[("", "anywhere"), *ASKED_FROM], required=False, label="Asked from")
     session = forms.IntegerField(min_value=1, max_value=BIGGEST_ID, required=False, label="Session")
     before = forms.IntegerField(min_value=1, max_value=BIGGEST_ID, required=False, widget=forms.HiddenInput)
-
-
-class PlaceForm(forms.Form):
-    """The order of the list and a place in it: after a row or before one."""
-
-    sort = forms.ChoiceField(choices=[(key, key) for key in listing.SORTS], required=False)
-    after = forms.CharField(required=False, max_length=200)
-    before = forms.CharField(required=False, max_length=200)
-
-    def found(self) -> tuple[listing.Sort, listing.Place | None, listing.Place | None]:
-        """Parse the order and the place; an invalid place is the start of the list."""
-        self.is_valid()
-        sort = listing.SORTS[self.cleaned_data.get("sort") or listing.FIRST]
-        return sort, self._place(sort, "after"), self._place(sort, "before")
-
-    def _place(self, sort: listing.Sort, name: str) -> listing.Place | None:
-        try:
-            return listing.read_place(sort, self.cleaned_data.get(name) or "")
-        except ValueError:
-            return None
 
 
 class IdRangesField(forms.Field):

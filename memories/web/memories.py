@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import permission_required
 from django.db.models import Count, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from claudeops.lib.change_token import read_token
+from claudeops.lib.charts.sparkline import sparkline
 from claudeops.lib.distinct import distinct_values
-from claudeops.lib.list_page.bar import QueryBar
+from claudeops.lib.list_page.columns import Chosen, Column
+from claudeops.lib.list_page.export import FORMATS, MOST
+from claudeops.lib.list_page.keyset import Page, Sort
+from claudeops.lib.list_page.page import Action, ListPage, declare
 from claudeops.lib.masked_note import masked_note
 from memories import store
 from memories.errors import MemoriesError
+from memories.history.confidence_history import confidence_since
+from memories.history.forecast import forecast
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, Source
 from memories.queries import list as listing
@@ -27,26 +36,71 @@ from memories.queries.filters import CATEGORIES, STATUSES, MemoryFilterSet
 from memories.taxonomy import GENERAL
 from memories.web import changes
 from memories.web.answers import actor, moved
-from memories.web.forms import AddForm, PlaceForm
+from memories.web.forms import AddForm
 
-BAR = QueryBar(
-    MemoryFilterSet,
-    Memory.objects.all,
-    views=(
-        ("All", ""),
-        ("Fades next", "fades=%3C14d&sort=fades"),
-        ("Held", "status=held"),
-        ("Contradicted", "status=contradicted"),
-        ("Inactive", "status=inactive"),
-    ),
-    example="service:jellyfin fades:<14d, or words",
-    shown=("service", "status", "fades", "category", "confidence_min", "confidence_max", "taxonomy", "source"),
+CHANGE, DELETE = "memories.change_memory", "memories.delete_memory"
+KEYS = {"approve": "a", "deactivate": "d"}
+IN_REACH = ("approve", "deactivate", "merge")
+"""Bulk actions with a button of their own; the others stand behind "…"."""
+
+PAGE = declare(
+    ListPage(
+        MemoryFilterSet,
+        Memory.objects.all,
+        views=(
+            ("All", ""),
+            ("Fades next", "fades=%3C14d&sort=fades"),
+            ("Held", "status=held"),
+            ("Never told", "status=active&told=0"),
+            ("Contradicted", "status=contradicted"),
+            ("Inactive", "status=inactive"),
+        ),
+        example="service:jellyfin fades:<14d told:>5, or words",
+        shown=("service", "status", "fades", "category", "told", "confidence_min", "confidence_max", "source"),
+        name="memories",
+        permission="memories.view_memory",
+        columns=(
+            Column("status", "Status", listing.status_of, fixed=True, bare=True),
+            Column("text", "Text", lambda memory: memory.observation, fixed=True),
+            Column("service", "Service", lambda memory: memory.service, sort="service", rising=True),
+            Column("category", "Category", lambda memory: memory.category),
+            Column("confidence", "Confidence, 30 d", lambda memory: memory.confidence, sort="confidence", number=True),
+            Column("fades", "Fades", lambda memory: fades_at(memory), sort="fades", rising=True),
+            Column("told", "Told", lambda memory: memory.told_count, sort="told", number=True),
+            Column("confirmed", "Confirmed", lambda memory: memory.updated_at, sort="updated"),
+            Column("source", "From", lambda memory: memory.session_id or memory.get_source_display()),
+            Column("why", "Why", listing.why_of, shown=False),
+            Column("exposure", "Read before", lambda memory: memory.get_exposure_display(), shown=False),
+            Column("taxonomy", "Taxonomy", lambda memory: memory.taxonomy, shown=False),
+            Column("tier", "Tier", lambda memory: memory.tier, shown=False, number=True),
+        ),
+        sorts=listing.SORTS,
+        first=listing.FIRST,
+        actions=(
+            *(
+                Action(
+                    action.name,
+                    action.label,
+                    DELETE if action.name == "delete" else CHANGE,
+                    key=KEYS.get(action.name, ""),
+                    asks=bool(action.confirm or action.params),
+                    bad=action.name == "delete",
+                    folded=action.name not in IN_REACH,
+                )
+                for action in BULK_ACTIONS.values()
+            ),
+            Action("export", "Export as JSON lines", "memories.view_memory", folded=True),
+        ),
+    )
 )
 
-SUGGESTED = ("fades:<7d", "fades:<14d", "fades:<30d", *(f"status:{name}" for name, _ in STATUSES))
+SUGGESTED = ("fades:<7d", "fades:<14d", "fades:<30d", "told:0", "told:>5", *(f"status:{name}" for name, _ in STATUSES))
 
-MOST_KEPT = 200
+MOST_KNOWN = 250
+"""Rows that a poll names: those of the page, and those pushed off it that the browser still shows."""
 FACETS = 6
+LINE = timedelta(days=30)
+"""How far back the small line of a memory's confidence goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +108,22 @@ class Found:
     filters: MemoryFilterSet
     rows: QuerySet[Memory]
     count: int
-    sort: listing.Sort
-    page: listing.Page
+    sort: Sort
+    page: Page[Memory]
+    chosen: Chosen
 
 
-query_of = BAR.query_of
+query_of = PAGE.query_of
+
+
+def fades_at(memory: Memory) -> datetime | None:
+    return forecast(memory, timezone.now()).inactive_at
 
 
 def matching(request: HttpRequest) -> tuple[MemoryFilterSet, QuerySet[Memory]]:
     """Return the filters and all matches; none when the filters are invalid."""
     filters = MemoryFilterSet(request.GET, queryset=Memory.objects.all())
-    readable = filters.is_valid() and not BAR.errors(request)
+    readable = filters.is_valid() and not PAGE.errors(request)
     return filters, filters.qs.order_by() if readable else Memory.objects.none()
 
 
@@ -82,47 +141,51 @@ def _facets(request: HttpRequest, found: Found) -> list[dict[str, Any]]:
     ]
 
 
+def draw_lines(memories: Sequence[Memory], chosen: Chosen) -> None:
+    """Give each memory the line of its confidence (`spark`) where the column is shown. One query for all."""
+    if "confidence" not in chosen.shown or not memories:
+        return
+    now = timezone.now()
+    start = now - LINE
+    for memory, past in zip(memories, confidence_since(memories, start).values(), strict=True):
+        points = [(point.at, point.confidence) for point in past]
+        began = next((value for at, value in reversed(points) if at <= start), points[0][1])
+        said = f"{memory.confidence:.2f}; {LINE.days} days ago or at first {began:.2f}"
+        memory.spark = sparkline(points, start, now, said=said)  # type: ignore[attr-defined]
+
+
 def found_by(request: HttpRequest) -> Found:
-    sort, after, before = PlaceForm(request.GET).found()
+    sort, after, before = PAGE.place(request)
+    chosen = PAGE.chosen(request)
     filters, rows = matching(request)
-    found = listing.matching_of(rows, narrowed=bool(query_of(request, "sort")))
-    page = listing.page_of(found.rows, sort, after=after, before=before)
-    return Found(filters, found.rows, found.count, sort, page)
-
-
-def _sorts(request: HttpRequest, current: listing.Sort) -> dict[str, dict[str, str]]:
-    """Return for each sortable column the query of its link and its current order."""
-    rest = query_of(request, "sort")
-    heads = {}
-    for sort in listing.SORTS.values():
-        name = sort.key.removeprefix("-")
-        if name in heads:
-            continue
-        here = current.key.removeprefix("-") == name
-        other = ("" if current.descending else "-") + name if here else sort.key
-        order = ("descending" if current.descending else "ascending") if here else "none"
-        heads[name] = {"query": f"{rest}&sort={other}" if rest else f"sort={other}", "order": order}
-    return heads
+    found = listing.matching_of(rows, narrowed=bool(PAGE.filters_of(request)))
+    page = listing.page_of(found.rows, sort, size=chosen.size, after=after, before=before)
+    draw_lines(page.rows, chosen)
+    return Found(filters, found.rows, found.count, sort, page, chosen)
 
 
 def context_of(request: HttpRequest, found: Found, shown: list[Memory], seen: int) -> dict[str, Any]:
     """Return the context of the list; `shown` are the rows in the browser, `seen` the latest change known."""
     count = found.count
-    filtered = query_of(request, "sort")
     place = {name: request.GET[name] for name in ("after", "before") if request.GET.get(name)}
     polling = {**place, "seen": changes.token_of(seen, shown)}
     return {
+        **PAGE.list_context(request, found.sort, found.chosen),
         "page": found.page,
         "count": f"{listing.CAP:,}+" if count > listing.CAP else f"{count:,}",
         "total": "" if count > listing.CAP else count,
         "one": count == 1,
-        "filtered": filtered,
-        "query": query_of(request),
         "polling": urlencode(polling),
-        "sorts": _sorts(request, found.sort),
-        "actions": list(BULK_ACTIONS.values()),
+        "bulk_url": reverse("memories-bulk"),
         "filters": found.filters,
     }
+
+
+def row_context(request: HttpRequest, memory: Memory) -> dict[str, Any]:
+    """Return the context of one row, with the columns that the person has chosen."""
+    chosen = PAGE.chosen(request)
+    draw_lines([memory], chosen)
+    return {"memory": memory, "shown": dict.fromkeys(chosen.shown, True)}
 
 
 def _list(request: HttpRequest, form: AddForm, *, status: int = 200) -> HttpResponse:
@@ -131,18 +194,30 @@ def _list(request: HttpRequest, form: AddForm, *, status: int = 200) -> HttpResp
     services = [*distinct_values(Memory, "service"), GENERAL]
     named = (*(f"category:{name}" for name in CATEGORIES), *(f"service:{name}" for name in services))
     context = context_of(request, found, found.page.rows, seen)
-    context |= BAR.context(request, found.filters, (*SUGGESTED, *named))
+    context |= PAGE.context(request, found.filters, (*SUGGESTED, *named), chosen=found.chosen)
     context["facets"] = _facets(request, found)
+    context["export_most"] = f"{MOST:,}"
     return render(request, "memories/list.html", {**context, "form": form, "services": services}, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
-def memories(request: HttpRequest) -> HttpResponse:
+def memories(request: HttpRequest) -> HttpResponseBase:
     if request.method == "POST":
         return _add(request)
-    return BAR.redirect(request) or _list(request, AddForm())
+    if request.GET.get("format") in FORMATS:
+        return _export(request)
+    return PAGE.redirect(request) or _list(request, AddForm())
+
+
+def _export(request: HttpRequest) -> StreamingHttpResponse:
+    """Return what the list shows, all of it, in its order."""
+    sort, _, _ = PAGE.place(request)
+    shown = PAGE.chosen(request).shown
+    _, rows = matching(request)
+    found = listing.ordered(rows, sort)
+    return PAGE.export(request.GET["format"], shown, found)
 
 
 @permission_required("memories.add_memory", raise_exception=True)
@@ -187,8 +262,9 @@ def rows(request: HttpRequest) -> HttpResponse:
         response["HX-Retarget"], response["HX-Reswap"] = "#memories", "outerHTML"
         return response
     here = {row.pk for row in found.page.rows}
-    elsewhere = [pk for pk in known if pk not in here][:MOST_KEPT]
+    elsewhere = [pk for pk in known if pk not in here][: max(0, MOST_KNOWN - len(here))]
     pushed_off = list(listing.ordered(found.rows.filter(pk__in=elsewhere), found.sort)) if elsewhere else []
+    draw_lines(pushed_off, found.chosen)
     context = context_of(request, found, [*found.page.rows, *pushed_off], latest)
     since = seen.state
     touched = listing.touched_since(int(since), known) if since.isdecimal() and len(since) < 19 else set()

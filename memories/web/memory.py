@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from django.contrib import messages
@@ -13,18 +14,21 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from claudeops.lib.distinct import distinct_values
 from claudeops.lib.masked_note import masked_note
 from memories.capture.statement import Provenance
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.history.chart import chart_of
 from memories.history.confidence_history import confidence_history_of
-from memories.history.timeline import entry_of, page_of
+from memories.history.timeline import entry_of, kinds_of, page_of
 from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore
 from memories.models import Memory, MemoryChange
 from memories.queries import list as listing
 from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
 from memories.web.forms import EditForm
+from memories.web.memories import row_context
+from memories.web.memory_page import band_of, handed_on, neighbours_of, whole_text
 
 CHANGES = "memories.change_memory"
 
@@ -37,22 +41,27 @@ def memory(request: HttpRequest, pk: int) -> HttpResponse:
         return _edit(request, pk)
     if request.method == "DELETE":
         return _delete(request, pk)
-    return _page(request, get_object_or_404(Memory, pk=pk))
+    return _page(request, get_object_or_404(Memory.objects.select_related("project", "approved_by"), pk=pk))
 
 
 def _page(request: HttpRequest, row: Memory, *, status: int = 200, **further: Any) -> HttpResponse:
     course = confidence_history_of(row, at=timezone.now())
     latest = listing.latest_change_of(row)
+    editing = status != HTTPStatus.OK or "edit" in request.GET
     context = {
-        "memory": row,
         "form": EditForm(row, seen=latest),
-        "latest": latest,
+        "seen": latest,
+        "services": distinct_values(Memory, "service") if editing else (),
         "course": course,
-        "picture": chart_of(course),
-        "page": page_of(row, request.GET.get("before", "")),
+        "picture": chart_of(course, timezone.get_current_timezone()),
+        "editing": editing,
         "deleting": "delete" in request.GET,
+        "whole_text": whole_text(row),
+        "neighbours": neighbours_of(row, handed_on(request)),
+        **_timeline(request, row, latest),
         **further,
     }
+    context["band"] = band_of(row, course, context["kinds"])
     return render(request, "memories/memory.html", context, status=status)
 
 
@@ -64,9 +73,17 @@ def history(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(Memory, pk=pk)
     if not by_htmx(request):
         return _page(request, found)
-    page = page_of(found, request.GET.get("before", ""))
-    context = {"memory": found, "page": page, "latest": listing.latest_change_of(found)}
+    context = _timeline(request, found, listing.latest_change_of(found))
     return render(request, "memories/_timeline.html", context)
+
+
+def _timeline(request: HttpRequest, row: Memory, latest: int) -> dict[str, Any]:
+    """Return the variables of a page of the timeline; `only` a shape of its changes (`history.chart.LEGEND`)."""
+    kinds = kinds_of(row)
+    only = request.GET.get("only", "")
+    only = only if only in kinds.counts else ""
+    page = page_of(row, request.GET.get("before", ""), only)
+    return {"memory": row, "page": page, "kinds": kinds, "only": only, "latest": latest}
 
 
 @require_safe
@@ -82,7 +99,7 @@ def row(request: HttpRequest, pk: int) -> HttpResponse:
         return render(request, "memories/_edit_row.html", {"memory": found, "form": form})
     if "delete" in request.GET and request.user.has_perm("memories.delete_memory"):
         return render(request, "memories/_delete_row.html", {"memory": found})
-    return render(request, "memories/_row.html", {"memory": found})
+    return render(request, "memories/_row.html", row_context(request, found))
 
 
 @permission_required(CHANGES, raise_exception=True)
@@ -113,9 +130,9 @@ def _edit(request: HttpRequest, pk: int) -> HttpResponse:
     said += masked_note(request.POST.get("observation", ""))
     back = reverse("memory-undo", args=[pk, change.pk]) if change else ""
     if by_htmx(request):
-        return fragment(
-            request, "memories/_row.html", {"memory": found}, said=said, undo=back, kind="edited" if change else ""
-        )
+        kind = "edited" if change else ""
+        context = row_context(request, found)
+        return fragment(request, "memories/_row.html", context, said=said, undo=back, kind=kind)
     return moved(request, reverse("memory", args=[pk]), said, undo=back)
 
 
@@ -129,9 +146,7 @@ def _again(request: HttpRequest, found: Memory, form: EditForm, status: int, **f
 def _conflict(request: HttpRequest, form: EditForm, conflict: Conflict) -> HttpResponse:
     """Show both versions: the input stays in the form, the current text above it."""
     current, change = conflict.current, conflict.change
-    typed = request.POST.copy()
-    typed["seen"] = str(change.pk if change else 0)
-    form.data = typed
+    form = form.on_current(current, change.pk if change else 0)
     meanwhile = entry_of(change) if change else None
     return _again(request, current, form, 409, conflict=conflict, meanwhile=meanwhile)
 

@@ -1,4 +1,4 @@
-"""Review a memory that waits for a person, held or unconfirmed: approve or reject it."""
+"""Decide on one memory: approve or reject one that waits for a person; confirm, deactivate or activate another."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from memories.errors import Conflict, MemoriesError
 from memories.lifecycle import verbs
 from memories.models import Memory, MemoryChange
 from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
+from memories.web.memories import row_context
 from memories.web.memory import CHANGES, gone
 
 REJECTED = "Rejected in review."
@@ -56,6 +57,60 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
     return _done(request, found, change, f"Memory {pk} is rejected. It is kept, inactive.", "rejected")
 
 
+@require_POST
+@permission_required(("memories.view_memory", CHANGES), raise_exception=True)
+def deactivate(request: HttpRequest, pk: int) -> HttpResponse:
+    """Deactivate it for good: sessions that state it again do not reactivate it."""
+    found = Memory.objects.filter(pk=pk).first()
+    if found is None:
+        return gone(request, pk)
+    try:
+        change = verbs.deactivate(pk, by=actor(request))
+    except MemoriesError as error:
+        return _refused(request, found, in_words(error))
+    found.refresh_from_db()
+    said = f"Memory {pk} is deactivated." if change else f"Memory {pk} was inactive already."
+    return _done(request, found, change, said, "deactivated" if change else "")
+
+
+@require_POST
+@permission_required(("memories.view_memory", CHANGES), raise_exception=True)
+def confirm(request: HttpRequest, pk: int) -> HttpResponse:
+    """Confirm it now. `seen` is the latest change that the page showed; a memory changed since is refused."""
+    found = Memory.objects.filter(pk=pk).first()
+    if found is None:
+        return gone(request, pk)
+    seen = request.POST.get("seen", "")
+    if not seen.isascii() or not seen.isdecimal() or len(seen) > 18:
+        return _refused(request, found, "The form is incomplete. Nothing was changed.")
+    try:
+        change = verbs.confirm(pk, by=actor(request), expected_change=int(seen))
+    except Conflict:
+        return _refused(request, found, f"Memory {pk} was changed in the meantime. Read it, then confirm it.")
+    except MemoriesError as error:
+        return _refused(request, found, in_words(error))
+    found.refresh_from_db()
+    return _done(
+        request, found, change, f"Memory {pk} is confirmed, with a confidence of {found.confidence:.2f}.", "confirmed"
+    )
+
+
+@require_POST
+@permission_required(("memories.view_memory", CHANGES), raise_exception=True)
+def activate(request: HttpRequest, pk: int) -> HttpResponse:
+    """Activate it again, with at least the threshold of its taxonomy as confidence."""
+    found = Memory.objects.filter(pk=pk).first()
+    if found is None:
+        return gone(request, pk)
+    try:
+        change = verbs.reactivate(pk, by=actor(request))
+    except MemoriesError as error:
+        return _refused(request, found, in_words(error))
+    found.refresh_from_db()
+    said = f"Memory {pk} is active again." if change else f"Memory {pk} was active already."
+    return _done(request, found, change, said, "activated" if change else "")
+
+
 def _back(request: HttpRequest, pk: int) -> str:
     back = request.POST.get("next", "")
     ours = back.startswith(reverse("memories")) and url_has_allowed_host_and_scheme(back, allowed_hosts=None)
@@ -65,7 +120,8 @@ def _back(request: HttpRequest, pk: int) -> str:
 def _done(request: HttpRequest, row: Memory, change: MemoryChange | None, said: str, kind: str) -> HttpResponse:
     undo = reverse("memory-undo", args=[row.pk, change.pk]) if change else ""
     if by_htmx(request):
-        return fragment(request, "memories/_row.html", {"memory": row}, said=said, undo=undo, kind=kind)
+        context = row_context(request, row)
+        return fragment(request, "memories/_row.html", context, said=said, undo=undo, kind=kind)
     return moved(request, _back(request, row.pk), said, undo=undo)
 
 
@@ -73,6 +129,6 @@ def _refused(request: HttpRequest, row: Memory, text: str) -> HttpResponse:
     if not by_htmx(request):
         return moved(request, _back(request, row.pk), text, level=messages.ERROR)
     row.refresh_from_db()
-    response = fragment(request, "memories/_row.html", {"memory": row}, status=409)
+    response = fragment(request, "memories/_row.html", row_context(request, row), status=409)
     response.write(toast(request, text, level="error"))
     return response

@@ -12,13 +12,15 @@ from django.utils import timezone
 
 from claudeops.lib.distinct import distinct_values
 from claudeops.lib.list_page.comparisons import Comparison, ComparisonFilter
+from claudeops.lib.list_page.period_filter import PeriodFilter
+from claudeops.lib.periods import Period
 from claudeops.lib.time_field import TimeFilter
 from memories.capture.text import normalise_service
 from memories.models import Project
 from memories.queries.filters import IdFilter
 from memories.taxonomy import GENERAL
 from sessions_app.models import Agent, Event, Level, Session, Status, Trigger
-from sessions_app.models.session import SessionQuerySet
+from sessions_app.models.session import OPEN_STATUSES, SessionQuerySet
 from sessions_app.queue.admission import day_of
 
 UNFINISHED, WENT_WRONG = "unfinished", "went_wrong"
@@ -48,7 +50,8 @@ class SessionFilterSet(django_filters.FilterSet):
 
     status (one, or `unfinished`, `went_wrong`), tier (1..3), agent (slug, or `none`), trigger, project (slug, or
     `none`), spent (sessions whose cost counts `today`, UTC, or in the last `week`: not imported logs), since and until
-    (when it was queued, UTC, both included).
+    (when it was queued, UTC, both included), ended (when it ended, as `24h`, `7d`, `30d`, `90d`, or two times with `..`
+    between, the first one included).
     """
 
     status = django_filters.ChoiceFilter(choices=STATUSES, method="by_status", label="Status", empty_label="any status")
@@ -74,6 +77,7 @@ class SessionFilterSet(django_filters.FilterSet):
     )
     spent = django_filters.ChoiceFilter(choices=SPENT, method="by_spent", label="Period", empty_label="any")
     age = django_filters.ChoiceFilter(choices=AGE_CHOICES, method="by_age", label="Queued", empty_label="any time")
+    ended = PeriodFilter(method="by_ended", label="Ended, as 24h or from..to")
     cost = ComparisonFilter(method="by_cost", label="Cost in $, as >0.5")
     by = django_filters.CharFilter(field_name="requested_by", label="Requested by", max_length=150)
     text = django_filters.CharFilter(method="by_text", label="Text", max_length=200)
@@ -92,6 +96,12 @@ class SessionFilterSet(django_filters.FilterSet):
     def by_age(self, queryset: QuerySet[Session], name: str, value: str) -> QuerySet[Session]:
         return queryset.filter(queued_at__gte=timezone.now() - AGES[value])
 
+    def by_ended(self, queryset: QuerySet[Session], name: str, value: Period) -> QuerySet[Session]:
+        """Select what the counts by hour count: a session that is imported again is running, though it has ended."""
+        bounds = {"ended_at__gte": value.since, "ended_at__lt": value.until}
+        found = queryset.filter(**{lookup: at for lookup, at in bounds.items() if at is not None})
+        return found.filter(ended_at__isnull=False).exclude(status__in=OPEN_STATUSES)
+
     def by_cost(self, queryset: QuerySet[Session], name: str, value: Comparison) -> QuerySet[Session]:
         return queryset.filter(**{f"cost_usd__{lookup}": bound for lookup, bound in value.bounds})
 
@@ -109,14 +119,16 @@ class SessionFilterSet(django_filters.FilterSet):
 class EventFilterSet(django_filters.FilterSet):
     """Query parameters, all optional and combined:
 
-    level, service (`general` = none), session (number), age (the last hour, day, week or month), since and until
-    (UTC, both included).
+    level, service (`general` = none), session (number), age (the last hour, day, week or month), during (as
+    `24h`, `7d`, `30d`, `90d`, or two times with `..` between, the first one included), since and until (UTC, both
+    included).
     """
 
     level = django_filters.ChoiceFilter(choices=Level.choices, label="Level", empty_label="any level")
     service = django_filters.CharFilter(method="by_service", label="Service", max_length=64, widget=forms.Select)
     session = IdFilter(field_name="session_id", min_value=1, max_value=2**63 - 1, label="Session")
     age = django_filters.ChoiceFilter(choices=AGE_CHOICES, method="by_age", label="When", empty_label="any time")
+    during = PeriodFilter(field_name="created_at", label="Period, as 24h or from..to")
     since = TimeFilter(field_name="created_at", lookup_expr="gte", label="From (UTC)", widget=_moment())
     until = TimeFilter(field_name="created_at", lookup_expr="lte", label="To (UTC)", widget=_moment())
 

@@ -7,7 +7,7 @@ how a session runs.
 from sessions_app.queue.admission import rules_for
 from sessions_app.queue.claims import claim
 from sessions_app.queue.dispatch import Dispatched, dispatch, enqueue_follow, give_back, in_line, reap_elsewhere
-from sessions_app.queue.due import reschedule, tick
+from sessions_app.queue.due import reschedule, set_enabled, tick
 from sessions_app.queue.requests import request_again, request_session, request_stop
 
 __all__ = [
@@ -23,5 +23,6 @@ __all__ = [
     "request_stop",
     "reschedule",
     "rules_for",
+    "set_enabled",
     "tick",
 ]

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from sessions_app.errors import InvalidSession
 from sessions_app.models import Agent, ScheduleKind, Session, Status, Trigger
+from sessions_app.queue.dispatch import dispatch
 from sessions_app.queue.requests import request_session
 from sessions_app.schedule import cron_error, next_cron, next_interval
 
@@ -79,6 +80,21 @@ def reschedule(agent: Agent, *, at: datetime | None = None) -> datetime | None:
     agent.next_run_at = _first(agent, at)
     Agent.objects.filter(pk=agent.pk).update(next_run_at=agent.next_run_at)
     return agent.next_run_at
+
+
+def set_enabled(agent: Agent, enabled: bool, *, at: datetime | None = None) -> bool:
+    """Pause or resume the schedule of `agent` at `at` (UTC; now when None); return whether that changed anything.
+
+    While it is paused its scheduled sessions wait; a person may still run it. Of two callers one changes it.
+    """
+    at = at or timezone.now()
+    with transaction.atomic():
+        if not Agent.objects.filter(pk=agent.pk, enabled=not enabled).update(enabled=enabled, updated_at=at):
+            return False
+        agent.enabled = enabled
+        reschedule(agent, at=at)
+        dispatch(at=at)  # what was held back by the pause may start, or gets its reason
+    return True
 
 
 def _repair_next_runs(at: datetime) -> None:

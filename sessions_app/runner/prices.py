@@ -21,7 +21,7 @@ _PREFIX = re.compile(r"^.*(?=claude-)")
 _SUFFIX = re.compile(r"(\[[^\]]*\]|[-@](20\d{6}|latest|default)|-v\d+(:\d+)?)+$")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Tokens:
     """The tokens of one message. `write_5m` and `write_1h`: written to the cache, `read`: read from it."""
 
@@ -48,8 +48,8 @@ class Price:
         row, long = self.row, self.row.get("long_prompt")
         if long and tokens.prompt > long["above"]:
             row = long
-        kinds = ("input", "output", "write_5m", "write_1h", "read")
-        return float(sum(getattr(tokens, kind) * row[kind] for kind in kinds) / 1_000_000)
+        prompt = tokens.write_5m * row["write_5m"] + tokens.write_1h * row["write_1h"] + tokens.read * row["read"]
+        return float((tokens.input * row["input"] + tokens.output * row["output"] + prompt) / 1_000_000)
 
 
 @lru_cache(maxsize=64)
@@ -63,6 +63,7 @@ def price_of(model: str) -> Price:
     return Price(max((row for known, row in rows.items() if family in known), key=_dearness), known=False)
 
 
+@lru_cache(maxsize=64)
 def plain_name(model: str) -> str:
     """Return a model's name without provider, region, date and context suffix."""
     return _SUFFIX.sub("", _PREFIX.sub("", model.lower()))

@@ -18,6 +18,8 @@ MOST = 0.6
 FEWEST = 4
 """A statement of fewer words is never the same by more than chance."""
 LONG_RUN = 8
+LONG_WORD = 6
+"""Letters. Few texts hold a given longer word."""
 LONGEST_TEXT = 100_000
 """Characters of a result that are compared; the CLI cuts what a tool prints below that."""
 
@@ -32,14 +34,29 @@ _INSTRUCTION = frozenset(
 """Words of a text that tells its reader what to do."""
 
 
+_TO_ASCII = tuple((sign.encode(), sign.lower().encode()) for sign in "\u212a\u0130")
+"""The signs beside ASCII whose lower case holds an ASCII letter: Kelvin's and the dotted I."""
+
+
 class Text:
     """A text that was read. It is lowered and folded once, when a statement is compared with it."""
 
-    __slots__ = ("_folded", "_lowered", "_text")
+    __slots__ = ("_ascii", "_folded", "_lowered", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text[:LONGEST_TEXT]
         self._lowered = self._folded = ""
+        self._ascii = b""
+
+    def has(self, word: str) -> bool:
+        """Whether a lowered word stands in the text, in any letter case."""
+        if not word.isascii():
+            return word in self.lowered
+        if not self._ascii:  # lowers bytes, which is ten times as fast as to lower a text with one dash in it
+            self._ascii = self._text.encode("utf-8", "replace").lower()
+            for sign, lowered in _TO_ASCII:
+                self._ascii = self._ascii.replace(sign, lowered)
+        return word.encode() in self._ascii
 
     @property
     def lowered(self) -> str:
@@ -60,16 +77,20 @@ def repeated(statement: str, texts: Iterable[tuple[str, Text]]) -> str:
     words = _words(fold(statement).lower())
     if not words:
         return ""
+    runs = [words[at : at + RUN] for at in range(max(len(words) - RUN + 1, 1))]
+    runs_with = [(word, {at for at, run in enumerate(runs) if word in run}) for word in set(words)]
+    runs_with.sort(key=lambda one: (min(len(one[0]), LONG_WORD), len(one[1]), one[0]), reverse=True)
     sources: list[str] = []
-    found = [False] * max(len(words) - RUN + 1, 1)
+    every, found = set(range(len(runs))), set[int]()
     for source, text in texts:
-        if "[memory:" in text.lowered and _stands_as_marker(words, text.lowered):
+        if text.has("[memory:") and _stands_as_marker(words, text.lowered):
             return f"repeats a marker that {source or 'one of its own tools'} said"
-        if source and len(words) >= FEWEST and _mark(words, text, found):
+        if source and len(words) >= FEWEST and (new := _standing(runs, every - found, runs_with, text)):
+            found |= new
             sources.append(source)
     if not sources:
         return ""
-    if sum(found) >= MOST * len(found) or _has_long_instruction(words, found):
+    if len(found) >= MOST * len(runs) or _has_long_instruction(words, [at in found for at in range(len(runs))]):
         return f"repeats what {sources[-1]} said"
     return ""
 
@@ -78,19 +99,18 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
-def _mark(words: list[str], text: Text, found: list[bool]) -> bool:
-    """Set the runs that stand in a text; return whether there is one."""
-    open_runs = [at for at, known in enumerate(found) if not known]
-    # A run can stand in the text only when its words do: looking for the longest words is far cheaper than folding it.
-    for word in sorted(set(words), key=len, reverse=True):
-        if word not in text.lowered:
-            open_runs = [at for at in open_runs if word not in words[at : at + RUN]]
-            if not open_runs:
-                return False
-    some = [at for at in open_runs if f" {' '.join(words[at : at + RUN])} " in text.folded]
-    for at in some:
-        found[at] = True
-    return bool(some)
+def _standing(runs: list[list[str]], among: set[int], runs_with: list[tuple[str, set[int]]], text: Text) -> set[int]:
+    """Return which of the runs `among` stand in a text; `runs_with` are the runs of each word.
+
+    Of long words those in the most runs come first: one that is missing tells of all of these.
+    """
+    # A run can stand there only when its words do: looking for long ones is far cheaper than folding the text.
+    for word, runs_of_word in runs_with:
+        if not among:
+            return among
+        if not among.isdisjoint(runs_of_word) and not text.has(word):
+            among -= runs_of_word
+    return {at for at in among if f" {' '.join(runs[at])} " in text.folded}
 
 
 def _has_long_instruction(words: list[str], found: list[bool]) -> bool:

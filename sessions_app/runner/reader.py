@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 MAX_LINE = 64 * 1024 * 1024
 """Bytes. A longer line is skipped, so that memory stays flat."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawLine:
+BUFFER = 128 * 1024
+"""Bytes that are read at once: most lines are longer than Python's 8 KB."""
+
+
+class RawLine(NamedTuple):
     """`data` is None for a line longer than MAX_LINE. Offsets are bytes; the next line begins at `end`."""
 
     start: int
@@ -26,7 +28,7 @@ def complete_lines(path: Path, offset: int, *, final: bool = False) -> Iterator[
     A last line without a line end is yielded only when `final`: no process writes the file any more.
     """
     try:
-        file = path.open("rb")
+        file = path.open("rb", BUFFER)
     except FileNotFoundError:
         return
     with file:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from memories.models import Exposure
 from sessions_app.runner.exposure import SUBAGENT, Judgement
@@ -104,6 +105,7 @@ class Reading:
         return Read(self.exposure, tuple(self.sources), results)
 
 
+@lru_cache(maxsize=256)  # a call and its result ask four times
 def key_of(call_id: str) -> str:
     """Return a call's id as it is stored: short, whatever a log holds; empty for none."""
     return hashlib.blake2b(call_id.encode("utf-8", "replace"), digest_size=8).hexdigest() if call_id else ""

@@ -2,16 +2,79 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django import template
+from django.urls import reverse
+from django.utils import timezone
 
+from claudeops.lib import humanize
+from claudeops.lib.charts.strip import MOST as STRIP
+from claudeops.lib.charts.strip import Strip
+from claudeops.lib.detail_page import Band, Figure
 from sessions_app import receipts
+from sessions_app.models import Session, Status
+from sessions_app.web.strips import strip_of
 
 register = template.Library()
 
+FEW = 4
+"""Most sessions that a memory's page lists; the strip shows more of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The sessions that received a memory: the latest `rows`, the strip of the last ones, and all counted in words.
+
+    `outcomes` counts by status those of the last `receipts.COUNTED`; `capped`: there are more than these.
+    """
+
+    rows: list[Session]
+    count: str
+    strip: Strip
+    outcomes: str
+    counted: int
+    capped: bool
+
+
+@register.simple_tag
+def told_sessions(memory: int) -> Told:
+    """Return the sessions that received the memory. Four queries, each of a part of an index."""
+    found = receipts.told(memory, most=STRIP)
+    counts = receipts.outcomes(memory)
+    counted = sum(counts.values())
+    return Told(
+        rows=found.rows,
+        count=found.count,
+        strip=strip_of(reversed(found.rows)),
+        outcomes=", ".join(f"{count} {Status(status).label}" for status, count in counts.items()),
+        counted=counted,
+        capped=counted >= receipts.COUNTED,
+    )
+
+
+@register.simple_tag
+def with_told(band: Band, told: Told, memory: int) -> Band:
+    """Return the band of a memory with how many sessions received it as its second figure."""
+    value = "no session" if not told.rows else f"{told.count} session{'' if told.count == '1' else 's'}"
+    url = reverse("memory-sessions", args=[memory]) if told.rows else ""
+    figure = Figure("Told", value, _last(told.rows), url)
+    return replace(band, figures=(*band.figures[:1], figure, *band.figures[1:]))
+
+
+def _last(rows: list[Session]) -> str:
+    at = rows[0].started_at or rows[0].queued_at if rows else None
+    return f"last {humanize.ago(at, timezone.now())}" if at else ""
+
+
+@register.filter
+def said_of(session: Session) -> str:
+    """Return what came of a session in a line: its summary, or why it ended; its status when it said nothing."""
+    said = session.summary if session.status == Status.COMPLETED else session.status_reason
+    return said or session.get_status_display()
+
 
 @register.inclusion_tag("sessions/_of_memory.html")
-def sessions_of_memory(pk: int) -> dict[str, Any]:
-    said, more = receipts.said(pk, most=receipts.FEW)
-    return {"pk": pk, "told": receipts.told(pk, most=receipts.FEW), "said": said, "said_more": more}
+def sessions_of_memory(memory: int, told: Told) -> dict[str, Any]:
+    return {"pk": memory, "told": replace(told, rows=told.rows[:FEW])}

@@ -23,6 +23,7 @@ from sessions_app.queries.failures import equal_to
 from sessions_app.queries.usual import usual_for
 from sessions_app.queue import waiting
 from sessions_app.web import changes, session_page, session_tabs
+from sessions_app.web.answers import done
 from sessions_app.web.log import raw_log
 from sessions_app.web.session_band import band_of
 from sessions_app.web.session_steps import steps_for
@@ -68,6 +69,7 @@ def _context(request: HttpRequest, session: Session, state: str) -> dict[str, An
             counts,
             address=address,
             waits=waits,
+            now_doing=session_page.last_said(session) if session.status == Status.RUNNING else "",
             now=timezone.now(),
         ),
         "advice": steps_for(session, request.user),
@@ -122,12 +124,14 @@ def session_live(request: HttpRequest, pk: int) -> HttpResponse:
 @permission_required(("sessions_app.view_session", "sessions_app.stop_session"), raise_exception=True)
 def stop(request: HttpRequest, pk: int) -> HttpResponse:
     one = _session(pk)
+    level = messages.SUCCESS
     try:
-        messages.success(request, queue.request_stop(one.pk, by=request.user.get_username()))
+        text = queue.request_stop(one.pk, by=request.user.get_username())
     except SessionsError as error:
-        messages.warning(request, in_words(error))
-    from_list = request.POST.get("next") == "sessions"
-    return HttpResponseRedirect(reverse("sessions") if from_list else reverse("session", args=[one.pk]))
+        level, text = messages.WARNING, in_words(error)
+    named = request.POST.get("next", "")
+    back = reverse(named) if named in ("sessions", "overview") else reverse("session", args=[one.pk])
+    return done(request, text, back=back, level=level)
 
 
 @require_POST

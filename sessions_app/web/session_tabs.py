@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -11,7 +10,9 @@ from django.db.models import Count, Model, QuerySet
 from django.urls import reverse
 
 from claudeops.lib.detail_page import Tab, Tabs, percent, tabs_of
-from memories.injection.budget import Line, tokens
+from memories.injection.block import Shares, is_for_task, shares_of
+from memories.injection.block import lines_of as lines_of_block
+from memories.injection.budget import CHARACTERS_A_TOKEN
 from memories.injection.relevant import BY_CONFIDENCE
 from memories.models import Change, MemoryChange
 from sessions_app.models import (
@@ -178,18 +179,14 @@ def lines_of(statements: Iterable[str], marked: Sequence[tuple[int, str]]) -> li
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One memory of the receipt: rank, tokens of its line, why it is in (`part`), and what the session then said."""
+    """One memory of the receipt: rank, tokens of its line, why it is in, and what the session then said about it."""
 
     rank: int
-    entry: dict[str, Any]
+    entry: Mapping[str, Any]
     tokens: int
     percent: int
-    part: int
+    for_task: bool
     then: str
-
-    @property
-    def tag(self) -> str:
-        return PARTS[self.part - 1][0]
 
     @property
     def why(self) -> str:
@@ -199,82 +196,37 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of the budget bar: `x` and `width` in tokens; `number` is its colour."""
-
-    number: int
-    label: str
-    tokens: int
-    x: int
-
-
-@dataclass(frozen=True, slots=True)
 class InjectedRows:
-    """`said` states the parts in words, `left` counts what was left out by reason; `answered`: a row has `then`."""
+    """`left` counts what was left out by reason; `answered`: a row has `then`."""
 
     rows: list[Told]
-    parts: list[Part]
-    said: str
+    shares: Shares
     left: list[tuple[str, int]]
-
-    @property
-    def answered(self) -> bool:
-        return any(row.then for row in self.rows)
+    answered: bool
 
 
-PARTS = (("task", "for the task"), ("confidence", "by confidence"), ("headings", "headings"))
 LEFT = ("over_budget", "unconfirmed", "below_threshold", "inactive", "held", "other_project")
 RELEVANT = "relevant to the task"
 
 
 def injected_of(session: Session, receipt: InjectionReceipt) -> InjectedRows:
-    """Return the receipt as rows and as a bar of its budget; one query, for what the session said of them."""
-    ids = [entry.get("id") for entry in receipt.included]
-    changes = MemoryChange.objects.filter(session=session, memory__in=[pk for pk in ids if pk])
+    """Return the receipt as rows and as shares of its budget; one query, for what the session said of them."""
+    changes = MemoryChange.objects.filter(session=session, memory__in=[entry["id"] for entry in receipt.included])
     then = dict(changes.order_by("at", "pk").values_list("memory", "kind"))
-    lengths = [_tokens(entry) for entry in receipt.included]
-    longest = max(lengths, default=0)
+    lines = lines_of_block(receipt.text, receipt.included)
+    tokens = {line.entry["id"]: len(line.text) // CHARACTERS_A_TOKEN for line in lines if line.entry}
+    longest = max(tokens.values(), default=0)
     rows = [
         Told(
             rank=place,
             entry=entry,
-            tokens=length,
-            percent=percent(length, longest) or 0,
-            part=1 if str(entry.get("reason", "")).startswith(RELEVANT) else 2,
-            then=WORDS[Change(kind)][1] if (kind := then.get(entry.get("id"))) in WORDS else "",
+            tokens=tokens.get(entry["id"], 0),
+            percent=percent(tokens.get(entry["id"], 0), longest) or 0,
+            for_task=is_for_task(entry),
+            then=WORDS[Change(kind)][1] if (kind := then.get(entry["id"])) in WORDS else "",
         )
-        for place, (entry, length) in enumerate(zip(receipt.included, lengths, strict=True), start=1)
+        for place, entry in enumerate(receipt.included, start=1)
     ]
-    parts = budget_parts(rows, receipt.tokens)
-    said = ", ".join(f"{part.tokens:,} {part.label}" for part in parts)
+    shares = shares_of(lines, tokens=receipt.tokens, budget=receipt.budget)
     left = [(name, receipt.counts[name]) for name in LEFT if receipt.counts.get(name)]
-    return InjectedRows(rows, parts, said, left)
-
-
-def _tokens(entry: dict[str, Any]) -> int:
-    line = Line(
-        int(entry.get("id") or 0),
-        entry.get("service"),
-        str(entry.get("category") or ""),
-        str(entry.get("observation") or ""),
-        float(entry.get("confidence") or 0),
-    )
-    return tokens(line.text)
-
-
-def budget_parts(rows: Sequence[Told], total: int) -> list[Part]:
-    """Split the tokens of the block: lines for the task, lines by confidence, and what is left, the headings. Pure.
-
-    Each line is rounded up, so together they may exceed `total`; the bar never does.
-    """
-    sums = Counter[int]()
-    for row in rows:
-        sums[row.part] += row.tokens
-    found: list[Part] = []
-    x = 0
-    for number, (_, label) in enumerate(PARTS, start=1):
-        size = min(sums[number], total - x) if number < len(PARTS) else total - x
-        if size > 0:
-            found.append(Part(number, label, size, x))
-            x += size
-    return found
+    return InjectedRows(rows, shares, left, any(row.then for row in rows))

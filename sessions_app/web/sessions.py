@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -29,9 +30,9 @@ HAND_OVER = "Give agents credentials in their environment (CLAUDEOPS_PASS_ENV) o
 BAR = QueryBar(
     SessionFilterSet,
     Session.objects.all,
-    views=(("All", ""), ("Failed in 24 h", "status=went_wrong&age=day"), ("Running", "status=unfinished")),
+    views=(("All", ""), ("Failed in 24 h", "status=went_wrong&ended=24h"), ("Running", "status=unfinished")),
     example="status:failed agent:homelab-watch, or words",
-    shown=("status", "agent", "age", "trigger", "cost", "tier", "project", "by"),
+    shown=("status", "agent", "ended", "age", "trigger", "cost", "tier", "project", "by"),
 )
 SUGGESTED = ("status:running", "status:failed", "status:went_wrong", "age:day", "age:week", "cost:>0.5")
 MOST_SUGGESTED = 50
@@ -119,12 +120,17 @@ def _run(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("sessions"))
 
 
-def say_asked(request: HttpRequest, made: Session) -> None:
+def said_of(made: Session) -> tuple[int, SafeString]:
+    """Return the level of the message about a session that was requested, and its text."""
     link = format_html('<a href="{}">Session {}</a>', reverse("session", args=[made.pk]), made.pk)
     if made.hold_reason:
-        messages.warning(request, format_html("{} is held. {}", link, made.hold_reason))
-    else:
-        messages.success(request, format_html("{} is queued; it starts as soon as a worker is free.", link))
+        return messages.WARNING, format_html("{} is held. {}", link, made.hold_reason)
+    return messages.SUCCESS, format_html("{} is queued; it starts as soon as a worker is free.", link)
+
+
+def say_asked(request: HttpRequest, made: Session) -> None:
+    level, text = said_of(made)
+    messages.add_message(request, level, text)
 
 
 @require_safe

@@ -61,6 +61,7 @@ def test_what_a_running_session_records_appears_within_five_seconds_while_anothe
     page = one.open("/memories")
     page.wait_for_selector("tr[data-row]")  # the page was open and empty, or the first session was faster
     edited = page.get_attribute("tr[data-row]", "data-row")
+    page.click(f"#memory-{edited}-more > summary")
     page.click(f"#memory-{edited}-edit")
     page.wait_for_selector(f"#memory-{edited}-observation")
     page.fill(f"#memory-{edited}-observation", "Half a sentence")

@@ -64,6 +64,7 @@ def test_what_a_session_records_appears_within_five_seconds_while_an_edit_stays_
     one.enter(operator)
     page = one.open("/memories")
     page.click("#memory-2-pick")
+    page.click("#memory-1-more > summary")
     page.click("#memory-1-edit")
     page.wait_for_selector("#memory-1-observation")
     page.fill("#memory-1-observation", "Half a sentence")
@@ -81,6 +82,7 @@ def test_what_a_session_records_appears_within_five_seconds_while_an_edit_stays_
 
 
 def test_an_edit_in_place_with_its_slider_and_back_again(page):
+    page.click("#memory-1-more > summary")
     page.click("#memory-1-edit")
     page.wait_for_selector("#memory-1-observation")
     assert page.evaluate("document.activeElement.id") == "memory-1-observation"
@@ -110,6 +112,7 @@ def test_the_keyboard_opens_an_edit_and_leaves_it(page):
 
 
 def test_an_edit_of_what_somebody_else_changed_shows_both(page, one):
+    page.click("#memory-1-more > summary")
     page.click("#memory-1-edit")
     page.wait_for_selector("#memory-1-observation")
     page.fill("#memory-1-observation", "Mine")
@@ -143,6 +146,7 @@ def test_five_are_deleted_at_once(page):
     for pk in range(1, 6):
         page.click(f"#memory-{pk}-pick")
     assert page.text_content("[data-picked]") == "5 selected"
+    page.click("#bulk-more > summary")
     page.click("#bulk [value=delete]")
     page.wait_for_selector("h1:text('Delete: 5 memories')")
     page.click("#bulk-form [type=submit]")
@@ -187,6 +191,7 @@ def test_the_list_is_narrowed_by_service_and_by_general_and_the_back_button_goes
 def test_a_list_that_empties_while_it_is_open_keeps_the_edit_and_then_says_that_it_is_empty(one, memories):
     page = one.open("/memories?service=caddy&status=inactive")
     assert listed(page) == {7}
+    page.click("#memory-7-more > summary")
     page.click("#memory-7-edit")
     page.wait_for_selector("#memory-7-observation")
     page.fill("#memory-7-observation", "Half a sentence")
@@ -284,6 +289,7 @@ def test_a_request_that_takes_a_moment_is_shown(one, memories):
     page = one.open("/memories")
     held = []
     page.route("**/row?edit", lambda route: held.append(route))
+    page.click("#memory-1-more > summary")
     page.click("#memory-1-edit")
     page.wait_for_selector("html.is-busy")
     assert page.get_attribute("#main", "aria-busy") == "true"
@@ -304,6 +310,7 @@ def test_without_a_script_it_can_be_added_edited_and_deleted(chromium, live_serv
     page.click("#add [type=submit]")
     made = Memory.objects.latest("pk")
     assert made.observation == "Said without a script"
+    page.click(f"#memory-{made.pk}-more > summary")
     page.click(f"#memory-{made.pk}-edit")
     page.fill("#edit [name=observation]", "Edited without a script")
     page.click("#edit [type=submit]")
@@ -337,6 +344,7 @@ def test_the_pages_fit_and_are_pictured(window, operator, memories, axe, album, 
     page = one.open("/memories")
     look("list")
     page.click("#memory-2-pick")
+    page.click("#memory-1-more > summary")
     page.click("#memory-1-edit")
     page.wait_for_selector("#memory-1-observation")
     page.fill("#memory-1-observation", "Mine")

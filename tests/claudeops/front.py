@@ -17,11 +17,10 @@ def front(client: Client) -> str:
 
 
 def figure(html: str, name: str) -> str:
-    """The number on one of the tiles, or in the strip of what needs a person."""
-    tile, need = r'<span class="figure-value">([^<]+)</span>', r"<svg .*?</svg> <b>([^<]+) <small>"
-    found = re.search(rf'id="figure-{name}" href="[^"]+"[^>]*>(?:{tile}|{need})', html)
+    """The number of a link that leads to what it counts."""
+    found = re.search(rf'id="figure-{name}" href="[^"]+"[^>]*>(?: ?<svg .*?</svg>)? ?<b>([^<]+?) ?<', html)
     assert found, name
-    return found[1] or found[2]
+    return found[1]
 
 
 def piece(html: str, name: str) -> str:

@@ -65,9 +65,8 @@ def test_every_order_of_the_memories_has_its_index(sort, backwards):
 @pytest.mark.parametrize("sort", INDEXED)
 def test_a_further_page_of_the_memories_is_jumped_to(sort):
     order = listing.SORTS[sort]
-    value = {"updated_at": timezone.now(), "confidence": 0.7, "service": "jellyfin", "fades_at": 1_800_000_000}[
-        order.column
-    ]
+    values = {"updated_at": timezone.now(), "confidence": 0.7, "service": "jellyfin"}
+    value = (values | {"fades_at": 1_800_000_000, "told_count": 3})[order.column]
     rows = listing.beyond(Memory.objects.all(), order, listing.Place(value, 7))
     assert_served(plan_of(listing.ordered(rows, order)[:51]), "memories")
 

@@ -21,7 +21,7 @@ from memories.injection.ops import build
 from memories.lifecycle import verbs
 from memories.models import Memory, MemoryChange
 from sessions_app import receipts
-from sessions_app.models import Injected, InjectionReceipt, Session
+from sessions_app.models import Injected, InjectionReceipt, Session, Status
 from sessions_app.runner.launch import inject
 from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
@@ -77,6 +77,64 @@ def test_a_session_that_is_started_again_was_told_what_the_last_attempt_was():
     assert told_by(other) == {first.pk, second.pk}
 
 
+def told_counts(*memories: Memory) -> list[int]:
+    found = dict(Memory.objects.values_list("pk", "told_count"))
+    return [found[memory.pk] for memory in memories]
+
+
+def test_a_memory_counts_the_sessions_that_were_told_it_and_an_attempt_again_counts_once():
+    first, second = MemoryFactory(), MemoryFactory()
+    session = SessionFactory()
+    inject(session, at=NOW)
+    inject(session, at=NOW + timedelta(minutes=1))
+    inject(SessionFactory(), at=NOW + timedelta(minutes=2))
+    assert told_counts(first, second) == [2, 2]
+    assert Memory.objects.get(pk=first.pk).last_told_at == NOW + timedelta(minutes=2)
+
+
+def test_what_a_later_attempt_leaves_out_is_not_counted():
+    first, second = MemoryFactory(), MemoryFactory()
+    session = SessionFactory()
+    inject(session, at=NOW)
+    verbs.deactivate(first, by="ann")
+    inject(session, at=NOW)
+    assert told_counts(first, second) == [0, 1]
+
+
+def test_the_count_is_written_with_the_receipt_or_not_at_all(monkeypatch):
+    memory = MemoryFactory()
+
+    def break_off(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("the worker died")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Injected.objects, "bulk_create", break_off)
+        with pytest.raises(RuntimeError):
+            inject(SessionFactory(), at=NOW)
+    assert told_counts(memory) == [0]
+    assert not InjectionReceipt.objects.exists()
+
+
+def test_an_earlier_time_does_not_replace_a_later_one():
+    memory = MemoryFactory()
+    inject(SessionFactory(), at=NOW)
+    inject(SessionFactory(), at=NOW - timedelta(days=1))
+    assert Memory.objects.get(pk=memory.pk).last_told_at == NOW
+
+
+def test_what_was_told_before_there_was_a_count_is_counted_and_again_gives_the_same():
+    memory, never = MemoryFactory(), MemoryFactory(service="none", category="maintenance")
+    verbs.deactivate(never, by="ann")
+    for days in (2, 1):
+        inject(SessionFactory(), at=NOW - timedelta(days=days))
+    Memory.objects.update(told_count=0, last_told_at=None)
+    fill = import_module("memories.migrations.0070_told_before").count
+    for _ in range(2):
+        fill(apps, SimpleNamespace(connection=connection))
+        assert told_counts(memory, never) == [2, 0]
+    assert Memory.objects.get(pk=memory.pk).last_told_at == NOW - timedelta(days=1)
+
+
 def test_they_outlive_the_memory_and_go_with_the_session():
     memory, session = MemoryFactory(), SessionFactory()
     inject(session, at=NOW)
@@ -127,26 +185,56 @@ def test_the_sessions_of_a_memory_are_found_by_an_index():
 # -- the pages ---------------------------------------------------------------------------------------------------
 
 
-def test_the_page_of_a_memory_names_who_was_told_and_who_said_it(viewer):
+def panel_of(client: Client, memory: Memory) -> str:
+    return html_of(client, f"/memories/{memory.pk}").partition('id="sessions"')[2].partition("</section>")[0]
+
+
+def test_the_page_of_a_memory_shows_the_last_sessions_that_were_told_it_with_their_outcomes(viewer):
     memory = MemoryFactory()
-    told = tell(memory.pk, 2)
-    kinds = {"created": "created it", "reinforced": "confirmed it", "contradicted": "contradicted it"}
-    said = {}
-    for kind in kinds:
-        said[kind] = SessionFactory()
-        MemoryChange.objects.create(memory=memory, memory_uuid=memory.uuid, kind=kind, session=said[kind])
+    told = tell(memory.pk, 23)
+    Session.objects.filter(pk=told[-1].pk).update(status=Status.FAILED, status_reason="Jellyfin <b>did</b> not answer")
+    Session.objects.filter(pk=told[-2].pk).update(status=Status.ESCALATED)
+    Session.objects.filter(pk=told[-3].pk).update(summary="waited 74 s, then healthy")
     tell(memory.pk + 1, 1)
-    html = html_of(viewer, f"/memories/{memory.pk}")
-    part = html.partition('id="sessions"')[2].partition("</section>")[0]
-    for session in told:
-        assert f'href="/sessions/{session.pk}"' in part
-    for kind, words in kinds.items():
-        assert (
-            f'href="/sessions/{said[kind].pk}">Session {said[kind].pk}</a> <span class="badge badge-{kind}">{words}'
-            in part
-        )
-    assert part.count('href="/sessions/') == 5
-    assert 'Sessions that received this memory <span class="quiet number">2</span>' in part
+    part = panel_of(viewer, memory)
+    assert "20 runs: 18 completed, 1 failed, 1 escalated" in part
+    assert "21 completed, 1 failed, 1 escalated" in part
+    assert f'<a href="/memories/{memory.pk}/sessions">All 23</a>' in part
+    rows = re.findall(r'<a class="clip" href="/sessions/(\d+)">([^<]+)</a>', part)
+    assert rows[:3] == [
+        (str(told[-1].pk), "Jellyfin &lt;b&gt;did&lt;/b&gt; not answer"),
+        (str(told[-2].pk), "escalated"),
+        (str(told[-3].pk), "waited 74 s, then healthy"),
+    ]
+    assert len(rows) == 4
+
+
+def test_how_many_were_told_it_stands_in_the_band_and_leads_to_the_list(viewer):
+    memory = MemoryFactory()
+    band = html_of(viewer, f"/memories/{memory.pk}").partition("band-panel")[2].partition("</section>")[0]
+    assert re.search(r"<dt>Told</dt>\s*<dd>\s*no session", band)
+    tell(memory.pk, 1)
+    band = html_of(viewer, f"/memories/{memory.pk}").partition("band-panel")[2].partition("</section>")[0]
+    assert re.search(rf'<a href="/memories/{memory.pk}/sessions">1 session</a>\s*<small>last just now</small>', band)
+
+
+def test_outcomes_are_those_of_the_last_sessions_when_there_are_very_many(viewer, monkeypatch):
+    monkeypatch.setattr(receipts, "COUNTED", 3)
+    memory = MemoryFactory()
+    tell(memory.pk, 5)
+    assert "Of the last 3: 3 completed" in panel_of(viewer, memory)
+
+
+def test_the_panel_costs_the_same_with_four_and_with_twenty_sessions(viewer):
+    def queries(sessions: int) -> int:
+        memory = MemoryFactory()
+        tell(memory.pk, sessions)
+        with CaptureQueriesContext(connection) as captured:
+            html_of(viewer, f"/memories/{memory.pk}")
+        return len(captured)
+
+    queries(1)
+    assert queries(4) == queries(20)
 
 
 def test_whoever_may_not_see_sessions_is_told_of_none(client, django_user_model):

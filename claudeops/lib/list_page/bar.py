@@ -23,7 +23,10 @@ CAP = 10_000
 NOT_CHOSEN = {"", "unknown"}
 """What a form sends for a field without a choice."""
 
-PLACE = ("after", "before", "seen", "q")
+NO_FILTERS = ("sort", "size")
+"""Parameters that are kept with the filters and do not narrow the list."""
+
+PLACE = ("after", "before", "seen", "hold", "format", "q")
 """Parameters that are no filters: the place in the list, the state of its poll, the text of the bar."""
 
 
@@ -51,6 +54,10 @@ class QueryBar:
     def query_of(self, request: HttpRequest, *without: str) -> str:
         """Return the query string's filters and order, without the place in the list."""
         return _encoded(request.GET.copy(), *without)
+
+    def filters_of(self, request: HttpRequest) -> str:
+        """Return the query string's filters alone; empty for a list of everything."""
+        return _encoded(request.GET.copy(), *NO_FILTERS)
 
     def errors(self, request: HttpRequest) -> list[str]:
         """Return what the bar's text names that is no filter; a text without errors is never in an address."""
@@ -97,7 +104,7 @@ class QueryBar:
         return chips
 
     def _views(self, request: HttpRequest, views: Iterable[tuple[str, str]], *, count: bool) -> list[dict[str, Any]]:
-        here = sorted(parse_qsl(self.query_of(request, "sort")))
+        here = sorted(parse_qsl(self.filters_of(request)))
         found = []
         for label, query in views:
             given = dict(parse_qsl(query))

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from claudeops.lib.preferences.models import Preference, SavedView
+from claudeops.lib.preferences.models import ListChoice, Preference, SavedView
 
 
 class Own(admin.ModelAdmin):
@@ -35,3 +35,10 @@ class SavedViewAdmin(Own):
     list_filter = ("page",)
     search_fields = ("user__username", "name")
     ordering = ("-pk",)
+
+
+@admin.register(ListChoice)
+class ListChoiceAdmin(Own):
+    list_display = ("user", "page", "columns", "size")
+    list_filter = ("page",)
+    search_fields = ("user__username",)

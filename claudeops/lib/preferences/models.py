@@ -92,3 +92,28 @@ class SavedView(models.Model):
             self.query = rules.clean_query(self.query)
         except ValueError:
             pass  # `check_query` has said so beside the field
+
+
+class ListChoice(models.Model):
+    """The columns and the size of a page that an account has chosen for the list whose URL is named `page`.
+
+    `columns` are names with commas between them; empty stands for the usual ones.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="list_choices")
+    page = models.CharField(max_length=rules.PAGE_LENGTH, validators=[RegexValidator(rules.PAGE)])
+    columns = models.CharField(
+        max_length=rules.COLUMNS_LENGTH, blank=True, default="", validators=[RegexValidator(rules.COLUMNS)]
+    )
+    size = models.PositiveSmallIntegerField()
+
+    class Meta:
+        db_table = "list_choices"
+        constraints = [models.UniqueConstraint(fields=["user", "page"], name="list_choice_once")]
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.columns or 'the usual columns'}, {self.size} rows"
+
+    @property
+    def names(self) -> list[str]:
+        return self.columns.split(",")

@@ -14,6 +14,8 @@ QUERY_LENGTH = 2000
 QUERY_FIELDS = 60
 """More fields than any list has, so that a stored query is parsed within bounds."""
 PAGE = re.compile(r"\A[a-z][a-z0-9_-]*\Z")
+COLUMNS_LENGTH = 500
+COLUMNS = re.compile(r"\A[a-z][a-z_]*(?:,[a-z][a-z_]*)*\Z")
 FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\Z")
 NOT_ZONES = ("posix/", "right/", "SystemV/", "localtime", "posixrules", "Factory")
 """Files of the zone database that are no place: copies, leap seconds, and this machine's own zone."""

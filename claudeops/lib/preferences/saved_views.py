@@ -1,4 +1,4 @@
-"""A person's saved views of a list: list, save, remove."""
+"""A person's saved views of a list: list, save, rename, remove."""
 
 from __future__ import annotations
 
@@ -29,6 +29,20 @@ def save_view(user: Any, page: str, name: str, query: str) -> SavedView:
         raise ValidationError({"name": f"There are {MOST} views already. Remove one first."}, code="full")
     stored, _ = SavedView.objects.update_or_create(user=user, page=page, name=view.name, defaults={"query": view.query})
     return stored
+
+
+def rename_view(user: Any, pk: int, name: str) -> SavedView | None:
+    """Rename a view that belongs to the account; None when there is none of this number.
+
+    Raises ValidationError for a name that is empty, too long, or that of another view of the page.
+    """
+    view = SavedView.objects.filter(user=user.pk, pk=pk).first()
+    if view is None:
+        return None
+    view.name = name
+    view.full_clean()
+    SavedView.objects.filter(pk=view.pk).update(name=view.name)
+    return view
 
 
 def remove_view(user: Any, pk: int) -> SavedView | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from claudeops.lib.secrets.prefilter import is_disguised, parts
+from claudeops.lib.secrets.prefilter import is_clean, is_disguised, parts
 from claudeops.lib.secrets.rules import KINDS, is_secret_under, spans
 from claudeops.lib.secrets.skeleton import places, skeleton
 from claudeops.lib.secrets.span import HIDDEN, Span
@@ -53,19 +53,22 @@ def mask(text: str) -> str:
     return mask_counted(text)[0]
 
 
-def mask_counted(text: str) -> tuple[str, Counter[str]]:
+def mask_counted(text: str) -> tuple[str, dict[str, int]]:
     """`mask`, and how many values of each kind were masked."""
-    counts: Counter[str] = Counter()
+    counts: dict[str, int] = {}  # a Counter takes longer to make than a short text to read
+    if _is_clean(text):
+        return text, counts
     for _ in range(PASSES):
         if "]*" in text:
             text = COVERED.sub(r"\1", text)
         found = find(text)
         if not found:
             return text, counts
-        counts.update(one.kind for one in found)
+        for one in found:
+            counts[one.kind] = counts.get(one.kind, 0) + 1
         text = _masked(text, found)
     if find(text):
-        counts[UNREADABLE] += 1
+        counts[UNREADABLE] = counts.get(UNREADABLE, 0) + 1
         text = label(UNREADABLE)
     return text, counts
 
@@ -75,10 +78,16 @@ def mask_value(value: Any) -> Any:
     return _masked_value(value, "")
 
 
+@lru_cache(maxsize=4096)
+def _masked_name(name: str) -> str:
+    """Mask a key: most are names of columns, which are masked again and again."""
+    return mask(name)
+
+
 def _find(text: str) -> list[Found]:
-    seen = text
-    if "[secret: " in text or "***" in text:
-        seen = MASKED.sub(lambda match: HIDDEN * len(match[0]), text)
+    if is_clean(text):
+        return []
+    seen = MASKED.sub(lambda match: HIDDEN * len(match[0]), text)
     found = [_moved(span, offset) for offset, part in parts(seen) for span in spans(part)]
     if is_disguised(seen):
         place = places(seen)
@@ -86,6 +95,14 @@ def _find(text: str) -> list[Found]:
             for start, end, kind, rank in spans(part):
                 found.append((place(offset + start), place(offset + end - 1) + 1, kind, rank))
     return _joined(found)
+
+
+def _is_clean(text: str) -> bool:
+    """`is_clean`, but no of a text that breaks it."""
+    try:
+        return is_clean(text)
+    except Exception:
+        return False
 
 
 def _moved(span: Span, offset: int) -> Span:
@@ -124,7 +141,7 @@ def _masked_value(value: Any, name: str) -> Any:
     if isinstance(value, dict):
         masked_dict: dict[Any, Any] = {}
         for key, one in value.items():
-            said = mask(key) if isinstance(key, str) else key
+            said = _masked_name(key) if isinstance(key, str) else key
             name = MASKED.sub("", said) if isinstance(key, str) else ""  # the name within a mask names no value
             while said in masked_dict:  # two keys that are masked alike
                 said += "*"

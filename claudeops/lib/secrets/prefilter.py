@@ -6,13 +6,13 @@ It finds too much rather than too little: a part that it leaves out holds nothin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import re2
 
-from claudeops.lib.secrets.rules import ANYWHERE, INSIDE, RULES
-from claudeops.lib.secrets.skeleton import disguised, skeleton
+from claudeops.lib.lookaround import without_lookaround
+from claudeops.lib.secrets.rules import ANYWHERE, INSIDE, RULES, SHORTEST
+from claudeops.lib.secrets.skeleton import disguised, is_sign, skeleton
 from claudeops.lib.secrets.values import LEAST_RANDOM
 
 BEFORE, AFTER = 250, 600
@@ -46,13 +46,12 @@ def _triggers() -> str:
 
 
 TRIGGERS = re2.compile(_triggers(), _options(case_sensitive=False))
-LOOKAROUND = re.compile(r"\(\?<?[!=][^()]*\)")
 RUNS = re2.compile(
-    "|".join([f"[A-Za-z0-9+/_=-]{{{LEAST_RANDOM},}}", *(LOOKAROUND.sub("", shape.pattern) for shape, _ in ANYWHERE)])
+    "|".join([f"[A-Za-z0-9+/_=-]{{{LEAST_RANDOM},}}", *(without_lookaround(shape.pattern) for shape, _ in ANYWHERE)])
 )
 
 EITHER = re2.compile(f"(?i:{_triggers()})|{RUNS.pattern}", _options(case_sensitive=True))
-"""Matches wherever TRIGGERS or RUNS does. One pass rejects most texts; for the others the two give the positions."""
+"""Matches wherever TRIGGERS or RUNS does. One pass rejects most texts; in the others the two give the positions."""
 
 
 def parts(text: str) -> Iterator[tuple[int, str]]:
@@ -69,14 +68,28 @@ def parts(text: str) -> Iterator[tuple[int, str]]:
         yield start, text[start:end]
 
 
+def is_clean(text: str) -> bool:
+    """Whether there is no such part, nor one in the skeleton: true of most texts and known at once."""
+    data = text.encode("utf-8", "replace")
+    if text.isascii():
+        return len(text) < SHORTEST or EITHER.search(data) is None
+    changed, plain = disguised(data), data
+    for character, read in changed.items():
+        plain = plain.replace(character.encode(), read.encode())
+    if EITHER.search(plain) is not None:
+        return False
+    # With signs alone changed the skeleton has every hit that the text has: no trigger and no run holds such a sign.
+    return all(map(is_sign, changed)) or EITHER.search(data) is None
+
+
 def may_hold(text: str) -> bool:
     """Whether there is any such part, also in the skeleton."""
-    return _has_hit(text) or is_disguised(text)
+    return not is_clean(text) and (_has_hit(text) or is_disguised(text))
 
 
 def is_disguised(text: str) -> bool:
     """Whether the skeleton has such a part beside a character that it reads otherwise; the rest is read as it is."""
-    if text.isascii() or not (changed := disguised(text)):
+    if text.isascii() or not (changed := disguised(text.encode("utf-8", "replace"))):
         return False
     beside = sorted(region for character in changed for region in _regions(text, character))
     near, (start, end) = [], beside[0]
@@ -97,7 +110,7 @@ def _regions(text: str, character: str) -> Iterator[tuple[int, int]]:
 
 
 def _has_hit(text: str) -> bool:
-    return next(_bytes_hits(text.encode("utf-8", "replace")), None) is not None
+    return next(_hits(text), None) is not None
 
 
 def _hits(text: str) -> Iterator[tuple[int, int]]:
@@ -114,8 +127,6 @@ def _hits(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _bytes_hits(data: bytes) -> Iterator[tuple[int, int]]:
-    if EITHER.search(data) is None:
-        return
     for match in TRIGGERS.finditer(data):
         yield match.span()
     for match in RUNS.finditer(data):

@@ -15,10 +15,13 @@ from claudeops.lib.secrets.span import NAMED, RANDOM, SURE, Rule, Span, plain
 from claudeops.lib.secrets.table import TABLE
 from claudeops.lib.secrets.values import RUN, decoded, is_random
 
+SHORTEST = 4
+"""Characters. No rule finds anything in a shorter text."""
+
 
 def spans(text: str) -> Iterator[Span]:
     """All that the rules find; may overlap."""
-    if len(text) < 4:
+    if len(text) < SHORTEST:
         return
     low = plain(text)
     for pattern, kind in ANYWHERE:

@@ -36,15 +36,22 @@ def _read(character: str) -> str:
     return LOOK_ALIKES.get(read, read)
 
 
-def disguised(text: str) -> dict[str, str]:
-    """Return what the skeleton changes: each character of the text that is read as something else, and as what."""
-    others = text.encode("utf-8", "surrogatepass").translate(None, ASCII).decode("utf-8", "surrogatepass")
+def disguised(data: bytes) -> dict[str, str]:
+    """Return what the skeleton changes: each character of a text in UTF-8 that is read as another, and as what."""
+    others = data.translate(None, ASCII).decode("utf-8", "replace")
     return {character: read for character in set(others) if (read := _read(character)) != character}
+
+
+@lru_cache(maxsize=4096)
+def is_sign(character: str) -> bool:
+    """Whether a character, such as a dash, is read as plain signs: it parts words in the skeleton as in the text."""
+    read = _read(character)
+    return read.isascii() and read != "" and not any(map(str.isalnum, character + read))
 
 
 def skeleton(text: str) -> str:
     """The plain form of a text. The same text when nothing in it is disguised."""
-    for character, read in disguised(text).items():
+    for character, read in disguised(text.encode("utf-8", "replace")).items():
         text = text.replace(character, read)
     return text
 

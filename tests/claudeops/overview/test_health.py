@@ -135,7 +135,7 @@ def test_the_overview_shows_it_and_says_what_to_type(client, operator):
     failure("default", AT - AT)
     Task.objects.update(stopped=WorkerHeartbeat.objects.get().beat_at)
     html = " ".join(client.get("/").content.decode().split())
-    assert 'nuc-9 <span class="quiet">pid 12, heartbeat within 20&nbsp;s</span>' in html
+    assert "nuc-9 alive, pid 12, heartbeat within 20&nbsp;s" in html
     assert "No worker serves this queue. Start <code>manage.py runworker</code> (or <code>up</code>)." in html
     assert "One task has failed in the last 24 hours." in html
     assert 'href="/admin/django_q/failure/"' in html

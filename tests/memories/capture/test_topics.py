@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memories.capture.gate import judge
+from memories.capture.readings import readings
 from memories.capture.text import fold
-from memories.capture.topics import topics
+from memories.capture.topics import TOPICS, topics
 
 ROWS = [json.loads(line) for line in (Path(__file__).parents[1] / "data/trust.jsonl").read_text().splitlines()]
 """Statements in natural wording, written for this. `set`: the net was tuned on the first ("development"), and widened
@@ -55,6 +59,29 @@ def test_a_disguise_hides_no_topic():
 
 def test_a_long_text_is_a_topic_of_its_own():
     assert topics("It is slow on Sundays. " * 60) == ("a long text",)
+
+
+WORDS = sorted({word for _, pattern, _ in TOPICS for word in re.findall(r"[^\W_]+|\d+\.", pattern.pattern)})
+NEAR_MISSES = (
+    "let's encrypt",
+    "user agent",
+    "agent pool",
+    "https://localhost/",
+    "http://10.0.0.1",
+    "a.example.com",
+    "1.1.1.1",
+)
+BETWEEN = (" ", " the ", ", ", ".", "-", "/", "\n", "\t", "\x1c", "\x0b", "\xa0", "ı", "\u212a", "é", "")
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([*WORDS, *NEAR_MISSES]), st.sampled_from(BETWEEN), st.booleans()), max_size=12)
+)
+def test_asking_re2_first_changes_no_answer(parts):
+    text = "".join(word.upper() * upper + word * (not upper) + sign for word, sign, upper in parts)
+    read = list(readings(text, fold(text)))
+    found = tuple(name for name, pattern, _ in TOPICS if any(map(pattern.search, read)))
+    assert topics(text) == found
 
 
 def passes(name: str | None, hostile: bool) -> tuple[int, int]:

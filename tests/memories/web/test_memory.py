@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
@@ -75,43 +76,154 @@ def latest(memory: Memory) -> int:
 # -- the picture -------------------------------------------------------------------------------------------------
 
 
-def test_the_picture_and_the_words_beside_it_say_when_it_falls_inactive(operators, memory):
+def figures(html: str) -> dict[str, str]:
+    """The figures of the band: their text without tags."""
+    band = html.partition("band-panel")[2].partition("</section>")[0]
+    found = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", band, re.S)
+    return {name: " ".join(re.sub(r"<[^>]+>", " ", value).split()) for name, value in found}
+
+
+def test_the_text_is_the_title_and_the_sentence_says_when_it_fades(operators, memory):
     assert memory.confidence == 0.7  # 0.8, confirmed 40 days ago, one week taken
     html = html_of(operators, at(memory))
+    assert f"<h1>{memory.observation}</h1>" in html
     day = memory.updated_at + timedelta(days=30 + 6 * 7)
-    words = f"Falls below 0.3 on {day:%Y-%m-%d} unless confirmed."
-    assert f"<span>{words}</span>" in html
-    assert re.search(rf'<desc id="course-words">0.70 today. {re.escape(words)}</desc>', html)
-    assert 'aria-labelledby="course-name course-words"' in html
-    assert f"inactive from {day:%Y-%m-%d}" in html
-    assert "style=" not in html.partition('<svg class="course"')[2].partition("</section>")[0]
+    left = (day - timezone.now()).days
+    year = "" if day.year == NOW.year else f" {day.year}"
+    shown = f"{day:%a} {day.day} {day:%b}{year}"
+    words = f"Fades in {left} days, on {shown}, unless a session or a person confirms it."
+    assert f'<span class="band-sentence">{words}</span>' in html
+    assert f'<title id="course-name">Confidence of memory {memory.pk}: 0.70 today. {words}</title>' in html
+    assert f">fades {day.day} {day:%b}{year}</text>" in html
+    assert "style=" not in html.partition('<svg class="course"')[2].partition("</figure>")[0]
 
 
-def test_the_line_is_the_history_as_stairs(operators, memory):
+def test_the_band_counts_what_happened_and_each_number_leads_to_its_list(operators, memory):
+    html = html_of(operators, at(memory))
+    found = figures(html)
+    assert found["Confidence"] == "0.70 inactive below 0.30"
+    assert found["Confirmed"] == "once 40 days ago"
+    assert found["Contradicted"] == "never"
+    assert (found["Service"], found["Category"]) == ("caddy", "timing ops")
+    for address in (f"{at(memory)}?only=confirmed#timeline", "/memories?service=caddy", "/memories?category=timing"):
+        assert f'href="{address}"' in html
+
+
+def test_the_line_is_the_history_as_stairs_with_a_mark_for_each_change(operators, memory):
     html = html_of(operators, at(memory))
     line = re.search(r'<polyline class="chart-line course-line" points="([^"]+)"', html)[1]
     heights = [float(point.split(",")[1]) for point in line.split()]
     assert list(dict.fromkeys(heights)) == [30, 20]  # 0.7, confirmed to 0.8, …
     assert heights[-1] == 30  # … and back to 0.7 by time
-    assert re.search(r'<circle class="chart-dot course-reinforced"[^>]*><title>reinforced .*: 0\.80</title>', html)
+    marks = re.findall(r'<a class="course-event" href="#change-(\d+)" aria-label="[^"]*: (\w+), ([\d.]+)"', html)
+    changes = [(str(pk), kind) for pk, kind in memory.changes.order_by("at", "pk").values_list("pk", "kind")]
+    assert [(pk, kind) for pk, kind, _ in marks] == changes
+    assert [confidence for *_, confidence in marks] == ["0.70", "0.80", "0.70"]
+    for pk, _ in changes:
+        assert f'id="change-{pk}"' in html
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"persistent": True}, "Stays at 0.70: it is persistent and never decays."),
-        ({"verdict": Verdict.HOLD}, "Stays at 0.70: held memories do not decay."),
-        ({"taxonomy": "project", "category": "pattern"}, "Stays at 0.70: project memories of this category"),
-        ({"taxonomy": "project", "category": "warning"}, "unless confirmed: the lifetime of a warning."),
-        ({"expires_at": NOW + timedelta(days=3)}, "confirmed or not."),
-        ({"active": False, "inactive_reason": Inactive.OPERATOR}, "Inactive at 0.70: deactivated by a person."),
-        ({"updated_at": NOW - timedelta(days=300)}, "Overdue: the next sweep makes it inactive"),
+        ({"persistent": True}, "Never fades: it is persistent."),
+        ({"verdict": Verdict.HOLD, "verdict_reason": "odd"}, "Held for review: odd. No session is told of it."),
+        (
+            {"taxonomy": "project", "category": "pattern"},
+            "Never fades: project memories of the category pattern do not.",
+        ),
+        ({"taxonomy": "project", "category": "warning"}, "confirms it: the lifetime of a warning."),
+        ({"expires_at": NOW + timedelta(days=3, hours=1)}, "Expires in 3 days, on "),
+        ({"expires_at": NOW + timedelta(days=3)}, ", confirmed or not."),
+        ({"active": False, "inactive_reason": Inactive.OPERATOR}, "Inactive because a person deactivated it."),
+        ({"updated_at": NOW - timedelta(days=300)}, "It fades with the next sweep, as of "),
     ],
 )
 def test_each_fate_has_its_words(viewer, given, words):
     html = html_of(viewer, at(MemoryFactory(confidence=0.7, **given)))
     assert words in html
-    assert ("course-end" in html) == ("expires_at" in given)
+    ends = "expires_at" in given or given.get("category") == "warning"
+    assert ("course-end" in html) == ends
+
+
+def test_an_inactive_one_says_since_when_and_why(viewer, memory):
+    verbs.deactivate(memory, by="ann", at=NOW - timedelta(days=2))
+    day = NOW - timedelta(days=2)
+    words = f"Inactive since {day:%a} {day.day} {day:%b} because a person deactivated it."
+    assert words in html_of(viewer, at(memory))
+
+
+def test_days_are_those_of_the_zone_of_the_person(memory):
+    client = signed_in("operator", "kiri")
+    Memory.objects.filter(pk=memory.pk).update(expires_at="2031-03-05T23:30:00Z", persistent=True)
+    assert "on Wed 5 Mar 2031, confirmed or not." in html_of(client, at(memory))
+    client.cookies["zone"] = "Pacific/Kiritimati"
+    html = html_of(client, at(memory))
+    assert "on Thu 6 Mar 2031, confirmed or not." in html
+    assert ">expires 6 Mar 2031</text>" in html
+
+
+def test_hostile_text_stays_text_wherever_it_stands(operators):
+    evil = '</title><script>alert(1)</script><b title="x">'
+    session = SessionFactory(status="failed", status_reason=evil)
+    said = Provenance(source="run", actor="agent:watch", session_id=session.pk, at=NOW - timedelta(days=3))
+    made = remember(Statement("timing", f"Takes 60 s {evil}", "caddy"), said)
+    verbs.edit(made.memory_id, by=evil, observation=f"Takes 90 s {evil}", tags=[evil[:40]])
+    memory = Memory.objects.get(pk=made.memory_id)
+    html = html_of(operators, at(memory)) + html_of(operators, f"{at(memory)}?edit")
+    assert "<script>alert" not in html
+    assert "&lt;script&gt;alert(1)" in html
+
+
+def test_a_long_text_is_cut_in_the_title_and_stands_below_in_full(viewer):
+    memory = MemoryFactory(observation="word " * 200)
+    html = html_of(viewer, at(memory))
+    title = re.search(r"<h1>(.*?)</h1>", html)[1]
+    assert len(title) <= 300
+    assert f'<p class="whole-text">{memory.observation}</p>' in html
+
+
+# -- the memories beside it ---------------------------------------------------------------------------------------
+
+
+def beside(html: str) -> tuple[str | None, str | None]:
+    found = [re.search(rf'id="neighbour-{side}" href="([^"]+)"', html) for side in ("before", "after")]
+    before, after = (link[1].replace("&amp;", "&") if link else None for link in found)
+    return before, after
+
+
+def test_the_memories_before_and_after_are_those_of_the_list_in_its_usual_order(viewer):
+    first, second, third = (MemoryFactory(updated_at=NOW - timedelta(days=days)) for days in (1, 2, 3))
+    assert beside(html_of(viewer, at(second))) == (at(first), at(third))
+    assert beside(html_of(viewer, at(first))) == (None, at(second))
+    assert beside(html_of(viewer, at(third))) == (at(second), None)
+
+
+@pytest.mark.parametrize("sort", ["fades", "-confidence", "service", "-risk"])
+def test_they_are_those_of_the_list_that_the_person_came_from(viewer, sort):
+    rows = [
+        MemoryFactory(service="caddy", confidence=confidence, updated_at=NOW - timedelta(days=days))
+        for confidence, days in ((0.9, 9), (0.8, 3), (0.5, 20), (0.7, 1))
+    ]
+    MemoryFactory(service="jellyfin", confidence=0.75)
+    query = f"service=caddy&sort={sort}"
+    shown = re.findall(r'<tr id="memory-(\d+)"', html_of(viewer, f"/memories?{query}"))
+    assert len(shown) == len(rows)
+    address, seen = f"/memories/{shown[0]}?{urlencode({'from': query})}", []
+    while address:
+        seen.append(re.search(r"/memories/(\d+)", address)[1])
+        address = beside(html_of(viewer, address))[1]
+    assert seen == shown
+
+
+@pytest.mark.parametrize(
+    "query", ["service=%00", "confidence_min=x", "x" * 3_000, "sort=%3Cb%3E", "status=odd&sort=fades"]
+)
+def test_a_query_that_cannot_be_read_is_that_of_all_memories(viewer, query):
+    first, second = (MemoryFactory(updated_at=NOW - timedelta(days=days)) for days in (1, 2))
+    response = viewer.get(at(second), {"from": query})
+    assert response.status_code == 200
+    assert (beside(response.content.decode())[0] or "").startswith(at(first))
 
 
 def test_a_memory_without_any_history_has_a_picture_too(viewer):
@@ -149,6 +261,77 @@ def test_evidence_reads_as_words_and_never_as_json(operators, memory):
     assert '<blockquote class="entry-said">It takes 60s to start</blockquote>' in html
     assert re.search(r"<dt>similarity</dt><dd>\d+ % of the content of both texts is shared</dd>", html)
     assert "&quot;" not in html.partition('id="timeline"')[2]
+
+
+def decay(memory: Memory, *steps: tuple[float, float], days: int) -> list[MemoryChange]:
+    """One decay for each (before, after), a day apart, the last of them `days` ago."""
+    return MemoryChange.objects.bulk_create(
+        MemoryChange(
+            memory=memory,
+            memory_uuid=memory.uuid,
+            kind=Change.DECAYED,
+            actor="system",
+            at=NOW - timedelta(days=days + len(steps) - number),
+            before={"confidence": before},
+            after={"confidence": after},
+        )
+        for number, (before, after) in enumerate(steps)
+    )
+
+
+def sentences(html: str) -> list[str]:
+    """The changes as they read, one for each line."""
+    lines = re.split(r'<li class="change" id=', html.partition('id="timeline"')[2].partition("</section>")[0])[1:]
+    shown = [re.search(r'<p(?: class="change-sentence")?>(.*?)</p>', line, re.S)[1] for line in lines]
+    return [re.sub(r"<[^>]+>", "", text) for text in shown]
+
+
+def test_each_change_is_one_sentence_newest_first_with_what_it_moved(operators, memory):
+    verbs.edit(memory, by="bob", observation="Takes 90 s to start")
+    html = html_of(operators, at(memory))
+    created, confirmed = memory.changes.filter(session__isnull=False).order_by("at").values_list("session", flat=True)
+    assert sentences(html) == [
+        "bob changed “60” to “90”.",
+        "Time lowered it from 0.80 to 0.70: not confirmed for 40 days.",
+        f"Session {confirmed} confirmed it.",
+        f"Session {created} of watch created it.",
+    ]
+    assert f'<a href="/sessions/{confirmed}">Session {confirmed}</a> confirmed it.' in html
+    assert re.findall(r'class="change-by num (?:ok|bad|quiet)">([^<]*)<', html) == ["", "−0.10", "+0.10", "0.70"]
+
+
+def test_decays_in_a_row_are_one_line_in_which_each_still_has_its_place(operators):
+    memory = MemoryFactory()
+    first = decay(memory, (0.95, 0.85), days=30)
+    verbs.reinforce(memory, by="ann", at=NOW - timedelta(days=20))
+    row = decay(memory, (0.75, 0.65), (0.65, 0.55), (0.55, 0.45), days=2)
+    html = html_of(operators, at(memory))
+    assert "Time lowered it 3 times from 0.75 to 0.45." in html
+    assert "Time lowered it from 0.95 to 0.85." in html
+    for change in first + row:
+        assert html.count(f'id="change-{change.pk}"') == 1
+        assert f'href="#change-{change.pk}"' in html
+
+
+def test_changes_of_one_kind_are_listed_alone_and_counted(operators, memory):
+    decay(memory, (0.7, 0.65), (0.65, 0.6), days=1)
+    html = html_of(operators, at(memory))
+    kinds = html.partition('aria-label="Kinds of change"')[2].partition("</nav>")[0]
+    assert re.findall(r">(\w+) <b>(\d+)</b>", kinds) == [
+        ("All", "5"),
+        ("Created", "1"),
+        ("Confirmed", "1"),
+        ("Time", "3"),
+    ]
+    alone = html_of(operators, at(memory, "?only=confirmed"))
+    assert [said.split()[-2:] for said in sentences(alone)] == [["confirmed", "it."]]
+    elsewhere = memory.changes.get(kind="created")
+    assert (
+        f'href="{at(memory, f"/changes/{elsewhere.pk}")}" aria-label' in alone
+    )  # the mark of a change that is not shown
+    assert len(sentences(html_of(operators, at(memory, "?only=<b>")))) == len(sentences(html))
+    fragment = html_of(operators, at(memory, "/history?only=time"), **HTMX)
+    assert 'aria-current="true">Time' in fragment
 
 
 def test_a_long_history_is_paged_without_a_gap_or_a_repetition(viewer):
@@ -319,8 +502,10 @@ def test_signed_out_pages_lead_to_the_sign_in_and_fragments_are_refused(client, 
 def test_the_page_and_the_row_say_what_the_session_had_read(viewer):
     memory = MemoryFactory(exposure="outside", exposed_to=["logs: jellyfin", "<b>"], session=SessionFactory())
     html = viewer.get(f"/memories/{memory.pk}").content.decode()
-    assert "<dt>Read before</dt><dd>outside text (logs: jellyfin, &lt;b&gt;)</dd>" in html
-    assert '<span class="cell-why">outside text</span>' in viewer.get("/memories").content.decode()
+    assert re.search(r"<dt>Read before</dt>\s*<dd>outside text \(logs: jellyfin, &lt;b&gt;\)</dd>", html)
+    assert "cell-exposure" not in viewer.get("/memories").content.decode()
+    viewer.post("/lists/memories/columns", {"column": ["exposure"], "size": "50"})
+    assert '<td class="cell-exposure">outside text</td>' in viewer.get("/memories").content.decode()
     quiet = MemoryFactory()
     assert "Read before" not in viewer.get(f"/memories/{quiet.pk}").content.decode()
     assert ">outside text</span>" not in viewer.get("/memories?exposure=nothing").content.decode()

@@ -342,3 +342,12 @@ def test_a_text_of_opened_brackets_is_read_in_linear_time() -> None:
     started = time.process_time()
     held("Takes a minute to start", "[memory:" * 20_000)
     assert time.process_time() - started < 2  # it took six seconds
+
+
+@given(
+    st.lists(st.sampled_from(["Kelvin", "İzmir", "\u212a", "STRASSE", "É", "Σ", "—", "\ud800", " ", "ık"]), max_size=6)
+)
+def test_a_word_is_found_in_any_letter_case(parts):
+    text = "".join(parts)
+    for word in ("kelvin", "k", "i", "izmir", "strasse", "s", "é", "σ", "[memory:"):
+        assert Text(text).has(word) == (word in text.lower())

@@ -71,7 +71,7 @@ def receipt(session: Session, rows: int = 2) -> InjectionReceipt:
     entry = {"id": 1, "uuid": "x", "service": None, "category": "timing", "confidence": 0.9, "observation": "Told so"}
     return InjectionReceipt.objects.create(
         session=session,
-        text="## Operational Memory",
+        text="\n".join(["## Operational Memory", "", "### general", *["- [timing] Told so (confidence: 0.9)"] * rows]),
         sha256="ab" * 32,
         budget=2000,
         tokens=412,
@@ -222,9 +222,21 @@ def test_a_running_session_stands_beside_its_limits(viewer):
     html = html_of(viewer, url(session))
     assert figure(html, "Cost so far") == "$0.025 of $0.25, usually $0.021"
     assert figure(html, "Turns so far") == "5 of 20, usually 7"
-    assert re.fullmatch(r"1 min.* of 10 min, usually 48 s", figure(html, "Time"))
+    assert re.fullmatch(r"1 min.* of 10 min", figure(html, "Time"))
     assert re.findall(r'class="meter-fill" width="(\d+)"', html) == ["10", "25", "10"]
     assert "usually it ends after 48 s." in titles(html)[1]
+
+
+def test_a_running_session_says_what_it_does_now(viewer):
+    session = SessionFactory(agent=AgentFactory(slug="watch"), status=Status.RUNNING, started_at=timezone.now())
+    for seq, text in enumerate(("Looking at <b>caddy</b>.", "[MEMORY:timing] x\nIt waits 90 s.", "Bash: ls"), start=1):
+        kind = "tool_use" if text.startswith("Bash") else "text"
+        LogEntry.objects.create(session=session, seq=seq, at=timezone.now(), kind=kind, text=text, offset=seq)
+    assert titles(html_of(viewer, url(session)))[0] == "watch: It waits 90 s"
+    Session.objects.filter(pk=session.pk).update(task="Look at caddy.")
+    heading, below = titles(html_of(viewer, url(session)))
+    assert heading == "watch: Look at caddy"
+    assert below.startswith("running It says “It waits 90 s”. Started by")
 
 
 def test_at_the_limit_of_turns_it_is_the_limit_that_stands_beside_them(viewer):
@@ -338,7 +350,11 @@ def test_the_receipt_tells_what_was_injected_in_which_place_and_what_was_left_ou
         "1 Told so general 0.90 9 task score 0.91",
         "2 Told so general 0.90 9 confidence confirmed",
     ]
-    assert 'aria-label="412 of 2,000 tokens: 9 for the task, 9 by confidence, 394 headings."' in html
+    assert re.findall(r"</svg>(for the task|by confidence|headings) (\d+)<", html) == [
+        ("for the task", "9"),
+        ("by confidence", "9"),
+        ("headings", "394"),
+    ]
 
 
 def test_what_it_learned_says_how_and_leads_to_the_desk_and_to_its_line(client):

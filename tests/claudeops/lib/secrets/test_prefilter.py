@@ -5,8 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from claudeops.lib.secrets import masking, prefilter
+from claudeops.lib.secrets.rules import INSIDE, RULES, spans
+from claudeops.lib.secrets.skeleton import is_sign, skeleton
 from tests.claudeops.lib.secrets.honest_logs import honest_lines
 from tests.credentials import sentences
 
@@ -16,6 +20,7 @@ SAID = list(sentences().values())
 
 def whole(text: str, monkeypatch: pytest.MonkeyPatch) -> list[masking.Found]:
     with monkeypatch.context() as patch:
+        patch.setattr(masking, "is_clean", lambda text: False)
         patch.setattr(masking, "parts", lambda text: [(0, text)])
         return masking.find(text)
 
@@ -27,6 +32,27 @@ def test_the_parts_hold_what_the_whole_text_holds(seed, monkeypatch):
     text = fixed.choice(["\n", " lorem ipsum dolor" * 60]).join(lines)
     text = fixed.choice([text, text.replace("e", "е", 5) + " — ü", "𝐚 \u200b" * 50 + text])
     assert masking.find(text) == whole(text, monkeypatch)
+
+
+PIECES = (
+    *SAID,
+    *HONEST[:50],
+    *("—", "–", "…", "\xa0", "：", "∕", "а", "е", "𝐚", "\u200b", "\u00ad", "ü", "密码", "\ud800", "\n", " ", "x"),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(PIECES), st.integers(0, 40)), max_size=6), st.sampled_from("—–-\xa0аe\u200b"))
+@example([], "—")
+def test_a_clean_text_holds_nothing_that_a_rule_finds(pieces, sign):
+    text = "".join(f"{piece[:at]}{sign}{piece[at:]}" if at < len(piece) else piece for piece, at in pieces)
+    if prefilter.is_clean(text):
+        assert not list(spans(text)) and not list(spans(skeleton(text))), text
+
+
+def test_a_sign_that_is_read_as_plain_signs_stands_in_no_trigger():
+    """`is_clean` reads the skeleton alone when only such signs are changed."""
+    assert not any(is_sign(character) for word in (*RULES, *INSIDE) for character in word if not character.isascii())
+    assert all(map(is_sign, "—–‑…\xa0：∕")) and not any(map(is_sign, "а𝐚½ü\u200b"))
 
 
 def test_a_plain_log_has_no_part_to_read():

@@ -1,0 +1,70 @@
+"""Compare two texts line by line, with the words that differ within changed lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from claudeops.lib.word_diff import GONE, NEW, SAME, Piece, word_diff
+
+MOST = 4_000
+"""Most lines of a text that are compared; of a longer one the rest is left out."""
+AROUND = 2
+"""Equal lines that are shown before and after a difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """A line that is in both texts (`same`), gone from the first, or new in the second; `fold` counts equal lines.
+
+    A line with a `fold` has no pieces: it stands for so many equal lines that are left out.
+    """
+
+    kind: str
+    pieces: tuple[Piece, ...] = ()
+    fold: int = 0
+
+
+def line_diff(before: str, after: str, *, around: int = AROUND) -> list[DiffLine]:
+    """Return the lines that differ with `around` equal ones beside them; nothing for equal texts."""
+    old, new = before.splitlines()[:MOST], after.splitlines()[:MOST]
+    if old == new:
+        return []
+    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    found: list[DiffLine] = []
+    for place, (what, a, b, c, d) in enumerate(codes):
+        if what == "equal":
+            found += _equal(old[a:b], head=0 if place == 0 else around, tail=0 if place == len(codes) - 1 else around)
+        else:
+            found += _changed(old[a:b], new[c:d])
+    return found
+
+
+def _equal(lines: Sequence[str], *, head: int, tail: int) -> list[DiffLine]:
+    rest = len(lines) - head - tail
+    if rest <= 1:  # a fold is as long as the line that it would hide
+        return [_line(SAME, line) for line in lines]
+    end = lines[len(lines) - tail :]
+    return [
+        *(_line(SAME, line) for line in lines[:head]),
+        DiffLine(SAME, fold=rest),
+        *(_line(SAME, line) for line in end),
+    ]
+
+
+def _changed(old: Sequence[str], new: Sequence[str]) -> list[DiffLine]:
+    """Compare lines that changed one by one; of unequal numbers each stands as it is."""
+    if len(old) != len(new):
+        return [*(_line(GONE, line) for line in old), *(_line(NEW, line) for line in new)]
+    gone: list[DiffLine] = []
+    come: list[DiffLine] = []
+    for before, after in zip(old, new, strict=True):
+        pieces = word_diff(before, after)
+        gone.append(DiffLine(GONE, tuple(piece for piece in pieces if piece.kind != NEW)))
+        come.append(DiffLine(NEW, tuple(piece for piece in pieces if piece.kind != GONE)))
+    return [*gone, *come]
+
+
+def _line(kind: str, text: str) -> DiffLine:
+    return DiffLine(kind, (Piece(SAME, text),))

@@ -1,0 +1,296 @@
+"""Describe a change of a memory in one sentence. Pure; what was said is quoted and cut, and never trusted as markup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from claudeops.lib.word_diff import GONE, NEW, SAME, word_diff
+from memories.capture.text import fold
+from memories.models import Change, MemoryChange, Source
+
+QUOTED = 140
+"""Most characters of a quotation."""
+REASON = 200
+ECHO = "It was told this memory"
+"""How the reason of a confirmation begins that counts up to 0.9 only (`memories.store.ECHO`)."""
+REJECTED = "Rejected in review."
+"""How the reason of a rejection begins (`memories.web.review`)."""
+OWN_WORDS = frozenset({"Back", "Both", "It", "Memory", "Memories"})
+"""How the product's own reasons begin; after a colon they go on in lower case. A person's words stay as typed."""
+BACK = "Back to "
+NOBODY, AGENT, SYSTEM = "Somebody", "agent:", "system"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a sentence. `kind` is "session" or "memory" for a link to the row `pk`, "" for plain text."""
+
+    text: str
+    kind: str = ""
+    pk: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How a change moved the confidence: `by` with its sign ("+0.10"), or what it stays at or begins with."""
+
+    text: str
+    level: str = ""
+    """ok for more, bad for less, "" for neither."""
+
+
+def sentence(change: MemoryChange) -> tuple[Part, ...]:
+    """Return the sentence of a change as parts; joined, their texts are "Session 12 confirmed it."."""
+    return (*_joined(_WORDS.get(change.kind, _changed)(change)), Part("."))
+
+
+def plain(parts: Sequence[Part]) -> str:
+    return "".join(part.text for part in parts)
+
+
+def moved(change: MemoryChange) -> Moved:
+    """Return how the confidence moved. A change without confidence columns moved nothing."""
+    before, after = _number(change.before, "confidence"), _number(change.after, "confidence")
+    if change.kind == Change.CREATED and after is not None:
+        return Moved(f"{after:.2f}")
+    if before is None or after is None or before == after or change.kind == Change.DELETED:
+        return Moved("")
+    sign, level = ("+", "ok") if after > before else ("−", "bad")
+    return Moved(f"{sign}{abs(after - before):.2f}", level)
+
+
+def folded_decay(latest_first: Sequence[MemoryChange]) -> str:
+    """Return the sentence of several decays in a row: "Time lowered it 3 times from 0.75 to 0.45."."""
+    first, last = latest_first[-1], latest_first[0]
+    before, after = _number(first.before, "confidence"), _number(last.after, "confidence")
+    span = f" from {before:.2f} to {after:.2f}" if before is not None and after is not None else ""
+    return f"Time lowered it {len(latest_first)} times{span}{_unconfirmed(last)}{_ended(last)}."
+
+
+def quote(text: Any, most: int = QUOTED) -> str:
+    shown = fold(str(text))
+    return f"“{shown if len(shown) <= most else shown[: most - 1] + '…'}”"
+
+
+def _joined(parts: Sequence[Part | str]) -> list[Part]:
+    return [Part(part) if isinstance(part, str) else part for part in parts if part]
+
+
+def _who(change: MemoryChange) -> list[Part | str]:
+    if change.session_id is not None:
+        return [Part(f"Session {change.session_id}", "session", change.session_id)]
+    if change.actor.startswith(AGENT):
+        return [f"A session of {change.actor.removeprefix(AGENT)}"]
+    return [{"": NOBODY, SYSTEM: "The system"}.get(change.actor, change.actor)]
+
+
+def _memory(pk: Any) -> Part:
+    known = isinstance(pk, int) and not isinstance(pk, bool) and pk > 0
+    return Part(f"memory {pk}", "memory", pk) if known else Part("another memory")
+
+
+def _number(columns: Any, name: str) -> float | None:
+    value = columns.get(name) if isinstance(columns, Mapping) else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _evidence(change: MemoryChange) -> Mapping[str, Any]:
+    return change.evidence if isinstance(change.evidence, Mapping) else {}
+
+
+def _ended(change: MemoryChange) -> str:
+    """Say whether the memory became active or inactive by the change."""
+    active = (change.after or {}).get("active")
+    if active == (change.before or {}).get("active"):
+        return ""
+    return "; since then it is inactive" if active is False else "; it is active again" if active else ""
+
+
+def _reason(text: str) -> str:
+    """Return a reason as the end of a sentence: a colon before it, no full stop. Only its own words become lower."""
+    shown = fold(text).rstrip(".")
+    shown = shown if len(shown) <= REASON else shown[: REASON - 1] + "…"
+    first = shown.partition(" ")[0]
+    return f": {first.lower() if first in OWN_WORDS else first}{shown[len(first) :]}" if shown else ""
+
+
+def _created(change: MemoryChange) -> list[Part | str]:
+    made = change.after or {}
+    held = made.get("verdict") == "hold"
+    why = f"; it is held{_reason(str(made.get('verdict_reason') or ''))}" if held else ""
+    if change.session_id is None and made.get("source") == Source.IMPORT:
+        return [f"An import by {change.actor} created it" if change.actor else "An import created it", why]
+    agent = change.actor.removeprefix(AGENT) if change.actor.startswith(AGENT) and change.session_id else ""
+    return [*_who(change), f" of {agent}" if agent else "", " created it", why]
+
+
+def _reinforced(change: MemoryChange) -> list[Part | str]:
+    said: list[Part | str] = [*_who(change), " confirmed it"]
+    if ECHO in change.reason:
+        said.append("; it was told it, so it raises it to 0.90 at most")
+    elif _number(change.after, "confidence") is None:
+        said.append("; the confidence stays")
+    return [*said, _ended(change)]
+
+
+def _contradicted(change: MemoryChange) -> list[Part | str]:
+    evidence = _evidence(change)
+    text = evidence.get("text")
+    by: list[Part | str] = [" by ", _memory(evidence["by"])] if evidence.get("by") else []
+    return [*_who(change), " contradicted it", *by, f": {quote(text)}" if text else "", _ended(change)]
+
+
+def _decayed(change: MemoryChange) -> list[Part | str]:
+    before, after = _number(change.before, "confidence"), _number(change.after, "confidence")
+    span = f" from {before:.2f} to {after:.2f}" if before is not None and after is not None else ""
+    return [f"Time lowered it{span}{_unconfirmed(change)}{_ended(change)}"]
+
+
+def _unconfirmed(change: MemoryChange) -> str:
+    """Say for how long nobody had confirmed the memory, from the reason that the sweep wrote."""
+    _, found, day = change.reason.rstrip(".").rpartition("not confirmed since ")
+    try:
+        since = datetime.fromisoformat(day).replace(tzinfo=change.at.tzinfo)
+    except ValueError:
+        return ""
+    days = (change.at - since) // timedelta(days=1)
+    return f": not confirmed for {days} day{'' if days == 1 else 's'}" if found and days >= 0 else ""
+
+
+def _expired(change: MemoryChange) -> list[Part | str]:
+    return ["It expired; since then it is inactive"]
+
+
+def _edited(change: MemoryChange) -> list[Part | str]:
+    before, after = change.before or {}, change.after or {}
+    told = [_EDITS[name](before.get(name), after.get(name)) for name in _EDITS if name in after]
+    if not told:
+        return [*_who(change), " edited it", _ended(change)]
+    joined = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    return [*_who(change), f" {joined}", _ended(change)]
+
+
+def _text(before: Any, after: Any) -> str:
+    """Quote what was replaced when it is one place, else the new text."""
+    old, new = str(before or ""), str(after or "")
+    pieces = word_diff(old, new)
+    gone = [piece.text for piece in pieces if piece.kind == GONE]
+    came = [piece.text for piece in pieces if piece.kind == NEW]
+    if any(piece.kind == SAME for piece in pieces) and len(gone) <= 1 and len(came) <= 1:
+        removed, added = fold(gone[0]) if gone else "", fold(came[0]) if came else ""
+        if removed and added:
+            return f"changed {quote(removed)} to {quote(added)}"
+        if removed or added:
+            return f"added {quote(added)}" if added else f"removed {quote(removed)}"
+    return f"changed the text to {quote(new)}"
+
+
+def _set(label: str, empty: str) -> Callable[[Any, Any], str]:
+    return lambda before, after: f"changed the {label} from {_value(before, empty)} to {_value(after, empty)}"
+
+
+def _value(value: Any, empty: str) -> str:
+    if value in (None, "", []):
+        return empty
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    text = fold(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+    return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
+
+
+def _day(value: Any) -> str:
+    return str(value)[:10] if value else "never"
+
+
+# In the order in which a sentence names them.
+_EDITS: dict[str, Callable[[Any, Any], str]] = {
+    "observation": _text,
+    "service": _set("service", "general"),
+    "category": _set("category", "none"),
+    "confidence": _set("confidence", "none"),
+    "project_id": _set("project", "none"),
+    "agent": _set("agent", "none"),
+    "tags": _set("tags", "none"),
+    "relevance_score": _set("relevance", "none"),
+    "persistent": lambda before, after: "exempted it from fading" if after else "let it fade again",
+    "expires_at": lambda before, after: f"set its end to {_day(after)}" if after else "took its end away",
+}
+
+
+def _confidence_set(change: MemoryChange) -> list[Part | str]:
+    before, after = _number(change.before, "confidence"), _number(change.after, "confidence")
+    span = f" from {before:.2f} to {after:.2f}" if before is not None and after is not None else ""
+    return [*_who(change), f" set the confidence{span}", _ended(change)]
+
+
+def _deactivated(change: MemoryChange) -> list[Part | str]:
+    if change.reason.startswith(REJECTED):
+        return [*_who(change), " rejected it in review", _reason(change.reason.removeprefix(REJECTED))]
+    return [*_who(change), " deactivated it", _reason(change.reason)]
+
+
+def _reactivated(change: MemoryChange) -> list[Part | str]:
+    return [*_who(change), " activated it again", _reason(change.reason)]
+
+
+def _persistent_set(change: MemoryChange) -> list[Part | str]:
+    words = _EDITS["persistent"](None, (change.after or {}).get("persistent"))
+    return [*_who(change), f" {words}", _reason(change.reason)]
+
+
+def _approved(change: MemoryChange) -> list[Part | str]:
+    return [*_who(change), " approved it", _reason(change.reason)]
+
+
+def _merged(change: MemoryChange) -> list[Part | str]:
+    evidence = _evidence(change)
+    if evidence.get("into"):
+        return [*_who(change), " merged it into ", _memory(evidence["into"])]
+    count = evidence.get("count")
+    many = count if isinstance(count, int) and count > 1 else 0
+    return [*_who(change), f" merged {many:,} memories into it" if many else " merged another memory into it"]
+
+
+def _superseded(change: MemoryChange) -> list[Part | str]:
+    return [*_who(change), " replaced it by ", _memory(_evidence(change).get("by"))]
+
+
+def _backed(change: MemoryChange) -> list[Part | str]:
+    return [*_who(change), " confirmed it", _reason(change.reason)]
+
+
+def _restored(change: MemoryChange) -> list[Part | str]:
+    if change.reason.startswith(BACK):
+        return [*_who(change), f" put it back to {fold(change.reason.removeprefix(BACK)).rstrip('.')}", _ended(change)]
+    return [*_who(change), " restored an earlier state", _reason(change.reason), _ended(change)]
+
+
+def _deleted(change: MemoryChange) -> list[Part | str]:
+    return [*_who(change), " deleted it", _reason(change.reason)]
+
+
+def _changed(change: MemoryChange) -> list[Part | str]:
+    return [*_who(change), " changed it", _reason(change.reason)]
+
+
+_WORDS: dict[str, Callable[[MemoryChange], list[Part | str]]] = {
+    Change.CREATED: _created,
+    Change.REINFORCED: _reinforced,
+    Change.CONTRADICTED: _contradicted,
+    Change.DECAYED: _decayed,
+    Change.EXPIRED: _expired,
+    Change.EDITED: _edited,
+    Change.CONFIDENCE_SET: _confidence_set,
+    Change.DEACTIVATED: _deactivated,
+    Change.REACTIVATED: _reactivated,
+    Change.PERSISTENT_SET: _persistent_set,
+    Change.APPROVED: _approved,
+    Change.MERGED: _merged,
+    Change.SUPERSEDED: _superseded,
+    Change.BACKED: _backed,
+    Change.RESTORED: _restored,
+    Change.DELETED: _deleted,
+}
