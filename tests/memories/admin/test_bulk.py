@@ -18,7 +18,7 @@ from tests.factories import MemoryFactory
 
 LIST = "/admin/memories/memory/"
 MANY = BATCH + 100
-PAGE_SIZE = 16_000
+PAGE_SIZE = 18_000
 
 
 @pytest.fixture
