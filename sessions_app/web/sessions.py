@@ -24,6 +24,7 @@ from sessions_app.models import Agent, Session, Trigger
 from sessions_app.queries.filters import SessionFilterSet
 from sessions_app.web import changes
 from sessions_app.web.forms import PlaceForm, RunForm
+from sessions_app.web.hours import hours_of
 from sessions_app.web.paging import Page, Slice, counted, query_of, slice_of
 
 HAND_OVER = "Give agents credentials in their environment (CLAUDEOPS_PASS_ENV) or in a file, not in the task."
@@ -89,7 +90,7 @@ def _own_views(request: HttpRequest) -> list[tuple[str, str]]:
 def _list(request: HttpRequest, form: RunForm, *, status: int = 200) -> HttpResponse:
     filters, part = _found(request)
     state = changes.list_state(part)
-    context = {**_context(request, filters, part.read(), state), "form": form}
+    context = {**_context(request, filters, part.read(), state), "form": form, "hours": hours_of(request, filters)}
     agents = Agent.objects.order_by("slug").values_list("slug", flat=True)[:MOST_SUGGESTED]
     context |= BAR.context(request, filters, (*SUGGESTED, *(f"agent:{slug}" for slug in agents)), _own_views(request))
     return render(request, "sessions/list.html", context, status=status)
