@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib.auth.decorators import permission_required
 from django.contrib.auth.views import LoginView
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -86,17 +86,33 @@ def _range(request: HttpRequest) -> Range:
 
 
 def _token(shown: changes.Snapshot, pieces: dict[str, str]) -> ChangeToken:
-    return ChangeToken(shown.state, parts_of(pieces), {entry.key: "" for entry in shown.entries})
+    return ChangeToken(shown.state, parts_of(pieces), {entry.key: entry.mark for entry in shown.entries})
+
+
+def _feed_name(request: HttpRequest) -> str:
+    """Return the kind of entries that the feed shows, of feed.NAMES; empty for all."""
+    name = request.GET.get("feed", "")
+    return name if name in feed.NAMES else ""
+
+
+def _context(request: HttpRequest, shown: changes.Snapshot, pieces: dict[str, str]) -> dict[str, Any]:
+    return {
+        "pieces": pieces,
+        "entries": shown.entries,
+        "seen": _token(shown, pieces),
+        "feed_name": _feed_name(request),
+        "feed_names": feed.NAMES,
+        "range": _range(request),
+        "ranges": RANGES.values(),
+    }
 
 
 @require_safe
 @never_cache
 @permission_required(SEES, raise_exception=True)
 def overview(request: HttpRequest) -> HttpResponse:
-    shown = changes.snapshot()
-    pieces = _pieces(request, shown)
-    context = {"pieces": pieces, "entries": shown.entries, "seen": _token(shown, pieces)}
-    context |= {"range": _range(request), "ranges": RANGES.values()}
+    shown = changes.snapshot(_feed_name(request))
+    context = _context(request, shown, _pieces(request, shown))
     return render(request, "overview/overview.html", context)
 
 
@@ -117,12 +133,11 @@ def overview_charts(request: HttpRequest) -> JsonResponse:
 def overview_fragment(request: HttpRequest) -> HttpResponse:
     """Answer the page's poll: 204 when the browser (`seen`) shows everything, so that nothing moves, else changes."""
     known = read_token(request.GET.get("seen", ""))
-    if known.state == changes.state():
+    if known.state == changes.state(_feed_name(request)):
         return HttpResponse(status=204)
-    shown = changes.snapshot()
+    shown = changes.snapshot(_feed_name(request))
     pieces = _pieces(request, shown)
-    context: dict[str, Any] = {"pieces": pieces, "entries": shown.entries, "seen": _token(shown, pieces)}
-    context["range"] = _range(request)
+    context = _context(request, shown, pieces)
     if len(known.parts) != len(PIECES) or not known.rows or not shown.entries:
         # An empty feed has no row to insert beside.
         response = render(request, "overview/_overview.html", context)
@@ -136,12 +151,28 @@ def overview_fragment(request: HttpRequest) -> HttpResponse:
 @never_cache
 @permission_required(SEES, raise_exception=True)
 def feed_page(request: HttpRequest) -> HttpResponse:
-    """Show one page of the feed; `before` is the place of the last entry of the page before."""
+    """Show one page of the feed, or the rows of one entry (`group`, `last`); `before` is where the page before ends."""
     try:
-        before = feed.read_place(request.GET["before"]) if "before" in request.GET else None
+        before, head, last = (
+            feed.read_place(request.GET[name]) if name in request.GET else None for name in ("before", "group", "last")
+        )
     except ValueError:
         return HttpResponse("The place in the feed cannot be read.", status=400, content_type="text/plain")
-    found = feed.places(before=before, most=PAGE + 1)
-    further = found[PAGE - 1] if len(found) > PAGE else None
-    context = {"entries": feed.entries(found[:PAGE]), "further": further, "on_top": before is None}
+    name = _feed_name(request)
+    try:
+        found = (
+            feed.members(head, last or head, before=before, most=PAGE)
+            if head
+            else feed.page(before=before, most=PAGE, name=name)
+        )
+    except LookupError:
+        raise Http404("The entry is gone.") from None
+    context = {
+        "entries": feed.entries(found.groups),
+        "further": found.further,
+        "on_top": before is None,
+        "is_group": head is not None,
+        "feed_name": name,
+        "feed_names": feed.NAMES,
+    }
     return render(request, "overview/feed.html", context)

@@ -24,5 +24,7 @@ urlpatterns: list[URLPattern] = [
     path("memories/<int:pk>/approve", review.approve, name="memory-approve"),
     path("memories/<int:pk>/reject", review.reject, name="memory-reject"),
     path("memories/<int:pk>/deactivate", review.deactivate, name="memory-deactivate"),
+    path("memories/<int:pk>/confirm", review.confirm, name="memory-confirm"),
+    path("memories/<int:pk>/activate", review.activate, name="memory-activate"),
     path("memories/<int:pk>/undo/<int:change>", memory.undo, name="memory-undo"),
 ]

@@ -20,7 +20,10 @@ STATE, SNAPSHOT = "overview-state", "overview-snapshot"
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything the overview shows. `state` is a hash of it and of the minute, since ages are shown in minutes."""
+    """Everything the overview shows, with the entries of one kind or of all.
+
+    `state` is a hash of it and of the minute, since ages are shown in minutes.
+    """
 
     figures: figures.Figures
     agents: agents.Agents
@@ -29,31 +32,32 @@ class Snapshot:
     state: str
 
 
-def state() -> str:
-    return cache.get(STATE) or snapshot().state
+def state(name: str = "") -> str:
+    """Return the state of the page with the feed of `name` (of feed.NAMES, or empty for all)."""
+    return cache.get(f"{STATE}-{name}") or snapshot(name).state
 
 
-def snapshot() -> Snapshot:
-    found: Snapshot | None = cache.get(SNAPSHOT)
+def snapshot(name: str = "") -> Snapshot:
+    found: Snapshot | None = cache.get(f"{SNAPSHOT}-{name}")
     if found is None:
-        found = _read(timezone.now())
-        cache.set_many({SNAPSHOT: found, STATE: found.state}, SECONDS)
+        found = _read(timezone.now(), name)
+        cache.set_many({f"{SNAPSHOT}-{name}": found, f"{STATE}-{name}": found.state}, SECONDS)
     return found
 
 
 def forget() -> None:
     """Read anew next time: a person has changed something, and looks for it."""
-    cache.delete_many((SNAPSHOT, STATE))
+    cache.delete_many([f"{what}-{name}" for what in (SNAPSHOT, STATE) for name in ("", *feed.NAMES)])
 
 
-def _read(at: datetime) -> Snapshot:
-    numbers, condition, entries = figures.read(at), health.read(at), feed.entries(feed.places())
+def _read(at: datetime, name: str) -> Snapshot:
+    numbers, condition, entries = figures.read(at), health.read(at), feed.newest(name)
     rows = agents.read(at, numbers.cost_today)
     sessions = [_values(row) for row in (*numbers.running, *numbers.queued, *numbers.failed)]
-    counts = [getattr(numbers, name) for name in numbers.__slots__ if name not in figures.ROWS]
+    counts = [getattr(numbers, field) for field in numbers.__slots__ if field not in figures.ROWS]
     of_agents = [(row, _values(row.agent)) for row in rows.rows]
     minute = at.replace(second=0, microsecond=0)
-    keys = [entry.key for entry in entries]
+    keys = [(entry.key, entry.mark) for entry in entries]
     state = hash_of([minute, sessions, of_agents, rows.total, rows.enabled, counts, condition, keys])
     return Snapshot(numbers, rows, condition, entries, state)
 

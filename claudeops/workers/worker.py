@@ -34,6 +34,7 @@ from django_q.worker import worker as run_tasks
 
 from claudeops.lib import sqlite_damage
 from claudeops.lib.secrets import mask_value
+from claudeops.workers import runs
 from claudeops.workers.broker import HostBroker
 from claudeops.workers.parent_death import die_with_parent
 from claudeops.workers.schedules import APPS
@@ -160,6 +161,7 @@ class Worker:
         self.queues = [Queue(name) for name in names]
         self.stop_sessions = on_stop == STOP and SESSIONS in names
         self._started_at = timezone.now()
+        self._run_id: int | None = None
         self._asked = 0
         self._next_heartbeat = self._next_schedules = self._next_dispatch = self._ask_database_at = 0.0
 
@@ -206,6 +208,7 @@ class Worker:
         schedules_are_due = time.monotonic() >= self._next_schedules
         if schedules_are_due:
             self._next_schedules = time.monotonic() + SCHEDULES_EVERY
+            runs.mark_lost(timezone.now())
         for one in self.queues:
             if schedules_are_due:
                 with one.as_current():
@@ -254,15 +257,18 @@ class Worker:
                 logger.info("%s", refusal)  # it has just ended
 
     def _beat(self) -> None:
-        """Write one heartbeat a queue, every 15 seconds."""
+        """Write one heartbeat a queue, every 15 seconds, and with the first that this process has started."""
         if time.monotonic() < self._next_heartbeat:
             return
+        host, pid, names = settings.CLAUDEOPS_HOST, os.getpid(), [one.name for one in self.queues]
+        self._run_id = self._run_id or runs.started(host=host, pid=pid, queues=names, at=self._started_at)
         written = {"started_at": self._started_at, "beat_at": timezone.now()}
         for one in self.queues:
-            WorkerHeartbeat.objects.update_or_create(
-                host=settings.CLAUDEOPS_HOST, cluster=one.name, pid=os.getpid(), defaults=written
-            )
+            WorkerHeartbeat.objects.update_or_create(host=host, cluster=one.name, pid=pid, defaults=written)
+        runs.is_alive(self._run_id)
         self._next_heartbeat = time.monotonic() + HEARTBEAT_EVERY
 
     def _sign_off(self) -> None:
+        if self._run_id is not None:
+            runs.stopped(self._run_id, timezone.now())
         WorkerHeartbeat.objects.filter(host=settings.CLAUDEOPS_HOST, pid=os.getpid()).delete()

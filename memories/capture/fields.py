@@ -15,6 +15,7 @@ from memories.taxonomy import TAXONOMIES, Taxonomy
 
 SERVICE_LENGTH = 64
 SERVICE = re.compile(rf"[a-zA-Z0-9._-]{{1,{SERVICE_LENGTH}}}")
+AGENT = re.compile(r"[a-z0-9_-]{1,64}")
 LONGEST_OBSERVATION = 10_000
 LONGEST_TAG = 50
 MOST_TAGS = 20
@@ -45,6 +46,14 @@ def checked_service(service: str | None) -> str | None:
             f"{SERVICE_LENGTH} characters, or nothing for general."
         )
     return name
+
+
+def checked_agent(slug: str) -> str | None:
+    """Return the slug of an agent, None for an empty one."""
+    name = fold(slug).lower()
+    if name and not AGENT.fullmatch(name):
+        raise InvalidMemory(f"agent is {slug!r}; allowed is a slug of letters, digits, hyphens and underscores.")
+    return name or None
 
 
 def checked_observation(observation: str) -> str:

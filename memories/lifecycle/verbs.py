@@ -14,18 +14,19 @@ from django.contrib.auth import get_user_model
 
 from memories.capture import fields
 from memories.capture.statement import Provenance
-from memories.errors import Conflict
+from memories.errors import Conflict, InvalidMemory
 from memories.lifecycle import rules
 from memories.lifecycle.confirmation import after_edit
 from memories.lifecycle.lock import writing
 from memories.lifecycle.merge import delete, merge
 from memories.lifecycle.new_text import checked_text
 from memories.lifecycle.write import Why, apply, difference, locked
-from memories.models import Change, Inactive, Memory, MemoryChange, Verdict, to_utc
+from memories.models import Change, Inactive, Memory, MemoryChange, Project, Verdict, to_utc
 from memories.taxonomy import TAXONOMIES, Taxonomy
 
 __all__ = [
     "approve",
+    "confirm",
     "contradict",
     "deactivate",
     "delete",
@@ -83,6 +84,28 @@ def reinforce(
         return apply(row, Change.REINFORCED, new, why, caller=memory, always=True)
 
 
+def confirm(
+    memory: Memory | int,
+    *,
+    by: str,
+    at: datetime | None = None,
+    reason: str = "",
+    expected_change: int | None = None,
+) -> MemoryChange | None:
+    """Confirm a memory as a person who knows that it holds: as a session reinforces it, and confirmed for good.
+
+    `expected_change` is the latest change the person saw (0: none): raises Conflict when another one came since, so
+    that a second click confirms nothing twice. Raises InvalidMemory for a held memory, which needs an approval.
+    """
+    with writing():
+        row = locked(memory)
+        if expected_change is not None:
+            check_unchanged(row, expected_change)
+        if row.verdict == Verdict.HOLD:
+            raise InvalidMemory(f"Memory {row.pk} is held for review.", "Approve it instead.")
+        return reinforce(memory, by=by, at=at, reason=reason, confirms=True)
+
+
 def contradict(
     memory: Memory | int,
     *,
@@ -115,13 +138,17 @@ def edit(
     tags: Iterable[str] | Unset = UNSET,
     expires_at: datetime | Unset | None = UNSET,
     persistent: bool | Unset = UNSET,
+    project: int | Unset | None = UNSET,
+    agent: str | Unset | None = UNSET,
+    relevance_score: float | Unset | None = UNSET,
     active: bool | Unset = UNSET,
     expected_change: int | None = None,
     provenance: Provenance | None = None,
 ) -> MemoryChange | None:
     """Change the given columns and confirm the memory.
 
-    New text keeps the confidence; only a person's change confirms it (`lifecycle.confirmation`). A confidence is
+    `project` is an id, None makes it global; `agent` is a slug, None makes it that of every agent. New text keeps the
+    confidence; only a person's change confirms it (`lifecycle.confirmation`). A confidence is
     clamped to 0..1; from the threshold on it reactivates, below it deactivates. A new text passes the gate unless
     `provenance` says that a person typed it (raises TextHeld). `expected_change` is the latest change the person saw
     (0: none): raises Conflict when another one came since.
@@ -146,6 +173,7 @@ def edit(
             new["expires_at"] = expires_at and fields.checked_end(expires_at)
         if not isinstance(persistent, Unset):
             new |= persistence(row, persistent, why.at)
+        new |= _further_columns(project, agent, relevance_score)
         if any(getattr(row, name) != value for name, value in new.items()):
             text = str(new.get("observation", row.observation))
             new = confirmed(row, why.at) | new | after_edit(row, text, provenance, why.at)
@@ -155,6 +183,21 @@ def edit(
                 kind = Change.REACTIVATED if active else Change.DEACTIVATED
             new |= _switched(row, active, new.get("confidence", row.confidence), why.at)
         return apply(row, kind, new, why, caller=memory)
+
+
+def _further_columns(
+    project: int | Unset | None, agent: str | Unset | None, relevance_score: float | Unset | None
+) -> dict[str, Any]:
+    new: dict[str, Any] = {}
+    if not isinstance(project, Unset):
+        if project is not None and not Project.objects.filter(pk=project).exists():
+            raise InvalidMemory(f"There is no project {project}.", "It may have been deleted.")
+        new["project_id"] = project
+    if not isinstance(agent, Unset):
+        new["agent"] = None if agent is None else fields.checked_agent(agent)
+    if not isinstance(relevance_score, Unset):
+        new["relevance_score"] = None if relevance_score is None else fields.checked_confidence(relevance_score)
+    return new
 
 
 def check_unchanged(row: Memory, expected: int) -> None:

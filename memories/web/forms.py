@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
-from itertools import groupby
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 
+from claudeops.lib.list_page.selection import BIGGEST_ID, Selection
 from claudeops.lib.time_field import TimeField
 from memories.capture import fields as stored
 from memories.errors import InvalidMemory
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
-from memories.models import Memory, RecallVote
+from memories.models import Memory, Project, RecallVote
 from memories.recall import Question
 from memories.recall.profiles import NAMES as PROFILES
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
 
-BIGGEST_ID = 2**63 - 1
 ASKED_FROM = [
     ("mcp", "MCP (a model)"),
     ("injection", "prompt injection"),
@@ -96,10 +94,54 @@ class EditForm(forms.Form):
         label="Active",
     )
     seen = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_ID, widget=forms.HiddenInput)
+    service = forms.CharField(
+        required=False,
+        max_length=stored.SERVICE_LENGTH,
+        empty_value=None,
+        show_hidden_initial=True,
+        widget=forms.TextInput(attrs={"list": "services", "placeholder": "general", "autocomplete": "off"}),
+    )
+    category = forms.ChoiceField(required=False, show_hidden_initial=True)
+    tags = forms.CharField(required=False, show_hidden_initial=True, help_text="With commas between them.")
+    expires_at = TimeField(
+        label="Expires",
+        required=False,
+        show_hidden_initial=True,
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        help_text="Empty: no end of its own.",
+    )
+    project = forms.ModelChoiceField(
+        Project.objects.all(), required=False, empty_label="all projects", show_hidden_initial=True
+    )
+    agent = forms.CharField(
+        required=False,
+        max_length=64,
+        empty_value=None,
+        show_hidden_initial=True,
+        widget=forms.TextInput(attrs={"placeholder": "every agent", "autocomplete": "off"}),
+    )
+    relevance_score = forms.FloatField(
+        label="Relevance",
+        required=False,
+        min_value=0,
+        max_value=1,
+        show_hidden_initial=True,
+        widget=forms.NumberInput(attrs={"step": "any"}),
+        help_text="From 0 to 1, or empty.",
+    )
+    persistent = forms.BooleanField(label="Persistent: it never fades", required=False, show_hidden_initial=True)
+
+    FURTHER = ("service", "category", "tags", "expires_at", "project", "agent", "relevance_score", "persistent")
+    """Fields of the memory's page. Each comes with the value that the person saw, so that what the person left alone
+    stays as it is, whoever changed it meanwhile."""
 
     def __init__(self, memory: Memory, data: Any = None, *, seen: int = 0) -> None:
         self.memory = memory
         initial = {
+            **{name: getattr(memory, name) for name in self.FURTHER if name != "project"},
+            "tags": ", ".join(map(str, memory.tags)),
+            "expires_at": memory.expires_at and memory.expires_at.replace(second=0, microsecond=0),
+            "project": memory.project_id,
             "observation": memory.observation,
             "confidence": round(memory.confidence, DECIMALS),
             "active": "true" if memory.active else "false",
@@ -107,11 +149,48 @@ class EditForm(forms.Form):
         }
         super().__init__(data, initial=initial, auto_id=f"memory-{memory.pk}-%s")
         self.fields["confidence"].widget = slider(f"memory-{memory.pk}-confidence-shown")
+        category = self.fields["category"]
+        assert isinstance(category, forms.ChoiceField)  # noqa: S101
+        category.choices = [(name, name) for name in TAXONOMIES[memory.taxonomy].categories]
 
     def clean_observation(self) -> str:
         if "observation" not in self.data:
             return ""
         return str(checked(stored.checked_observation, self.cleaned_data["observation"]))
+
+    def clean_service(self) -> str | None:
+        service: str | None = checked(stored.checked_service, self.cleaned_data["service"])
+        return service
+
+    def clean_agent(self) -> str | None:
+        agent: str | None = checked(stored.checked_agent, self.cleaned_data["agent"] or "")
+        return agent
+
+    def clean_tags(self) -> list[str]:
+        tags: list[str] = checked(stored.checked_tags, self.cleaned_data["tags"].split(","))
+        return tags
+
+    def further(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.FURTHER]
+
+    def on_current(self, current: Memory, seen: int) -> EditForm:
+        """Return the form on the memory as it is now: what the person changed stays, the rest is current."""
+        sent: Any = self.data  # a QueryDict
+        data = sent.copy()
+        now = EditForm(current, seen=seen)
+        for field in filter(lambda field: self._was_sent(field.name), now.further()):
+            value = field.value()
+            if field.name not in self.changed_data:
+                data.pop(field.html_name, None)
+                if value is not None and value is not False:
+                    data[field.html_name] = value
+            data[field.html_initial_name] = "" if value is None else value
+        data["seen"] = str(seen)
+        return EditForm(current, data)
+
+    def _was_sent(self, name: str) -> bool:
+        """Whether the browser sent the field; it does not send a box without a tick."""
+        return name in self.data or self[name].html_initial_name in self.data
 
     def wants_active(self) -> bool:
         return bool(self["active"].value() == "true")
@@ -126,6 +205,11 @@ class EditForm(forms.Form):
             given["confidence"] = confidence
         if self.cleaned_data["active"] is not None:
             given["active"] = self.cleaned_data["active"]
+        given |= {
+            name: self.cleaned_data[name] for name in self.FURTHER if self._was_sent(name) and name in self.changed_data
+        }
+        if "project" in given:
+            given["project"] = given["project"] and given["project"].pk
         return given
 
 
@@ -203,49 +287,13 @@ class AskedForm(forms.Form):
     before = forms.IntegerField(min_value=1, max_value=BIGGEST_ID, required=False, widget=forms.HiddenInput)
 
 
-class IdRangesField(forms.Field):
-    """Ids as ranges ("1-50,53,60-61"), so that thousands fit into one hidden input."""
-
-    MOST = 20_000
-    RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
-
-    @staticmethod
-    def pack(ids: Iterable[int]) -> str:
-        parts = []
-        for _, run in groupby(enumerate(sorted(set(ids))), lambda numbered: numbered[1] - numbered[0]):
-            found = [pk for _, pk in run]
-            parts.append(f"{found[0]}-{found[-1]}" if len(found) > 1 else f"{found[0]}")
-        return ",".join(parts)
-
-    def to_python(self, value: Any) -> list[int]:
-        """Parse ranges. Raises ValidationError for anything that `pack` does not write, and for more than MOST ids."""
-        ids: list[int] = []
-        for part in filter(None, str(value or "").split(",")):
-            found = self.RANGE.fullmatch(part)
-            low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
-            if not 0 <= high - low < self.MOST - len(ids):
-                raise ValidationError(f"{part[:40]!r} is no range of at most {self.MOST:,} ids.")
-            ids.extend(range(low, high + 1))
-        return ids
-
-
-class SelectionForm(forms.Form):
-    """The selection of a bulk action; `up_to` and `count` are from the confirmation page."""
+class SelectionForm(Selection):
+    """The selection of a bulk action on memories."""
 
     action = forms.ChoiceField(
         choices=[*((name, action.label) for name, action in BULK_ACTIONS.items()), ("export", "Export")],
         required=False,
     )
-    ids = IdRangesField(required=False)
-    all_matching = forms.BooleanField(required=False)
-    confirmed = forms.BooleanField(required=False)
-    up_to = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_ID)
-    count = forms.IntegerField(required=False, min_value=0)
-
-    def chosen(self, name: str = "id") -> list[int]:
-        given: Any = self.data  # a QueryDict: it holds several values of one name
-        ticked = [int(value) for value in given.getlist(name) if value.isdecimal() and len(value) < 19]
-        return [*self.cleaned_data["ids"], *ticked]
 
 
 class AnswersForm(forms.Form):

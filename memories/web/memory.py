@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from django.contrib import messages
@@ -13,6 +14,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from claudeops.lib.distinct import distinct_values
 from claudeops.lib.masked_note import masked_note
 from memories.capture.statement import Provenance
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
@@ -45,11 +47,14 @@ def memory(request: HttpRequest, pk: int) -> HttpResponse:
 def _page(request: HttpRequest, row: Memory, *, status: int = 200, **further: Any) -> HttpResponse:
     course = confidence_history_of(row, at=timezone.now())
     latest = listing.latest_change_of(row)
+    editing = status != HTTPStatus.OK or "edit" in request.GET
     context = {
         "form": EditForm(row, seen=latest),
+        "seen": latest,
+        "services": distinct_values(Memory, "service") if editing else (),
         "course": course,
         "picture": chart_of(course, timezone.get_current_timezone()),
-        "editing": status != 200 or "edit" in request.GET,
+        "editing": editing,
         "deleting": "delete" in request.GET,
         "whole_text": whole_text(row),
         "neighbours": neighbours_of(row, handed_on(request)),
@@ -139,9 +144,7 @@ def _again(request: HttpRequest, found: Memory, form: EditForm, status: int, **f
 def _conflict(request: HttpRequest, form: EditForm, conflict: Conflict) -> HttpResponse:
     """Show both versions: the input stays in the form, the current text above it."""
     current, change = conflict.current, conflict.change
-    typed = request.POST.copy()
-    typed["seen"] = str(change.pk if change else 0)
-    form.data = typed
+    form = form.on_current(current, change.pk if change else 0)
     meanwhile = entry_of(change) if change else None
     return _again(request, current, form, 409, conflict=conflict, meanwhile=meanwhile)
 

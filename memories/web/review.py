@@ -1,4 +1,4 @@
-"""Decide on one memory: approve or reject one that waits for a person, deactivate one."""
+"""Decide on one memory: approve or reject one that waits for a person; confirm, deactivate or activate another."""
 
 from __future__ import annotations
 
@@ -70,6 +70,42 @@ def deactivate(request: HttpRequest, pk: int) -> HttpResponse:
         return _refused(request, found, in_words(error))
     found.refresh_from_db()
     said = f"Memory {pk} is deactivated." if change else f"Memory {pk} was inactive already."
+    return _done(request, found, change, said)
+
+
+@require_POST
+@permission_required(("memories.view_memory", CHANGES), raise_exception=True)
+def confirm(request: HttpRequest, pk: int) -> HttpResponse:
+    """Confirm it now. `seen` is the latest change that the page showed; a memory changed since is refused."""
+    found = Memory.objects.filter(pk=pk).first()
+    if found is None:
+        return gone(request, pk)
+    seen = request.POST.get("seen", "")
+    if not seen.isascii() or not seen.isdecimal() or len(seen) > 18:
+        return _refused(request, found, "The form is incomplete. Nothing was changed.")
+    try:
+        change = verbs.confirm(pk, by=actor(request), expected_change=int(seen))
+    except Conflict:
+        return _refused(request, found, f"Memory {pk} was changed in the meantime. Read it, then confirm it.")
+    except MemoriesError as error:
+        return _refused(request, found, in_words(error))
+    found.refresh_from_db()
+    return _done(request, found, change, f"Memory {pk} is confirmed, with a confidence of {found.confidence:.2f}.")
+
+
+@require_POST
+@permission_required(("memories.view_memory", CHANGES), raise_exception=True)
+def activate(request: HttpRequest, pk: int) -> HttpResponse:
+    """Activate it again, with at least the threshold of its taxonomy as confidence."""
+    found = Memory.objects.filter(pk=pk).first()
+    if found is None:
+        return gone(request, pk)
+    try:
+        change = verbs.reactivate(pk, by=actor(request))
+    except MemoriesError as error:
+        return _refused(request, found, in_words(error))
+    found.refresh_from_db()
+    said = f"Memory {pk} is active again." if change else f"Memory {pk} was active already."
     return _done(request, found, change, said)
 
 

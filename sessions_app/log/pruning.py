@@ -1,4 +1,4 @@
-"""Delete old log entries, and heartbeats of workers that are gone."""
+"""Delete old log entries, heartbeats of workers that are gone, and old records of their runs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from sessions_app.models import LogEntry, Session, WorkerHeartbeat
+from sessions_app.models import LogEntry, Session, WorkerHeartbeat, WorkerRun
 
 HEARTBEATS_KEPT = timedelta(days=1)
+WORKER_RUNS_KEPT = timedelta(days=90)
 BATCH = 50
 """Sessions whose log entries are deleted in one transaction, so that others can write in between."""
 
@@ -20,12 +21,14 @@ BATCH = 50
 class Pruned:
     log_entries: int = 0
     heartbeats: int = 0
+    worker_runs: int = 0
 
 
 def prune(*, at: datetime | None = None) -> Pruned:
     """Delete log entries of sessions that ended more than CLAUDEOPS_LOG_ENTRY_DAYS before `at` (UTC; now when None).
 
-    Also deletes workers' heartbeats older than a day. Sessions and their raw logs stay.
+    Also deletes workers' heartbeats older than a day, and records of ended runs that began 90 days ago. Sessions and
+    their raw logs stay.
     """
     at = at or timezone.now()
     before = at - timedelta(days=settings.CLAUDEOPS_LOG_ENTRY_DAYS)
@@ -34,4 +37,5 @@ def prune(*, at: datetime | None = None) -> Pruned:
     while ids := list(old.order_by("pk").values_list("pk", flat=True)[:BATCH]):
         entries += LogEntry.objects.filter(session__in=ids).delete()[0]
     heartbeats, _ = WorkerHeartbeat.objects.filter(beat_at__lt=at - HEARTBEATS_KEPT).delete()
-    return Pruned(log_entries=entries, heartbeats=heartbeats)
+    runs, _ = WorkerRun.objects.filter(started_at__lt=at - WORKER_RUNS_KEPT, ended_at__isnull=False).delete()
+    return Pruned(log_entries=entries, heartbeats=heartbeats, worker_runs=runs)

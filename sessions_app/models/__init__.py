@@ -4,7 +4,7 @@ from sessions_app.models.agent import Agent, Runner, ScheduleKind
 from sessions_app.models.cooldown import CooldownAction, CooldownClearance, Outcome, Remediation, ServiceCheck
 from sessions_app.models.counts import EventCount, SessionCount
 from sessions_app.models.event import Event, Level
-from sessions_app.models.heartbeat import WorkerHeartbeat
+from sessions_app.models.heartbeat import Ending, WorkerHeartbeat, WorkerRun
 from sessions_app.models.receipt import Injected, InjectionReceipt
 from sessions_app.models.session import TASK_TEXT, LogEntry, LogKind, Session, Status, Trigger
 
@@ -13,6 +13,7 @@ __all__ = [
     "Agent",
     "CooldownAction",
     "CooldownClearance",
+    "Ending",
     "Event",
     "EventCount",
     "Injected",
@@ -30,4 +31,5 @@ __all__ = [
     "Status",
     "Trigger",
     "WorkerHeartbeat",
+    "WorkerRun",
 ]

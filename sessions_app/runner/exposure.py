@@ -36,7 +36,7 @@ _OUTPUT = re.compile(r"--output|-[sSfkLgqN46]*o")
 _REPOSITORY = re.compile(r"(?:github|gitlab)[\w.-]*/([\w.-]+/[\w.-]+)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """A tool call: `main` is its command, path, pattern, address or query, `paths` are the files that it names."""
 

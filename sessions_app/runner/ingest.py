@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -143,14 +143,14 @@ def _read(session: Session, state: State, *, final: bool, at: datetime | None, m
         return batch, lines, end
     now = timezone.now()
     undated = (at or session.started_at or now) if session.trigger == Trigger.IMPORT else None
-    table = table_of_settings()
+    table, include_subagents = table_of_settings(), settings.CLAUDEOPS_INCLUDE_SUBAGENTS
     for raw in complete_lines(log_path(session), session.ingest_offset, final=final):
         if raw.data is None:
             state.count("lines")
             state.count("oversized")
             state.reading.missed()
         else:
-            line = stream.parse(raw.data, include_subagents=settings.CLAUDEOPS_INCLUDE_SUBAGENTS)
+            line = stream.parse(raw.data, include_subagents=include_subagents)
             if line.type or line.problem or line.bad:
                 project(line, raw.start, state, batch, now=now, undated=undated, table=table)
         lines += 1
@@ -209,9 +209,7 @@ def _write(
 
 
 def _columns(session: Session, state: State) -> dict[str, Any]:
-    structured, state.structured = state.structured, None  # asdict() would copy it level by level
-    kept = asdict(state)
-    state.structured = kept["structured"] = structured
+    kept = _as_dict(state) | {"spending": _as_dict(state.spending), "reading": _as_dict(state.reading)}
     columns = {name: kept.pop(name) for name in STATE_COLUMNS}
     columns["cost_usd"] = Decimal(f"{state.spending.cost_usd:.6f}")
     columns["num_turns"], columns["usage"] = state.spending.num_turns, state.spending.usage
@@ -221,6 +219,11 @@ def _columns(session: Session, state: State) -> dict[str, Any]:
     if session.runner == "claude" and state.model and not session.model:
         columns["model"] = state.model
     return columns
+
+
+def _as_dict(state: State | Spending | Reading) -> dict[str, Any]:
+    """`asdict()`, which would copy all that is within."""
+    return {field.name: getattr(state, field.name) for field in fields(state)}
 
 
 def _insert_new(manager: Manager[Row], name: str, rows: Sequence[Row], session: Session, state: State) -> None:

@@ -21,7 +21,7 @@ _PREFIX = re.compile(r"^.*(?=claude-)")
 _SUFFIX = re.compile(r"(\[[^\]]*\]|[-@](20\d{6}|latest|default)|-v\d+(:\d+)?)+$")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Tokens:
     """The tokens of one message. `write_5m` and `write_1h`: written to the cache, `read`: read from it."""
 

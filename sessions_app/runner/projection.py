@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from claudeops.lib import times
-from claudeops.lib.secrets import mask_counted, mask_value
+from claudeops.lib.secrets import mask, mask_counted, mask_value
+from memories.capture.lines import OPENING
 from memories.capture.markers import memory_from_key, memory_markers
 from memories.capture.statement import Statement
 from sessions_app.models import LogKind
@@ -161,8 +162,8 @@ def project(
         masked = _masked(record, state)
         _read(masked, offset, state, batch, table or rules())
         _record(masked, offset, at, state, batch)
-    if not state.reading.is_compared(offset):
-        batch.results.pop(offset, None)
+    if offset in batch.results and not state.reading.is_compared(offset):
+        del batch.results[offset]
     if len(batch.entries) > before:
         _place(batch.entries[before:], line, counted, state)
 
@@ -270,8 +271,10 @@ def _message(record: stream.Message, offset: int, at: datetime, state: State, ba
 
 def _count_estimated(state: State) -> None:
     """Keep the number of messages whose cost is an estimate among the counters, where pages read it."""
-    state.stats.pop("estimated_messages", None)
-    state.count("estimated_messages", state.spending.messages)
+    if state.spending.messages:
+        state.stats["estimated_messages"] = state.spending.messages
+    else:
+        state.stats.pop("estimated_messages", None)
 
 
 def _masked(record: stream.Record, state: State) -> stream.Record:
@@ -280,6 +283,9 @@ def _masked(record: stream.Record, state: State) -> stream.Record:
             text = _mask(record.text, state)
             return record if text is record.text else replace(record, text=text)
         case stream.ToolUse():
+            both = f"{record.name}\n{record.input}"
+            if mask(both) is both:
+                return record
             return replace(record, name=_mask(record.name, state), input=_mask(record.input, state))
         case stream.Init():
             failed = tuple(_mask(text, state) for text in record.mcp_failed)
@@ -311,6 +317,8 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
         return
     state.count("texts")
     state.response = record.text[:RESPONSE_LIMIT]
+    if not OPENING.search(record.text):
+        return
     found = markers(record.text)
     for event in found.events:
         state.count("event_markers")

@@ -18,6 +18,8 @@ MOST = 0.6
 FEWEST = 4
 """A statement of fewer words is never the same by more than chance."""
 LONG_RUN = 8
+LONG_WORD = 6
+"""Letters. Few texts hold a given longer word."""
 LONGEST_TEXT = 100_000
 """Characters of a result that are compared; the CLI cuts what a tool prints below that."""
 
@@ -76,8 +78,8 @@ def repeated(statement: str, texts: Iterable[tuple[str, Text]]) -> str:
     if not words:
         return ""
     runs = [words[at : at + RUN] for at in range(max(len(words) - RUN + 1, 1))]
-    longest_first = sorted(set(words), key=len, reverse=True)
-    runs_with = [(word, {at for at, run in enumerate(runs) if word in run}) for word in longest_first]
+    runs_with = [(word, {at for at, run in enumerate(runs) if word in run}) for word in set(words)]
+    runs_with.sort(key=lambda one: (min(len(one[0]), LONG_WORD), len(one[1]), one[0]), reverse=True)
     sources: list[str] = []
     every, found = set(range(len(runs))), set[int]()
     for source, text in texts:
@@ -98,12 +100,15 @@ def _words(text: str) -> list[str]:
 
 
 def _standing(runs: list[list[str]], among: set[int], runs_with: list[tuple[str, set[int]]], text: Text) -> set[int]:
-    """Return which of the runs `among` stand in a text; `runs_with` are the runs of each word."""
-    # A run can stand there only when its words do: looking for the longest is far cheaper than folding the text.
+    """Return which of the runs `among` stand in a text; `runs_with` are the runs of each word.
+
+    Of long words those in the most runs come first: one that is missing tells of all of these.
+    """
+    # A run can stand there only when its words do: looking for long ones is far cheaper than folding the text.
     for word, runs_of_word in runs_with:
         if not among:
             return among
-        if not text.has(word):
+        if not among.isdisjoint(runs_of_word) and not text.has(word):
             among -= runs_of_word
     return {at for at in among if f" {' '.join(runs[at])} " in text.folded}
 

@@ -38,7 +38,10 @@ class Init:
     folder: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+# What each line is made of is not frozen: that would cost a third of the time of a short line.
+
+
+@dataclass(slots=True)
 class Message:
     """The message of the model that an assistant line is a part of; each of its lines repeats it.
 
@@ -53,7 +56,7 @@ class Message:
     tokens: Tokens | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Text:
     """Text of the assistant. Markers are read from `accepted` text only; `refused` says why not (empty = accepted)."""
 
@@ -65,7 +68,7 @@ class Text:
         return not self.refused
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ToolUse:
     """A tool call. `input` is its main argument, `paths` are the files and folders that it names."""
 
@@ -75,7 +78,7 @@ class ToolUse:
     paths: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ToolResult:
     """What a tool call brought; `id` is the call's."""
 
@@ -84,7 +87,7 @@ class ToolResult:
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Prompt:
     """A user's line of the main thread: a prompt, or the results of tools. `interrupted`: the user stopped the turn."""
 
@@ -120,7 +123,7 @@ class Result:
 Record = Init | Text | ToolUse | ToolResult | Notice | Result
 
 
-@dataclass(slots=True)  # frozen would cost a third of the time of a short line
+@dataclass(slots=True)
 class Line:
     """One parsed line. `at` is its own time stamp (UTC), when it has one; `problem` says why it was skipped.
 

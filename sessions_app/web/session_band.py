@@ -56,10 +56,11 @@ class Counts:
     gravest: str = ""
 
 
-def title_of(session: Session) -> tuple[str, str]:
+def title_of(session: Session, now_doing: str = "") -> tuple[str, str]:
     """Return the outcome in words, and what of its text the title left out.
 
-    A completed session is its summary, one that went wrong its reason, an open one its agent and task.
+    A completed session is its summary, one that went wrong its reason, an open one its agent with its task, or what it
+    is doing now, as it said itself.
     """
     who = session.agent.slug if session.agent else "A session without an agent"
     if session.status in (Status.COMPLETED, Status.ESCALATED):
@@ -68,8 +69,8 @@ def title_of(session: Session) -> tuple[str, str]:
         return title, " ".join(filter(None, [rest, session.status_reason]))
     if session.is_open:
         doing = "is running" if session.status == Status.RUNNING else "is queued"
-        task = headline(session.task)[0]
-        return f"{who}: {task}" if task else f"{who} {doing}", ""
+        task = headline(session.task or now_doing)[0]
+        return f"{who}: {task}" if task else f"{who} {doing}", now_doing if session.task else ""
     if not session.status_reason:
         return f"{who} {session.get_status_display()}", headline(session.summary)[0]
     title, rest = headline(session.status_reason)
@@ -91,6 +92,8 @@ def sentence_of(session: Session, rest: str, usual: Usual, waits: str, now: date
     by = STARTED_BY.get(Trigger(session.trigger), session.requested_by or "hand")
     lasted = session.lasted_ms
     parts = [f"Started by {by}."]
+    if rest:
+        parts.insert(0, f"It says “{headline(rest)[0]}”.")
     if lasted is not None:
         usually = f"; usually it ends after {span(usual.duration_ms / 1000)}" if usual.duration_ms else ""
         parts.append(f"Runs for {span(lasted / 1000)}{usually}.")
@@ -120,7 +123,7 @@ def _live_figures(session: Session, usual: Usual, limits: Limits) -> list[Figure
         Figure(
             "Time",
             span(lasted),
-            _beside(f"of {span(limits.seconds)}", _usually(usual.duration_ms, _milliseconds)),
+            f"of {span(limits.seconds)}",
             percent=percent(lasted, limits.seconds),
         ),
     ]
@@ -179,10 +182,21 @@ def tokens_of(session: Session) -> int:
 
 
 def band_of(
-    session: Session, usual: Usual, limits: Limits, counts: Counts, *, address: str, waits: str, now: datetime
+    session: Session,
+    usual: Usual,
+    limits: Limits,
+    counts: Counts,
+    *,
+    address: str,
+    waits: str,
+    now_doing: str,
+    now: datetime,
 ) -> Band:
-    """Return the band of `session` as of `now` (aware); `waits` says what a queued one waits for."""
-    title, rest = title_of(session)
+    """Return the band of `session` as of `now` (aware).
+
+    `waits` says what a queued one waits for, `now_doing` what a running one said last.
+    """
+    title, rest = title_of(session, now_doing)
     return Band(
         title=title,
         state=session.get_status_display(),

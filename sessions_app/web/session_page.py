@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.db.models.functions import Substr
 from django.urls import reverse
 
 from claudeops.lib.charts.strip import Run, Strip, strip
 from claudeops.lib.detail_page import Neighbour, Neighbours, headline
-from sessions_app.models import Session
+from sessions_app.models import LogEntry, LogKind, Session
 from sessions_app.queries.last_runs import last_runs
 from sessions_app.queue.admission import budget_of
 from sessions_app.runner.run import timeout_of
@@ -18,6 +19,9 @@ from sessions_app.web.session_band import Limits
 
 DEEPEST = 5
 """Most generations that are followed: there are three tiers; the limit guards against a cycle."""
+
+SAID_READ = 400
+"""Characters that are read of what a running session said last."""
 
 BROADEST = 20
 """Most children that are shown of one generation."""
@@ -103,6 +107,13 @@ def limits_of(session: Session) -> Limits:
     return Limits(
         timeout_of(session), turns or settings.CLAUDEOPS_MAX_TURNS, session.reserved_usd or budget_of(session.agent)
     )
+
+
+def last_said(session: Session) -> str:
+    """Return the last text of a session's own, its first line without a marker; empty before it."""
+    rows = LogEntry.objects.filter(session=session, kind=LogKind.TEXT).order_by("-seq")
+    text = rows.annotate(head=Substr("text", 1, SAID_READ)).values_list("head", flat=True).first() or ""
+    return next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("[")), "")
 
 
 def runs_of(session: Session) -> Strip | None:

@@ -61,9 +61,11 @@ def test_the_overview_follows_what_happens_and_leaves_what_is_selected_alone(ope
     one = operators_window()
     page = one.open("/")
     page.evaluate("window.getSelection().selectAllChildren(document.querySelector('h1'))")
-    before = int(page.text_content("#figure-active b"))
+    before = int(page.text_content("#chart-memories-all"))
     MemoryFactory()
-    page.wait_for_function("n => document.querySelector('#figure-active b').textContent === String(n)", arg=before + 1)
+    page.wait_for_function(
+        "n => document.querySelector('#chart-memories-all').textContent === String(n)", arg=before + 1
+    )
     assert page.evaluate("window.getSelection().toString()") == "Overview"
     assert page.text_content("#connection") == ""
 

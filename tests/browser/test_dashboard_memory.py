@@ -102,7 +102,7 @@ def test_a_mark_of_the_chart_opens_its_change_with_the_keys_alone(operators_wind
     assert page.evaluate("getComputedStyle(document.querySelector('.change:target')).boxShadow") != "none"
 
 
-def test_the_keys_edit_and_deactivate_and_go_to_the_neighbours(operators_window, memory):
+def test_the_keys_edit_deactivate_and_confirm_and_go_to_the_neighbours(operators_window, memory):
     one = operators_window()
     page = one.open(f"/memories/{memory.pk}")
     page.keyboard.press("e")
@@ -114,6 +114,8 @@ def test_the_keys_edit_and_deactivate_and_go_to_the_neighbours(operators_window,
     page.wait_for_selector("#state >> text=inactive")
     page.click("#toasts .toast-undo button >> nth=-1")
     page.wait_for_selector("#state >> text=active")
+    page.keyboard.press("c")
+    page.wait_for_selector("#timeline >> text=operator confirmed it")
     MemoryFactory(observation="The one before", updated_at=timezone.now() + timedelta(minutes=5))
     page.reload()
     page.keyboard.press("[")

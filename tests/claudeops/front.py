@@ -18,7 +18,8 @@ def front(client: Client) -> str:
 
 def figure(html: str, name: str) -> str:
     """The number of a link that leads to what it counts."""
-    found = re.search(rf'id="figure-{name}" href="[^"]+"[^>]*>(?: ?<svg .*?</svg>)? ?<b>([^<]+?) ?<', html)
+    link = rf'id="figure-{name}" href="[^"]+"[^>]*>(?: ?<svg .*?</svg>)? ?<b>'
+    found = re.search(rf'(?:{link}|id="chart-{name}-all" href="[^"]+">)([^<]+?) ?<', html)
     assert found, name
     return found[1]
 

@@ -14,6 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from claudeops.lib.list_page.keyset import ordered
 from claudeops.overview import changes, figures
 from memories.models import Memory
 from memories.queries import list as listing
@@ -22,6 +23,7 @@ from sessions_app.cooldowns import history
 from sessions_app.models import Event, Session
 from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
 from sessions_app.web.paging import slice_of
+from sessions_app.web.sessions import SORTS
 from tests.factories import AgentFactory, CooldownActionFactory
 
 pytestmark = pytest.mark.django_db
@@ -103,7 +105,12 @@ def test_what_fades_soon_is_a_range_of_an_index(asked):
 def test_every_filter_of_the_sessions_has_its_index(asked):
     AgentFactory(slug="watch")
     rows = SessionFilterSet(asked, queryset=Session.objects.all()).qs
-    assert_served(plan_of(slice_of(rows, "queued_at").rows), "sessions")
+    assert_served(plan_of(ordered(rows, SORTS["-queued"])[:51]), "sessions")
+
+
+@pytest.mark.parametrize("sort", list(SORTS))
+def test_every_order_of_the_sessions_has_its_index(sort):
+    assert_served(plan_of(ordered(Session.objects.all(), SORTS[sort])[:51]), "sessions")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import re2
 
 from claudeops.lib.lookaround import without_lookaround
 from claudeops.lib.secrets.rules import ANYWHERE, INSIDE, RULES, SHORTEST
-from claudeops.lib.secrets.skeleton import disguised, is_sign, read_as, skeleton
+from claudeops.lib.secrets.skeleton import disguised, is_sign, skeleton
 from claudeops.lib.secrets.values import LEAST_RANDOM
 
 BEFORE, AFTER = 250, 600
@@ -70,13 +70,16 @@ def parts(text: str) -> Iterator[tuple[int, str]]:
 
 def is_clean(text: str) -> bool:
     """Whether there is no such part, nor one in the skeleton: true of most texts and known at once."""
+    data = text.encode("utf-8", "replace")
     if text.isascii():
-        return len(text) < SHORTEST or not _is_hit(text)
-    changed = disguised(text)
-    if changed and _is_hit(read_as(text, changed)):
+        return len(text) < SHORTEST or EITHER.search(data) is None
+    changed, plain = disguised(data), data
+    for character, read in changed.items():
+        plain = plain.replace(character.encode(), read.encode())
+    if EITHER.search(plain) is not None:
         return False
     # With signs alone changed the skeleton has every hit that the text has: no trigger and no run holds such a sign.
-    return bool(changed and all(map(is_sign, changed))) or not _is_hit(text)
+    return all(map(is_sign, changed)) or EITHER.search(data) is None
 
 
 def may_hold(text: str) -> bool:
@@ -86,7 +89,7 @@ def may_hold(text: str) -> bool:
 
 def is_disguised(text: str) -> bool:
     """Whether the skeleton has such a part beside a character that it reads otherwise; the rest is read as it is."""
-    if text.isascii() or not (changed := disguised(text)):
+    if text.isascii() or not (changed := disguised(text.encode("utf-8", "replace"))):
         return False
     beside = sorted(region for character in changed for region in _regions(text, character))
     near, (start, end) = [], beside[0]
@@ -104,10 +107,6 @@ def _regions(text: str, character: str) -> Iterator[tuple[int, int]]:
     while place >= 0:
         yield max(0, place - NEAR), place + 2 * NEAR
         place = text.find(character, place + NEAR)
-
-
-def _is_hit(text: str) -> bool:
-    return EITHER.search(text.encode("utf-8", "replace")) is not None
 
 
 def _has_hit(text: str) -> bool:

@@ -36,9 +36,9 @@ def _read(character: str) -> str:
     return LOOK_ALIKES.get(read, read)
 
 
-def disguised(text: str) -> dict[str, str]:
-    """Return what the skeleton changes: each character of the text that is read as something else, and as what."""
-    others = text.encode("utf-8", "surrogatepass").translate(None, ASCII).decode("utf-8", "surrogatepass")
+def disguised(data: bytes) -> dict[str, str]:
+    """Return what the skeleton changes: each character of a text in UTF-8 that is read as another, and as what."""
+    others = data.translate(None, ASCII).decode("utf-8", "replace")
     return {character: read for character in set(others) if (read := _read(character)) != character}
 
 
@@ -51,11 +51,7 @@ def is_sign(character: str) -> bool:
 
 def skeleton(text: str) -> str:
     """The plain form of a text. The same text when nothing in it is disguised."""
-    return read_as(text, disguised(text))
-
-
-def read_as(text: str, changed: dict[str, str]) -> str:
-    for character, read in changed.items():
+    for character, read in disguised(text.encode("utf-8", "replace")).items():
         text = text.replace(character, read)
     return text
 

@@ -90,7 +90,7 @@
     if (option && (event.movementX || event.movementY)) choose(option); // not when rows move under a pointer at rest
   });
   document.addEventListener("htmx:afterSwap", (event) => {
-    if (event.detail.target.id !== "palette-hits") return;
+    if (!event.detail.target || event.detail.target.id !== "palette-hits") return; // the history has no target
     const all = options();
     choose(all[0]);
     said.textContent = `${all.length} ${all.length === 1 ? "hit" : "hits"}`;

@@ -16,7 +16,7 @@ from django_q.models import OrmQ, Schedule, Task
 from django_q.tasks import async_task
 
 from sessions_app import queue
-from sessions_app.models import Event, Session, Status, WorkerHeartbeat
+from sessions_app.models import Event, Session, Status, WorkerHeartbeat, WorkerRun
 from tests.claudeops.processes import alive, slow_cli, started, until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
@@ -53,6 +53,7 @@ def test_a_worker_runs_a_task_beats_and_leaves_nothing_behind(log):
         os.kill(worker.pid, signal.SIGTERM)
         assert worker.wait(SECONDS) == 0, worker.output()
     assert not WorkerHeartbeat.objects.exists()
+    assert list(WorkerRun.objects.values_list("queues", "after", "ending")) == [("default", "", "stopped")]
     assert not OrmQ.objects.filter(key="default").exists()
 
 

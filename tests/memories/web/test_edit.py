@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from html import unescape
 
 import pytest
 from django.db import connection
@@ -12,7 +13,7 @@ from django.utils import timezone
 
 from memories.lifecycle import verbs
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
-from tests.factories import MemoryFactory, SessionFactory
+from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
 from tests.memories.people import HTMX, delete, put, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -343,3 +344,136 @@ def test_signed_out_nothing_changes(client, memory):
     assert delete(client, at(memory)).status_code == 403
     assert client.post(at(memory), {"_method": "DELETE"}).status_code == 302
     assert Memory.objects.filter(pk=memory.pk, observation="Takes 60 s to start").exists()
+
+
+# -- all fields, on the page of the memory -------------------------------------------------------------------------
+
+
+def page_fields(client, memory: Memory) -> dict[str, str]:
+    """What the browser sends of the form on the page when nothing is changed in it."""
+    html = client.get(f"{at(memory)}?edit").content.decode()
+    form = html.partition('id="edit"')[2].partition("</form>")[0]
+    found: dict[str, str] = {}
+    for field in re.findall(r"<input[^>]*>", form):
+        name, value = (re.search(rf' {of}="([^"]*)"', field) for of in ("name", "value"))
+        if name and ('type="checkbox"' not in field or " checked" in field):
+            found[name[1]] = unescape(value[1]) if value else ("on" if 'type="checkbox"' in field else "")
+    for name, options in re.findall(r'<select name="([^"]+)".*?>(.*?)</select>', form, re.DOTALL):
+        chosen = re.search(r'<option value="([^"]*)" selected', options)
+        found[name] = chosen[1] if chosen else ""
+    found["observation"] = memory.observation
+    return found
+
+
+def post(client, memory: Memory, sent: dict[str, str]):
+    return client.post(at(memory), sent)
+
+
+def test_the_form_of_the_page_sent_as_it_is_changes_nothing(operators):
+    memory = MemoryFactory(
+        project=ProjectFactory(),
+        agent="watch",
+        tags=["a", "b c"],
+        relevance_score=0.3,
+        confidence=0.654321,
+        expires_at=timezone.now() + timedelta(days=9),
+        persistent=True,
+    )
+    before = Memory.objects.filter(pk=memory.pk).values().get()
+    response = post(operators, memory, page_fields(operators, memory))
+    assert response.status_code == 302
+    assert Memory.objects.filter(pk=memory.pk).values().get() == before
+    assert not memory.changes.exists()
+
+
+@pytest.mark.parametrize(
+    ("sent", "column", "value"),
+    [
+        ({"service": "Caddy"}, "service", "caddy"),
+        ({"service": ""}, "service", None),
+        ({"category": "dependency"}, "category", "dependency"),
+        ({"tags": "restart, health,,restart"}, "tags", ["restart", "health"]),
+        ({"persistent": "on"}, "persistent", True),
+        ({"agent": "Watch"}, "agent", "watch"),
+        ({"relevance_score": "0.25"}, "relevance_score", 0.25),
+        ({"expires_at": "2031-03-05T10:30"}, "expires_at", datetime(2031, 3, 5, 10, 30, tzinfo=UTC)),
+        ({"confidence": "0.9"}, "confidence", 0.9),
+        ({"observation": "Never starts"}, "observation", "Never starts"),
+        ({"active": "false"}, "active", False),
+    ],
+)
+def test_every_field_can_be_changed_alone_and_undone(operators, memory, sent, column, value):
+    before = getattr(memory, column)
+    assert post(operators, memory, page_fields(operators, memory) | sent).status_code == 302
+    memory.refresh_from_db()
+    assert getattr(memory, column) == value
+    change = memory.changes.get()
+    assert set(change.after) - {"updated_at", "decayed_until", "confirmed_at", "inactive_reason"} == {column}
+    operators.post(f"{at(memory)}/undo/{change.pk}")
+    memory.refresh_from_db()
+    assert getattr(memory, column) == before
+
+
+def test_a_memory_moves_to_a_project_and_back(operators, memory):
+    project = ProjectFactory(slug="house")
+    post(operators, memory, page_fields(operators, memory) | {"project": str(project.pk)})
+    memory.refresh_from_db()
+    assert memory.project == project
+    post(operators, memory, page_fields(operators, memory) | {"project": ""})
+    memory.refresh_from_db()
+    assert memory.project is None
+
+
+def test_the_end_is_typed_in_the_zone_of_the_person(operators, memory):
+    operators.cookies["zone"] = "Asia/Kathmandu"
+    post(operators, memory, page_fields(operators, memory) | {"expires_at": "2031-03-05T10:30"})
+    memory.refresh_from_db()
+    assert memory.expires_at == datetime(2031, 3, 5, 4, 45, tzinfo=UTC)
+    assert page_fields(operators, memory)["expires_at"] == "2031-03-05T10:30"
+
+
+def test_a_box_without_a_tick_is_sent_by_its_absence(operators, memory):
+    Memory.objects.filter(pk=memory.pk).update(persistent=True)
+    sent = page_fields(operators, memory)
+    del sent["persistent"]
+    post(operators, memory, sent)
+    memory.refresh_from_db()
+    assert memory.persistent is False
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"service": "two words"}, "allowed is one word"),
+        ({"category": "pattern"}, "Select a valid choice"),
+        ({"tags": "x" * 51}, "at most 20, each of at most 50"),
+        ({"agent": "a b"}, "allowed is a slug"),
+        ({"relevance_score": "2"}, "less than or equal to 1"),
+        ({"expires_at": "0001-01-01T00:00"}, "allowed are the years"),
+        ({"project": "999"}, "Select a valid choice"),
+    ],
+)
+def test_a_wrong_field_is_named_beside_it_and_nothing_changes(operators, memory, wrong, said):
+    before = Memory.objects.filter(pk=memory.pk).values().get()
+    response = post(operators, memory, page_fields(operators, memory) | wrong)
+    assert response.status_code == 422
+    assert said in unescape(response.content.decode())
+    assert Memory.objects.filter(pk=memory.pk).values().get() == before
+
+
+def test_what_the_person_left_alone_stays_as_somebody_else_changed_it(operators, memory):
+    mine = page_fields(operators, memory) | {"tags": "mine"}
+    verbs.edit(memory, by="bob", service="caddy", persistent=True)
+    response = post(operators, memory, mine)
+    assert response.status_code == 409
+    html = response.content.decode()
+    assert "Changed in the meantime: edited by bob" in html
+    form = html.partition('id="edit"')[2].partition("</form>")[0]
+    assert re.search(r'name="service" value="caddy"', form)
+    assert re.search(r'name="tags" value="mine"', form)
+    assert re.search(r'name="persistent"[^>]* checked', form)
+    again = mine | {"seen": re.search(r'name="seen" value="(\d+)"', form)[1], "service": "caddy", "persistent": "on"}
+    again |= {"initial-service": "caddy", "initial-persistent": "True"}
+    assert post(operators, memory, again).status_code == 302
+    memory.refresh_from_db()
+    assert (memory.service, memory.persistent, memory.tags) == ("caddy", True, ["mine"])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from memories.lifecycle import verbs
 from memories.models import Change, Inactive, Memory, Verdict
@@ -18,6 +22,11 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def operators(db):
     return signed_in("operator", "ann")
+
+
+@pytest.fixture
+def viewer(db):
+    return signed_in("viewer")
 
 
 @pytest.fixture
@@ -172,3 +181,86 @@ def test_many_are_approved_at_once_and_taken_back(operators, waiting):
     change = waiting[0].changes.latest("pk")
     operators.post(f"/memories/undo/{change.pk}", headers=HTMX)
     assert Memory.objects.waiting().count() == len(ids)
+
+
+# -- confirm, deactivate, activate ---------------------------------------------------------------------------------
+
+
+def seen_by(client: Client, memory: Memory) -> str:
+    found = re.search(r'name="seen" value="(\d+)">\s*<button[^>]* id="confirm"', html_of(client, at(memory)))
+    assert found is not None
+    return found[1]
+
+
+def test_a_person_confirms_it_as_a_session_would_and_for_good(operators):
+    old = timezone.now() - timedelta(days=40)
+    memory = MemoryFactory(confidence=0.5, updated_at=old, decayed_until=old + timedelta(days=37))
+    response = operators.post(at(memory, "/confirm"), {"seen": seen_by(operators, memory)}, follow=True)
+    assert f"Memory {memory.pk} is confirmed, with a confidence of 0.60." in response.content.decode()
+    memory.refresh_from_db()
+    assert (memory.confidence, memory.decayed_until) == (0.6, None)
+    assert memory.updated_at > old + timedelta(days=39)
+    assert memory.confirmed_at is not None
+    change = memory.changes.get()
+    assert (change.kind, change.actor, change.session_id) == (Change.REINFORCED, "ann", None)
+    assert "ann confirmed it." in response.content.decode()
+    operators.post(at(memory, f"/undo/{change.pk}"))
+    memory.refresh_from_db()
+    assert (memory.confidence, memory.updated_at, memory.confirmed_at) == (0.5, old, None)
+
+
+def test_a_second_click_confirms_nothing_and_says_so(operators):
+    memory = MemoryFactory(confidence=0.5)
+    seen = seen_by(operators, memory)
+    operators.post(at(memory, "/confirm"), {"seen": seen})
+    response = operators.post(at(memory, "/confirm"), {"seen": seen}, follow=True)
+    assert "was changed in the meantime" in response.content.decode()
+    memory.refresh_from_db()
+    assert memory.confidence == 0.6
+    assert memory.changes.count() == 1
+
+
+@pytest.mark.parametrize("seen", ["", "x", "-1", "9" * 19, "²"])
+def test_a_confirmation_that_cannot_be_read_changes_nothing(operators, seen):
+    memory = MemoryFactory()
+    assert operators.post(at(memory, "/confirm"), {"seen": seen}).status_code == 302
+    assert not memory.changes.exists()
+
+
+def test_what_is_held_is_not_confirmed_but_approved(operators, held):
+    html = html_of(operators, at(held))
+    assert 'id="approve"' in html
+    assert 'id="confirm"' not in html
+    response = operators.post(at(held, "/confirm"), {"seen": "0"}, follow=True)
+    assert "is held for review. Approve it instead." in response.content.decode()
+    held.refresh_from_db()
+    assert held.verdict == Verdict.HOLD
+
+
+def test_deactivate_and_activate_stand_where_they_can_be_done(operators):
+    memory = MemoryFactory(confidence=0.1)
+    html = html_of(operators, at(memory))
+    assert 'id="deactivate"' in html
+    assert 'id="activate"' not in html
+    operators.post(at(memory, "/deactivate"))
+    memory.refresh_from_db()
+    assert (memory.active, memory.inactive_reason) == (False, Inactive.OPERATOR)
+    html = html_of(operators, at(memory))
+    assert 'id="activate"' in html
+    assert 'id="confirm"' not in html
+    operators.post(at(memory, "/activate"))
+    memory.refresh_from_db()
+    assert (memory.active, memory.confidence) == (True, 0.3)
+    assert [change.kind for change in memory.changes.order_by("pk")] == [Change.DEACTIVATED, Change.REACTIVATED]
+
+
+@pytest.mark.parametrize("verb", ["confirm", "deactivate", "activate"])
+def test_a_viewer_changes_nothing_and_a_deleted_memory_is_said_to_be_gone(operators, viewer, verb):
+    memory = MemoryFactory()
+    assert viewer.post(at(memory, f"/{verb}"), {"seen": "0"}).status_code == 403
+    assert f'action="{at(memory, f"/{verb}")}"' not in html_of(viewer, at(memory))
+    assert not memory.changes.exists()
+    verbs.delete(memory.pk, by="ann")
+    response = operators.post(at(memory, f"/{verb}"), {"seen": "0"})
+    assert response.status_code == 409
+    assert "was deleted in the meantime" in response.content.decode()

@@ -7,6 +7,8 @@ import math
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sessions_app.runner import accept
 
@@ -99,3 +101,75 @@ def test_control_characters_within_a_text_cost_themselves_alone():
 @pytest.mark.parametrize("raw", [b"", b"[" * 100_000, b'{"a":' * 100_000, b"[1]", b'"x"', b"{", b"nul", b"\x00"])
 def test_what_is_no_object_is_none(raw):
     assert accept.load(raw, []) is None
+
+
+ODD_JSON = (
+    *(
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        '"a"',
+        '"a":',
+        '"b":',
+        '""',
+        " ",
+        "\n",
+        "\x0b",
+        "\x1c",
+        "\xa0",
+        "\u2028",
+        "\ufeff",
+        "//",
+    ),
+    *("0", "-0", "-0.0", "01", "1.", ".5", "+1", "1E5", "1e400", "-1e400", "1e-400", "4.9e-324", "0.30000000000000004"),
+    *(
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "-NaN",
+        "nan",
+        "true",
+        "True",
+        "null",
+        "18446744073709551616",
+        "-9223372036854775809",
+    ),
+    *("9" * 4299, "9" * 4300, "9" * 4301, "9" * 5000, "[" * 150, "]" * 150, '{"a":' * 150, "}" * 150),
+    *(
+        '"\\u0000"',
+        '"\\ud800"',
+        '"\\uD83D\\uDE00"',
+        '"\\u00e9"',
+        '"\\u12G4"',
+        '"\\x"',
+        '"\\/"',
+        '"\x01"',
+        '"\n"',
+        '"é😀"',
+        '"\ud800"',
+    ),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.lists(st.sampled_from(ODD_JSON), max_size=12).map("".join)
+    | st.lists(st.sampled_from(ODD_JSON), max_size=6).map(lambda parts: f'{{"a":{"".join(parts)},"a":1}}')
+    | st.dictionaries(st.text(max_size=3), JSON, max_size=3).map(json.dumps),
+    st.binary(max_size=2),
+    st.integers(0, 40),
+)
+def test_both_parsers_read_a_line_alike(text, noise, at):
+    """A space before a line leaves it to Python's parser."""
+    raw = text.encode("utf-8", "surrogatepass")
+    raw = raw[:at] + noise + raw[at:] if at % 2 else raw
+    bad: tuple[accept.Bad, accept.Bad] = ([], [])
+    assert repr(accept.load(raw, bad[0])) == repr(accept.load(b" " + raw, bad[1]))
+    assert bad[0] == bad[1]

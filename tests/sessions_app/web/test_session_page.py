@@ -222,9 +222,21 @@ def test_a_running_session_stands_beside_its_limits(viewer):
     html = html_of(viewer, url(session))
     assert figure(html, "Cost so far") == "$0.025 of $0.25, usually $0.021"
     assert figure(html, "Turns so far") == "5 of 20, usually 7"
-    assert re.fullmatch(r"1 min.* of 10 min, usually 48 s", figure(html, "Time"))
+    assert re.fullmatch(r"1 min.* of 10 min", figure(html, "Time"))
     assert re.findall(r'class="meter-fill" width="(\d+)"', html) == ["10", "25", "10"]
     assert "usually it ends after 48 s." in titles(html)[1]
+
+
+def test_a_running_session_says_what_it_does_now(viewer):
+    session = SessionFactory(agent=AgentFactory(slug="watch"), status=Status.RUNNING, started_at=timezone.now())
+    for seq, text in enumerate(("Looking at <b>caddy</b>.", "[MEMORY:timing] x\nIt waits 90 s.", "Bash: ls"), start=1):
+        kind = "tool_use" if text.startswith("Bash") else "text"
+        LogEntry.objects.create(session=session, seq=seq, at=timezone.now(), kind=kind, text=text, offset=seq)
+    assert titles(html_of(viewer, url(session)))[0] == "watch: It waits 90 s"
+    Session.objects.filter(pk=session.pk).update(task="Look at caddy.")
+    heading, below = titles(html_of(viewer, url(session)))
+    assert heading == "watch: Look at caddy"
+    assert below.startswith("running It says “It waits 90 s”. Started by")
 
 
 def test_at_the_limit_of_turns_it_is_the_limit_that_stands_beside_them(viewer):
