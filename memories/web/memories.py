@@ -178,6 +178,7 @@ def context_of(request: HttpRequest, found: Found, shown: list[Memory], seen: in
         "one": count == 1,
         "polling": urlencode(polling),
         "bulk_url": reverse("memories-bulk"),
+        "handed_on": f"?{urlencode({'from': query})}" if (query := query_of(request)) else "",
         "filters": found.filters,
     }
 
