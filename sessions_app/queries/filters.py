@@ -157,7 +157,8 @@ class EventListFilterSet(EventFilterSet):
     Words are looked for in the newest SEARCHED of the events that the other filters leave.
     """
 
-    text = django_filters.CharFilter(method="by_text", label="Text", max_length=200)  # the last: what it gets is narrowed
+    # Declared last: filters are applied in this order, and this one gets what the others leave.
+    text = django_filters.CharFilter(method="by_text", label="Text", max_length=200)
 
     def by_text(self, queryset: QuerySet[Event], name: str, value: str) -> QuerySet[Event]:
         newest = queryset.order_by("-created_at", "-id").values_list("created_at", flat=True)
