@@ -11,12 +11,11 @@ from django.views.decorators.http import require_POST
 
 from memories.errors import Conflict, MemoriesError
 from memories.lifecycle import verbs
+from memories.lifecycle.bulk import REJECTED
 from memories.models import Memory, MemoryChange
 from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
 from memories.web.memories import row_context
 from memories.web.memory import CHANGES, gone
-
-REJECTED = "Rejected in review."
 
 
 @require_POST
