@@ -1,4 +1,4 @@
-"""The form field that carries selected ids through a page."""
+"""The form field that carries selected ids through a page: `claudeops.lib.list_page.selection`."""
 
 from __future__ import annotations
 
