@@ -3,12 +3,25 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from sessions_app.web import agents, bulk, compare, cooldowns, events, log, mcp, memory_sessions, session, sessions
+from sessions_app.web import (
+    agents,
+    bulk,
+    compare,
+    cooldowns,
+    events,
+    hours,
+    log,
+    mcp,
+    memory_sessions,
+    session,
+    sessions,
+)
 
 urlpatterns: list[URLPattern] = [
     path("sessions", sessions.sessions, name="sessions"),
     path("sessions/bulk", bulk.bulk, name="sessions-bulk"),
     path("sessions/again/undo/<str:ids>", bulk.undo, name="sessions-again-undo"),
+    path("sessions/hours", hours.hours, name="sessions-hours"),
     path("sessions/rows", sessions.rows, name="sessions-rows"),
     path("sessions/<int:pk>", session.session, name="session"),
     path("sessions/<int:pk>/compare", compare.session_compare, name="session-compare"),

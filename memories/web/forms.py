@@ -315,6 +315,14 @@ class AnswersForm(forms.Form):
                     initial=choices[0][0] if choices else None,
                     widget=forms.RadioSelect,
                 )
+            elif param.kind == "category":
+                self.fields[param.name] = forms.ChoiceField(
+                    label=param.label, required=False, choices=[("", "it stays"), *categories()]
+                )
+            elif param.kind == "service":
+                self.fields[param.name] = forms.CharField(
+                    label=param.label, required=False, max_length=64, empty_value=None
+                )
             else:
                 self.fields[param.name] = forms.CharField(
                     label=param.label, required=False, empty_value=None, widget=forms.Textarea(attrs={"rows": 2})

@@ -40,8 +40,8 @@ from memories.web.answers import actor, moved
 from memories.web.forms import AddForm
 
 CHANGE, DELETE = "memories.change_memory", "memories.delete_memory"
-KEYS = {"approve": "a", "deactivate": "d"}
-IN_REACH = ("approve", "deactivate", "merge")
+KEYS = {"approve": "a", "reject": "r", "confirm": "c", "deactivate": "d"}
+IN_REACH = (*KEYS, "reassign")
 """Bulk actions with a button of their own; the others stand behind "…"."""
 
 PAGE = declare(

@@ -37,6 +37,7 @@ from sessions_app.models.session import OPEN_STATUSES
 from sessions_app.queries.filters import UNFINISHED, WENT_WRONG, SessionFilterSet
 from sessions_app.web import changes
 from sessions_app.web.forms import RunForm
+from sessions_app.web.hours import hours_of
 
 HAND_OVER = "Give agents credentials in their environment (CLAUDEOPS_PASS_ENV) or in a file, not in the task."
 
@@ -254,6 +255,7 @@ def _list(request: HttpRequest, form: RunForm, *, status: int = 200) -> HttpResp
     found = _found(request)
     state = found.state
     context = {**_context(request, found, found.read(), state), "form": form, "export_most": f"{MOST:,}"}
+    context["hours"] = hours_of(request, found.filters)
     agents = Agent.objects.order_by("slug").values_list("slug", flat=True)[:MOST_SUGGESTED]
     suggested = (*SUGGESTED, *(f"agent:{slug}" for slug in agents))
     context |= PAGE.context(request, found.filters, suggested, _own_views(request), chosen=found.chosen)
