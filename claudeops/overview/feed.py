@@ -309,7 +309,9 @@ def _older(source: Source, before: Place | None) -> QuerySet[Any]:
 
 def _above(source: Source, before: Place) -> Iterable[tuple[Place, tuple[Any, ...]]]:
     """Return rows from `before` upwards within the gap, the newest first, so that the nearest of each key is last."""
-    rows = source.rows().filter(**{f"{source.at}__lte": before.at + source.gap})
+    rows = source.rows()
+    if before.at < times.LATEST:  # beyond it, the end of the gap may be no time any more
+        rows = rows.filter(**{f"{source.at}__lte": before.at + source.gap})
     rows = rows.filter(**{f"{source.at}__{'gte' if source.rank >= before.rank else 'gt'}": before.at})
     if source.rank == before.rank:
         rows = rows.exclude(**{source.at: before.at}, pk__lt=before.pk)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
 from django.db import connection
@@ -15,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from claudeops.lib.list_page.keyset import ordered
-from claudeops.overview import changes, figures
+from claudeops.overview import agents, changes
 from memories.models import Memory
 from memories.queries import list as listing
 from memories.queries.filters import MemoryFilterSet
@@ -189,8 +190,8 @@ def test_what_waits_of_a_schedule_is_found_among_what_waits():
     """Asked for by agent or trigger, SQLite reads all that those ever started."""
     AgentFactory(schedule_kind="interval", next_run_at=timezone.now())
     with CaptureQueriesContext(connection) as asked:
-        figures.read(timezone.now())
-    (sql,) = (query["sql"] for query in asked if query["sql"].endswith(f"LIMIT {figures.QUEUE_READ}"))
+        agents.read(timezone.now(), Decimal(0))
+    (sql,) = (query["sql"] for query in asked if query["sql"].endswith(f"LIMIT {agents.QUEUE_READ}"))
     assert 'agent_id" IN' not in sql
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
