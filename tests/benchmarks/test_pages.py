@@ -42,6 +42,7 @@ PAGES = {
     "events": [
         *("", "?level=critical", "?service=service-07", "?service=general", "?level=critical&service=service-07"),
         *("?age=hour", "?age=week", "?age=week&level=warning", "?session={session}", "?during=24h&level=critical"),
+        *("?text=answer", "?text=found+nowhere", "?text=found+nowhere&level=critical&age=week"),
     ],
     "memories": [
         *("", "?sort=updated", "?sort=-confidence", "?sort=confidence", "?sort=service", "?sort=-service"),
@@ -146,9 +147,7 @@ def last_page(name: str) -> str:
     model = {"sessions": Session, "events": Event, "memories": Memory}[name]
     column = {"sessions": "queued_at", "events": "created_at", "memories": "updated_at"}[name]
     row = model.objects.order_by(column, "pk")[30]
-    if name == "memories":
-        return f"/memories?after={getattr(row, column).isoformat().replace('+', '%2B')}~{row.pk}"
-    return f"/{name}?before={row.pk}"
+    return f"/{name}?after={getattr(row, column).isoformat().replace('+', '%2B')}~{row.pk}"
 
 
 def one_of_each(house: House) -> dict[str, str]:

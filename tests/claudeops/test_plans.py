@@ -22,8 +22,8 @@ from memories.queries import list as listing
 from memories.queries.filters import MemoryFilterSet
 from sessions_app.cooldowns import history
 from sessions_app.models import Event, Session
-from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
-from sessions_app.web.paging import slice_of
+from sessions_app.queries.filters import EventFilterSet, EventListFilterSet, SessionFilterSet
+from sessions_app.web import events
 from sessions_app.web.sessions import SORTS
 from tests.factories import AgentFactory, CooldownActionFactory
 
@@ -119,12 +119,14 @@ def test_every_order_of_the_sessions_has_its_index(sort):
     [
         *({}, {"level": "critical"}, {"service": "jellyfin"}, {"service": "general"}, {"age": "week"}),
         *({"level": "critical", "service": "jellyfin"}, {"level": "warning", "age": "day"}),
+        *({"text": "slow"}, {"text": "slow", "level": "warning"}),
     ],
     ids=str,
 )
-def test_every_filter_of_the_events_has_its_index(asked):
-    rows = EventFilterSet(asked, queryset=Event.objects.all()).qs
-    assert_served(plan_of(slice_of(rows, "created_at").rows), "events")
+@pytest.mark.parametrize("sort", list(events.SORTS))
+def test_every_filter_of_the_events_has_its_index(asked, sort):
+    rows = EventListFilterSet(asked, queryset=Event.objects.all()).qs
+    assert_served(plan_of(ordered(rows, events.SORTS[sort])[:51]), "events")
 
 
 @pytest.mark.parametrize(
