@@ -202,4 +202,5 @@ def test_the_live_log_of_a_running_session_takes_two_clicks(hand, means):
     person.page.wait_for_selector("#line-1")
     say(running, 2, "The disks are full.")
     person.page.wait_for_selector("#line-2 >> text=The disks are full.")
+    assert person.page.locator("#line-2").bounding_box()["y"] < 900  # in the window, without scrolling
     assert person.clicks <= 2
