@@ -3,10 +3,25 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from sessions_app.web import agents, compare, cooldowns, events, log, mcp, memory_sessions, session, sessions
+from sessions_app.web import (
+    agents,
+    bulk,
+    compare,
+    cooldowns,
+    events,
+    hours,
+    log,
+    mcp,
+    memory_sessions,
+    session,
+    sessions,
+)
 
 urlpatterns: list[URLPattern] = [
     path("sessions", sessions.sessions, name="sessions"),
+    path("sessions/bulk", bulk.bulk, name="sessions-bulk"),
+    path("sessions/again/undo/<str:ids>", bulk.undo, name="sessions-again-undo"),
+    path("sessions/hours", hours.hours, name="sessions-hours"),
     path("sessions/rows", sessions.rows, name="sessions-rows"),
     path("sessions/<int:pk>", session.session, name="session"),
     path("sessions/<int:pk>/compare", compare.session_compare, name="session-compare"),
@@ -16,6 +31,7 @@ urlpatterns: list[URLPattern] = [
     path("sessions/<int:pk>/hand-over", session.hand_over, name="session-hand-over"),
     path("sessions/<int:pk>/log", log.session_log, name="session-log"),
     path("sessions/<int:pk>/log/raw", log.session_raw, name="session-raw"),
+    path("agents/from-template/<slug:slug>", agents.from_template, name="agent-from-template"),
     path("agents/<int:pk>/run", agents.run, name="agent-run"),
     path("agents/<int:pk>/pause", agents.pause, name="agent-pause"),
     path("agents/<int:pk>/resume", agents.resume, name="agent-resume"),

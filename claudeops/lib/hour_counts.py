@@ -8,11 +8,11 @@ the order of the key, so that two workers never wait for each other crosswise.
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from django.db import connection, models, transaction
@@ -82,17 +82,30 @@ def in_parts(
 ) -> list[list[Counter[str]]]:
     """Sum columns (`number` when none is named) by name in each part between two `edges`, with one query.
 
-    `edges` are UTC, whole hours, ascending. Returns a list for each column, with one Counter a part.
+    `edges` are UTC, whole hours, ascending. Returns a list for each column, with one Counter a part. The database sums:
+    90 days are thousands of counts.
     """
     columns = columns or ("number",)
     found: list[list[Counter[str]]] = [[Counter() for _ in edges[1:]] for _ in columns]
-    rows = model._default_manager.filter(hour__gte=edges[0], hour__lt=edges[-1])
-    if names is not None:
-        rows = rows.filter(name__in=names)
-    for hour, name, *values in rows.values_list("hour", "name", *columns).order_by():
-        part = bisect_right(edges, hour) - 1
-        for sums, value in zip(found, values, strict=True):
-            sums[part][name] += value
+    at = [connection.ops.adapt_datetimefield_value(edge) for edge in edges]
+    bounds = [value for n, pair in enumerate(pairwise(at)) for value in (n, *pair)]
+    only = f"WHERE counted.name IN ({', '.join(['%s'] * len(names))})" if names else ""
+    sums = ", ".join(f"SUM(counted.{column})" for column in columns)
+    part = (
+        "(%s, CAST(%s AS timestamptz), CAST(%s AS timestamptz))"
+        if connection.vendor == "postgresql"
+        else "(%s, %s, %s)"
+    )
+    sql = (
+        f"WITH part(n, since, until) AS (VALUES {', '.join([part] * (len(edges) - 1))}) "  # noqa: S608
+        f"SELECT part.n, counted.name, {sums} FROM part JOIN {model._meta.db_table} counted "
+        f"ON counted.hour >= part.since AND counted.hour < part.until {only} GROUP BY part.n, counted.name"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [*bounds, *(names or ())])
+        for n, name, *values in cursor.fetchall():
+            for parts, value in zip(found, values, strict=True):
+                parts[n][name] = int(value)
     return found
 
 

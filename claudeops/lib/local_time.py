@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from django.utils import timezone
 
 from claudeops.lib import humanize
+from claudeops.lib.periods import Range
 
 
 def zone_name(at: datetime) -> str:
@@ -49,3 +50,18 @@ def day(at: datetime, now: datetime) -> str:
 def weekday(at: datetime, now: datetime) -> str:
     """Format the day of an aware time with its weekday: "Thu 26 Nov", "Fri 26 Nov 2027"."""
     return f"{timezone.localtime(at):%a} {day(at, now)}"
+
+
+def label_of_part(one: Range, since: datetime) -> str:
+    """Name a part of a range on an axis: "09:00", "Mon 23" or "23 Nov"."""
+    begin = timezone.localtime(since)
+    if one.hours == 1:
+        return f"{begin:%H:%M}"
+    return f"{begin.day} {begin:%b}" if one.hours == 24 else f"{begin:%a} {begin.day}"
+
+
+def words_of_part(one: Range, since: datetime, until: datetime) -> str:
+    """Name a part of a range in a sentence: "Mon 23 Nov, 09:00 to 10:00", or "Mon 23 Nov" for a day."""
+    begin, end = timezone.localtime(since), timezone.localtime(until)
+    day = f"{begin:%a} {begin.day} {begin:%b}"
+    return day if one.hours == 24 else f"{day}, {begin:%H:%M} to {end:%H:%M}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,7 +17,7 @@ from django.db.models import Min
 from django.urls import reverse
 from django.utils import timezone
 
-from claudeops.lib import hour_counts, humanize, periods
+from claudeops.lib import hour_counts, humanize, local_time, periods
 from claudeops.lib.capped import Count, count_of
 from claudeops.lib.charts.bars import Bars, Kind, Label, Part, bars
 from claudeops.lib.charts.cumulative import HOURS, Cumulative, Expected, cumulative, expectation
@@ -26,7 +27,7 @@ from memories.counts import FADED
 from memories.models import Change, Memory, MemoryChangeCount
 from memories.queries.filters import MemoryFilterSet
 from sessions_app.models import EventCount, Level, SessionCount, Status
-from sessions_app.queries.filters import GROUPS, WENT_WRONG
+from sessions_app.queries.outcomes import OUTCOMES, by_outcome
 from sessions_app.queue.admission import day_of
 
 SECONDS = 60
@@ -36,12 +37,6 @@ EARLIER = 7
 FADES = "<14d"
 MICROS = 1_000_000
 
-OUTCOMES = (
-    Kind("failed", "failed", "failed", "hatched"),
-    Kind("escalated", "escalated", "escalated", "pointed"),
-    Kind("stopped", "stopped", "stopped", "open"),
-    Kind("completed", "ok", "completed"),
-)
 LEVELS = (
     Kind(Level.CRITICAL, "failed", "critical", "hatched"),
     Kind(Level.WARNING, "stopped", "warning"),
@@ -186,23 +181,16 @@ def _paid_by_hour(day: datetime) -> tuple[list[list[float]], list[float]]:
     return days[:-1], days[-1]
 
 
-def outcome_of(status: str) -> str:
-    """Return the kind of a status of an ended session."""
-    return "failed" if status in GROUPS[WENT_WRONG] else status
-
-
 def draw(found: Numbers) -> Charts:
     """Draw the charts of a range, with times in the active zone."""
     one = found.range
     by = f"by {one.part}, {one.words}"
-    outcomes = [Counter[str]() for _ in found.sessions]
-    for counts, kinds in zip(found.sessions, outcomes, strict=True):
-        for status, number in counts.items():
-            kinds[outcome_of(status)] += number
     limit = float(settings.CLAUDEOPS_DAILY_BUDGET_USD)
     today = cumulative(found.today, float(found.spent), found.elapsed, limit, found.expected)
     paid = [{"paid": float(amount)} for amount in found.paid]
-    sessions = bars(f"Sessions {by}", _parts(found, "sessions", "ended", outcomes), OUTCOMES)
+    sessions = bars(
+        f"Sessions {by}", _parts(found, "sessions", "ended", list(map(by_outcome, found.sessions))), OUTCOMES
+    )
     completed = sum(counts[Status.COMPLETED] for counts in found.sessions)
     lines = [
         Line(
@@ -246,24 +234,19 @@ def _said_of_today(today: Cumulative, limit: float) -> str:
 
 
 def _parts(found: Numbers, page: str, parameter: str, counts: Sequence[Mapping[str, float]]) -> list[Part]:
-    pairs = zip(found.edges, found.edges[1:], strict=False)
     return [
-        _part(found.range, since, until, link(page, parameter, since, until), one)
-        for (since, until), one in zip(pairs, counts, strict=True)
+        Part(
+            local_time.label_of_part(found.range, since),
+            local_time.words_of_part(found.range, since, until),
+            link(page, parameter, since, until),
+            numbers,
+        )
+        for (since, until), numbers in zip(pairwise(found.edges), counts, strict=True)
     ]
 
 
 def link(page: str, parameter: str, since: datetime, until: datetime) -> str:
     return f"{reverse(page)}?{urlencode({parameter: periods.write(since, until)}, safe=':')}"
-
-
-def _part(one: Range, since: datetime, until: datetime, url: str, counts: Mapping[str, float]) -> Part:
-    begin, end = timezone.localtime(since), timezone.localtime(until)
-    day = f"{begin:%a} {begin.day} {begin:%b}"
-    if one.hours == HOURS:
-        return Part(f"{begin.day} {begin:%b}", day, url, counts)
-    label = f"{begin:%H:%M}" if one.hours == 1 else f"{begin:%a} {begin.day}"
-    return Part(label, f"{day}, {begin:%H:%M} to {end:%H:%M}", url, counts)
 
 
 def as_json(found: Numbers) -> dict[str, Any]:

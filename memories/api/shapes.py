@@ -134,6 +134,8 @@ class BulkIn(Given):
     confidence: Number | None = None
     target: Id | None = Field(None, description="merge: the memory that stays.")
     observation: str | None = Field(None, description="merge: the text of the merged memory.")
+    service: str | None = Field(None, max_length=64, description="reassign: one word; general = none.")
+    category: str | None = Field(None, max_length=32, description="reassign: one of the memories' taxonomy.")
     reason: str = Field("", max_length=500)
 
 

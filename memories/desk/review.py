@@ -12,7 +12,7 @@ from memories.desk.kinds import Decided, Decision, Pick, Row, read_id
 from memories.desk.next_prompt import next_prompt
 from memories.errors import MemoryNotFound
 from memories.lifecycle import undo as lifecycle
-from memories.lifecycle.bulk import BULK_ACTIONS
+from memories.lifecycle.bulk import BULK_ACTIONS, REJECTED
 from memories.lifecycle.lock import writing
 from memories.models import Memory, MemoryChange
 from memories.models.memory import MemoryQuerySet
@@ -22,7 +22,6 @@ from memories.taxonomy import GENERAL
 MOST_RANKED = 1_000
 """Up to this many are ranked by risk, which no index serves; of more, the newest come first."""
 
-REJECTED = "Rejected in review."
 ACTIONS = {"approve": "approve", "reject": "deactivate"}
 
 

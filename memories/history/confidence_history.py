@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.utils import timezone
 
 from memories.history.fate import fate
 from memories.history.forecast import Forecast, Point, forecast, steps_taken
+from memories.lifecycle.rules import clamp
 from memories.models import Change, Memory, MemoryChange
 from memories.taxonomy import TAXONOMIES
 
@@ -54,11 +56,11 @@ def confidence_history_of(memory: Memory, *, at: datetime) -> ConfidenceHistory:
     rows = MemoryChange.objects.filter(memory=memory).order_by("-pk").only("kind", "at", "before", "after")
     changes = list(rows[: MOST + 1])
     cut = len(changes) > MOST
-    points, marks = _past(memory, changes[:MOST], cut)
+    points, marks = _past(memory, changes[:MOST], cut, at)
     ahead = forecast(memory, at)
     return ConfidenceHistory(
-        past=_forwards(points, at),
-        marks=tuple(replace(one, at=min(one.at, at)) for one in marks),
+        past=points,
+        marks=marks,
         ahead=ahead,
         now=at,
         expires_at=memory.expires_at if memory.active else None,
@@ -79,32 +81,67 @@ def confidence_since(
     for change in rows.order_by("-pk").only("memory_id", "kind", "at", "before")[:most]:
         if change.memory_id is not None:
             found[change.memory_id].append(change)
-    past = {memory.pk: _past(memory, found[memory.pk], False)[0] for memory in memories}
     now = timezone.now()
-    return {pk: _forwards(points, now) for pk, points in past.items()}
+    return {memory.pk: _past(memory, found[memory.pk], False, now)[0] for memory in memories}
 
 
-def _past(memory: Memory, latest_first: list[MemoryChange], cut: bool) -> tuple[list[Point], list[Mark]]:
+class _Step(NamedTuple):
+    """By how much the confidence rose (or fell) at a time, by the change `pk`."""
+
+    at: datetime
+    pk: int
+    by: float
+
+
+def _past(
+    memory: Memory, latest_first: list[MemoryChange], cut: bool, now: datetime
+) -> tuple[tuple[Point, ...], tuple[Mark, ...]]:
+    """Return the confidence since the beginning, and the changes with the confidence after each, by their times.
+
+    Old logs may be read late: then a change that was stored last happened first. What each change moved is applied in
+    the order of the times, which ends at the present confidence too.
+    """
+    steps, first = _steps(memory, latest_first)
+    began = next((change.at for change in latest_first if change.kind == Change.CREATED), memory.created_at)
+    if cut:
+        began = latest_first[-1].at
+    points = [Point(min([began, now, *(step.at for step in steps)]), first)]
+    exact = [first]
+    for step in steps:
+        exact.append(exact[-1] + step.by)
+        points.append(Point(min(step.at, now), clamp(exact[-1])))
+    places = [(step.at, step.pk) for step in steps]
+    marks = [
+        Mark(
+            change.pk,
+            min(change.at, now),
+            clamp(exact[bisect_right(places, (change.at, change.pk))]),
+            change.kind,
+            change.get_kind_display(),
+        )
+        for change in sorted(latest_first, key=lambda change: (change.at, change.pk))
+    ]
+    return tuple(points), tuple(marks)
+
+
+def _steps(memory: Memory, latest_first: list[MemoryChange]) -> tuple[list[_Step], float]:
+    """Return what moved the confidence, by time, and the confidence before all of it."""
     decay = TAXONOMIES[memory.taxonomy].decay
     state: dict[str, Any] = {name: getattr(memory, name) for name in ("confidence", "updated_at", "decayed_until")}
-    points: list[Point] = []
-    marks: list[Mark] = []
-    began = None if cut else memory.created_at
+    steps: list[_Step] = []
     for change in latest_first:
-        after = float(state["confidence"])
-        marks.append(Mark(change.pk, change.at, after, change.kind, change.get_kind_display()))
-        began = change.at if change.kind == Change.CREATED or cut else began
         if change.kind == Change.CREATED:
             break
-        until = state["decayed_until"]
+        after, until = float(state["confidence"]), state["decayed_until"]
         state |= _read(change.before)
+        before = float(state["confidence"])
         if change.kind == Change.DECAYED and decay is not None and until is not None:
-            taken = steps_taken(state["confidence"], state["updated_at"], state["decayed_until"], until, decay)
-            points += [Point(point.at, point.confidence) for point in reversed(taken)]
-        elif state["confidence"] != after:
-            points.append(Point(change.at, after))
-    points.append(Point(began or memory.created_at, float(state["confidence"])))
-    return points[::-1], marks[::-1]
+            for point in steps_taken(before, state["updated_at"], state["decayed_until"], until, decay):
+                steps.append(_Step(point.at, change.pk, point.confidence - before))
+                before = point.confidence
+        elif before != after:
+            steps.append(_Step(change.at, change.pk, after - before))
+    return sorted(steps), float(state["confidence"])
 
 
 def _inactive_since(latest_first: list[MemoryChange]) -> datetime | None:
@@ -122,13 +159,3 @@ def _read(before: Any) -> dict[str, Any]:
         elif name == "decayed_until" and (value is None or isinstance(value, str)):
             found[name] = datetime.fromisoformat(value) if value else None
     return found
-
-
-def _forwards(points: list[Point], at: datetime) -> tuple[Point, ...]:
-    """Make times ascend: a change from an old log counts from when it was read."""
-    found: list[Point] = []
-    latest = points[0].at
-    for point in points:
-        latest = min(max(latest, point.at), at)
-        found.append(Point(latest, point.confidence))
-    return tuple(found)

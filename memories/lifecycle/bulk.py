@@ -11,15 +11,17 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from memories.capture import fields
 from memories.capture.statement import Provenance
 from memories.errors import InvalidMemory
 from memories.lifecycle import merge as merging
 from memories.lifecycle import rules, verbs
 from memories.lifecycle.bulk_write import change_all, delete_all
+from memories.lifecycle.confirmation import after_edit
 from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why
-from memories.models import Change, Memory, MemoryChange, to_utc
+from memories.models import Change, Memory, MemoryChange, Verdict, to_utc
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class BulkResult:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A value that an action asks for. `kind` is confidence (0 to 1), memory (an id) or text."""
+    """A value that an action asks for. `kind` is confidence (0 to 1), memory (an id), service, category or text."""
 
     name: str
     label: str
@@ -162,6 +164,49 @@ def _renew(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
     return changed, unchanged, f"{_memories(changed)} renewed"
 
 
+def _reject(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
+    """Deactivate those of `queryset` that wait for a person: read, and not to be told."""
+    why = why._replace(reason=f"{REJECTED} {why.reason}".strip())
+    changed, unchanged = change_all(
+        queryset, Change.DEACTIVATED, why, lambda row: verbs.deactivated(row) if row.waits else {}
+    )
+    return changed, unchanged, f"{_memories(changed)} rejected"
+
+
+def _confirm(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
+    """Confirm `queryset`, as a person who knows that they hold. A held one needs an approval and stays."""
+    if why.provenance is None or not why.provenance.typed:
+        raise InvalidMemory("Only a person confirms.", "Confirm them in the dashboard or the admin.")
+    changed, unchanged = change_all(
+        queryset,
+        Change.REINFORCED,
+        why,
+        lambda row: {} if row.verdict == Verdict.HOLD else verbs.reinforced(row, why.at, confirms=True),
+    )
+    return changed, unchanged, f"{_memories(changed)} confirmed"
+
+
+def _reassign(
+    queryset: QuerySet[Memory], why: Why, *, service: str | None = None, category: str | None = None
+) -> tuple[int, int, str]:
+    """Give `queryset` a service (`general`: none), a category of each one's taxonomy, or both; None stays."""
+    if not service and not category:
+        raise InvalidMemory("Neither a service nor a category is given.", "Give one of them, or both.")
+    given: dict[str, Any] = {"service": fields.checked_service(service)} if service else {}
+
+    def columns(row: Memory) -> dict[str, Any]:
+        new = dict(given)
+        if category:
+            new["category"] = fields.checked_category(category, verbs.policy(row))
+        if all(getattr(row, name) == value for name, value in new.items()):
+            return {}
+        return verbs.confirmed(row, why.at) | new | after_edit(row, row.observation, why.provenance, why.at)
+
+    changed, unchanged = change_all(queryset, Change.EDITED, why, columns)
+    to = " and ".join(filter(None, (service and f"service {service}", category and f"category {category}")))
+    return changed, unchanged, f"{_memories(changed)} moved to {to}"
+
+
 def _delete(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
     count = delete_all(queryset, why)
     return count, 0, f"{_memories(count)} deleted"
@@ -170,12 +215,18 @@ def _delete(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
 CONFIDENCE = Param("confidence", "Confidence, from 0 to 1", "confidence")
 TARGET = Param("target", "Merge into memory (empty: the one with the highest confidence)", "memory", required=False)
 TEXT = Param("observation", "Text of the merged memory (empty: the target's own)", "text", required=False)
+SERVICE = Param("service", "Service (empty: it stays; general: none)", "service", required=False)
+CATEGORY = Param("category", "Category", "category", required=False)
+REJECTED = "Rejected in review."
 
 BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
     {
         action.name: action
         for action in (
             BulkAction("approve", "Approve", Change.APPROVED, _approve),
+            BulkAction("reject", "Reject", Change.DEACTIVATED, _reject),
+            BulkAction("confirm", "Confirm", Change.REINFORCED, _confirm),
+            BulkAction("reassign", "Service, category", Change.EDITED, _reassign, params=(SERVICE, CATEGORY)),
             _changing(
                 "deactivate", "Deactivate", Change.DEACTIVATED, "deactivated", lambda row, at: verbs.deactivated(row)
             ),

@@ -79,14 +79,7 @@ def reinforce(
     why = Why(by, to_utc(at), reason, evidence, session_id, candidate_key)
     with writing():
         row = locked(memory)
-        taxonomy = policy(row)
-        new = {} if echo and row.confidence > rules.ECHO_LIMIT else confirmed(row, why.at)
-        new |= {"confidence": rules.reinforced(row.confidence, taxonomy, echo=echo)}
-        if confirms and row.confirmed_at is None:
-            new["confirmed_at"] = why.at
-        back = not row.active and row.inactive_reason not in STAYS_INACTIVE
-        if back and rules.is_active(new["confidence"], taxonomy):
-            new |= {"active": True, "inactive_reason": ""}
+        new = reinforced(row, why.at, echo=echo, confirms=confirms)
         return apply(row, Change.REINFORCED, new, why, caller=memory, always=True)
 
 
@@ -324,6 +317,17 @@ def _new_end(row: Memory, at: datetime, lifetimes: Lifetimes | None = None) -> d
     """Return a new `expires_at` where type or project set a lifetime; an end that a person set otherwise stays."""
     end = (lifetimes or Lifetimes()).end(row, at)
     return {} if end is None else {"expires_at": end}
+
+
+def reinforced(row: Memory, at: datetime, *, echo: bool = False, confirms: bool = False) -> dict[str, Any]:
+    new = {} if echo and row.confidence > rules.ECHO_LIMIT else confirmed(row, at)
+    new |= {"confidence": rules.reinforced(row.confidence, policy(row), echo=echo)}
+    if confirms and row.confirmed_at is None:
+        new["confirmed_at"] = at
+    back = not row.active and row.inactive_reason not in STAYS_INACTIVE
+    if back and rules.is_active(new["confidence"], policy(row)):
+        new |= {"active": True, "inactive_reason": ""}
+    return new
 
 
 def deactivated(row: Memory) -> dict[str, Any]:

@@ -23,17 +23,27 @@ def by_htmx(request: HttpRequest) -> bool:
     return bool(getattr(request, "htmx", False))
 
 
-def toast(request: HttpRequest, text: str, *, level: str = "success", undo: str = "") -> str:
-    """Render an out-of-band message. In a <template>, because a parser drops a form after a <tr>."""
-    context = {"text": text, "level": level, "undo": undo, "oob": True}
+def toast(request: HttpRequest, text: str, *, level: str = "success", undo: str = "", kind: str = "") -> str:
+    """Render an out-of-band message. In a <template>, because a parser drops a form after a <tr>.
+
+    Messages of one `kind`, such as "approved", are put together by the browser: "4 approved."
+    """
+    context = {"text": text, "level": level, "undo": undo, "kind": kind, "oob": True}
     return f"<template>{render_to_string('_toast.html', context, request)}</template>"
 
 
 def fragment(
-    request: HttpRequest, template: str, context: dict[str, Any], *, said: str = "", undo: str = "", status: int = 200
+    request: HttpRequest,
+    template: str,
+    context: dict[str, Any],
+    *,
+    said: str = "",
+    undo: str = "",
+    kind: str = "",
+    status: int = 200,
 ) -> HttpResponse:
     html = render_to_string(template, context, request)
-    return HttpResponse(html + (toast(request, said, undo=undo) if said else ""), status=status)
+    return HttpResponse(html + (toast(request, said, undo=undo, kind=kind) if said else ""), status=status)
 
 
 def moved(request: HttpRequest, to: str, text: str, *, level: int = messages.SUCCESS, undo: str = "") -> HttpResponse:

@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
+from claudeops.lib.list_page.selection import IdRangesField
 from claudeops.lib.masked_note import masked_note
 from memories.capture.statement import Provenance
 from memories.errors import MemoriesError
@@ -26,7 +27,7 @@ from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
 from memories.lifecycle.merge import check_mergeable
 from memories.models import Memory
 from memories.web.answers import actor, by_htmx, in_words, moved, toast
-from memories.web.forms import AnswersForm, IdRangesField, SelectionForm
+from memories.web.forms import AnswersForm, SelectionForm
 from memories.web.memories import matching, query_of
 
 SAMPLE = 8

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
-from itertools import groupby
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 
+from claudeops.lib.list_page.selection import BIGGEST_ID, Selection
 from claudeops.lib.time_field import TimeField
 from memories.capture import fields as stored
 from memories.errors import InvalidMemory
@@ -19,7 +18,6 @@ from memories.recall import Question
 from memories.recall.profiles import NAMES as PROFILES
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
 
-BIGGEST_ID = 2**63 - 1
 ASKED_FROM = [
     ("mcp", "MCP (a model)"),
     ("injection", "prompt injection"),
@@ -289,49 +287,13 @@ class AskedForm(forms.Form):
     before = forms.IntegerField(min_value=1, max_value=BIGGEST_ID, required=False, widget=forms.HiddenInput)
 
 
-class IdRangesField(forms.Field):
-    """Ids as ranges ("1-50,53,60-61"), so that thousands fit into one hidden input."""
-
-    MOST = 20_000
-    RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
-
-    @staticmethod
-    def pack(ids: Iterable[int]) -> str:
-        parts = []
-        for _, run in groupby(enumerate(sorted(set(ids))), lambda numbered: numbered[1] - numbered[0]):
-            found = [pk for _, pk in run]
-            parts.append(f"{found[0]}-{found[-1]}" if len(found) > 1 else f"{found[0]}")
-        return ",".join(parts)
-
-    def to_python(self, value: Any) -> list[int]:
-        """Parse ranges. Raises ValidationError for anything that `pack` does not write, and for more than MOST ids."""
-        ids: list[int] = []
-        for part in filter(None, str(value or "").split(",")):
-            found = self.RANGE.fullmatch(part)
-            low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
-            if not 0 <= high - low < self.MOST - len(ids):
-                raise ValidationError(f"{part[:40]!r} is no range of at most {self.MOST:,} ids.")
-            ids.extend(range(low, high + 1))
-        return ids
-
-
-class SelectionForm(forms.Form):
-    """The selection of a bulk action; `up_to` and `count` are from the confirmation page."""
+class SelectionForm(Selection):
+    """The selection of a bulk action on memories."""
 
     action = forms.ChoiceField(
         choices=[*((name, action.label) for name, action in BULK_ACTIONS.items()), ("export", "Export")],
         required=False,
     )
-    ids = IdRangesField(required=False)
-    all_matching = forms.BooleanField(required=False)
-    confirmed = forms.BooleanField(required=False)
-    up_to = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_ID)
-    count = forms.IntegerField(required=False, min_value=0)
-
-    def chosen(self, name: str = "id") -> list[int]:
-        given: Any = self.data  # a QueryDict: it holds several values of one name
-        ticked = [int(value) for value in given.getlist(name) if value.isdecimal() and len(value) < 19]
-        return [*self.cleaned_data["ids"], *ticked]
 
 
 class AnswersForm(forms.Form):
@@ -352,6 +314,14 @@ class AnswersForm(forms.Form):
                     coerce=int,
                     initial=choices[0][0] if choices else None,
                     widget=forms.RadioSelect,
+                )
+            elif param.kind == "category":
+                self.fields[param.name] = forms.ChoiceField(
+                    label=param.label, required=False, choices=[("", "it stays"), *categories()]
+                )
+            elif param.kind == "service":
+                self.fields[param.name] = forms.CharField(
+                    label=param.label, required=False, max_length=64, empty_value=None
                 )
             else:
                 self.fields[param.name] = forms.CharField(

@@ -20,6 +20,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from claudeops.lib.change_token import read_token
 from claudeops.lib.charts.sparkline import sparkline
 from claudeops.lib.distinct import distinct_values
+from claudeops.lib.list_page.bar import View
 from claudeops.lib.list_page.columns import Chosen, Column
 from claudeops.lib.list_page.export import FORMATS, MOST
 from claudeops.lib.list_page.keyset import Page, Sort
@@ -39,8 +40,8 @@ from memories.web.answers import actor, moved
 from memories.web.forms import AddForm
 
 CHANGE, DELETE = "memories.change_memory", "memories.delete_memory"
-KEYS = {"approve": "a", "deactivate": "d"}
-IN_REACH = ("approve", "deactivate", "merge")
+KEYS = {"approve": "a", "reject": "r", "confirm": "c", "deactivate": "d"}
+IN_REACH = (*KEYS, "reassign")
 """Bulk actions with a button of their own; the others stand behind "…"."""
 
 PAGE = declare(
@@ -48,12 +49,12 @@ PAGE = declare(
         MemoryFilterSet,
         Memory.objects.all,
         views=(
-            ("All", ""),
-            ("Fades next", "fades=%3C14d&sort=fades"),
-            ("Held", "status=held"),
-            ("Never told", "status=active&told=0"),
-            ("Contradicted", "status=contradicted"),
-            ("Inactive", "status=inactive"),
+            View("All", ""),
+            View("Fades next", "fades=%3C14d&sort=fades"),
+            View("Held", "status=held"),
+            View("Never told", "status=active&told=0"),
+            View("Contradicted", "status=contradicted"),
+            View("Inactive", "status=inactive"),
         ),
         example="service:jellyfin fades:<14d told:>5, or words",
         shown=("service", "status", "fades", "category", "told", "confidence_min", "confidence_max", "source"),
@@ -177,6 +178,7 @@ def context_of(request: HttpRequest, found: Found, shown: list[Memory], seen: in
         "one": count == 1,
         "polling": urlencode(polling),
         "bulk_url": reverse("memories-bulk"),
+        "handed_on": f"?{urlencode({'from': query})}" if (query := query_of(request)) else "",
         "filters": found.filters,
     }
 

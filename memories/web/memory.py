@@ -130,7 +130,9 @@ def _edit(request: HttpRequest, pk: int) -> HttpResponse:
     said += masked_note(request.POST.get("observation", ""))
     back = reverse("memory-undo", args=[pk, change.pk]) if change else ""
     if by_htmx(request):
-        return fragment(request, "memories/_row.html", row_context(request, found), said=said, undo=back)
+        kind = "edited" if change else ""
+        context = row_context(request, found)
+        return fragment(request, "memories/_row.html", context, said=said, undo=back, kind=kind)
     return moved(request, reverse("memory", args=[pk]), said, undo=back)
 
 
@@ -166,7 +168,7 @@ def _delete(request: HttpRequest, pk: int) -> HttpResponse:
     else:
         said = f"Memory {pk} is deleted. Its history stays."
     if by_htmx(request):  # the next poll removes the row
-        return fragment(request, "memories/_deleted_row.html", {"pk": pk}, said=said)
+        return fragment(request, "memories/_deleted_row.html", {"pk": pk}, said=said, kind="deleted")
     return moved(request, reverse("memories"), said)
 
 
@@ -192,6 +194,7 @@ def _said(request: HttpRequest, to: str, text: str, level: str, status: int) -> 
     if shown_on_a_list.partition("?")[0] == to and status == 200:
         messages.success(request, text)
         return HttpResponse(headers={"HX-Refresh": "true"})
-    response = HttpResponse(toast(request, text, level=level), status=status)
+    kind = "restored" if level == "success" else ""
+    response = HttpResponse(toast(request, text, level=level, kind=kind), status=status)
     response["HX-Trigger"] = "wake"
     return response

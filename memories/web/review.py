@@ -11,12 +11,11 @@ from django.views.decorators.http import require_POST
 
 from memories.errors import Conflict, MemoriesError
 from memories.lifecycle import verbs
+from memories.lifecycle.bulk import REJECTED
 from memories.models import Memory, MemoryChange
 from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
 from memories.web.memories import row_context
 from memories.web.memory import CHANGES, gone
-
-REJECTED = "Rejected in review."
 
 
 @require_POST
@@ -36,7 +35,7 @@ def approve(request: HttpRequest, pk: int) -> HttpResponse:
         return _refused(request, found, in_words(error))
     found.refresh_from_db()
     told = "it is injected from now on" if found.active else "it is inactive, so it is not injected yet"
-    return _done(request, found, change, f"Memory {pk} is approved: {told}.")
+    return _done(request, found, change, f"Memory {pk} is approved: {told}.", "approved")
 
 
 @require_POST
@@ -54,7 +53,7 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
     except MemoriesError as error:
         return _refused(request, found, in_words(error))
     found.refresh_from_db()
-    return _done(request, found, change, f"Memory {pk} is rejected. It is kept, inactive.")
+    return _done(request, found, change, f"Memory {pk} is rejected. It is kept, inactive.", "rejected")
 
 
 @require_POST
@@ -70,7 +69,7 @@ def deactivate(request: HttpRequest, pk: int) -> HttpResponse:
         return _refused(request, found, in_words(error))
     found.refresh_from_db()
     said = f"Memory {pk} is deactivated." if change else f"Memory {pk} was inactive already."
-    return _done(request, found, change, said)
+    return _done(request, found, change, said, "deactivated" if change else "")
 
 
 @require_POST
@@ -90,7 +89,9 @@ def confirm(request: HttpRequest, pk: int) -> HttpResponse:
     except MemoriesError as error:
         return _refused(request, found, in_words(error))
     found.refresh_from_db()
-    return _done(request, found, change, f"Memory {pk} is confirmed, with a confidence of {found.confidence:.2f}.")
+    return _done(
+        request, found, change, f"Memory {pk} is confirmed, with a confidence of {found.confidence:.2f}.", "confirmed"
+    )
 
 
 @require_POST
@@ -106,7 +107,7 @@ def activate(request: HttpRequest, pk: int) -> HttpResponse:
         return _refused(request, found, in_words(error))
     found.refresh_from_db()
     said = f"Memory {pk} is active again." if change else f"Memory {pk} was active already."
-    return _done(request, found, change, said)
+    return _done(request, found, change, said, "activated" if change else "")
 
 
 def _back(request: HttpRequest, pk: int) -> str:
@@ -115,10 +116,11 @@ def _back(request: HttpRequest, pk: int) -> str:
     return back if ours else reverse("memory", args=[pk])
 
 
-def _done(request: HttpRequest, row: Memory, change: MemoryChange | None, said: str) -> HttpResponse:
+def _done(request: HttpRequest, row: Memory, change: MemoryChange | None, said: str, kind: str) -> HttpResponse:
     undo = reverse("memory-undo", args=[row.pk, change.pk]) if change else ""
     if by_htmx(request):
-        return fragment(request, "memories/_row.html", row_context(request, row), said=said, undo=undo)
+        context = row_context(request, row)
+        return fragment(request, "memories/_row.html", context, said=said, undo=undo, kind=kind)
     return moved(request, _back(request, row.pk), said, undo=undo)
 
 

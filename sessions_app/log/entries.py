@@ -7,11 +7,12 @@ after a lost connection or a restart.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
+from urllib.parse import urlencode
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from claudeops.lib import local_time
 from memories.capture.lines import LINE_BREAK, Place, accepted_lines
@@ -26,6 +27,10 @@ HEAD = 160
 """Most characters of a folded line's summary."""
 HIGHEST = 2**31 - 1
 """The highest possible `seq`."""
+AROUND = 30
+"""Lines before a line that was asked for."""
+MOST_SEARCHED = 20_000
+"""Lines that one page of a search looks through at most."""
 
 LABELS = {kind.value: str(kind.label) for kind in LogKind}
 ERROR = "Error: "
@@ -35,37 +40,77 @@ MARKERS = (("memory", MARKER), ("event", EVENT), ("cooldown", COOLDOWN))
 UNREAD = (LOOKS_LIKE, COOLDOWN_LIKE)
 
 
+KINDS = {
+    "text": Q(kind=LogKind.TEXT),
+    "calls": Q(kind=LogKind.TOOL_USE),
+    "results": Q(kind=LogKind.TOOL_RESULT),
+    "errors": Q(is_error=True),
+}
+"""What a page of the log can be restricted to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """Which lines are shown: all, those of a key of KINDS, those that hold `words` (upper and lower case alike)."""
+
+    kind: str = ""
+    words: str = ""
+
+    @property
+    def query(self) -> str:
+        """The restriction in an address, behind another parameter: "&kind=errors&q=lock", or nothing."""
+        given = urlencode({name: value for name, value in (("kind", self.kind), ("q", self.words)) if value})
+        return f"&{given}" if given else ""
+
+    def of(self, rows: QuerySet[LogEntry]) -> QuerySet[LogEntry]:
+        rows = rows.filter(KINDS[self.kind]) if self.kind else rows
+        return rows.filter(text__icontains=self.words) if self.words else rows
+
+
+ALL = Only()
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a text. `kind` is memory, event, cooldown, unread (a malformed marker), or empty (plain text)."""
+    """A part of a text. `kind` is memory, event, cooldown, unread (a malformed marker), hit, or empty (plain text)."""
 
     kind: str
     text: str
 
 
 class Line:
-    def __init__(self, entry: LogEntry) -> None:
+    """One line for a page. `words` are searched for: they are marked in it."""
+
+    def __init__(self, entry: LogEntry, words: str = "") -> None:
         self.entry = entry
+        self.words = words
 
     @cached_property
-    def head(self) -> str:
-        """The summary of a long text, which is folded; empty for a short text."""
-        text = self.entry.text
-        if len(text) <= LONG_LINE and text.count("\n") < 12:
-            return ""
-        return _first_line(text)
+    def tool(self) -> str:
+        """The name of the tool that a call asks for; empty for other lines."""
+        name, colon, _ = self.entry.text.partition(": ")
+        return name if self.entry.kind == LogKind.TOOL_USE and colon else ""
+
+    @cached_property
+    def text(self) -> str:
+        """The text without what the label says."""
+        if self.tool:
+            return self.entry.text.removeprefix(f"{self.tool}: ")
+        is_failed_call = self.is_error and self.entry.kind == LogKind.TOOL_RESULT
+        return self.entry.text.removeprefix(ERROR) if is_failed_call else self.entry.text
 
     @cached_property
     def fold(self) -> str:
-        """Like `head`, but every tool result is folded unless it is one short line."""
-        if self.entry.kind != LogKind.TOOL_RESULT:
-            return self.head
-        text = self.entry.text.strip()
-        return "" if len(text) <= HEAD and "\n" not in text else _first_line(text)
+        """The summary of a folded text; empty for one that is not: a short one, or a result of one short line."""
+        text = self.text.strip()
+        if self.entry.kind == LogKind.TOOL_RESULT and not self.is_error:
+            return "" if len(text) <= HEAD and "\n" not in text else _first_line(text)
+        return "" if len(text) <= LONG_LINE and text.count("\n") < 12 else _first_line(text)
 
     @property
     def label(self) -> str:
-        return LABELS[self.entry.kind]
+        is_failed_call = self.is_error and self.entry.kind == LogKind.TOOL_RESULT
+        return "error" if is_failed_call else self.tool or LABELS[self.entry.kind]
 
     @property
     def clock(self) -> str:
@@ -77,11 +122,11 @@ class Line:
 
     @property
     def lines(self) -> int:
-        return self.entry.text.strip().count("\n") + 1
+        return self.text.strip().count("\n") + 1
 
     @property
     def is_error(self) -> bool:
-        return self.entry.kind == LogKind.TOOL_RESULT and self.entry.text.startswith(ERROR)
+        return bool(self.entry.is_error)
 
     @cached_property
     def marked(self) -> bool:
@@ -89,8 +134,9 @@ class Line:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """The text split at its markers. Only an agent's own text has any."""
-        return parts(self.entry.text) if self.entry.kind == LogKind.TEXT else [Part("", self.entry.text)]
+        """The text split at its markers, of which only an agent's own text has any, and at what is searched for."""
+        found = parts(self.text) if self.entry.kind == LogKind.TEXT else [Part("", self.text)]
+        return [piece for part in found for piece in hits(part, self.words)] if self.words else found
 
 
 def _first_line(text: str) -> str:
@@ -128,43 +174,83 @@ def _kind(place: Place) -> str:
     return "unread" if any(pattern.match(place.line, place.start) for pattern in UNREAD) else ""
 
 
+def hits(part: Part, words: str) -> list[Part]:
+    """Split a plain part where it holds `words`."""
+    if part.kind:
+        return [part]
+    pieces = re.split(f"({re.escape(words)})", part.text, flags=re.IGNORECASE)
+    return [Part("hit" if number % 2 else "", piece) for number, piece in enumerate(pieces) if piece]
+
+
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A page of lines with a `seq` above `floor`, in order. `more_before` and `more_after`: there are others."""
+    """A page of lines with a `seq` above `floor`, in order. `more_before` and `more_after`: there may be others.
+
+    `looked_from` and `looked_to` are where a search came to its limit, 0 without. `at` is the line that was asked for.
+    """
 
     lines: list[Line]
     floor: int
     more_before: bool = False
     more_after: bool = False
+    only: Only = ALL
+    looked_from: int = 0
+    looked_to: int = 0
+    at: int = 0
     most_in_browser: ClassVar[int] = 3000
     """Lines that an open page keeps; a multiple of ten."""
 
     @property
     def first(self) -> int:
-        """The `seq` of the first line; without lines, the one after `floor`."""
-        return self.lines[0].entry.seq if self.lines else self.floor + 1
+        """The `seq` before which others are; without lines, the one after `floor`."""
+        return self.looked_from or (self.lines[0].entry.seq if self.lines else self.floor + 1)
 
     @property
     def last(self) -> int:
         """The `seq` of the last line: the cursor of the next page."""
-        return self.lines[-1].entry.seq if self.lines else self.floor
+        return self.looked_to or self.lines[-1].entry.seq if self.lines else self.floor
 
     @property
     def left_out(self) -> int:
-        """How many lines lie between `floor` and the first line."""
-        return self.first - self.floor - 1 if self.more_before else 0
+        """How many lines lie between `floor` and the first line; 0 when not all are shown."""
+        return self.first - self.floor - 1 if self.more_before and self.only == ALL else 0
 
 
-def newest(session_id: int, *, before: int = HIGHEST, floor: int = 0, most: int = PAGE) -> Log:
+def newest(session_id: int, *, before: int = HIGHEST, floor: int = 0, most: int = PAGE, only: Only = ALL) -> Log:
     """Return the last `most` lines with a `seq` above `floor` and below `before`."""
-    found = list(_entries(session_id, floor).filter(seq__lt=before).order_by("-seq")[: most + 1])
-    return Log([Line(entry) for entry in found[:most][::-1]], floor, more_before=len(found) > most)
+    low = floor
+    if only.words:
+        low = max(floor, min(before, last_seq(session_id) + 1) - 1 - MOST_SEARCHED)
+    found = list(only.of(_entries(session_id, low)).filter(seq__lt=before).order_by("-seq")[: most + 1])
+    lines = [Line(entry, only.words) for entry in found[:most][::-1]]
+    if len(found) > most:
+        return Log(lines, floor, more_before=True, only=only)
+    return Log(lines, floor, more_before=low > floor, only=only, looked_from=low + 1 if low > floor else 0)
 
 
-def following(session_id: int, after: int, *, most: int = PAGE) -> Log:
+def following(session_id: int, after: int, *, most: int = PAGE, only: Only = ALL) -> Log:
     """Return the first `most` lines with a `seq` above `after`."""
-    found = list(_entries(session_id, after).order_by("seq")[: most + 1])
-    return Log([Line(entry) for entry in found[:most]], after, more_after=len(found) > most)
+    high = after + MOST_SEARCHED if only.words else HIGHEST
+    found = list(only.of(_entries(session_id, after)).filter(seq__lte=high).order_by("seq")[: most + 1])
+    lines = [Line(entry, only.words) for entry in found[:most]]
+    if len(found) > most or not only.words:
+        return Log(lines, after, more_after=len(found) > most, only=only)
+    more = last_seq(session_id) > high
+    return Log(lines, after, more_after=more, only=only, looked_to=high if more else 0)
+
+
+def around(session_id: int, seq: int, *, most: int = PAGE, only: Only = ALL) -> Log:
+    """Return some lines before the line `seq`, the line, and those that follow it: `most` together."""
+    before = newest(session_id, before=seq, most=AROUND, only=only)
+    after = following(session_id, seq - 1, most=most - len(before.lines), only=only)
+    return replace(
+        before, lines=before.lines + after.lines, more_after=after.more_after, looked_to=after.looked_to, at=seq
+    )
+
+
+def last_seq(session_id: int) -> int:
+    """Return the `seq` of the newest line; 0 for an empty log."""
+    return _entries(session_id, 0).order_by("-seq").values_list("seq", flat=True).first() or 0
 
 
 def _entries(session_id: int, above: int) -> QuerySet[LogEntry]:

@@ -183,6 +183,8 @@ class Session(models.Model):
             models.Index(
                 fields=["agent", "-queued_at", "-id"], condition=Q(status="completed"), name="sessions_completed"
             ),
+            models.Index(fields=["-cost_usd", "-id"], name="sessions_cost"),
+            models.Index(fields=["-duration_ms", "-id"], name="sessions_duration"),
             models.Index(fields=["tier", "-queued_at", "-id"], name="sessions_tier"),
             models.Index(fields=["trigger", "-queued_at", "-id"], name="sessions_trigger"),
             models.Index(fields=["project", "-queued_at", "-id"], name="sessions_project"),
@@ -256,6 +258,12 @@ class Session(models.Model):
         return bool(self.stats.get("estimated_messages"))
 
     @property
+    def learned(self) -> int:
+        """Memories that it created or confirmed, by its ingest counters."""
+        counts = (self.stats.get(name, 0) for name in ("memories_created", "memories_reinforced"))
+        return sum(count for count in counts if isinstance(count, int))
+
+    @property
     def tool_calls(self) -> int:
         """Tool calls so far."""
         number = self.stats.get("tool_calls", 0)
@@ -298,6 +306,10 @@ class LogEntry(models.Model):
         ordering = ["session", "seq"]
         verbose_name_plural = "log entries"
         constraints = [models.UniqueConstraint(fields=["session", "seq"], name="session_log_entries_seq")]
+        # Partial: a log has few errors, and an ingest writes nothing here for other lines.
+        indexes = [
+            models.Index(fields=["session", "seq"], condition=Q(is_error=True), name="session_log_entries_errors")
+        ]
 
     def __str__(self) -> str:
         return f"{self.session_id}#{self.seq} {self.kind}"

@@ -1,7 +1,8 @@
-"""One FilterSet for sessions and one for events; an unknown value is an error of the form, not an empty list."""
+"""FilterSets of sessions and of events; an unknown value is an error of the form, not an empty list."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,6 @@ from django import forms
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from claudeops.lib.distinct import distinct_values
 from claudeops.lib.list_page.comparisons import Comparison, ComparisonFilter
 from claudeops.lib.list_page.period_filter import PeriodFilter
 from claudeops.lib.periods import Period
@@ -18,7 +18,6 @@ from claudeops.lib.time_field import TimeFilter
 from memories.capture.text import normalise_service
 from memories.models import Project
 from memories.queries.filters import IdFilter
-from memories.taxonomy import GENERAL
 from sessions_app.models import Agent, Event, Level, Session, Status, Trigger
 from sessions_app.models.session import OPEN_STATUSES, SessionQuerySet
 from sessions_app.queue.admission import day_of
@@ -35,6 +34,8 @@ TODAY, WEEK = "today", "week"
 SPENT = [(TODAY, "today, including running"), (WEEK, "in the last 7 days")]
 AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
 AGE_CHOICES = [(name, f"the last {name}") for name in AGES]
+SEARCHED = 10_000
+"""Events among which words are looked for: messages have no index."""
 TIERS = [(1, "1 observe"), (2, "2 investigate"), (3, "3 remediate")]
 
 
@@ -136,17 +137,33 @@ class EventFilterSet(django_filters.FilterSet):
         model = Event
         fields: list[str] = []  # each is declared above, so that a new column adds no filter
 
-    def offer_services(self) -> None:
-        """Offer the services that have events as choices; others are accepted too."""
+    def offer_services(self, names: Sequence[str]) -> None:
+        """Offer these services as choices; others are accepted too."""
         widget: Any = self.form.fields["service"].widget
         asked = str(self.form["service"].value() or "")
-        names = [*distinct_values(Event, "service"), GENERAL]
-        if asked and asked not in names:
-            names.append(asked)
-        widget.choices = [("", "any service"), *((name, name) for name in names)]
+        offered = names if not asked or asked in names else [*names, asked]
+        widget.choices = [("", "any service"), *((name, name) for name in offered)]
 
     def by_service(self, queryset: QuerySet[Event], name: str, value: str) -> QuerySet[Event]:
         return queryset.filter(service=normalise_service(value))
 
     def by_age(self, queryset: QuerySet[Event], name: str, value: str) -> QuerySet[Event]:
         return queryset.filter(created_at__gte=timezone.now() - AGES[value])
+
+
+class EventListFilterSet(EventFilterSet):
+    """The filters of the page: those of the API, and text (every word of it in the message).
+
+    Words are looked for in the newest SEARCHED of the events that the other filters leave.
+    """
+
+    # Declared last: filters are applied in this order, and this one gets what the others leave.
+    text = django_filters.CharFilter(method="by_text", label="Text", max_length=200)
+
+    def by_text(self, queryset: QuerySet[Event], name: str, value: str) -> QuerySet[Event]:
+        newest = queryset.order_by("-created_at", "-id").values_list("created_at", flat=True)
+        if oldest := newest[SEARCHED - 1 : SEARCHED].first():
+            queryset = queryset.filter(created_at__gte=oldest)
+        for word in value.split():
+            queryset = queryset.filter(message__icontains=word)
+        return queryset

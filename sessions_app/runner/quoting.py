@@ -34,7 +34,7 @@ _INSTRUCTION = frozenset(
 """Words of a text that tells its reader what to do."""
 
 
-_TO_ASCII = tuple((sign.encode(), sign.lower().encode()) for sign in "\u212a\u0130")
+_TO_ASCII = tuple((sign, sign.lower()) for sign in "\u212a\u0130")
 """The signs beside ASCII whose lower case holds an ASCII letter: Kelvin's and the dotted I."""
 
 
@@ -53,9 +53,10 @@ class Text:
         if not word.isascii():
             return word in self.lowered
         if not self._ascii:  # lowers bytes, which is ten times as fast as to lower a text with one dash in it
-            self._ascii = self._text.encode("utf-8", "replace").lower()
+            text = self._text
             for sign, lowered in _TO_ASCII:
-                self._ascii = self._ascii.replace(sign, lowered)
+                text = text.replace(sign, lowered)
+            self._ascii = text.encode("utf-8", "replace").lower()
         return word.encode() in self._ascii
 
     @property

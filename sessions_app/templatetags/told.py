@@ -15,6 +15,7 @@ from claudeops.lib.charts.strip import Strip
 from claudeops.lib.detail_page import Band, Figure
 from sessions_app import receipts
 from sessions_app.models import Session, Status
+from sessions_app.queries.helped import helped
 from sessions_app.web.strips import strip_of
 
 register = template.Library()
@@ -73,6 +74,11 @@ def said_of(session: Session) -> str:
     """Return what came of a session in a line: its summary, or why it ended; its status when it said nothing."""
     said = session.summary if session.status == Status.COMPLETED else session.status_reason
     return said or session.get_status_display()
+
+
+@register.inclusion_tag("sessions/_helped.html")
+def did_it_help(memory: int, service: str) -> dict[str, Any]:
+    return {"helped": helped(memory, service, at=timezone.now())}
 
 
 @register.inclusion_tag("sessions/_of_memory.html")

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from claudeops.lib.change_token import Changes, ChangeToken, changes_of, hash_of
 from memories.models import highest
 from sessions_app.models import CooldownAction, CooldownClearance, Event, ServiceCheck, Session
-from sessions_app.web.paging import Slice
 
 SHOWN = (
     *("id", "status", "status_reason", "hold_reason", "summary", "cost_usd", "num_turns", "duration_ms", "dry_run"),
@@ -35,9 +36,9 @@ def mark_of(session: Session) -> str:
     return hash_of([getattr(session, name) for name in SHOWN])
 
 
-def list_state(rows: Slice[Session]) -> str:
-    """Hash the columns that a page of the list shows, in one query. Call it before reading the rows."""
-    return hash_of(rows.values(*SHOWN))
+def list_state(rows: QuerySet[Session], size: int) -> str:
+    """Hash the columns that `size` rows of the list show, in one query. Call it before reading the rows."""
+    return hash_of(list(rows.values_list(*SHOWN))[:size])
 
 
 def list_token(state: str, sessions: Iterable[Session]) -> str:

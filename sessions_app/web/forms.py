@@ -10,12 +10,13 @@ from django.conf import settings
 
 from memories.models import Project
 from sessions_app.cooldowns.limits import LONGEST_REASON
-from sessions_app.log.entries import HIGHEST
+from sessions_app.log.entries import HIGHEST, KINDS, Only
 from sessions_app.models import Agent, Remediation
 from sessions_app.queries.filters import TIERS
 
 IN_FORCE = "in_force"
 LONGEST_TASK = 20_000
+LONGEST_SEARCH = 200
 MOST_TOKENS = 1_000_000
 
 
@@ -113,12 +114,30 @@ class PreviewForm(forms.Form):
         return urlencode({name: value for name, value in filled.items() if value})
 
 
-class LogPlaceForm(forms.Form):
-    """A place in a log: after a line, or the last lines before a line and above `floor`."""
+class LogForm(forms.Form):
+    """A place in a log, and which lines: after a line, around `line`, or the last before a line and above `floor`."""
 
+    kind = forms.ChoiceField(required=False, choices=[("", "all"), *((name, name) for name in KINDS)])
+    q = forms.CharField(required=False, max_length=LONGEST_SEARCH)
+    line = forms.IntegerField(required=False, min_value=1, max_value=HIGHEST)
     after = forms.IntegerField(required=False, min_value=0, max_value=HIGHEST)
     before = forms.IntegerField(required=False, min_value=1, max_value=HIGHEST)
     floor = forms.IntegerField(required=False, min_value=0, max_value=HIGHEST)
+
+    @property
+    def only(self) -> Only:
+        return Only(self.cleaned_data["kind"], self.cleaned_data["q"])
+
+
+class RawPageForm(forms.Form):
+    page = forms.IntegerField(required=False, min_value=1, max_value=HIGHEST)
+
+
+class TimelineForm(forms.Form):
+    """Which part of a timeline: the errors alone, or from a line of the log on."""
+
+    timeline = forms.ChoiceField(required=False, choices=[("", "all"), ("errors", "errors")])
+    start = forms.IntegerField(required=False, min_value=1, max_value=HIGHEST)
 
 
 class ServiceForm(forms.Form):

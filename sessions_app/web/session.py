@@ -11,25 +11,25 @@ from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
 from sessions_app import escalation, queue
 from sessions_app.errors import SessionsError
-from sessions_app.log import entries
 from sessions_app.models import Session, Status
 from sessions_app.queries.failures import equal_to
 from sessions_app.queries.usual import usual_for
 from sessions_app.queue import waiting
-from sessions_app.web import changes, session_page, session_tabs
+from sessions_app.web import changes, session_page, session_tabs, timeline
 from sessions_app.web.answers import done
-from sessions_app.web.log import raw_log
+from sessions_app.web.log import panel
 from sessions_app.web.session_band import band_of
 from sessions_app.web.session_steps import steps_for
 from sessions_app.web.sessions import in_words, say_asked
 
-PIECES = ("head", "tabs", "rail")
+PIECES = ("head", "tabs", "timeline", "rail")
 """The parts of the page that change while a session is open; each has a fragment and an element."""
 
 HIGHEST = 2**63 - 1
@@ -82,7 +82,6 @@ def _context(request: HttpRequest, session: Session, state: str) -> dict[str, An
         "runs": session_page.runs_of(session),
         "tier_words": session_page.TIERS.get(session.tier, session.tier),
         **session_page.counted(session),
-        "raw": raw_log(session) is not None,
     }
 
 
@@ -96,12 +95,15 @@ def _pieces(request: HttpRequest, context: dict[str, Any]) -> dict[str, str]:
 def session(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the page with one tab (`tab`); to htmx, which swaps the tabs alone, only these."""
     state = _state(pk)
-    context = _context(request, _session(pk), state)
+    one = _session(pk)
+    context = _context(request, one, state)
     htmx = getattr(request, "htmx", None)
     if htmx and htmx.target == "tabs" and not htmx.history_restore_request:
         return render(request, "sessions/_tabs.html", context)
+    context |= timeline.context(one, request.GET, timezone.now())
     pieces = _pieces(request, context)
-    context |= {"pieces": pieces, "seen": ChangeToken(state, parts_of(pieces)), "log": entries.newest(pk)}
+    context |= {"pieces": pieces, "seen": ChangeToken(state, parts_of(pieces))}
+    context |= panel(one, context["log_counts"], request.GET)
     return render(request, "sessions/session.html", context)
 
 
@@ -114,7 +116,8 @@ def session_live(request: HttpRequest, pk: int) -> HttpResponse:
     seen = read_token(request.GET.get("seen", ""))
     if seen.state == state:
         return HttpResponse(status=204)
-    context = _context(request, _session(pk), state)
+    one = _session(pk)
+    context = _context(request, one, state) | timeline.context(one, request.GET, timezone.now())
     pieces = _pieces(request, context)
     context |= {"changed": changed_parts(seen.parts, pieces), "seen": ChangeToken(state, parts_of(pieces))}
     return render(request, "sessions/_live.html", context)
@@ -129,9 +132,16 @@ def stop(request: HttpRequest, pk: int) -> HttpResponse:
         text = queue.request_stop(one.pk, by=request.user.get_username())
     except SessionsError as error:
         level, text = messages.WARNING, in_words(error)
-    named = request.POST.get("next", "")
-    back = reverse(named) if named in ("sessions", "overview") else reverse("session", args=[one.pk])
-    return done(request, text, back=back, level=level)
+    return done(request, text, back=_back(request) or reverse("session", args=[one.pk]), level=level)
+
+
+def _back(request: HttpRequest) -> str:
+    """Return the list (with its filters) or the overview where the button was pressed, by `next`; else nothing."""
+    to = request.POST.get("next", "")
+    if to in ("sessions", "overview"):
+        return reverse(to)
+    listed = to.partition("?")[0] == reverse("sessions") and url_has_allowed_host_and_scheme(to, allowed_hosts=None)
+    return to if listed else ""
 
 
 @require_POST
@@ -155,6 +165,6 @@ def again(request: HttpRequest, pk: int) -> HttpResponse:
         made = queue.request_again(one, by=request.user.get_username())
     except SessionsError as error:
         messages.error(request, f"Session {one.pk} is not run again: {in_words(error)}")
-        return HttpResponseRedirect(reverse("session", args=[one.pk]))
+        return HttpResponseRedirect(_back(request) or reverse("session", args=[one.pk]))
     say_asked(request, made)
-    return HttpResponseRedirect(reverse("session", args=[made.pk]))
+    return HttpResponseRedirect(_back(request) or reverse("session", args=[made.pk]))

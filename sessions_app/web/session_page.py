@@ -9,10 +9,9 @@ from django.conf import settings
 from django.db.models.functions import Substr
 from django.urls import reverse
 
-from claudeops.lib.charts.strip import Run, Strip, strip
+from claudeops.lib.charts.strip import MOST, Run, Strip, strip
 from claudeops.lib.detail_page import Neighbour, Neighbours, headline
-from sessions_app.models import LogEntry, LogKind, Session
-from sessions_app.queries.last_runs import last_runs
+from sessions_app.models import LogEntry, LogKind, Session, Status
 from sessions_app.queue.admission import budget_of
 from sessions_app.runner.run import timeout_of
 from sessions_app.web.session_band import Limits
@@ -120,8 +119,9 @@ def runs_of(session: Session) -> Strip | None:
     """Return the strip of the last runs of the session's agent; None without an agent."""
     if session.agent_id is None:
         return None
-    runs = last_runs([session.agent_id]).get(session.agent_id, [])
-    return strip([_run(row) for row in runs])
+    rows = Session.objects.filter(agent=session.agent_id).exclude(status=Status.QUEUED)
+    listed = rows.only("status", "status_reason", "summary", "queued_at").order_by("-queued_at", "-id")[:MOST]
+    return strip([_run(row) for row in reversed(listed)])
 
 
 def _run(row: Session) -> Run:

@@ -2,106 +2,277 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from statistics import median
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db.models import F, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from claudeops.lib.change_token import read_token
-from claudeops.lib.list_page.bar import QueryBar
+from claudeops.lib.list_page.bar import CAP, View
+from claudeops.lib.list_page.columns import SIZE, Chosen, Column, size_of
+from claudeops.lib.list_page.export import FORMATS, MOST
+from claudeops.lib.list_page.keyset import Page, Place, Sort, both, moment, ordered, page_of, part_of, whole_to
+from claudeops.lib.list_page.page import Action, ListPage, declare
 from claudeops.lib.masked_note import masked_note
 from sessions_app import queue
 from sessions_app.errors import SessionsError
-from sessions_app.models import Agent, Session, Trigger
-from sessions_app.queries.filters import SessionFilterSet
+from sessions_app.models import Agent, Session, Status, Trigger
+from sessions_app.models.session import OPEN_STATUSES
+from sessions_app.queries.filters import UNFINISHED, WENT_WRONG, SessionFilterSet
 from sessions_app.web import changes
-from sessions_app.web.forms import PlaceForm, RunForm
-from sessions_app.web.paging import Page, Slice, counted, query_of, slice_of
+from sessions_app.web.forms import RunForm
+from sessions_app.web.hours import hours_of
 
 HAND_OVER = "Give agents credentials in their environment (CLAUDEOPS_PASS_ENV) or in a file, not in the task."
-BAR = QueryBar(
-    SessionFilterSet,
-    Session.objects.all,
-    views=(("All", ""), ("Failed in 24 h", "status=went_wrong&ended=24h"), ("Running", "status=unfinished")),
-    example="status:failed agent:homelab-watch, or words",
-    shown=("status", "agent", "ended", "age", "trigger", "cost", "tier", "project", "by"),
+
+
+def dollars_of(text: str) -> Decimal:
+    """Parse the cost of a place. Raises ValueError."""
+    try:
+        found = Decimal(text)
+    except InvalidOperation:
+        raise ValueError(text) from None
+    if not found.is_finite() or not 0 <= found < 10**12:
+        raise ValueError(text)
+    return found
+
+
+SORTS = {
+    sort.key: sort
+    for sort in (
+        *both("queued", "queued", F("queued_at"), "queued_at", moment),
+        *both("duration", "duration", F("duration_ms"), "duration_ms", whole_to(2**63 - 1)),
+        *both("cost", "cost", F("cost_usd"), "cost_usd", dollars_of),
+    )
+}
+FIRST = "-queued"
+
+PAGE = declare(
+    ListPage(
+        SessionFilterSet,
+        Session.objects.all,
+        views=(View("All", ""),),
+        example="status:failed agent:homelab-watch cost:>0.5, or words",
+        shown=("status", "agent", "ended", "age", "trigger", "cost", "tier", "project", "by"),
+        name="sessions",
+        permission="sessions_app.view_session",
+        columns=(
+            Column("status", "Status", lambda session: session.status, fixed=True, bare=True),
+            Column("summary", "Summary", lambda session: outcome_of(session), fixed=True),
+            Column("number", "No.", lambda session: session.pk, number=True),
+            Column("agent", "Agent", lambda session: session.agent.slug if session.agent else None),
+            Column("trigger", "Trigger", lambda session: session.trigger),
+            Column("started", "Started", lambda session: session.started_at, sort="queued"),
+            Column("duration", "Duration", lambda session: session.lasted_ms, sort="duration", number=True),
+            Column("turns", "Turns", lambda session: session.num_turns, number=True),
+            Column("cost", "Cost", lambda session: session.cost_usd, sort="cost", number=True),
+            Column("learned", "Learned", lambda session: session.learned, number=True),
+            Column("tier", "Tier", lambda session: session.tier, shown=False, number=True),
+            Column("model", "Model", lambda session: session.model, shown=False),
+            Column("by", "Requested by", lambda session: session.requested_by, shown=False),
+            Column("ended", "Ended", lambda session: session.ended_at, shown=False),
+        ),
+        sorts=SORTS,
+        first=FIRST,
+        actions=(
+            Action("stop", "Stop", "sessions_app.stop_session", key="s", asks=True, bad=True),
+            Action("again", "Run again", "sessions_app.run_session", key="r", asks=True),
+        ),
+    )
 )
+
 SUGGESTED = ("status:running", "status:failed", "status:went_wrong", "age:day", "age:week", "cost:>0.5")
 MOST_SUGGESTED = 50
 LAST = 200
 """Sessions among whose costs one is dear if it is in the highest tenth."""
 
-COLUMNS = (*changes.SHOWN, "queued_at", "stats", "agent", "agent__slug", "stop_requested_at")
+FEW = 500
+"""Up to this many matches are summed up; the costs of more are on the overview."""
+EVENING = 18
+"""The hour, in the person's zone, at which the last night began."""
+
+COLUMNS = (
+    *(*changes.SHOWN, "queued_at", "stats", "agent", "agent__slug", "stop_requested_at"),
+    *("status_reason", "model", "requested_by"),
+)
 
 
 def in_words(error: SessionsError) -> str:
     return f"{error} {error.fix}".strip()
 
 
+def outcome_of(session: Session) -> str:
+    """Say in one line what came of a session, or why it waits."""
+    if session.status == Status.QUEUED:
+        return session.hold_reason or "waits for a worker"
+    if session.status == Status.RUNNING:
+        return f"stop requested by {session.stop_requested_by}" if session.stop_requested_at else "running"
+    if session.status == Status.COMPLETED:
+        return session.summary or "completed"
+    return session.status_reason or str(session.get_status_display())
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of the list that is not read yet."""
+
+    filters: SessionFilterSet
+    rows: QuerySet[Session]
+    sort: Sort
+    after: Place | None
+    before: Place | None
+    chosen: Chosen
+
+    @property
+    def state(self) -> str:
+        """Hash what the page shows, in one query. Read it before the rows."""
+        return changes.list_state(
+            part_of(self.rows, self.sort, self.chosen.size, after=self.after, before=self.before), self.chosen.size
+        )
+
+    def read(self) -> Page[Session]:
+        page = page_of(self.rows.only(*COLUMNS), self.sort, self.chosen.size, after=self.after, before=self.before)
+        draw_rows(page.rows)
+        return page
+
+
+def draw_rows(sessions: Sequence[Session]) -> None:
+    """Give each session its `outcome`, and its `share` of the longest one that has ended on the page, in percent."""
+    longest = max((session.duration_ms for session in sessions if not session.is_open), default=0)
+    for session in sessions:
+        lasted = session.lasted_ms or 0
+        session.share = max(2, min(100, round(100 * lasted / (longest or lasted)))) if lasted else 0  # type: ignore[attr-defined]
+        session.outcome = outcome_of(session)  # type: ignore[attr-defined]
+
+
 def polls(page: Page[Session]) -> bool:
     """Whether a page polls: the first may get new rows; others change only while a session on them is open."""
-    return page.on_top or any(session.is_open for session in page.rows)
+    return not page.back or any(session.is_open for session in page.rows)
 
 
-def _found(request: HttpRequest) -> tuple[SessionFilterSet, Slice[Session]]:
-    form = PlaceForm(request.GET)
-    place = form.cleaned_data if form.is_valid() else {}
+def matching(request: HttpRequest) -> tuple[SessionFilterSet, QuerySet[Session]]:
+    """Return the filters and all matches; none when the filters are invalid."""
     filters = SessionFilterSet(request.GET, queryset=Session.objects.all())
-    readable = filters.is_valid() and not BAR.errors(request)
-    rows = filters.qs if readable else Session.objects.none()
-    rows = rows.select_related("agent").only(*COLUMNS)
-    return filters, slice_of(rows, "queued_at", before=place.get("before"), after=place.get("after"))
+    readable = filters.is_valid() and not PAGE.errors(request)
+    return filters, filters.qs if readable else Session.objects.none()
 
 
-def _context(request: HttpRequest, filters: SessionFilterSet, page: Page[Session], state: str) -> dict[str, Any]:
-    rows = filters.qs if filters.is_valid() else Session.objects.none()  # fills in cleaned_data, too
-    place = {name: request.GET[name] for name in ("before", "after") if page.newer and name in request.GET}
+def _found(request: HttpRequest) -> Found:
+    filters, rows = matching(request)
+    sort, after, before = PAGE.place(request)
+    return Found(filters, rows.select_related("agent"), sort, after, before, PAGE.chosen(request))
+
+
+def _context(request: HttpRequest, found: Found, page: Page[Session], state: str) -> dict[str, Any]:
+    valid = found.filters.is_valid()
+    rows = found.rows.order_by() if valid else Session.objects.none()
+    place = {name: request.GET[name] for name in ("before", "after") if page.back and name in request.GET}
+    if found.chosen.size != SIZE and "size" not in request.GET:
+        place["size"] = str(found.chosen.size)
+    narrowed = bool(PAGE.filters_of(request))
+    totals = totals_of(rows) if narrowed and page.rows else None
+    count = (
+        totals.count if totals else rows.order_by()[: CAP + 1].count() if page.further or page.back else len(page.rows)
+    )
+    spent = valid and found.filters.form.cleaned_data.get("spent")
     return {
-        "filters": filters,
+        **PAGE.list_context(request, found.sort, found.chosen),
+        "filters": found.filters,
         "page": page,
-        "polls": polls(page) and filters.is_valid(),
-        **counted(rows, page),
-        "taken": filters.qs.cost_and_turns() if filters.form.cleaned_data.get("spent") else None,
-        "query": query_of(request),
+        "polls": polls(page) and valid,
+        "count": f"{CAP:,}+" if count > CAP else f"{count:,}",
+        "total": "" if count > CAP else count,
+        "one": count == 1,
+        "totals": totals,
+        "taken": found.filters.qs.cost_and_turns() if spent else None,
         "place": urlencode(place),
         "seen": changes.list_token(state, page.rows),
+        "bulk_url": reverse("sessions-bulk"),
     }
 
 
-def _own_views(request: HttpRequest) -> list[tuple[str, str]]:
-    """Return the views whose filter depends on who asks and on what sessions cost of late."""
-    views = [("Mine", urlencode({"by": request.user.get_username()}))]
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The sums of a narrowed list: `by_status` in the order of the statuses, `median_ms` of those that ended."""
+
+    count: int
+    by_status: tuple[tuple[str, int], ...]
+    cost: Decimal
+    median_ms: int | None
+
+
+def totals_of(rows: QuerySet[Session]) -> Totals | None:
+    """Sum up a narrowed list in one query; None when it has more than FEW rows."""
+    found = list(rows.order_by().values_list("status", "cost_usd", "duration_ms")[: FEW + 1])
+    if len(found) > FEW:
+        return None
+    counts = Counter(status for status, _, _ in found)
+    lasted = [duration for status, _, duration in found if duration and status not in OPEN_STATUSES]
+    return Totals(
+        len(found),
+        tuple((status.label, counts[status]) for status in Status if counts[status]),
+        sum((cost for _, cost, _ in found), Decimal(0)),
+        round(median(lasted)) if lasted else None,
+    )
+
+
+def last_night(now: datetime) -> View:
+    """Return the view of what went wrong since yesterday, 18:00 in the active zone. `now` is aware."""
+    evening = timezone.localtime(now).replace(hour=EVENING, minute=0, second=0, microsecond=0) - timedelta(days=1)
+    query = urlencode({"status": WENT_WRONG, "ended": f"{evening:%Y-%m-%dT%H:%M}.."})
+    return View("Failed last night", query, f"Failed, timed out or lost since {evening:%A %H:%M} ({evening:%Z})")
+
+
+def _own_views(request: HttpRequest) -> list[View]:
+    """Return the views whose filter depends on the time, on who asks and on what sessions cost of late."""
+    views = [last_night(timezone.now()), View("Running", f"status={UNFINISHED}")]
     last = Session.objects.order_by("-queued_at", "-id").values_list("cost_usd", flat=True)[:LAST]
     costs = sorted(cost for cost in last if cost)
     if len(costs) >= 10:
-        views.append(("Dear", urlencode({"cost": f">={costs[-(len(costs) // 10)]:.4f}"})))
-    return views
+        least = costs[-(len(costs) // 10)]
+        query = urlencode({"cost": f">={least:.4f}", "sort": "-cost"})
+        views.append(View(f"Dear, from ${least:.2f}", query, f"The tenth of the last {LAST} that cost most", False))
+    return [*views, View("Mine", urlencode({"by": request.user.get_username()}), "", False)]
 
 
 def _list(request: HttpRequest, form: RunForm, *, status: int = 200) -> HttpResponse:
-    filters, part = _found(request)
-    state = changes.list_state(part)
-    context = {**_context(request, filters, part.read(), state), "form": form}
+    found = _found(request)
+    state = found.state
+    context = {**_context(request, found, found.read(), state), "form": form, "export_most": f"{MOST:,}"}
+    context["hours"] = hours_of(request, found.filters)
     agents = Agent.objects.order_by("slug").values_list("slug", flat=True)[:MOST_SUGGESTED]
-    context |= BAR.context(request, filters, (*SUGGESTED, *(f"agent:{slug}" for slug in agents)), _own_views(request))
+    suggested = (*SUGGESTED, *(f"agent:{slug}" for slug in agents))
+    context |= PAGE.context(request, found.filters, suggested, _own_views(request), chosen=found.chosen)
     return render(request, "sessions/list.html", context, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
-def sessions(request: HttpRequest) -> HttpResponse:
+def sessions(request: HttpRequest) -> HttpResponseBase:
     if request.method == "POST":
         return _run(request)
-    return BAR.redirect(request) or _list(request, RunForm(initial={"agent": request.GET.get("agent", "")}))
+    if request.GET.get("format") in FORMATS:
+        sort, _, _ = PAGE.place(request)
+        rows = ordered(matching(request)[1].select_related("agent").only(*COLUMNS), sort)
+        return PAGE.export(request.GET["format"], PAGE.chosen(request).shown, rows)
+    return PAGE.redirect(request) or _list(request, RunForm(initial={"agent": request.GET.get("agent", "")}))
 
 
 @permission_required("sessions_app.run_session", raise_exception=True)
@@ -139,18 +310,18 @@ def say_asked(request: HttpRequest, made: Session) -> None:
 def rows(request: HttpRequest) -> HttpResponse:
     """Answer the list's poll: 204 when the browser (`seen`) shows everything, else what changed."""
     seen = read_token(request.GET.get("seen", ""))
-    if set(request.GET) == {"seen"}:  # without filters the rows are known without building the form
-        state = changes.list_state(slice_of(Session.objects.all(), "queued_at"))
-        if seen.state == state:
+    if set(request.GET) <= {"seen", "size"}:  # without filters the rows are known without building the form
+        size = size_of(request.GET.get("size", "")) or SIZE
+        if seen.state == changes.list_state(part_of(Session.objects.all(), SORTS[FIRST], size), size):
             return HttpResponse(status=204)
-    filters, part = _found(request)
-    if not filters.is_valid():
+    found = _found(request)
+    if not found.filters.is_valid():
         return HttpResponse("The filter cannot be read.", status=400, content_type="text/plain")
-    state = changes.list_state(part)
+    state = found.state
     if seen.state == state:
         return HttpResponse(status=204)
-    page = part.read()
-    context = _context(request, filters, page, state)
+    page = found.read()
+    context = _context(request, found, page, state)
     if not seen.rows or not page.rows:  # an empty list has no row to insert beside
         response = render(request, "sessions/_list.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#sessions", "outerHTML"

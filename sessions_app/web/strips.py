@@ -12,11 +12,12 @@ from sessions_app.models import Session, Status
 
 def strip_of(sessions: Iterable[Session]) -> Strip:
     """Return the strip of `sessions` (oldest first) that have started or ended, for `charts/_strip.html`."""
-    return strip([_run(session) for session in sessions if session.status != Status.QUEUED])
+    pages = reverse("sessions")  # once: for a page of many strips it is the greater part of the time
+    return strip([_run(session, pages) for session in sessions if session.status != Status.QUEUED])
 
 
-def _run(session: Session) -> Run:
+def _run(session: Session, pages: str) -> Run:
     name = f"#{session.pk} {session.get_status_display()}"
     said = session.summary if session.status == Status.COMPLETED else session.status_reason
     name += f": {said}" if said else ""
-    return Run(session.icon, name, reverse("session", args=[session.pk]), session.started_at or session.queued_at)
+    return Run(session.icon, name, f"{pages}/{session.pk}", session.started_at or session.queued_at)

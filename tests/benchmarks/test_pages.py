@@ -33,14 +33,16 @@ PAGE_AIM, POLL_AIM = 50, 5  # milliseconds
 BY_HTMX = {"HX-Request": "true"}
 
 PAGES = {
-    "overview": ["/"],
+    "overview": ["/", "/?range=7d", "/?range=30d", "/?range=90d", "/overview/charts.json?range=90d"],
     "sessions": [
         *("", "?status=went_wrong", "?status=unfinished", "?agent=agent-3", "?tier=3", "?trigger=import"),
         *("?project=project-1", "?agent=agent-3&status=failed", "?tier=2&trigger=alert&status=lost"),
+        *("?ended=24h", "?ended=24h&status=went_wrong", "?ended=90d&agent=agent-3"),
     ],
     "events": [
         *("", "?level=critical", "?service=service-07", "?service=general", "?level=critical&service=service-07"),
-        *("?age=hour", "?age=week", "?age=week&level=warning", "?session={session}"),
+        *("?age=hour", "?age=week", "?age=week&level=warning", "?session={session}", "?during=24h&level=critical"),
+        *("?text=answer", "?text=found+nowhere", "?text=found+nowhere&level=critical&age=week"),
     ],
     "memories": [
         *("", "?sort=updated", "?sort=-confidence", "?sort=confidence", "?sort=service", "?sort=-service"),
@@ -145,9 +147,7 @@ def last_page(name: str) -> str:
     model = {"sessions": Session, "events": Event, "memories": Memory}[name]
     column = {"sessions": "queued_at", "events": "created_at", "memories": "updated_at"}[name]
     row = model.objects.order_by(column, "pk")[30]
-    if name == "memories":
-        return f"/memories?after={getattr(row, column).isoformat().replace('+', '%2B')}~{row.pk}"
-    return f"/{name}?before={row.pk}"
+    return f"/{name}?after={getattr(row, column).isoformat().replace('+', '%2B')}~{row.pk}"
 
 
 def one_of_each(house: House) -> dict[str, str]:
@@ -171,6 +171,7 @@ def poll_of(client: Client, url: str, path: str) -> str:
 
 POLLS = {
     "/": "/overview/fragment",
+    "/?range=90d": "/overview/fragment",
     "/sessions": "/sessions/rows",
     "/sessions?status=went_wrong": "/sessions/rows",
     "/events": "/events/rows",
@@ -201,7 +202,7 @@ def test_polls(client: Client, house: House, report: Report, runs: int) -> None:
         url = name.partition(",")[0].replace("{running}", str(house.sessions))
         poll = poll_of(client, url, path.replace("{running}", str(house.sessions)))
         # The ages of what the front page shows go on while it is asked for again and again.
-        still.time(name, poll, status=204, allowed=200 if name == "/" else 0, headers=BY_HTMX)
+        still.time(name, poll, status=204, allowed=200 if name.startswith("/?") or name == "/" else 0, headers=BY_HTMX)
         news.time(name, changed(poll), headers=BY_HTMX)
     still.time(
         "who is signed in, and what may they: a place that cannot be read", "/sessions/1/log?after=x", status=400

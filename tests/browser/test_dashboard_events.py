@@ -28,10 +28,49 @@ def test_an_event_appears_on_the_open_page_and_the_row_in_use_stays(operators_wi
 def test_the_level_is_chosen_and_stands_in_the_address(operators_window):
     EventFactory(level="info", message="All quiet.")
     page = operators_window().open("/events")
+    page.click("#more-filters summary")
     with page.expect_navigation():
         page.select_option("#id_level", "critical")
     assert "level=critical" in page.url
     assert page.locator("#event-rows > tr").count() == 1
+    assert page.locator("#event-rows >> text=All quiet.").count() == 0
+    with page.expect_navigation():
+        page.click("[aria-label='Remove the filter level']")
+    page.fill("[data-search]", "level:info quiet")
+    page.press("[data-search]", "Enter")
+    page.wait_for_url("**/events?level=info&text=quiet")
+    assert page.locator("#event-rows > tr").count() == 1
+
+
+def test_without_a_script_the_bar_and_the_columns_work(operators_window):
+    EventFactory(level="warning", message="The certificate ends soon.")
+    page = operators_window(java_script_enabled=False).open("/events")
+    page.fill("[data-search]", "level:warning certificate")
+    page.press("[data-search]", "Enter")
+    page.wait_for_url("**/events?level=warning&text=certificate")
+    page.click("#columns summary")
+    page.uncheck("#columns [value=agent]")
+    page.click("#columns .b-main")
+    page.wait_for_url("**/events?level=warning&text=certificate")
+    assert page.locator(".cell-agent").count() == 0
+    assert page.locator("#event-rows > tr").count() == 1
+
+
+@pytest.mark.parametrize(("size", "most"), [((1440, 900), 180), ((390, 844), 420)])
+def test_the_first_event_stands_high_and_a_long_one_takes_one_line(operators_window, size, most):
+    EventFactory.create_batch(3, service="caddy", message="It takes long.\n" * 60)
+    one = operators_window(width=size[0])
+    page = one.open("/events")
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    first = page.locator("#event-rows > tr").first.bounding_box()
+    assert first["y"] < most
+    assert size[0] < 1000 or first["height"] <= 37
+    assert one.sideways == 0
+    cut = """() => [...document.querySelectorAll("#main a, #main button, #main input, #main summary")]
+        .filter(e => e.checkVisibility({contentVisibilityAuto: true}) && !e.closest(".views"))
+        .filter(e => { const r = e.getBoundingClientRect(); return r.left < 0 || r.right > innerWidth + 1; })
+        .map(e => e.outerHTML.slice(0, 80))"""
+    assert page.evaluate(cut) == []
 
 
 def test_a_cooldown_is_cleared_in_place_while_a_reason_is_typed_for_another(operators_window, axe, album):

@@ -109,7 +109,7 @@ def test_a_long_log_shows_its_newest_line_and_leads_back_through_the_earlier_one
     page.click("#log-newest")
     page.wait_for_function(AT_END)
     assert page.locator(f"#line-{LINES + 20}").is_visible()
-    page.click("#log .log-links a >> text=From the start")
+    page.click("#log .log-foot a >> text=From the start")
     page.wait_for_selector("#line-1")
     assert page.locator("li[id^='line-']").count() == PAGE
 

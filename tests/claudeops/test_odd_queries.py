@@ -12,7 +12,7 @@ from memories.errors import MemoriesError
 from memories.exchange.import_export import import_lines
 from memories.queries.filters import MemoryFilterSet
 from memories.recall import Filters, recall
-from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
+from sessions_app.queries.filters import EventListFilterSet, SessionFilterSet
 from tests.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +37,7 @@ ROWS = st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=6).map(
 )
 
 
-@pytest.mark.parametrize("filters", [MemoryFilterSet, SessionFilterSet, EventFilterSet])
+@pytest.mark.parametrize("filters", [MemoryFilterSet, SessionFilterSet, EventListFilterSet])
 @given(data=st.data())
 def test_filters(filters, data):
     names = sorted(filters.base_filters)

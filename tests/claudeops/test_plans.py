@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from claudeops.overview import changes, figures
+from claudeops.lib.list_page.keyset import ordered
+from claudeops.overview import agents, changes
 from memories.models import Memory
 from memories.queries import list as listing
 from memories.queries.filters import MemoryFilterSet
 from sessions_app.cooldowns import history
 from sessions_app.models import Event, Session
-from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
-from sessions_app.web.paging import slice_of
+from sessions_app.queries.filters import EventFilterSet, EventListFilterSet, SessionFilterSet
+from sessions_app.web import events
+from sessions_app.web.sessions import SORTS
 from tests.factories import AgentFactory, CooldownActionFactory
 
 pytestmark = pytest.mark.django_db
@@ -103,7 +106,12 @@ def test_what_fades_soon_is_a_range_of_an_index(asked):
 def test_every_filter_of_the_sessions_has_its_index(asked):
     AgentFactory(slug="watch")
     rows = SessionFilterSet(asked, queryset=Session.objects.all()).qs
-    assert_served(plan_of(slice_of(rows, "queued_at").rows), "sessions")
+    assert_served(plan_of(ordered(rows, SORTS["-queued"])[:51]), "sessions")
+
+
+@pytest.mark.parametrize("sort", list(SORTS))
+def test_every_order_of_the_sessions_has_its_index(sort):
+    assert_served(plan_of(ordered(Session.objects.all(), SORTS[sort])[:51]), "sessions")
 
 
 @pytest.mark.parametrize(
@@ -111,12 +119,14 @@ def test_every_filter_of_the_sessions_has_its_index(asked):
     [
         *({}, {"level": "critical"}, {"service": "jellyfin"}, {"service": "general"}, {"age": "week"}),
         *({"level": "critical", "service": "jellyfin"}, {"level": "warning", "age": "day"}),
+        *({"text": "slow"}, {"text": "slow", "level": "warning"}),
     ],
     ids=str,
 )
-def test_every_filter_of_the_events_has_its_index(asked):
-    rows = EventFilterSet(asked, queryset=Event.objects.all()).qs
-    assert_served(plan_of(slice_of(rows, "created_at").rows), "events")
+@pytest.mark.parametrize("sort", list(events.SORTS))
+def test_every_filter_of_the_events_has_its_index(asked, sort):
+    rows = EventListFilterSet(asked, queryset=Event.objects.all()).qs
+    assert_served(plan_of(ordered(rows, events.SORTS[sort])[:51]), "events")
 
 
 @pytest.mark.parametrize(
@@ -182,8 +192,8 @@ def test_what_waits_of_a_schedule_is_found_among_what_waits():
     """Asked for by agent or trigger, SQLite reads all that those ever started."""
     AgentFactory(schedule_kind="interval", next_run_at=timezone.now())
     with CaptureQueriesContext(connection) as asked:
-        figures.read(timezone.now())
-    (sql,) = (query["sql"] for query in asked if query["sql"].endswith(f"LIMIT {figures.QUEUE_READ}"))
+        agents.read(timezone.now(), Decimal(0))
+    (sql,) = (query["sql"] for query in asked if query["sql"].endswith(f"LIMIT {agents.QUEUE_READ}"))
     assert 'agent_id" IN' not in sql
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:

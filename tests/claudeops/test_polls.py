@@ -17,8 +17,8 @@ pytestmark = pytest.mark.django_db
 
 WHO_ASKS = ("django_session", "auth_user", "auth_permission")
 POLLS = {
-    "/sessions": ("/sessions/rows", 1),
-    "/sessions?status=running": ("/sessions/rows", 1),
+    "/sessions": ("/sessions/rows", 2),  # the rows, and how many of them the person wants on a page
+    "/sessions?status=running": ("/sessions/rows", 2),
     "/events": ("/events/rows", 1),
     "/events?level=info": ("/events/rows", 1),
     "/memories": ("/memories/rows", 1),

@@ -197,4 +197,6 @@ def test_any_text_is_answered_or_refused_in_words(way, query, house):
         assert any(said in response.content for said in (b"character", b"unicode"))
         return
     said = house.ask(way, query)
-    assert ("NAS mounted" in said) or not {"backup", "needs"} & set(fold(query).lower().split())
+    assert ("NAS mounted" in said.replace("<mark>", "").replace("</mark>", "")) or not {"backup", "needs"} & set(
+        fold(query).lower().split()
+    )

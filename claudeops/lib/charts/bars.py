@@ -35,18 +35,8 @@ class Part:
     words: str
     url: str
     numbers: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """One kind in one bar; `outline` is the path of its shape."""
-
-    kind: Kind
-    x: float
-    y: float
-    width: float
-    height: float
-    outline: str
+    span: str = ""
+    """The period as text, for a script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +47,6 @@ class Bar:
     width: float
     part: Part
     total: float
-    blocks: tuple[Block, ...]
     said: str
     values: tuple[str, ...]
     """The numbers for people, in the order of the kinds."""
@@ -77,6 +66,8 @@ class Bars:
     """The plot is `width` by `height` units; the base line is at its bottom, `top` is the number at its upper edge."""
 
     bars: tuple[Bar, ...]
+    blocks: tuple[tuple[Kind, str], ...]
+    """For each kind that there was, the path of its blocks in all bars."""
     kinds: tuple[Kind, ...]
     totals: tuple[tuple[Kind, str], ...]
     """The sums of all bars for people, of the kinds that there were."""
@@ -126,7 +117,8 @@ def bars(
     totals = tuple((kind, written(number)) for kind, number in sums if number)
     said = ", ".join(f"{number} {kind.word}" for kind, number in reversed(totals)) or "none"
     return Bars(
-        bars=tuple(_bar(n, part, kinds, height, scale, written) for n, part in enumerate(parts)),
+        bars=tuple(_bar(n, part, kinds, written) for n, part in enumerate(parts)),
+        blocks=tuple((kind, path) for kind, path in _paths(parts, kinds, height, scale).items() if path),
         kinds=tuple(kinds),
         totals=totals,
         labels=tuple(_labels([part.label for part in parts], labels, end)),
@@ -141,34 +133,40 @@ def bars(
     )
 
 
-def _bar(
-    n: int, part: Part, kinds: Sequence[Kind], height: float, scale: float, written: Callable[[float], str]
-) -> Bar:
+def _bar(n: int, part: Part, kinds: Sequence[Kind], written: Callable[[float], str]) -> Bar:
     numbers = [(kind, part.numbers.get(kind.name, 0)) for kind in kinds]
     said = ", ".join(f"{written(number)} {kind.word}" for kind, number in numbers if number)
-    blocks, low = [], height
-    for kind, number in numbers:
-        if number > 0:
-            size = number * scale
-            blocks.append(_block(kind, n * STEP + GAP / 2, low - size, STEP - GAP, max(size - CUT, size / 2)))
-            low -= size
     return Bar(
         x=n * STEP,
         width=STEP,
         part=part,
         total=sum(number for _, number in numbers),
-        blocks=tuple(blocks),
         said=f"{part.words}: {said or 'none'}",
         values=tuple(written(number) for _, number in numbers),
     )
 
 
-def _block(kind: Kind, x: float, y: float, width: float, height: float) -> Block:
-    x, y, width, height = (round(value, 2) for value in (x, y, width, height))
-    shoulder = round(min(POINT, height / 2), 2) if kind.shape == "pointed" else 0
-    tip = f"M{x:g} {y + shoulder:g}l{width / 2:g} {-shoulder:g} {width / 2:g} {shoulder:g}" if shoulder else ""
-    outline = f"{tip or f'M{x:g} {y:g}h{width:g}'}v{round(height - shoulder, 2):g}h{-width:g}z"
-    return Block(kind, x, y, width, height, outline)
+def _paths(parts: Sequence[Part], kinds: Sequence[Kind], height: float, scale: float) -> dict[Kind, str]:
+    paths = dict.fromkeys(kinds, "")
+    for n, part in enumerate(parts):
+        low = height
+        for kind in kinds:
+            size = part.numbers.get(kind.name, 0) * scale
+            if size > 0:
+                paths[kind] += _block(kind, n * STEP + GAP / 2, low - size, max(size - CUT, size / 2))
+                low -= size
+    return paths
+
+
+def _block(kind: Kind, x: float, y: float, height: float) -> str:
+    """The outline of one block; `y` is its upper edge."""
+    width, shoulder = STEP - GAP, min(POINT, height / 2)
+    if kind.shape != "pointed":
+        return f"M{x:g} {y:.2f}h{width:g}v{height:.2f}h{-width:g}z"
+    return (
+        f"M{x:g} {y + shoulder:.2f}l{width / 2:g} {-shoulder:.2f} {width / 2:g} {shoulder:.2f}"
+        f"v{height - shoulder:.2f}h{-width:g}z"
+    )
 
 
 def _labels(texts: Sequence[str], most: int, end: str) -> list[Label]:

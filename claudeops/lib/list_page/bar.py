@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from django.db.models import QuerySet
@@ -36,17 +36,26 @@ def counted(rows: QuerySet[Any]) -> str:
     return f"{CAP:,}+" if count > CAP else f"{count:,}"
 
 
+class View(NamedTuple):
+    """A built-in view: the query of its address, what its title says, and whether an index can count it."""
+
+    label: str
+    query: str
+    title: str = ""
+    counted: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class QueryBar:
     """What a list declares.
 
-    `text` is the filter of free words, `shown` the first fields behind "Filters" (the others follow), `views` built-in
-    views as (label, query of the address), `example` what the empty bar shows.
+    `text` is the filter of free words, `shown` the first fields behind "Filters" (the others follow), `views` the
+    built-in views, `example` what the empty bar shows.
     """
 
     filterset: type[FilterSet]
     rows: Callable[[], QuerySet[Any]]
-    views: tuple[tuple[str, str], ...]
+    views: tuple[View, ...]
     example: str
     text: str = "text"
     shown: tuple[str, ...] = ()
@@ -75,11 +84,11 @@ class QueryBar:
         return HttpResponseRedirect(request.path + (f"?{query}" if query else ""))
 
     def context(
-        self, request: HttpRequest, filters: FilterSet, suggested: Iterable[str], views: Iterable[tuple[str, str]] = ()
+        self, request: HttpRequest, filters: FilterSet, suggested: Iterable[str], views: Iterable[View] = ()
     ) -> dict[str, Any]:
         """Return the variables of `list/_views.html` and `list/_bar.html`.
 
-        `views` follow the built-in ones and are not counted: no index answers them.
+        `views` follow those of the declaration: they depend on who asks or on the time.
         """
         fields = {name: filters.form[name] for name in filters.form.fields if name != self.text}
         more = [field for name, field in fields.items() if name not in self.shown]
@@ -90,7 +99,7 @@ class QueryBar:
             "chips": self._chips(request, filters),
             "suggested": suggested,
             "example": self.example,
-            "views": [*self._views(request, self.views, count=True), *self._views(request, views, count=False)],
+            "views": self._views(request, (*self.views, *views)),
             "filter_fields": [fields[name] for name in self.shown] + more,
         }
 
@@ -103,14 +112,14 @@ class QueryBar:
                 chips.append({"name": name, "value": value, "without": self.query_of(request, name), "errors": errors})
         return chips
 
-    def _views(self, request: HttpRequest, views: Iterable[tuple[str, str]], *, count: bool) -> list[dict[str, Any]]:
+    def _views(self, request: HttpRequest, views: Iterable[View]) -> list[dict[str, Any]]:
         here = sorted(parse_qsl(self.filters_of(request)))
         found = []
-        for label, query in views:
-            given = dict(parse_qsl(query))
+        for view in views:
+            given = dict(parse_qsl(view.query))
             given.pop("sort", None)
-            number = counted(self.filterset(given, queryset=self.rows()).qs) if count else ""
-            found.append({"label": label, "query": query, "count": number, "current": here == sorted(given.items())})
+            number = counted(self.filterset(given, queryset=self.rows()).qs) if view.counted else ""
+            found.append({**view._asdict(), "count": number, "current": here == sorted(given.items())})
         return found
 
 

@@ -137,23 +137,28 @@ def beyond(rows: QuerySet[Row], sort: Sort, place: Place, *, backwards: bool = F
     return result
 
 
+def part_of(
+    rows: QuerySet[Row], sort: Sort, size: int, *, after: Place | None = None, before: Place | None = None
+) -> QuerySet[Row]:
+    """Return the rows of a page without reading them, and one more; those before a place come backwards."""
+    if before is not None:
+        return ordered(beyond(rows, sort, before, backwards=True), sort, backwards=True)[: size + 1]
+    return ordered(rows if after is None else beyond(rows, sort, after), sort)[: size + 1]
+
+
 def page_of(
     rows: QuerySet[Row], sort: Sort, size: int, *, after: Place | None = None, before: Place | None = None
 ) -> Page[Row]:
     """Return `size` of `rows`: those after a place, those just before one, or the first ones."""
     if before is not None:
-        found = list(ordered(beyond(rows, sort, before, backwards=True), sort, backwards=True)[: size + 1])
+        found = list(part_of(rows, sort, size, before=before))
         if len(found) <= size:  # this is the first page
             return page_of(rows, sort, size)
         shown = found[:size][::-1]
         return Page(shown, place_of(sort, shown[-1]), place_of(sort, shown[0]))
-    if after is not None:
-        rows_after = beyond(rows, sort, after)
-        found = list(ordered(rows_after, sort)[: size + 1])
-        if not found:  # the rows were deleted or changed
-            return page_of(rows, sort, size)
-    else:
-        found = list(ordered(rows, sort)[: size + 1])
+    found = list(part_of(rows, sort, size, after=after))
+    if after is not None and not found:  # the rows were deleted or changed
+        return page_of(rows, sort, size)
     shown = found[:size]
     further = place_of(sort, shown[-1]) if len(found) > size else ""
     return Page(shown, further, place_of(sort, shown[0]) if after is not None and shown else "")

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 from django_filters import FilterSet
 
-from claudeops.lib.list_page.bar import NO_FILTERS, QueryBar
+from claudeops.lib.list_page.bar import NO_FILTERS, QueryBar, View
 from claudeops.lib.list_page.columns import SIZE, SIZES, Chosen, Column, shown_of, size_of
 from claudeops.lib.list_page.export import CHUNK, export
 from claudeops.lib.list_page.export import MOST as MOST_EXPORTED
@@ -102,7 +102,7 @@ class ListPage(QueryBar):
         request: HttpRequest,
         filters: FilterSet,
         suggested: Iterable[str],
-        views: Iterable[tuple[str, str]] = (),
+        views: Iterable[View] = (),
         *,
         chosen: Chosen | None = None,
     ) -> dict[str, Any]:

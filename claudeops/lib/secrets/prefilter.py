@@ -12,7 +12,7 @@ import re2
 
 from claudeops.lib.lookaround import without_lookaround
 from claudeops.lib.secrets.rules import ANYWHERE, INSIDE, RULES, SHORTEST
-from claudeops.lib.secrets.skeleton import disguised, is_sign, skeleton
+from claudeops.lib.secrets.skeleton import disguised, is_sign, read_as, skeleton
 from claudeops.lib.secrets.values import LEAST_RANDOM
 
 BEFORE, AFTER = 250, 600
@@ -73,13 +73,11 @@ def is_clean(text: str) -> bool:
     data = text.encode("utf-8", "replace")
     if text.isascii():
         return len(text) < SHORTEST or EITHER.search(data) is None
-    changed, plain = disguised(data), data
-    for character, read in changed.items():
-        plain = plain.replace(character.encode(), read.encode())
-    if EITHER.search(plain) is not None:
+    changed = disguised(data)
+    if changed and EITHER.search(read_as(text, changed).encode("utf-8", "replace")) is not None:
         return False
     # With signs alone changed the skeleton has every hit that the text has: no trigger and no run holds such a sign.
-    return all(map(is_sign, changed)) or EITHER.search(data) is None
+    return (changed != {} and all(map(is_sign, changed))) or EITHER.search(data) is None
 
 
 def may_hold(text: str) -> bool:

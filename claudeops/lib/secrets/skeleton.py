@@ -51,7 +51,12 @@ def is_sign(character: str) -> bool:
 
 def skeleton(text: str) -> str:
     """The plain form of a text. The same text when nothing in it is disguised."""
-    for character, read in disguised(text.encode("utf-8", "replace")).items():
+    return read_as(text, disguised(text.encode("utf-8", "replace")))
+
+
+def read_as(text: str, changed: dict[str, str]) -> str:
+    """Return the text with what is disguised in it read as `disguised` says."""
+    for character, read in changed.items():
         text = text.replace(character, read)
     return text
 

@@ -92,6 +92,7 @@
     X: pick,
     e: () => click(inRow("[data-edit]")),
     a: () => click(inRow("[data-approve]")),
+    u: () => click([...document.querySelectorAll(".toast-undo button")].pop()),
     Enter: open,
   };
 

@@ -1,6 +1,7 @@
 // What polls (hx-trigger="every 3s, wake from:body") keeps the operator's place: a row (data-row, with an id) in which
 // somebody types or an edit is open (data-editing) is left alone, focus and opened details stay. Nothing moves under a
-// pressed button: a click goes to what was pressed. Nothing is asked while nobody looks. What stands still is said in #connection: old numbers must not look like true ones.
+// pressed button: a click goes to what was pressed, and a second one never to what slid under the pointer meanwhile.
+// Nothing is asked while nobody looks. What stands still is said in #connection: old numbers must not look like true ones.
 (() => {
   "use strict";
   const FIELDS = "input:not([type=checkbox]):not([type=hidden]):not([type=submit]), textarea, select";
@@ -196,6 +197,30 @@
     setTimeout(() => window.htmx && window.htmx.trigger(document.body, "wake")); // behind the click
   };
   document.addEventListener("pointerdown", () => (pressed = true), true);
+
+  const REST = 400; // milliseconds after an exchange in which a click at the place of the last one is not obeyed
+  const NEAR = 8; // pixels
+  let swapped = -REST;
+  let clicked = null;
+  const control = (element) => element.closest("a, button, summary, label, input, select, textarea") || element;
+  document.addEventListener("htmx:afterSettle", () => (swapped = performance.now()));
+  document.addEventListener(
+    "click",
+    (event) => {
+      if (!event.detail) return; // by a key or a script
+      const on = control(event.target);
+      const isThere = clicked && Math.hypot(event.clientX - clicked.x, event.clientY - clicked.y) < NEAR;
+      const acts = on.closest("[data-row], form[method=post]"); // a link "Earlier" may be clicked as fast as one can
+      const isOther = isThere && acts && on !== clicked.on && (!on.id || on.id !== clicked.on.id);
+      if (isOther && performance.now() - swapped < REST) {
+        event.preventDefault();
+        event.stopPropagation();
+        return;
+      }
+      clicked = { x: event.clientX, y: event.clientY, on };
+    },
+    true,
+  );
   for (const name of ["pointerup", "pointercancel", "dragend"]) document.addEventListener(name, letGo, true);
   window.addEventListener("blur", letGo);
 

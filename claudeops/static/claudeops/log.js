@@ -1,5 +1,6 @@
 // The log of a session: it scrolls on with what is new while its reader is at the end, and stays where it is otherwise.
-// Works on #log-box > #log-lines; the lines themselves come by htmx (#log-next asks for them).
+// Works on #log-box > #log-lines; the lines themselves come by htmx (#log-next asks for them). A link to a line of the
+// page goes there without loading it again. #log-unfold opens and closes all folded lines, those to come too.
 (() => {
   "use strict";
   const NEAR = 40; // pixels from the end that still are the end
@@ -25,11 +26,12 @@
       gone.remove();
       gone = next;
     }
-    const address = list.dataset.address + "?before=" + seq(below);
+    const address = list.dataset.address + "?before=" + seq(below) + list.dataset.only;
     const more = document.createElement("li");
     const link = document.createElement("a");
     more.className = "log-more";
-    link.textContent = above ? `Show the ${seq(below) - seq(above) - 1} lines between` : "Show earlier lines";
+    const number = list.dataset.only ? "" : ` ${seq(below) - seq(above || below) - 1}`;
+    link.textContent = above ? `Show the${number} lines between` : "Show earlier lines";
     link.href = address;
     link.setAttribute("hx-get", above ? `${address}&floor=${seq(above)}` : address);
     link.setAttribute("hx-target", "closest li");
@@ -59,6 +61,18 @@
     place.scrollTop += lines[read].getBoundingClientRect().top - height; // what is read stays where it is
   };
 
+  const unfold = () => document.getElementById("log-unfold");
+  const isUnfolded = () => Boolean(unfold()) && unfold().getAttribute("aria-pressed") === "true";
+  const setFolds = (open) => {
+    for (const details of document.querySelectorAll("#log-lines details")) details.open = open;
+  };
+  const lineOf = (hash) => (/^#line-\d+$/.test(hash) ? document.getElementById(hash.slice(1)) : null);
+  const show = (place, line) => {
+    for (const other of place.querySelectorAll(".is-line")) if (other !== line) other.classList.remove("is-line");
+    line.classList.add("is-line");
+    place.scrollTop += line.getBoundingClientRect().top - place.getBoundingClientRect().top - place.clientHeight / 3;
+  };
+
   document.addEventListener("htmx:beforeSwap", (event) => {
     const place = box();
     const target = event.detail.target;
@@ -71,6 +85,7 @@
     if (!swap || !place) return;
     const { news, follow, height, top } = swap;
     swap = null;
+    if (isUnfolded()) setFolds(true);
     if (follow) {
       trim(place, true);
       toEnd(place);
@@ -90,10 +105,37 @@
     box().focus({ preventScroll: true });
     button();
   });
+  document.addEventListener("click", (event) => {
+    if (!unfold() || event.target !== unfold()) return;
+    const open = !isUnfolded();
+    unfold().setAttribute("aria-pressed", String(open));
+    setFolds(open);
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest && event.target.closest('a[href*="#line-"]');
+    if (!link || !box() || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const line = lineOf(link.hash);
+    if (!line || link.pathname !== location.pathname) return;
+    event.preventDefault();
+    history.replaceState(history.state, "", link.href);
+    show(box(), line);
+    box().scrollIntoView({ block: "nearest" });
+  });
 
+  // A line that was asked for is shown, otherwise the end. One that is not in the page is fetched with its neighbours.
   const begin = () => {
     const place = box();
-    if (place) toEnd(place);
+    if (!place) return;
+    const asked = new URLSearchParams(location.search).get("line");
+    const line = lineOf(location.hash) || lineOf(`#line-${asked}`);
+    if (line) {
+      show(place, line);
+      place.scrollIntoView({ block: "nearest" });
+    } else {
+      toEnd(place);
+      if (/^#line-\d+$/.test(location.hash) && !asked) location.replace(`?line=${location.hash.slice(6)}${location.hash}`);
+    }
+    if (unfold()) unfold().hidden = false;
     button();
   };
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);

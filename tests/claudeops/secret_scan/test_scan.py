@@ -127,9 +127,11 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "memories.EmbeddingModel": {"name"},
         "memories.Memory": {"agent", "service", "category", "sequence"},
         "memories.MemoryChange": {"actor", "candidate_key"},
+        "memories.MemoryChangeCount": {"name"},
         "memories.Project": {"slug"},
         "memories.Recalled": {"hits", "surface", "actor"},
         "memories.RecallMark": {"query_key"},
+        "preferences.ListChoice": {"page", "columns"},
         "preferences.Preference": {"time_zone"},
         "preferences.SavedView": {"page"},
         "sessions_app.Agent": {
@@ -138,6 +140,7 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "sessions_app.CooldownAction": {"service", "fingerprint"},
         "sessions_app.CooldownClearance": {"service", "by"},
         "sessions_app.Event": {"service", "fingerprint"},
+        "sessions_app.EventCount": {"name"},
         "sessions_app.InjectionReceipt": {"sha256", "counts"},
         "sessions_app.ServiceCheck": {"service"},
         "sessions_app.Session": {
@@ -146,7 +149,9 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
             "usage",
             "stats",
         },
+        "sessions_app.SessionCount": {"name"},
         "sessions_app.WorkerHeartbeat": {"host", "cluster"},
+        "sessions_app.WorkerRun": {"host", "queues"},
     }
     found = {}
     for model, fields in columns.text_columns():

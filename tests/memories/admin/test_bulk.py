@@ -18,7 +18,7 @@ from tests.factories import MemoryFactory
 
 LIST = "/admin/memories/memory/"
 MANY = BATCH + 100
-PAGE_SIZE = 12_000
+PAGE_SIZE = 18_000
 
 
 @pytest.fixture

@@ -8,10 +8,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from memories.capture.statement import Provenance
 from memories.errors import InvalidMemory, MemoryNotFound
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.bulk_write import BATCH
+from memories.lifecycle.undo import undo
 from memories.models import Change, Inactive, Memory, MemoryChange
 from tests.factories import MemoryFactory
 
@@ -50,6 +52,9 @@ def bystanders():
 def test_the_registry_names_every_action_what_it_needs_and_what_cannot_be_taken_back():
     assert list(BULK_ACTIONS) == [
         "approve",
+        "reject",
+        "confirm",
+        "reassign",
         "deactivate",
         "reactivate",
         "renew",
@@ -192,3 +197,50 @@ def test_deleting_keeps_every_history():
     before = MemoryChange.objects.get(kind=Change.DELETED, memory_uuid=rows[0].uuid).before
     assert before["observation"] == rows[0].observation
     assert run("delete", rows).changed == 0
+
+
+def by_ann(name, rows, **params):
+    return BULK_ACTIONS[name].run(chosen(rows), by="ann", provenance=Provenance.typed_by("ann"), **params)
+
+
+def test_rejecting_leaves_what_does_not_wait_and_is_undone():
+    held, active = memories(2, verdict="hold"), memories(1)
+    done = by_ann("reject", [*held, *active])
+    assert done.message == "2 memories rejected; 1 memory had nothing to change."
+    assert set(chosen(held).values_list("inactive_reason", flat=True)) == {Inactive.OPERATOR}
+    assert {change.reason for change in MemoryChange.objects.filter(memory__in=held)} == {"Rejected in review."}
+    assert chosen(active).get().active
+    undo(done.change, by="bob")
+    assert set(chosen(held).values_list("active", "inactive_reason")) == {(True, "")}
+
+
+def test_a_person_confirms_many_as_one_and_what_is_held_stays():
+    rows, held = memories(2, confidence=0.5), memories(1, verdict="hold")
+    done = by_ann("confirm", [*rows, *held])
+    assert done.message == "2 memories confirmed; 1 memory had nothing to change."
+    assert set(chosen(rows).values_list("confidence", flat=True)) == {0.6}
+    assert not chosen(rows).filter(confirmed_at=None).exists()
+    undo(done.change, by="ann")
+    assert set(chosen(rows).values_list("confidence", flat=True)) == {0.5}
+
+
+def test_only_a_person_confirms():
+    with pytest.raises(InvalidMemory, match="Only a person"):
+        BULK_ACTIONS["confirm"].run(chosen(memories(1)), by="token x")
+
+
+def test_service_and_category_are_changed_together_or_alone_and_taken_back():
+    rows = memories(2, service="caddy", category="timing")
+    done = by_ann("reassign", rows, service="general", category="behavior")
+    assert done.message == "2 memories moved to service general and category behavior."
+    assert set(chosen(rows).values_list("service", "category")) == {(None, "behavior")}
+    by_ann("reassign", rows, service="nas")
+    assert set(chosen(rows).values_list("service", "category")) == {("nas", "behavior")}
+
+
+@pytest.mark.parametrize("params", [{}, {"category": "pattern"}, {"service": "two words"}])
+def test_a_place_that_is_none_changes_nothing(params):
+    rows = memories(2, service="caddy", category="timing")
+    with pytest.raises(InvalidMemory):
+        by_ann("reassign", rows, **params)
+    assert set(chosen(rows).values_list("service", "category")) == {("caddy", "timing")}

@@ -215,6 +215,15 @@ def test_they_are_those_of_the_list_that_the_person_came_from(viewer, sort):
     assert seen == shown
 
 
+def test_a_row_of_the_list_hands_on_what_is_listed(viewer):
+    rows = [MemoryFactory(service="caddy", updated_at=NOW - timedelta(days=days)) for days in (1, 3)]
+    MemoryFactory(service="jellyfin", updated_at=NOW - timedelta(days=2))
+    html = html_of(viewer, "/memories?service=caddy")
+    link = re.search(rf'id="memory-{rows[0].pk}-link" href="([^"]+)"', html)[1]
+    assert (beside(html_of(viewer, link))[1] or "").startswith(at(rows[1]))
+    assert f'id="memory-{rows[0].pk}-link" href="{at(rows[0])}"' in html_of(viewer, "/memories")
+
+
 @pytest.mark.parametrize(
     "query", ["service=%00", "confidence_min=x", "x" * 3_000, "sort=%3Cb%3E", "status=odd&sort=fades"]
 )

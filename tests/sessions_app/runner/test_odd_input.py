@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from copy import deepcopy
+from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -232,6 +233,10 @@ def test_another_model_is_told_in_the_readable_log():
     assert "unknown_type" not in session.stats
 
 
+def page_of(client, path: str) -> str:
+    return client.get(f"/sessions/{path}").content.decode()
+
+
 def test_the_duration_is_one_number_everywhere(operator, client):
     from sessions_app.api.serializers import as_row
     from sessions_app.management.session_text import as_text
@@ -247,7 +252,12 @@ def test_the_duration_is_one_number_everywhere(operator, client):
     assert ", 26 s, " in as_text(session)
     page = client.get(f"/sessions/{session.pk}").content.decode()
     assert re.search(r"<dt>Duration</dt>\s+<dd>\s+26 s\s", page)
-    assert 'cell-took">26 s</td>' in client.get("/sessions").content.decode()
+    assert 'cell-took">26 s<' in client.get("/sessions").content.decode()
+    other = SessionFactory(agent=session.agent, queued_at=session.queued_at + timedelta(hours=1))
+    assert re.search(r'<th scope="row">Duration</th>\s+<td>–</td>\s+<td>26 s', page_of(client, f"{other.pk}/compare"))
+    assert "26 s, $" in page_of(client, f"{other.pk}")  # the last good run
+    assert "took 26 s" in client.get("/feed").content.decode()
+    assert re.search(r'data-label="median">26 s</td>', client.get("/").content.decode())
     admin = client.get(f"/admin/sessions_app/session/{session.pk}/change/").content.decode()
     assert "21000" not in admin
     assert "26 s" in admin

@@ -1,9 +1,11 @@
-"""`/events`: who sees it, what it shows, how it is narrowed and paged, what a poll brings."""
+"""`/events`: who sees it, what it shows, how it is narrowed, paged and exported, what a poll brings."""
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.db import connection
@@ -41,6 +43,11 @@ def polling(html: str) -> str | None:
     return found and found[1].replace("&amp;", "&")
 
 
+def to(html: str, rel: str) -> str | None:
+    found = re.search(rf'href="([^"]+)" rel="{rel}"', html)
+    return found and unescape(found[1])
+
+
 # -- who ---------------------------------------------------------------------------------------------------------
 
 
@@ -73,9 +80,12 @@ def test_a_row_shows_level_service_message_and_leads_to_its_session(viewer):
     )
     EventFactory(service=None, session=None)
     html = html_of(viewer, LIST)
-    for text in ("badge-critical", "jellyfin", "Does &lt;b&gt;not&lt;/b&gt; answer.", ">3 hours ago</time>"):
+    for text in ('aria-label="critical"', "jellyfin", "Does &lt;b&gt;not&lt;/b&gt; answer.", ">3 hours ago</time>"):
         assert text in html
-    assert f'href="/sessions/{session.pk}" data-open>#{session.pk} watch</a>' in html
+    title = 'title="Does &lt;b&gt;not&lt;/b&gt; answer."'
+    assert f'href="/sessions/{session.pk}" {title} data-open>Does &lt;b&gt;not' in html
+    assert f'<td class="cell-session is-number">#{session.pk}</td>' in html
+    assert '<td class="cell-agent">watch</td>' in html
     assert '<td class="cell-service">general</td>' in html
     assert "2 events</p>" in html
 
@@ -159,16 +169,88 @@ def test_pages_go_back_and_forth_without_a_row_lost_or_twice_also_at_the_same_mo
         [Event(message=str(n), fingerprint=str(n), created_at=at - timedelta(minutes=n // 40)) for n in range(120)]
     )
     expected = list(Event.objects.order_by("-created_at", "-id").values_list("pk", flat=True))
-    first = listed(viewer)
-    second = listed(viewer, f"?before={first[-1]}")
-    third = listed(viewer, f"?before={second[-1]}")
-    assert first + second + third == expected
-    assert listed(viewer, f"?after={third[0]}") == second
-    assert listed(viewer, f"?after={second[0]}") == first
-    html = html_of(viewer, f"{LIST}?level=info&before={second[-1]}")
+    seen, query = [], ""
+    while query is not None:
+        html = html_of(viewer, LIST + query)
+        seen.append(listed(viewer, query))
+        assert (polling(html) is None) == bool(query)  # the first page alone polls
+        last, query = query, to(html, "next")
+    assert [pk for page in seen for pk in page] == expected
+    back = to(html_of(viewer, LIST + last), "prev")
+    assert listed(viewer, back) == seen[1]
+    assert listed(viewer, to(html_of(viewer, LIST + back), "prev")) == seen[0]
+    html = html_of(viewer, f"{LIST}?level=info")
     assert "120 events that match" in html
-    assert f'href="?level=info&amp;after={third[0]}"' in html
-    assert polling(html) is None
+    assert to(html, "next").startswith("?level=info&after=")
+    assert listed(viewer, "?sort=when&size=200") == expected[::-1]
+
+
+def test_a_place_that_is_none_is_the_first_page(viewer):
+    event = EventFactory()
+    for query in ("?after=5", "?before=soon~1", "?after=~", "?after=2026-01-01T00:00~1"):
+        assert listed(viewer, query) == [event.pk], query
+
+
+# -- what all lists share ------------------------------------------------------------------------------------------
+
+
+def test_the_views_have_their_counts_and_one_is_the_current_one(viewer):
+    for level in ("critical", "warning", "warning", "info"):
+        EventFactory(level=level)
+    html = html_of(viewer, f"{LIST}?level=warning")
+    assert '<a href="/events">All <b>4</b></a>' in html
+    assert '<a href="/events?level=critical">Critical <b>1</b></a>' in html
+    assert '<a href="/events?level=warning" aria-current="true">Warning <b>2</b></a>' in html
+
+
+def test_the_text_of_the_bar_becomes_filters_and_words(viewer):
+    response = viewer.get(LIST, {"q": "level:warning service:caddy very slow"})
+    assert (response.status_code, response["Location"]) == (302, "/events?level=warning&service=caddy&text=very+slow")
+    html = html_of(viewer, f"{LIST}?level=warning&service=caddy")
+    assert 'href="/events?service=caddy" aria-label="Remove the filter level"' in html
+    EventFactory()
+    html = html_of(viewer, f"{LIST}?q=levle:warning")
+    assert "There is no filter levle:. Did you mean level:?" in html
+    assert "<tr id=" not in html
+
+
+def test_words_are_found_in_the_message_of_the_newest_events_and_the_page_says_so(viewer, monkeypatch):
+    at = timezone.now()
+    ages = {"The disk is slow.": 4, "Slow, the disk.": 3, "A slow network.": 2, "All quiet.": 1}
+    found = {text: EventFactory(message=text, created_at=at - timedelta(hours=age)) for text, age in ages.items()}
+    both = [found["Slow, the disk."].pk, found["The disk is slow."].pk]
+    assert listed(viewer, "?text=disk+SLOW") == both
+    monkeypatch.setattr("sessions_app.queries.filters.SEARCHED", 3)
+    assert listed(viewer, "?text=disk+slow") == both[:1]
+    assert listed(viewer, f"?text=disk+slow&until={at - timedelta(hours=2.5):%Y-%m-%dT%H:%M:%S}") == both
+    assert "1 event that matches among the newest 10,000 that the other" in html_of(viewer, f"{LIST}?text=network")
+
+
+def test_columns_and_size_are_chosen_and_the_poll_keeps_them(viewer):
+    old = EventFactory.create_batch(30)
+    given = {"column": ["service", "when"], "size": "25", "query": "level=info"}
+    assert viewer.post("/lists/events/columns", given)["Location"] == "/events?level=info"
+    html = html_of(viewer, LIST)
+    assert "cell-service" in html
+    assert "cell-agent" not in html
+    assert len(listed(viewer)) == 25
+    new = EventFactory()
+    news = html_of(viewer, polling(html), **HTMX)
+    assert f'id="event-{new.pk}"' in news
+    assert "cell-agent" not in news
+    assert f'<tr id="event-{old[5].pk}" hx-swap-oob="delete">' in news
+
+
+def test_an_export_holds_what_is_listed_in_its_order(viewer):
+    session = SessionFactory(agent=AgentFactory(slug="watch"))
+    event = EventFactory(level="critical", service=None, message="=1+1", session=session)
+    EventFactory(level="info")
+    response = viewer.get(f"{LIST}?level=critical&format=csv")
+    head, row = b"".join(response.streaming_content).decode().splitlines()
+    assert head == "id,level,message,service,session,agent,when"
+    assert row.startswith(f"{event.pk},critical,'=1+1,general,{session.pk},watch,")
+    (found,) = json.loads(b"".join(viewer.get(f"{LIST}?level=critical&format=json").streaming_content))
+    assert (found["message"], found["agent"]) == ("=1+1", "watch")
 
 
 # -- polling -----------------------------------------------------------------------------------------------------

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -15,8 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions_app.log import entries
-from sessions_app.log.entries import PAGE
+from sessions_app.log.entries import AROUND, PAGE
+from sessions_app.log.raw_pages import PAGE_BYTES
 from sessions_app.models import LogEntry, Session, Status
+from sessions_app.web.log import MOST_PASSED
 from tests.factories import SessionFactory
 from tests.sessions_app.people import HTMX, person
 
@@ -36,11 +40,11 @@ def data_dir(tmp_path, settings):
     return settings.CLAUDEOPS_DATA_DIR
 
 
-def says(session: Session, *texts: str, kind: str = "text") -> None:
+def says(session: Session, *texts: str, kind: str = "text", **fields: Any) -> None:
     last = LogEntry.objects.filter(session=session).count()
     now = timezone.now()
     LogEntry.objects.bulk_create(
-        LogEntry(session=session, seq=last + number, at=now, kind=kind, text=words, offset=0)
+        LogEntry(session=session, seq=last + number, at=now, kind=kind, text=words, offset=0, **fields)
         for number, words in enumerate(texts, start=1)
     )
 
@@ -283,7 +287,170 @@ def test_a_page_of_a_hundred_thousand_lines_reads_no_more_than_it_shows(viewer):
     with CaptureQueriesContext(connection) as many:
         html_of(viewer, f"/sessions/{session.pk}/log")
     assert len(few) == len(many)
-    assert all(f"LIMIT {PAGE + 1}" in query["sql"] for query in many if "session_log_entries" in query["sql"])
+    read = [query["sql"] for query in many if '"session_log_entries"."text"' in query["sql"]]
+    assert read
+    assert all(f"LIMIT {PAGE + 1}" in sql for sql in read)
+
+
+# -- which lines -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mixed(db) -> Session:
+    """Ten lines: text 1, 5 and 9, calls 2 and 6, results 3 and 7 (an error), 10 is the result line (an error)."""
+    session = running()
+    for word in ("one", "two"):
+        says(session, f"Says {word}.")
+        says(session, f"Bash: run {word}", kind="tool_use")
+        says(session, f"Error: {word}" if word == "two" else word, kind="tool_result", is_error=word == "two")
+        says(session, "api_retry: again", kind="system")
+    says(session, "100% sure_ of two and\nTWO <i>two</i>")
+    says(session, "failed: error_max_turns, 2 turns, $0.1", kind="result", is_error=True)
+    return session
+
+
+@pytest.mark.parametrize(
+    ("query", "lines"),
+    [
+        ("", list(range(1, 11))),
+        ("kind=text", [1, 5, 9]),
+        ("kind=calls", [2, 6]),
+        ("kind=results", [3, 7]),
+        ("kind=errors", [7, 10]),
+        ("q=two", [5, 6, 7, 9]),
+        ("q=two&kind=text", [5, 9]),
+        ("q=100%25", [9]),
+        ("q=_ of", [9]),
+        ("q=100_", []),
+        ("q=%5C", []),
+    ],
+)
+def test_the_log_is_restricted_by_kind_and_words_on_both_pages(viewer, mixed, query, lines):
+    assert seqs(html_of(viewer, f"/sessions/{mixed.pk}?{query}")) == lines
+    assert seqs(html_of(viewer, f"/sessions/{mixed.pk}/log?{query}")) == lines
+
+
+def test_the_kinds_have_their_numbers_and_keep_what_is_searched_for(viewer, mixed):
+    html = html_of(viewer, f"/sessions/{mixed.pk}?q=two&kind=text")
+    found = re.findall(
+        r'id="log-kind-\w+" href="[^"]*\?kind=(\w*)&amp;q=two#log"( aria-current="true")?>([^<]+)<', html
+    )
+    assert [(name, label) for name, _, label in found] == [
+        ("", "All 10"),
+        ("text", "Text 3"),
+        ("calls", "Calls 2"),
+        ("results", "Results 2"),
+        ("errors", "Errors 2"),
+    ]
+    assert [name for name, current, _ in found if current] == ["text"]
+
+
+def test_what_is_searched_for_is_marked_and_escaped(viewer, mixed):
+    html = html_of(viewer, f"/sessions/{mixed.pk}?q=two")
+    assert (
+        'of <mark class="hit">two</mark> and\n<mark class="hit">TWO</mark> &lt;i&gt;<mark class="hit">two</mark>'
+        in html
+    )
+    assert 'value="two"' in html
+    evil = html_of(viewer, f"/sessions/{mixed.pk}?q=%3Cscript%3E")
+    assert "<script>" not in evil
+    assert "No lines with “&lt;script&gt;”" in evil
+
+
+def test_a_folded_line_with_a_hit_is_unfolded(viewer):
+    session = SessionFactory()
+    says(session, "NAMES\njellyfin\nneedle", kind="tool_result")
+    assert "<details open><summary>" in html_of(viewer, f"/sessions/{session.pk}?q=needle")
+
+
+@pytest.mark.parametrize("query", ["kind=x", f"q={'x' * 300}", "line=0", "line=x", "q=%00", "start=x", "timeline=x"])
+def test_a_restriction_that_cannot_be_read_shows_the_whole_page(viewer, mixed, query):
+    assert seqs(html_of(viewer, f"/sessions/{mixed.pk}?{query}")) == list(range(1, 11))
+
+
+def test_a_restricted_log_is_followed_with_its_restriction(viewer, mixed):
+    poll = next_of(html_of(viewer, f"/sessions/{mixed.pk}?kind=errors&q=o"))
+    assert poll == f"/sessions/{mixed.pk}/log?after=10&amp;kind=errors&amp;q=o"
+    poll = poll.replace("&amp;", "&")
+    says(mixed, "Not an error.")
+    assert viewer.get(poll, headers=HTMX).status_code == 204
+    says(mixed, "Error: no", kind="tool_result", is_error=True)
+    html = html_of(viewer, poll, **HTMX)
+    assert seqs(html) == [12]
+    assert next_of(html) == f"/sessions/{mixed.pk}/log?after=12&amp;kind=errors&amp;q=o"
+    assert 'id="log-kinds" aria-label="Kinds" hx-swap-oob="true"' in html
+    assert "Errors 3" in html
+
+
+def test_a_poll_that_finds_nothing_in_many_lines_goes_on_behind_them(viewer):
+    session = running()
+    poll = f"/sessions/{session.pk}/log?after=0&kind=errors"
+    says(session, *["x"] * MOST_PASSED)
+    html = html_of(viewer, poll, **HTMX)
+    assert seqs(html) == []
+    assert next_of(html) == f"/sessions/{session.pk}/log?after={MOST_PASSED}&amp;kind=errors"
+
+
+def test_a_search_looks_through_so_many_lines_and_offers_to_go_on(viewer, monkeypatch):
+    monkeypatch.setattr(entries, "MOST_SEARCHED", 50)
+    session = SessionFactory()
+    says(session, "needle 1", *["x"] * 70, "needle 72", *["x"] * 70)
+    html = html_of(viewer, f"/sessions/{session.pk}?q=needle")
+    assert seqs(html) == []
+    assert "among the newest" in html
+    html = html_of(viewer, gap_of(html), **HTMX)
+    assert seqs(html) == [72]
+    html = html_of(viewer, gap_of(html), **HTMX)
+    assert seqs(html) == [1]
+    assert gap_of(html) is None
+    seen, query = [], "?after=0&q=needle"
+    while query:
+        html = html_of(viewer, f"/sessions/{session.pk}/log{query}")
+        seen += seqs(html)
+        found = re.search(r'href="(\?after=[^"]+)" rel="next"', html)
+        query = found[1].replace("&amp;", "&") if found else ""
+    assert seen == [1, 72]
+
+
+# -- a link to a line --------------------------------------------------------------------------------------------
+
+
+def test_each_line_has_a_permanent_link(viewer, mixed):
+    assert '<a class="log-number" href="?line=3#line-3" aria-label="Line 3">3</a>' in html_of(
+        viewer, f"/sessions/{mixed.pk}"
+    )
+
+
+def test_a_line_that_is_asked_for_is_shown_with_its_neighbours_and_the_newest_lines(viewer):
+    session = running()
+    says(session, *["x"] * (4 * PAGE))
+    html = html_of(viewer, f"/sessions/{session.pk}?line=200")
+    first = 200 - AROUND
+    assert seqs(html) == [*range(first, first + PAGE), *range(3 * PAGE + 1, 4 * PAGE + 1)]
+    assert f"Show the {2 * PAGE - first + 1} lines between" in html
+    assert 'class="log-text is-line" id="line-200"' in html
+    assert next_of(html) == f"/sessions/{session.pk}/log?after={4 * PAGE}"
+
+
+@pytest.mark.parametrize("line", [1, 5, 31, 400, 640, 899, 900])
+def test_from_a_line_that_is_asked_for_all_others_can_be_reached_and_none_twice(viewer, line):
+    session = running()
+    says(session, *["x"] * (3 * PAGE))
+    browser = Browser(viewer)
+    browser.items, browser.poll = browser._read(html_of(viewer, f"/sessions/{session.pk}?line={line}"))
+    assert line in browser.items
+    says(session, "new")
+    browser.tick()
+    assert browser.show_all() == list(range(1, 3 * PAGE + 2))
+
+
+def test_without_a_script_a_line_is_shown_on_its_page_of_the_log(viewer):
+    session = SessionFactory()
+    says(session, *["x"] * (2 * PAGE + 5))
+    for line, shown in ((1, range(1, PAGE + 1)), (PAGE, range(1, PAGE + 1)), (PAGE + 1, range(PAGE + 1, 2 * PAGE + 1))):
+        html = html_of(viewer, f"/sessions/{session.pk}/log?line={line}")
+        assert seqs(html) == list(shown)
+        assert f'is-line" id="line-{line}"' in html
 
 
 # -- lines -------------------------------------------------------------------------------------------------------
@@ -307,13 +474,16 @@ def test_markers_stand_out_but_not_those_that_are_quoted(viewer):
 def test_what_a_tool_answered_is_folded_unless_it_is_one_short_line(viewer):
     session = SessionFactory()
     says(session, "Bash: docker ps", kind="tool_use")
-    says(session, "NAMES\njellyfin\ncaddy", "Up 3 hours", "Error: no such container\nat all", kind="tool_result")
+    says(session, "NAMES\njellyfin\ncaddy", "Up 3 hours", kind="tool_result")
+    says(session, "Error: no such container\nat all", kind="tool_result", is_error=True)
     html = html_of(viewer, f"/sessions/{session.pk}/log")
-    assert "<pre>Bash: docker ps</pre>" in html
+    assert '<span class="log-kind">Bash</span>' in html
+    assert "<pre>docker ps</pre>" in html
     assert '<details><summary>NAMES <span class="quiet">(3 lines)</span></summary><pre>NAMES' in html
     assert "<pre>Up 3 hours</pre>" in html
-    assert "log-tool_result log-error" in html
-    assert html.count("<details>") == 2
+    assert '<li class="log-tool_result is-bad"' in html
+    assert "<pre>no such container\nat all</pre>" in html  # an error is not folded away
+    assert html.count("<details>") == 1
 
 
 # -- the raw log -------------------------------------------------------------------------------------------------
@@ -323,11 +493,31 @@ def test_the_raw_log_is_a_file_to_keep(viewer, data_dir):
     (data_dir / "sessions").mkdir()
     (data_dir / "sessions" / "log.jsonl").write_bytes(b'{"type":"result"}\n<script>')
     session = SessionFactory(log_file="sessions/log.jsonl")
-    response = viewer.get(f"/sessions/{session.pk}/log/raw")
+    response = viewer.get(f"/sessions/{session.pk}/log/raw?download")
     assert b"".join(response.streaming_content) == b'{"type":"result"}\n<script>'
     assert response["Content-Type"] == "text/plain; charset=utf-8"
     assert response["Content-Disposition"] == f'attachment; filename="session-{session.pk}.jsonl"'
-    assert f"/sessions/{session.pk}/log/raw" in html_of(viewer, f"/sessions/{session.pk}")
+    html = html_of(viewer, f"/sessions/{session.pk}")
+    assert f'href="/sessions/{session.pk}/log/raw">Raw, 26\xa0bytes</a>' in html
+    assert f'href="/sessions/{session.pk}/log/raw?download"' in html
+
+
+def test_the_raw_log_is_read_page_by_page_and_escaped(viewer, data_dir):
+    (data_dir / "sessions").mkdir()
+    lines = b"".join(b'{"n": %d, "text": "<b>"}\n' % number for number in range(20_000))
+    (data_dir / "sessions" / "log.jsonl").write_bytes(lines)
+    session = SessionFactory(log_file="sessions/log.jsonl")
+    seen, address = "", f"/sessions/{session.pk}/log/raw"
+    query = "?page=1"
+    while query:
+        html = html_of(viewer, address + query)
+        assert len(html) < 3 * PAGE_BYTES
+        seen += unescape(html.split('<pre class="raw"')[1].split(">", 1)[1].split("</pre>")[0])
+        found = re.search(r'href="(\?page=\d+)" rel="next"', html)
+        query = found[1] if found else ""
+    assert seen == lines.decode()
+    assert "Page 5 of 5" in html_of(viewer, f"{address}?page=999")
+    assert "Page 1 of 5" in html_of(viewer, f"{address}?page=x")
 
 
 OUTSIDE = (
@@ -348,6 +538,7 @@ def test_nothing_but_raw_logs_in_the_sessions_folder_is_given_away(viewer, data_
     if "\x00" not in name:
         session.save()
         assert viewer.get(f"/sessions/{session.pk}/log/raw").status_code == 404
+        assert viewer.get(f"/sessions/{session.pk}/log/raw?download").status_code == 404
         assert "/log/raw" not in html_of(viewer, f"/sessions/{session.pk}")
     absolute = SessionFactory(log_file=str(secret))
     assert viewer.get(f"/sessions/{absolute.pk}/log/raw").status_code == 404

@@ -379,7 +379,7 @@ def test_what_it_learned_says_how_and_leads_to_the_desk_and_to_its_line(client):
     LogEntry.objects.create(session=session, seq=41, at=timezone.now(), kind="text", text=text, offset=0)
     html = html_of(client, url(session))  # what was learned comes first
     assert "confirmed, 0.43 to 0.48" in html
-    assert f'href="{url(session, "/log")}?before=61#line-41">line 41</a>' in html
+    assert f'href="{url(session, "/log")}?line=41#line-41">line 41</a>' in html
     assert "new, held: changes a schedule" in html
     assert f'href="/desk?view=held&amp;item=held-{held.pk}">Review</a>' in html
 

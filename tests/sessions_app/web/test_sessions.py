@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from sessions_app.models import Session, Status, Trigger
+from sessions_app.web.sessions import SORTS
 from tests.factories import AgentFactory, ProjectFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
 
@@ -43,6 +44,11 @@ def html_of(client, address: str, **headers: str) -> str:
 def listed(client, query: str = "") -> list[int]:
     html = html_of(client, LIST + query)
     return [int(pk) for pk in re.findall(r'<tr id="session-(\d+)"', html)]
+
+
+def linked(client, query: str, rel: str) -> str:
+    """The query of the link to the next page or the one before."""
+    return re.search(rf'href="([^"]+)" rel="{rel}"', html_of(client, LIST + query))[1].replace("&amp;", "&")
 
 
 def seen(html: str) -> str:
@@ -188,30 +194,48 @@ def test_pages_go_back_and_forth_without_a_row_lost_or_twice_also_at_the_same_mo
     Session.objects.bulk_create([Session(queued_at=at - timedelta(minutes=n // 40), tier=1) for n in range(120)])
     expected = list(Session.objects.order_by("-queued_at", "-id").values_list("pk", flat=True))
     first = listed(viewer)
-    second = listed(viewer, f"?before={first[-1]}")
-    third = listed(viewer, f"?before={second[-1]}")
+    after = linked(viewer, "", "next")
+    second = listed(viewer, after)
+    third = listed(viewer, linked(viewer, after, "next"))
     assert first + second + third == expected
-    assert listed(viewer, f"?after={third[0]}") == second
-    assert listed(viewer, f"?after={second[0]}") == first
+    before = linked(viewer, linked(viewer, after, "next"), "prev")
+    assert listed(viewer, before) == second
+    assert listed(viewer, linked(viewer, before, "prev")) == first
     assert "120 sessions" in html_of(viewer, LIST)
-    html = html_of(viewer, f"{LIST}?tier=1&before={second[-1]}")
-    assert f'href="?tier=1&amp;after={third[0]}"' in html
-    assert 'rel="next"' not in html
+    assert linked(viewer, "?tier=1", "next").startswith("?tier=1&after=")
+    assert 'rel="next"' not in html_of(viewer, LIST + linked(viewer, after, "next"))
+
+
+@pytest.mark.parametrize("sort", list(SORTS))
+def test_every_order_of_the_sessions_is_complete_over_its_pages(viewer, sort):
+    now = timezone.now()
+    for n in range(60):
+        SessionFactory(
+            queued_at=now - timedelta(minutes=n // 3), cost_usd=Decimal(n % 7) / 10, duration_ms=n % 5 * 1000
+        )
+    first = listed(viewer, f"?sort={sort}")
+    whole = first + listed(viewer, linked(viewer, f"?sort={sort}", "next"))
+    name = {"queued": "queued_at", "cost": "cost_usd", "duration": "duration_ms"}[sort.removeprefix("-")]
+    sign = "-" if sort.startswith("-") else ""
+    assert whole == list(Session.objects.order_by(f"{sign}{name}", f"{sign}id").values_list("pk", flat=True))
 
 
 def test_a_place_that_is_none_is_the_first_page(viewer):
     one = SessionFactory()
     assert listed(viewer, "?before=abc") == [one.pk]
     assert listed(viewer, "?before=999999") == [one.pk]
+    assert listed(viewer, "?sort=cost&after=NaN~1") == [one.pk]
 
 
 def test_an_older_page_asks_for_news_only_while_one_of_its_sessions_is_open(viewer):
     SessionFactory.create_batch(60)
     first = listed(viewer)
-    older = f"{LIST}?before={first[-1]}"
-    assert polling(html_of(viewer, older)) is None
+    older = linked(viewer, "", "next")
+    assert polling(html_of(viewer, LIST + older)) is None
     Session.objects.filter(pk__lt=first[-1]).update(status=Status.QUEUED)
-    assert f"before={first[-1]}" in polling(html_of(viewer, older))
+    address = polling(html_of(viewer, LIST + older))
+    assert "after=" in address
+    assert viewer.get(address, headers=HTMX).status_code == 204
 
 
 # -- polling -----------------------------------------------------------------------------------------------------

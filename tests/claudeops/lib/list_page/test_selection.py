@@ -1,4 +1,4 @@
-"""The form field that carries selected ids through a page: `memories/forms.py`."""
+"""The form field that carries selected ids through a page: `claudeops.lib.list_page.selection`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.web.forms import IdRangesField
+from claudeops.lib.list_page.selection import IdRangesField
 
 FIELD = IdRangesField(required=False)
 

@@ -1,0 +1,64 @@
+"""`/memories/undo`: undo together what one message offers, when several actions of a kind stand in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse
+from django.urls import Resolver404, resolve, reverse
+from django.views.decorators.http import require_POST
+
+from memories import desk
+from memories.errors import MemoriesError
+from memories.lifecycle import undo as lifecycle
+from memories.lifecycle.restore import restore
+from memories.web.answers import actor, by_htmx, moved, toast
+
+MOST = 100
+SAID = 3
+"""Most refusals that are said one by one."""
+
+
+@require_POST
+@permission_required(("memories.view_memory", "memories.change_memory"), raise_exception=True)
+def undo_all(request: HttpRequest) -> HttpResponse:
+    """Undo what each `undo` names, the address of a single undo, the latest first.
+
+    Each is conditional as it is alone: what somebody changed since is left as it is, and the answer says so.
+    """
+    addresses = list(dict.fromkeys(request.POST.getlist("undo")))[-MOST:]
+    done, refused = 0, []
+    for address in reversed(addresses):
+        try:
+            done += _undo(address, actor(request))
+        except (MemoriesError, ValueError) as error:
+            refused.append(str(error))
+    said = [f"{done} {'change is' if done == 1 else 'changes are'} undone."] if done or not refused else []
+    said += refused[:SAID]
+    if len(refused) > SAID:
+        said.append(f"{len(refused) - SAID} more are left as they are.")
+    level = "success" if done and not refused else "warning"
+    if not by_htmx(request):
+        return moved(request, reverse("memories"), " ".join(said), level=getattr(messages, level.upper()))
+    response = HttpResponse(toast(request, " ".join(said), level=level))
+    response["HX-Trigger"] = "wake"
+    return response
+
+
+def _undo(address: str, by: str) -> bool:
+    """Undo one action and return whether that changed anything. Raises MemoriesError, ValueError for no such undo."""
+    try:
+        match = resolve(address.partition("?")[0])
+    except Resolver404:
+        raise ValueError(f"There is nothing to undo at {address[:80]}.") from None
+    given: dict[str, Any] = match.kwargs
+    if match.url_name == "memory-undo":
+        return restore(given["pk"], given["change"], by=by, only_latest=True) is not None
+    if match.url_name == "memories-undo":
+        return lifecycle.undo(given["change"], by=by).back > 0
+    if match.url_name == "desk-undo" and given["kind"] in desk.KINDS:
+        desk.KINDS[given["kind"]].undo(given["token"], by=by)
+        return True
+    raise ValueError(f"There is nothing to undo at {address[:80]}.")
