@@ -9,5 +9,5 @@ from memories.models import Project
 @admin.register(Project)
 class ProjectAdmin(ListAdmin):
     list_display = ("slug", "name", "created_at")
-    search_fields = ("slug", "name")
-    fields = ("slug", "name")
+    search_fields = ("slug", "name", "description")
+    fields = ("slug", "name", "description", "default_expiry")

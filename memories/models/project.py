@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 
@@ -16,14 +15,6 @@ from memories.taxonomy import PROJECT
 
 LONGEST_LIFETIME = 3650
 """Days."""
-MOST_IN_PROMPT = 100
-
-
-class Credit(models.TextChoices):
-    """Which memories a session's outcome raises or lowers."""
-
-    USED = "used", "those that the session used"
-    INJECTED = "injected", "all that were in its prompt"
 
 
 def checked_lifetimes(value: Any) -> None:
@@ -40,42 +31,19 @@ def checked_lifetimes(value: Any) -> None:
 
 
 class Project(models.Model):
-    """`path` is where its repository lies on the hosts that run its sessions.
+    """`default_expiry` has the days after which its memories expire, by type (null: never).
 
-    `default_expiry` has the days after which its memories expire, by type (null: never); a type that is missing has the
-    taxonomy's. A session's prompt has at most `memories_in_prompt` of them, within `memory_budget` tokens (null: the
-    tier's).
+    A type that is missing has the taxonomy's lifetime.
     """
 
     slug = models.SlugField(max_length=64, unique=True)
     name = MaskedCharField(max_length=200, blank=True, default="")
     description = MaskedTextField(blank=True, default="")
-    path = models.CharField(
-        max_length=500, blank=True, default="", help_text="The repository's folder on the hosts that run its sessions."
-    )
     default_expiry = models.JSONField(
         default=dict,
         blank=True,
         validators=[checked_lifetimes],
         help_text="Days by type, or null for never; a type that is missing has the default.",
-    )
-    memories_in_prompt = models.PositiveSmallIntegerField(
-        default=10, validators=[MaxValueValidator(MOST_IN_PROMPT)], help_text="At most so many in a prompt."
-    )
-    memory_budget = models.PositiveIntegerField(
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(1), MaxValueValidator(1_000_000)],
-        help_text="Tokens of its memories in a prompt; empty = the tier's budget.",
-    )
-    credit = models.CharField(
-        max_length=8,
-        default=Credit.USED,
-        choices=Credit.choices,
-        help_text="Which memories a session's outcome raises or lowers.",
-    )
-    learns_relevance = models.BooleanField(
-        default=False, help_text="Adjust the relevance of its memories from outcomes, once a week."
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

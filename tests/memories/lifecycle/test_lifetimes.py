@@ -131,3 +131,13 @@ def test_the_bulk_renewal_says_how_many_and_leaves_the_others(project):
 def test_lifetimes_that_cannot_be_are_refused_by_name(value):
     with pytest.raises(ValidationError):
         checked_lifetimes(value)
+
+
+def test_the_admin_stores_a_projects_lifetimes_and_refuses_those_that_cannot_be(admin_client, project):
+    address = f"/admin/memories/project/{project.pk}/change/"
+    given = {"slug": "web", "name": "", "description": "", "default_expiry": '{"context": 14}'}
+    assert admin_client.post(address, given).status_code == 302
+    project.refresh_from_db()
+    assert project.default_expiry == {"context": 14}
+    html = admin_client.post(address, {**given, "default_expiry": '{"timing": 1}'}).content.decode()
+    assert "is no type; allowed are pattern, warning, learning, context." in html
