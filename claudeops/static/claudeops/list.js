@@ -27,6 +27,6 @@
   document.addEventListener("htmx:configRequest", (event) => {
     const { elt, parameters } = event.detail;
     const list = elt.closest("[data-list]");
-    if (list && elt.id.endsWith("-poll") && inUse(list)) parameters.hold = "1";
+    if (list && elt.matches('[id$="-poll"]') && inUse(list)) parameters.hold = "1";
   });
 })();
