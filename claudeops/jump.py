@@ -20,6 +20,7 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from claudeops.lib.list_page.page import PAGES as LISTS
 from claudeops.lib.preferences.chosen import choose, preference_of
 from claudeops.lib.preferences.models import Theme
 from memories.models import Memory
@@ -101,9 +102,16 @@ def _number(words: Sequence[str], kind: str) -> int | None:
 
 
 def _pages(user: Any, words: Sequence[str]) -> Iterator[Hit]:
+    """Yield the pages, and the views of the lists when the words name more than the page."""
     for label, name, permission in PAGES:
-        if _has(words, label) and (not permission or user.has_perm(permission)):
+        if permission and not user.has_perm(permission):
+            continue
+        if _has(words, label):
             yield Hit(reverse(name), label)
+            continue
+        for view in LISTS[name].views if name in LISTS else ():
+            if view.query and _has(words, label, view.label):
+                yield Hit(f"{reverse(name)}?{view.query}", f"{label}: {view.label}")
 
 
 def _agents(user: Any, words: Sequence[str]) -> Iterator[Hit]:

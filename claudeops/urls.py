@@ -23,6 +23,7 @@ urlpatterns = [
     path("jump/theme/<slug:theme>", jump.theme, name="jump-theme"),
     path("preferences", preferences, name="preferences"),
     path("demo/hide", views.hide_demo_note, name="demo-note-hide"),
+    path("first-day/hide", views.hide_first_day, name="first-day-hide"),
     path("", include("claudeops.lib.list_page.urls")),
     path("", include("sessions_app.urls")),
     path("", include("memories.urls")),

@@ -17,7 +17,7 @@ from django.views import defaults
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from claudeops import api, sign_in
+from claudeops import api, first_day, sign_in
 from claudeops.context import DEMO_NOTE_HIDDEN
 from claudeops.lib import sqlite_damage
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
@@ -51,7 +51,17 @@ class SignIn(LoginView):
 @require_POST
 def hide_demo_note(request: HttpRequest) -> HttpResponse:
     """Hide the note on the demo for this browser session."""
-    request.session[DEMO_NOTE_HIDDEN] = True
+    return _hidden(request, DEMO_NOTE_HIDDEN)
+
+
+@require_POST
+def hide_first_day(request: HttpRequest) -> HttpResponse:
+    """Hide the first steps of an empty installation for this browser session."""
+    return _hidden(request, first_day.HIDDEN)
+
+
+def _hidden(request: HttpRequest, key: str) -> HttpResponse:
+    request.session[key] = True
     if request.headers.get("HX-Request"):
         return HttpResponse("")
     back = request.POST.get("next", "")
@@ -112,7 +122,7 @@ def _context(request: HttpRequest, shown: changes.Snapshot, pieces: dict[str, st
 @permission_required(SEES, raise_exception=True)
 def overview(request: HttpRequest) -> HttpResponse:
     shown = changes.snapshot(_feed_name(request))
-    context = _context(request, shown, _pieces(request, shown))
+    context = _context(request, shown, _pieces(request, shown)) | {"first_day": first_day.first_day(request)}
     return render(request, "overview/overview.html", context)
 
 

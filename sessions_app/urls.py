@@ -31,6 +31,7 @@ urlpatterns: list[URLPattern] = [
     path("sessions/<int:pk>/hand-over", session.hand_over, name="session-hand-over"),
     path("sessions/<int:pk>/log", log.session_log, name="session-log"),
     path("sessions/<int:pk>/log/raw", log.session_raw, name="session-raw"),
+    path("agents/from-template/<slug:slug>", agents.from_template, name="agent-from-template"),
     path("agents/<int:pk>/run", agents.run, name="agent-run"),
     path("agents/<int:pk>/pause", agents.pause, name="agent-pause"),
     path("agents/<int:pk>/resume", agents.resume, name="agent-resume"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from claudeops.lib import times
 from claudeops.lib.change_token import Changes, changes_of
@@ -325,6 +325,8 @@ def members(head: Place, last: Place, *, before: Place | None = None, most: int)
 
     Raises LookupError when the newest row is gone.
     """
+    if head.letter == "f":
+        return _faded(head, before, most)
     source = head.source
     newest = source.rows().filter(pk=head.pk).values(*source.equal).first()
     if newest is None or not source.equal or last.letter != head.letter:
@@ -332,6 +334,19 @@ def members(head: Place, last: Place, *, before: Place | None = None, most: int)
     rows = _older(source, before) if before else source.rows()
     rows = rows.filter(**newest, **{f"{source.at}__lte": head.at, f"{source.at}__gte": last.at})
     found = [Place(row[0], source.rank, row[1], source.letter) for row in _ordered(source, rows)[: most + 1]]
+    return Page([Group(place, place) for place in found[:most]], found[most - 1] if len(found) > most else None)
+
+
+def _faded(hour: Place, before: Place | None, most: int) -> Page:
+    """Return the changes by which memories became inactive in an hour, those older than `before`."""
+    if not hour.source.rows().filter(pk=hour.pk).exists():
+        raise LookupError(str(hour))
+    of_hour = MemoryChange.objects.filter(at__gte=hour.at, at__lt=hour.at + HOUR)
+    rows = of_hour.filter(kind=Change.DECAYED, after__active=False)
+    source = SOURCES["m"]
+    if before is not None:
+        rows = rows.filter(Q(at__lt=before.at) | Q(at=before.at, pk__lt=before.pk))
+    found = [Place(at, source.rank, pk, "m") for at, pk, *_ in _ordered(source, rows)[: most + 1]]
     return Page([Group(place, place) for place in found[:most]], found[most - 1] if len(found) > most else None)
 
 

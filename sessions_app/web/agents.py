@@ -1,4 +1,4 @@
-"""`/agents/{id}/…`: run an agent now, pause its schedule, resume it."""
+"""`/agents/…`: run an agent now, pause its schedule, resume it; make one from a template."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from sessions_app import queue
+from sessions_app import agent_templates, queue
+from sessions_app.checks import cli_messages
 from sessions_app.errors import SessionsError
 from sessions_app.models import Agent, ScheduleKind, Trigger
 from sessions_app.web.answers import done
@@ -35,6 +36,24 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         return done(request, f"{agent.slug} is not run: {in_words(error)}", back=back, level=messages.ERROR)
     level, text = said_of(made)
     return done(request, text, back=back, level=level)
+
+
+@require_POST
+@permission_required("sessions_app.add_agent", raise_exception=True)
+def from_template(request: HttpRequest, slug: str) -> HttpResponse:
+    """Make the agent of a template: paused while the CLI is not ready, so that its first sessions do not fail."""
+    template, back = agent_templates.TEMPLATES.get(slug), reverse("overview")
+    if template is None:
+        raise Http404
+    ready = not cli_messages()
+    _, made = agent_templates.create(template, enabled=ready)
+    if not made:
+        text = f"There is an agent {slug} already; it was left as it is."
+        return done(request, text, back=back, level=messages.INFO)
+    if ready:
+        return done(request, f"Created {slug}: its schedule runs.", back=back)
+    text = f"Created {slug}, paused: the CLI is not ready on this host. Resume it when the CLI is connected."
+    return done(request, text, back=back, level=messages.WARNING)
 
 
 @require_POST

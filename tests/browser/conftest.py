@@ -60,6 +60,27 @@ OFTEN = """for (const name of ["setTimeout", "setInterval"]) {
 }"""
 
 
+CUT = """() => "a button input select textarea summary".split(" ")
+    .flatMap((name) => [...document.querySelectorAll(`main ${name}:not([type=hidden])`)])
+    .filter((one) => one.checkVisibility({visibilityProperty: true, contentVisibilityAuto: true}))
+    .filter((one) => {
+        const parents = [];
+        for (let at = one.parentElement; at; at = at.parentElement) parents.push(at);
+        const scrolls = (at) => ["auto", "scroll"].includes(getComputedStyle(at).overflowX);
+        const isUnseen = (at) => getComputedStyle(at).clipPath !== "none"; // for screen readers alone
+        if (one.closest(".sr, svg") || parents.some((at) => scrolls(at) || isUnseen(at))) return false;
+        const box = one.getBoundingClientRect();
+        const beyond = (left, right) => box.left < left - 1 || box.right > right + 1;
+        if (box.width <= 1 || beyond(0, document.documentElement.clientWidth)) return box.width > 1;
+        if (one.matches("a:not(.b)")) return false;
+        const bound = parents.filter((at) => at.matches(".panel") || getComputedStyle(at).overflowX !== "visible");
+        return bound.some((at) => beyond(at.getBoundingClientRect().left, at.getBoundingClientRect().right));
+    })
+    .map((one) => one.outerHTML.slice(0, 120))"""
+"""What can be pressed and stands outside of the window, or, where it is no link in a text, of its panel or of what cuts
+it. What a person can scroll to sideways is left out, and so is what only a screen reader meets.
+"""
+
 COLOURS = ("color-contrast", "link-in-text-block")
 """The rules of axe-core that look at colours: what remains to be asked where a page has only changed these."""
 
@@ -126,6 +147,11 @@ class Window:
             rules,
         )
         return [f"{self.page.url}: {rule}: {node}" for rule, nodes in found for node in nodes]
+
+    @property
+    def cut(self) -> list[str]:
+        """The beginnings of the controls that are cut, or that stand outside of the window or of their panel (CUT)."""
+        return list(self.page.evaluate(CUT))
 
     @property
     def sideways(self) -> int:

@@ -376,6 +376,9 @@ def test_memories_that_faded_are_told_with_their_number(signed_in):
         MemoryChange.objects.create(memory=memory, memory_uuid=memory.uuid, kind="decayed", at=AT, after=after)
     html = " ".join(signed_in.get("/feed").content.decode().split())
     assert "2 memories faded" in html
+    link = re.search(r'href="(/feed\?group=[^"]+)">2 memories', html)
+    opened = " ".join(signed_in.get(unescape(link[1])).content.decode().split())
+    assert [memory.observation in opened for memory in memories] == [True, True, False]
 
 
 @pytest.mark.parametrize(

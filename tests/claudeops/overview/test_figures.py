@@ -65,9 +65,8 @@ def test_it_counts_what_runs_waits_is_known_and_was_reported(signed_in):
         "critical": "1",
     }
     assert {name: figure(html, name) for name in expected} == expected
-    assert re.search(
-        r'id="chart-cost-all" href="/sessions\?spent=today">\$1.50</a> <span class="quiet">of \$20.00', html
-    )
+    assert re.search(r'id="chart-cost-all" href="/sessions\?spent=today">\$1.50</a>', html)
+    assert "limit $20.00" in html
     assert html.count("Agent watch is busy with session 1.") == 2
     assert "0 warning" in html
 

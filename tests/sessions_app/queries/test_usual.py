@@ -17,6 +17,8 @@ from sessions_app.queries.usual import RUNS, Ran, Usual, completed_before, media
 from tests.claudeops.test_plans import assert_served, no_way_around  # noqa: F401
 from tests.factories import AgentFactory, SessionFactory
 
+pytestmark = pytest.mark.django_db
+
 
 def ran(pk: int, duration_ms: int = 1000, num_turns: int = 1, cost: str = "0.01") -> Ran:
     return Ran(pk, None, duration_ms, num_turns, Decimal(cost))
