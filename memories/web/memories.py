@@ -20,6 +20,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from claudeops.lib.change_token import read_token
 from claudeops.lib.charts.sparkline import sparkline
 from claudeops.lib.distinct import distinct_values
+from claudeops.lib.list_page import hold
 from claudeops.lib.list_page.bar import View
 from claudeops.lib.list_page.columns import Chosen, Column
 from claudeops.lib.list_page.export import FORMATS, MOST
@@ -165,11 +166,14 @@ def found_by(request: HttpRequest) -> Found:
     return Found(filters, found.rows, found.count, sort, page, chosen)
 
 
+def place_of(request: HttpRequest) -> dict[str, str]:
+    return {name: request.GET[name] for name in ("after", "before") if request.GET.get(name)}
+
+
 def context_of(request: HttpRequest, found: Found, shown: list[Memory], seen: int) -> dict[str, Any]:
     """Return the context of the list; `shown` are the rows in the browser, `seen` the latest change known."""
     count = found.count
-    place = {name: request.GET[name] for name in ("after", "before") if request.GET.get(name)}
-    polling = {**place, "seen": changes.token_of(seen, shown)}
+    polling = {**place_of(request), "seen": changes.token_of(seen, shown)}
     return {
         **PAGE.list_context(request, found.sort, found.chosen),
         "page": found.page,
@@ -257,7 +261,7 @@ def rows(request: HttpRequest) -> HttpResponse:
     found = found_by(request)
     if not found.filters.is_valid():
         return HttpResponse("The filter cannot be read.", status=400, content_type="text/plain")
-    known = [int(key) for key in seen.rows if key.isdecimal() and len(key) < 19]
+    known = hold.known_ids(seen)
     if not known or not found.page.rows:  # from or to an empty list there is no row to insert beside
         context = context_of(request, found, found.page.rows, latest)
         response = render(request, "memories/_list.html", context)
@@ -271,4 +275,8 @@ def rows(request: HttpRequest) -> HttpResponse:
     since = seen.state
     touched = listing.touched_since(int(since), known) if since.isdecimal() and len(since) < 19 else set()
     news = changes.changes(seen, found.page.rows, pushed_off, touched)
+    if hold.holds(request, news):
+        context |= hold.held(request, seen, str(latest), news, changes.key_of, changes.mark_of)
+        context["polling"] = urlencode({**place_of(request), "seen": context["seen"]})
+        return render(request, "memories/_rows.html", context)
     return render(request, "memories/_rows.html", {**context, "news": news})

@@ -45,8 +45,8 @@ def list_token(state: str, sessions: Iterable[Session]) -> str:
     return str(ChangeToken(state, rows={key_of(session): mark_of(session) for session in sessions}))
 
 
-def list_changes(seen: ChangeToken, sessions: list[Session]) -> Changes[Session]:
-    return changes_of(seen.rows, sessions, key_of, mark_of)
+def list_changes(seen: ChangeToken, sessions: list[Session], kept: Iterable[Session] = ()) -> Changes[Session]:
+    return changes_of(seen.rows, sessions, key_of, mark_of, kept=kept)
 
 
 def page_state(session: int) -> str | None:
@@ -66,8 +66,8 @@ def events_token(state: str, events: Iterable[Event]) -> str:
     return str(ChangeToken(state, rows={key_of(event): "" for event in events}))
 
 
-def events_changes(seen: ChangeToken, events: list[Event]) -> Changes[Event]:
-    return changes_of(seen.rows, events, key_of)
+def events_changes(seen: ChangeToken, events: list[Event], kept: Iterable[Event] = ()) -> Changes[Event]:
+    return changes_of(seen.rows, events, key_of, kept=kept)
 
 
 def cooldowns_state() -> str:

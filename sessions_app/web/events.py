@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from claudeops.lib.change_token import read_token
 from claudeops.lib.distinct import distinct_values
+from claudeops.lib.list_page import hold
 from claudeops.lib.list_page.bar import CAP, View
 from claudeops.lib.list_page.columns import Column
 from claudeops.lib.list_page.export import FORMATS, MOST
@@ -76,6 +77,8 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     return {
         **PAGE.list_context(request, sort, chosen),
         "filters": filters,
+        "rows": rows,
+        "state": state,
         "chosen": chosen,
         "page": page,
         "polls": not page.back and filters.is_valid(),
@@ -119,4 +122,9 @@ def rows(request: HttpRequest) -> HttpResponse:
         response = render(request, "sessions/_events.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#events", "outerHTML"
         return response
-    return render(request, "sessions/_events_news.html", {**context, "news": changes.events_changes(seen, page.rows)})
+    news = changes.events_changes(seen, page.rows)
+    if hold.holds(request, news):
+        news = changes.events_changes(seen, page.rows, hold.pushed_off(context["rows"], news))
+        context |= hold.held(request, seen, context["state"], news, changes.key_of)
+        return render(request, "sessions/_events_news.html", context)
+    return render(request, "sessions/_events_news.html", {**context, "news": news})

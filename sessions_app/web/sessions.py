@@ -24,6 +24,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from claudeops.lib.change_token import read_token
+from claudeops.lib.list_page import hold
 from claudeops.lib.list_page.bar import CAP, View
 from claudeops.lib.list_page.columns import SIZE, Chosen, Column, size_of
 from claudeops.lib.list_page.export import FORMATS, MOST
@@ -310,7 +311,7 @@ def say_asked(request: HttpRequest, made: Session) -> None:
 def rows(request: HttpRequest) -> HttpResponse:
     """Answer the list's poll: 204 when the browser (`seen`) shows everything, else what changed."""
     seen = read_token(request.GET.get("seen", ""))
-    if set(request.GET) <= {"seen", "size"}:  # without filters the rows are known without building the form
+    if set(request.GET) <= {"seen", "size", "hold"}:  # without filters the rows are known without building the form
         size = size_of(request.GET.get("size", "")) or SIZE
         if seen.state == changes.list_state(part_of(Session.objects.all(), SORTS[FIRST], size), size):
             return HttpResponse(status=204)
@@ -326,4 +327,11 @@ def rows(request: HttpRequest) -> HttpResponse:
         response = render(request, "sessions/_list.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#sessions", "outerHTML"
         return response
-    return render(request, "sessions/_rows.html", {**context, "news": changes.list_changes(seen, page.rows)})
+    news = changes.list_changes(seen, page.rows)
+    if hold.holds(request, news):
+        kept = hold.pushed_off(found.rows.only(*COLUMNS), news)
+        draw_rows(kept)
+        news = changes.list_changes(seen, page.rows, kept)
+        context |= hold.held(request, seen, state, news, changes.key_of, changes.mark_of)
+        return render(request, "sessions/_rows.html", context)
+    return render(request, "sessions/_rows.html", {**context, "news": news})

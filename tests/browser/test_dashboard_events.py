@@ -13,16 +13,31 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 SOON = 20_000
 
 
-def test_an_event_appears_on_the_open_page_and_the_row_in_use_stays(operators_window):
+def test_an_event_appears_on_the_open_page(operators_window):
+    page = operators_window().open("/events")
+    event = EventFactory(level="warning", service="caddy", message="The certificate ends in 3 days.")
+    page.wait_for_selector(f"#event-{event.pk}", timeout=SOON)
+    assert page.locator("#event-rows > tr").first.get_attribute("id") == f"event-{event.pk}"
+    assert page.text_content("#events-count") == "2 events"
+
+
+def test_while_a_row_has_the_focus_new_events_are_held_back_until_they_are_asked_for(operators_window, axe):
     one = operators_window()
     page = one.open("/events")
     page.keyboard.press("j")
     before = page.evaluate("document.activeElement.dataset.row")
-    event = EventFactory(level="warning", service="caddy", message="The certificate ends in 3 days.")
-    page.wait_for_selector(f"#event-{event.pk}", timeout=SOON)
-    assert page.locator("#event-rows > tr").first.get_attribute("id") == f"event-{event.pk}"
+    events = EventFactory.create_batch(2, message="The certificate ends in 3 days.")
+    page.wait_for_selector("#events-held >> text=2 new", timeout=SOON)
+    events.append(EventFactory(message="It ended."))
+    page.wait_for_selector("#events-held >> text=3 new", timeout=SOON)
+    assert page.locator("#event-rows > tr").count() == 1
     assert page.evaluate("document.activeElement.dataset.row") == before
-    assert page.text_content("#events-count") == "2 events"
+    assert one.findings(axe) == []
+    page.click("#events-held-show")
+    page.wait_for_selector(f"#event-{events[0].pk}")
+    shown = page.eval_on_selector_all("#event-rows > tr", "rows => rows.map(row => row.id)")
+    assert shown[:3] == [f"event-{event.pk}" for event in reversed(events)]
+    assert page.text_content("#events-held").strip() == ""
 
 
 def test_the_level_is_chosen_and_stands_in_the_address(operators_window):

@@ -145,11 +145,13 @@ def test_the_list_follows_what_runs_and_keeps_the_place_and_the_focus(operators_
     page.evaluate(f"document.getElementById('session-{first.pk}').dataset.same = 'yes'")
     new = SessionFactory(status=Status.QUEUED, hold_reason="Waits for somebody.")
     Session.objects.filter(pk=second.pk).update(status=Status.FAILED, status_reason="It broke.")
-    page.wait_for_selector(f"#session-{new.pk}")
     page.wait_for_function(f"() => document.getElementById('session-{second.pk}').textContent.includes('It broke.')")
+    assert page.evaluate("document.activeElement.id") == f"session-{second.pk}-link"
+    assert page.locator(f"#session-{new.pk}").count() == 0
+    page.click("#sessions-held >> text=1 new")
+    page.wait_for_selector(f"#session-{new.pk}")
     order = page.eval_on_selector_all("#session-rows > tr", "rows => rows.map(row => row.id)")
     assert order == [f"session-{pk}" for pk in (new.pk, second.pk, first.pk)]
-    assert page.evaluate("document.activeElement.id") == f"session-{second.pk}-link"
     assert page.get_attribute(f"#session-{first.pk}", "data-same") == "yes"
     assert page.text_content("#sessions-count").strip() == "3 sessions"
 

@@ -1,4 +1,6 @@
 // A list: menus (details.menu) close when somebody clicks elsewhere or presses Escape; one is open at a time.
+// While a person uses the list (a row is selected or has the focus, or the list is scrolled), its poll asks with `hold`:
+// new rows are held back, so that nothing moves, and a button says how many.
 (() => {
   "use strict";
   const open = () => [...document.querySelectorAll("details.menu[open]")];
@@ -18,4 +20,13 @@
     },
     true,
   );
+
+  const inUse = (list) =>
+    list.getBoundingClientRect().top < 0 ||
+    list.querySelector("[data-pick]:checked, [data-row]:focus, [data-row] :focus") !== null;
+  document.addEventListener("htmx:configRequest", (event) => {
+    const { elt, parameters } = event.detail;
+    const list = elt.closest("[data-list]");
+    if (list && elt.matches('[id$="-poll"]') && inUse(list)) parameters.hold = "1";
+  });
 })();

@@ -92,7 +92,8 @@
   });
 
   document.addEventListener("htmx:beforeSwap", (event) => {
-    polled = isPoll(event.detail.requestConfig);
+    const asked = event.detail.requestConfig; // "3 new" is answered as a poll is
+    polled = isPoll(asked) || Boolean(asked && asked.elt && asked.elt.closest(".list-held"));
     kept = [];
     opened = new Map();
     focus = null;

@@ -285,6 +285,24 @@ def test_a_row_that_is_only_pushed_off_the_page_stays_as_it_may_be_selected(oper
     assert listed(html_of(operators, polling(html), **HTMX)) == [old[1].pk]
 
 
+def test_new_memories_are_held_back_when_asked_and_the_button_brings_them(operators):
+    kept, gone = MemoryFactory.create_batch(2)
+    address = polling(html_of(operators, f"{LIST}?status=active"))
+    new = MemoryFactory()
+    verbs.edit(kept, by="other", observation="It takes two hours")
+    verbs.deactivate(gone, by="other")
+    html = html_of(operators, f"{address}&hold=1", **HTMX)
+    assert "1 new</button>" in html
+    assert f'id="memory-{new.pk}"' not in html
+    assert "It takes two hours" in html
+    assert f'<tr id="memory-{gone.pk}" hx-swap-oob="delete">' in html
+    assert operators.get(f"{polling(html)}&hold=1", headers=HTMX).status_code == 204
+    button = re.search(r'id="memories-held-show" hx-get="([^"]+)"', html)[1].replace("&amp;", "&")
+    html = html_of(operators, button, **HTMX)
+    assert f'<tr id="memory-{new.pk}"' in html
+    assert "memories-held-show" not in html
+
+
 def test_what_was_changed_and_taken_back_between_two_polls_is_told_too(operators):
     memory = MemoryFactory()
     address = polling(html_of(operators, LIST))

@@ -318,3 +318,23 @@ def test_a_poll_keeps_the_filters(viewer):
 def test_a_token_that_is_none_is_answered_with_everything(viewer):
     event = EventFactory()
     assert f'id="event-{event.pk}"' in html_of(viewer, f"{ROWS}?seen=garbage.%F0%9F%92%A9-x", **HTMX)
+
+
+def test_new_rows_are_held_back_when_asked_and_the_button_brings_them(viewer):
+    old = EventFactory.create_batch(50)
+    address = polling(html_of(viewer, LIST + "?level=info"))
+    new = EventFactory.create_batch(2)
+    html = html_of(viewer, f"{address}&hold=1", **HTMX)
+    assert "<tr" not in html  # none is inserted, and none of those pushed off leaves
+    assert "2 new</button>" in html
+    assert viewer.get(f"{polling(html)}&hold=1", headers=HTMX).status_code == 204
+    Event.objects.filter(pk=old[0].pk).delete()
+    EventFactory()
+    html = html_of(viewer, f"{polling(html)}&hold=1", **HTMX)
+    assert "3 new</button>" in html
+    assert f'<tr id="event-{old[0].pk}" hx-swap-oob="delete">' in html
+    button = unescape(re.search(r'id="events-held-show" hx-get="([^"]+)"', html)[1])
+    assert "level=info" in button
+    html = html_of(viewer, button, **HTMX)
+    assert all(f'<tr id="event-{event.pk}" data-row' in html for event in new)
+    assert "</button>" not in html

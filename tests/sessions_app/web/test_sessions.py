@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from decimal import Decimal
+from html import unescape
 
 import pytest
 from django.contrib.messages import get_messages
@@ -311,6 +312,26 @@ def test_a_new_session_goes_to_its_place_and_one_that_is_gone_leaves(viewer):
     assert f'<tbody hx-swap-oob="afterend:#session-{old.pk}"><tr id="session-{late.pk}"' in html
     assert f'<tr id="session-{gone_pk}" hx-swap-oob="delete">' in html
     assert "3 sessions" in html
+
+
+def test_new_sessions_are_held_back_when_asked_while_changes_of_the_shown_ones_come(viewer):
+    shown = SessionFactory.create_batch(50)
+    address = polling(html_of(viewer, LIST))
+    new = SessionFactory()
+    Session.objects.filter(pk=shown[0].pk).update(summary="Off the page, still in the browser")
+    Session.objects.filter(pk=shown[9].pk).update(summary="All is well")
+    html = html_of(viewer, f"{address}&hold=1", **HTMX)
+    assert "1 new</button>" in html
+    assert f'id="session-{new.pk}"' not in html
+    assert 'hx-swap-oob="delete"' not in html
+    for session in (shown[0], shown[9]):
+        assert f'<tr id="session-{session.pk}" data-row="{session.pk}" hx-swap-oob="true">' in html
+    assert viewer.get(f"{polling(html)}&hold=1", headers=HTMX).status_code == 204
+    button = unescape(re.search(r'id="sessions-held-show" hx-get="([^"]+)"', html)[1])
+    html = html_of(viewer, button, **HTMX)
+    assert f'<tbody hx-swap-oob="afterbegin:#session-rows"><tr id="session-{new.pk}"' in html
+    assert f'<tr id="session-{shown[0].pk}" hx-swap-oob="delete">' in html
+    assert "</button></div>" not in html
 
 
 def test_the_first_session_takes_the_place_of_the_empty_state(viewer):
