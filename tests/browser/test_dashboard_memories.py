@@ -231,7 +231,7 @@ def test_an_address_shows_another_person_the_same_rows_and_back_brings_back_each
     assert shared.eval_on_selector_all("tr[data-row]", "rows => rows.map(row => row.dataset.row)") == order
     assert "service: jellyfin" in shared.text_content("#filters .chip")
     page.click("#memory-5-link")
-    page.wait_for_url("**/memories/5")
+    page.wait_for_url("**/memories/5?from=*")
     page.go_back()
     assert page.eval_on_selector_all("tr[data-row]", "rows => rows.map(row => row.dataset.row)") == order
     page.go_back()
@@ -364,6 +364,7 @@ def test_the_pages_fit_and_are_pictured(window, operator, memories, axe, album, 
     page = one.open("/memories")
     page.click("#memory-2-pick")
     page.click("#memory-3-pick")
+    page.click("#bulk-more > summary")
     page.click("#bulk [value=merge]")
     page.wait_for_selector("#bulk-form")
     look("merge")
