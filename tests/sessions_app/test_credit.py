@@ -1,4 +1,4 @@
-"""Used memories: found in what a session says, credited by how it ends."""
+"""Used memories: found in what a session says, credited by its end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from sessions_app.models import How, UsedMemory
-from tests.sessions_app.factories import SessionFactory
+from tests.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -20,6 +20,6 @@ def test_a_session_uses_a_memory_once() -> None:
 
 
 def test_what_was_left_uncredited_is_found_in_its_index() -> None:
-    plan = UsedMemory.objects.filter(credited_at=None).order_by("session").explain()
+    plan = UsedMemory.objects.filter(credited_at=None).values("session").order_by("session").explain()
     if connection.vendor == "sqlite":
         assert "used_memories_uncredited" in plan
