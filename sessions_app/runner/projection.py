@@ -15,7 +15,8 @@ from claudeops.lib.secrets import mask, mask_counted, mask_value
 from memories.capture.lines import OPENING
 from memories.capture.markers import memory_from_key, memory_markers
 from memories.capture.statement import Statement
-from sessions_app.models import LogKind
+from sessions_app.credit import uses
+from sessions_app.models import How, LogKind
 from sessions_app.runner import stream
 from sessions_app.runner.accept import MOST_MILLISECONDS, added
 from sessions_app.runner.exposure import Call, Rules, judge, rules
@@ -110,7 +111,10 @@ class FoundMemory:
 
 @dataclass(slots=True)
 class Batch:
-    """What a batch of lines brings. `results` are the texts that statements are compared with, by the line's offset."""
+    """What a batch of lines brings. `results` are the texts that statements are compared with, by the line's offset.
+
+    `used` are the memories that the agent named as used, by id; `said` are its own texts, with when (UTC).
+    """
 
     entries: list[Entry] = field(default_factory=list)
     events: list[tuple[EventMarker, datetime]] = field(default_factory=list)
@@ -118,6 +122,8 @@ class Batch:
     checks: list[tuple[Check, datetime]] = field(default_factory=list)
     memories: list[FoundMemory] = field(default_factory=list)
     results: dict[int, list[str]] = field(default_factory=dict)
+    used: dict[int, How] = field(default_factory=dict)
+    said: list[tuple[str, datetime]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     bad: set[str] = field(default_factory=set)
 
@@ -317,6 +323,9 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
         return
     state.count("texts")
     state.response = record.text[:RESPONSE_LIMIT]
+    batch.said.append((record.text, at))
+    for memory_id in uses.named(record.text):
+        batch.used.setdefault(memory_id, How.NAMED)
     if not OPENING.search(record.text):
         return
     found = markers(record.text)
@@ -385,6 +394,10 @@ def _structured(answer: Mapping[str, Any], at: datetime, state: State, batch: Ba
     checks, dropped_checks = structured_checks(_list(answer, "services_checked", state))
     batch.checks.extend((check, at) for check in checks)
     state.count("structured_dropped", dropped + dropped_checks)
+    ids, dropped_ids = uses.answered(_list(answer, "memories_used", state))
+    state.count("structured_dropped", dropped_ids)
+    for memory_id in ids:
+        batch.used.setdefault(memory_id, How.ANSWERED)
     for item in _list(answer, "memories", state):
         key = item.get("key") if isinstance(item, Mapping) else None
         value = item.get("value") if isinstance(item, Mapping) else None
