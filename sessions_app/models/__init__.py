@@ -5,7 +5,7 @@ from sessions_app.models.cooldown import CooldownAction, CooldownClearance, Outc
 from sessions_app.models.counts import EventCount, SessionCount
 from sessions_app.models.event import Event, Level
 from sessions_app.models.heartbeat import Ending, WorkerHeartbeat, WorkerRun
-from sessions_app.models.receipt import Injected, InjectionReceipt
+from sessions_app.models.receipt import How, Injected, InjectionReceipt, UsedMemory
 from sessions_app.models.session import TASK_TEXT, FollowsAs, LogEntry, LogKind, Session, Status, Trigger
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Event",
     "EventCount",
     "FollowsAs",
+    "How",
     "Injected",
     "InjectionReceipt",
     "Level",
@@ -31,6 +32,7 @@ __all__ = [
     "SessionCount",
     "Status",
     "Trigger",
+    "UsedMemory",
     "WorkerHeartbeat",
     "WorkerRun",
 ]

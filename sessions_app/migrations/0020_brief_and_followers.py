@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('memories', '0072_project_ends'),
-        ('sessions_app', '0018_errors_of_logs'),
+        ('sessions_app', '0019_used_memories'),
     ]
 
     operations = [
