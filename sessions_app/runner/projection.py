@@ -37,6 +37,8 @@ RESPONSE_LIMIT = 200_000
 KEPT_DENIALS = 20
 DENIAL_LIMIT = 200
 LONGEST_FOLDER = 500
+RECALL = "__recall"
+"""How the name of the tool ends with which an agent recalls memories, whatever its server is called."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,7 @@ class State:
     last_result: dict[str, Any] | None = None
     denials: list[str] = field(default_factory=list)
     mcp_failed: list[str] = field(default_factory=list)
+    recalled: bool = False
     cli_session_id: str = ""
     model: str = ""
     response: str = ""
@@ -113,7 +116,8 @@ class FoundMemory:
 class Batch:
     """What a batch of lines brings. `results` are the texts that statements are compared with, by the line's offset.
 
-    `used` are the memories that the agent named as used, by id; `said` are its own texts, with when (UTC).
+    `used` are the memories that the agent named as used, by id; `said` are its own texts since it recalled
+    memories, with when (UTC).
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -227,6 +231,7 @@ def _record(record: stream.Record, offset: int, at: datetime, state: State, batc
             _text(record, offset, at, state, batch)
         case stream.ToolUse():
             state.tool_calls += 1
+            state.recalled = state.recalled or record.name.endswith(RECALL)
             state.count("tool_calls")
             entry = _entry(LogKind.TOOL_USE, f"{record.name}: {record.input}", offset, at, state, batch)
             _called(record, entry.seq, state)
@@ -323,7 +328,8 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
         return
     state.count("texts")
     state.response = record.text[:RESPONSE_LIMIT]
-    batch.said.append((record.text, at))
+    if state.recalled:
+        batch.said.append((record.text, at))
     for memory_id in uses.named(record.text):
         batch.used.setdefault(memory_id, How.NAMED)
     if not OPENING.search(record.text):
