@@ -21,11 +21,14 @@ from sessions_app.models import How, Injected, Session, Status, Trigger, UsedMem
 from sessions_app.runner import run
 from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
 from tests.sessions_app.runner.test_ingest import a_session, feed
-from tests.streams import init, result, text
+from tests.streams import init, result, text, tool_use
 
 pytestmark = pytest.mark.django_db
 
 OBSERVATION = "Jellyfin takes sixty seconds after every restart before health checks succeed"
+
+
+RECALL = tool_use(name="mcp__claudeops__recall")
 
 
 def project_memory(project, **fields) -> Memory:
@@ -99,7 +102,7 @@ def test_what_a_recall_brought_is_used_when_it_is_quoted_or_named_afterwards():
     quoted, named, silent = (project_memory(session.project, observation=f"{OBSERVATION}{n}") for n in ("", " x", " y"))
     Memory.objects.filter(pk__in=[named.pk, silent.pk]).update(observation="Something else entirely was known about it")
     recalled(session, quoted, named, silent)
-    feed(session, init(), text(f"{OBSERVATION}, so I waited. Also [m{named.pk}]."))
+    feed(session, init(), RECALL, text(f"{OBSERVATION}, so I waited. Also [m{named.pk}]."))
     assert uses(session) == {named.pk: "named", quoted.pk: "quoted"}
 
 
@@ -109,7 +112,7 @@ def test_the_words_of_a_memory_that_no_recall_brought_are_no_use_of_it():
     other = project_memory(session.project, observation="Another memory that a recall brought for the session")
     feed(session, init(), text(OBSERVATION, seconds=-(10**8)))
     recalled(session, other)
-    feed(session, text(other.observation, seconds=-(10**8)))  # said before the recall
+    feed(session, RECALL, text(other.observation, seconds=-(10**8)))  # said before the recall
     assert uses(session) == {}
 
 
