@@ -57,6 +57,16 @@ class ProjectNotFound(MemoriesError):
     code = "project_not_found"
 
 
+class InvalidProject(MemoriesError):
+    """Fields of a project cannot be stored as given; `fields` has what is wrong, by name."""
+
+    code = "invalid_project"
+
+    def __init__(self, fields: dict[str, list[str]]) -> None:
+        self.fields = fields
+        super().__init__(" ".join(f"{name}: {' '.join(said)}" for name, said in fields.items()))
+
+
 class InvalidToken(MemoriesError):
     code = "invalid_token"
 

@@ -42,11 +42,22 @@ class CappedPaginator(Paginator):
 
 
 class _List(ChangeList):
-    """A change list titled by its model, which does not read the columns in `list_defer`."""
+    """A change list titled by its model, which does not read the columns in `list_defer`.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    Its rows lead to their pages on the dashboard where they have one (`ListAdmin.page_permission`).
+    """
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().__init__(request, *args, **kwargs)
         self.title = str(self.opts.verbose_name_plural).capitalize()
+        permission = self.model_admin.page_permission  # type: ignore[attr-defined]
+        self._leads_to_pages = bool(permission) and not self.is_popup and request.user.has_perm(permission)
+        if self._leads_to_pages:
+            self.preserved_filters = ""  # the admin's own parameter, which no other page reads
+
+    def url_for_result(self, result: Model) -> str:
+        page = self.model_admin.get_view_on_site_url(result) if self._leads_to_pages else None
+        return str(page or super().url_for_result(result))
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         rows = super().get_queryset(request, exclude_parameters)
@@ -63,6 +74,8 @@ class ListAdmin(admin.ModelAdmin):
     list_max_show_all = 200
     list_defer: ClassVar[tuple[str, ...]] = ()
     """Big columns that the list does not read."""
+    page_permission: ClassVar[str] = ""
+    """Who may see the page of a row, `view_on_site`. For them the list leads there; empty: to the admin's form."""
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return _List

@@ -22,7 +22,11 @@ class MemoryChangeAdmin(ReadOnlyAdmin):
     search_fields = ("memory__observation", "reason", "actor")
     search_help_text = "Searches the memory's text, the reason and the actor."
     sortable_by = ("at",)
+    page_permission = "memories.view_memory"
     fields = ("kind", "of_memory", "memory_uuid", "before", "after", "reason", "evidence", "actor", "of_session", "at")
+
+    def view_on_site(self, change: MemoryChange) -> str | None:
+        return reverse("memory-change", args=[change.memory_id, change.pk]) if change.memory_id else None
 
     @admin.display(description="kind")
     def what(self, change: MemoryChange) -> SafeString:
@@ -32,8 +36,7 @@ class MemoryChangeAdmin(ReadOnlyAdmin):
     def of_memory(self, change: MemoryChange) -> SafeString:
         if change.memory is None:
             return format_html('<span class="quiet" title="{}">deleted</span>', change.memory_uuid)
-        url = reverse("memory-change", args=[change.memory_id, change.pk])
-        return format_html('<a href="{}">{}</a>', url, shortened(str(change.memory), 100))
+        return format_html('<a href="{}">{}</a>', self.view_on_site(change), shortened(str(change.memory), 100))
 
     @admin.display(description="from → to")
     def moved(self, change: MemoryChange) -> SafeString:

@@ -9,6 +9,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from claudeops.lib.admin_lists import ListAdmin, age_filter, value_filter
@@ -23,7 +24,7 @@ from memories.models import Memory, Source
 from memories.models.memory import MemoryQuerySet
 from memories.queries.filters import STATUSES, with_status
 from memories.taxonomy import GENERAL
-from memories.templatetags.claudeops import session_link, shortened
+from memories.templatetags.claudeops import memory_link, session_link, shortened
 from memories.web.answers import actor
 
 EDITABLE = ("observation", "service", "category", "confidence", "tags", "persistent", "expires_at")
@@ -81,6 +82,7 @@ class MemoryAdmin(BulkMixin, ListAdmin):
     search_fields = ("observation", "service")
     search_help_text = "Searches the text and the service."
     sortable_by = ("confidence", "updated_at", "service", "category")
+    page_permission = "memories.view_memory"
 
     @admin.display(description="memory")
     def text(self, memory: Memory) -> str:
@@ -136,6 +138,23 @@ class MemoryAdmin(BulkMixin, ListAdmin):
         obj.refresh_from_db()
         if note := masked_note(form.data.get("observation", ""), form.data.get("tags", ""), reason):
             self.message_user(request, note.strip(), messages.WARNING)
+
+    def response_add(self, request: HttpRequest, obj: Memory, post_url_continue: str | None = None) -> HttpResponse:
+        if "_continue" in request.POST:
+            return super().response_add(request, obj, post_url_continue)
+        self._say(request, obj, "added")
+        another = "_addanother" in request.POST
+        return HttpResponseRedirect(request.path) if another else self.response_post_save_add(request, obj)
+
+    def response_change(self, request: HttpRequest, obj: Memory) -> HttpResponse:
+        if "_continue" in request.POST or "_addanother" in request.POST:
+            return super().response_change(request, obj)
+        self._say(request, obj, "changed")
+        return self.response_post_save_change(request, obj)
+
+    def _say(self, request: HttpRequest, memory: Memory, done: str) -> None:
+        """Say what was done, with a link to the memory's page on the dashboard."""
+        self.message_user(request, format_html("{} is {}.", memory_link(memory.pk), done), messages.SUCCESS)
 
     def _remember(self, values: dict[str, Any], by: str) -> int | None:
         statement = store.Statement(

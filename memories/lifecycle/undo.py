@@ -55,15 +55,18 @@ def _they(count: int) -> str:
 def undo(change: MemoryChange | int, *, by: str, at: datetime | None = None, reason: str = "") -> Undone:
     """Restore the memories of the action that `change` belongs to; idempotent.
 
-    Raises MemoryNotFound, InvalidMemory for a kind without undo, and Conflict for a merge with a memory that was
-    changed or deleted since.
+    What a session did is refused: changes of one moment are no single action there, so that with a wrong confirmation
+    the right ones beside it would go back too. `restore` brings one memory back to before it.
+
+    Raises MemoryNotFound, InvalidMemory for a kind without undo and for a session's change, and Conflict for a merge
+    with a memory that was changed or deleted since.
     """
     wanted = change if isinstance(change, int) else change.pk
     with writing():
         first = MemoryChange.objects.filter(pk=wanted).first()
         if first is None:
             raise MemoryNotFound(f"There is no change {wanted}.")
-        if first.kind not in UNDOABLE:
+        if first.kind not in UNDOABLE or first.session_id is not None:
             raise InvalidMemory(
                 f"What was {first.get_kind_display()} cannot be taken back here.",
                 "The page of a memory shows its history, and what it can go back to.",

@@ -6,7 +6,7 @@ from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, 
 from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
 from memories.models.highest import highest, moment_of
 from memories.models.memory import Exposure, Inactive, Memory, Source, Verdict
-from memories.models.project import Project
+from memories.models.project import Project, UsedMeans
 from memories.models.recalled import Recalled, RecallMark, RecallVote
 from memories.models.terms import MemoryTerms, MemoryTermsDue
 from memories.models.token import ApiToken, Scope
@@ -39,6 +39,7 @@ __all__ = [
     "Recalled",
     "Scope",
     "Source",
+    "UsedMeans",
     "Verdict",
     "drop_lost_links",
     "highest",

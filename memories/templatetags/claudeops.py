@@ -240,3 +240,8 @@ def session_link(pk: int | None) -> SafeString:
     if pk is None:
         return NONE
     return format_html('<a href="{}">session {}</a>', reverse("session", args=[pk]), pk)
+
+
+def memory_link(pk: int | None) -> SafeString:
+    """Link to a memory's page on the dashboard, for a message."""
+    return format_html('<a href="{}">Memory {}</a>', reverse("memory", args=[pk]), pk)

@@ -149,7 +149,10 @@ def _unmergeable(sample: list[Memory], count: int) -> str:
 @require_POST
 @permission_required("memories.change_memory", raise_exception=True)
 def undo(request: HttpRequest, change: int) -> HttpResponse:
-    """Undo the action that the change belongs to; the open list then reloads its rows."""
+    """Undo the action that the change belongs to, a person's; the open list then reloads its rows.
+
+    A session's change is refused (409): the memory's page rolls it back alone.
+    """
     try:
         done = lifecycle.undo(change, by=actor(request))
     except MemoriesError as error:

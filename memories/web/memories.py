@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -36,6 +37,7 @@ from memories.models import Memory, Source
 from memories.queries import list as listing
 from memories.queries.filters import CATEGORIES, STATUSES, MemoryFilterSet
 from memories.taxonomy import GENERAL
+from memories.templatetags.claudeops import memory_link
 from memories.web import changes
 from memories.web.answers import actor, moved
 from memories.web.forms import AddForm
@@ -246,7 +248,7 @@ def _add(request: HttpRequest) -> HttpResponse:
         form.add_error("observation", str(error))
         return _list(request, form, status=422)
     note = masked_note(request.POST.get("observation", ""))
-    return moved(request, reverse("memories"), f"Memory {made.memory_id} is added.{note}")
+    return moved(request, reverse("memories"), format_html("{} is added.{}", memory_link(made.memory_id), note))
 
 
 @require_safe

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.urls import reverse
@@ -28,13 +28,16 @@ class OfSessionAdmin(ReadOnlyAdmin):
     sortable_by = ()
     exclude = ("session", "fingerprint")
     readonly_fields = ("of_session",)
+    page_permission = "sessions_app.view_session"
+    part: ClassVar[str] = "?tab=events"
+    """Where on the page of its session a record stands."""
 
     @admin.display(description="session")
     def of_session(self, row: Any) -> SafeString:
         return session_link(row.session_id)
 
-    def view_on_site(self, row: Any) -> str:
-        return reverse("session", args=[row.session_id]) if row.session_id else reverse("sessions")
+    def view_on_site(self, row: Any) -> str | None:
+        return reverse("session", args=[row.session_id]) + self.part if row.session_id else None
 
 
 @admin.register(Event)
@@ -71,6 +74,7 @@ class InjectionReceiptAdmin(OfSessionAdmin):
     list_display = ("sha256", "of_session", "tokens", "budget", "created_at")
     list_filter = (age_filter("created_at", "when"),)
     list_defer = ("text", "included", "left_out")
+    part = "?tab=injected"
 
 
 @admin.register(LogEntry)
@@ -78,6 +82,9 @@ class LogEntryAdmin(OfSessionAdmin):
     list_display = ("line", "kind", "of_session", "at")
     list_filter = ("kind",)
     ordering = ("-pk",)
+
+    def view_on_site(self, row: Any) -> str:
+        return reverse("session", args=[row.session_id]) + f"?line={row.seq}#line-{row.seq}"
 
     @admin.display(description="line")
     def line(self, entry: LogEntry) -> str:

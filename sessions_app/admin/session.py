@@ -37,6 +37,7 @@ class SessionAdmin(ReadOnlyAdmin):
     search_fields = ("agent__slug", "summary", "status_reason")
     search_help_text = "A session's number, or words of its agent, its summary and its reason."
     sortable_by = ("queued_at",)
+    page_permission = "sessions_app.view_session"
     actions = ("run_again", "stop")
     exclude = ("ingest_state", "log_file", "task", "prompt", "injected_text", "response", "structured", "duration_ms")
     readonly_fields = ("duration", "has_read")

@@ -5,8 +5,8 @@ from sessions_app.models.cooldown import CooldownAction, CooldownClearance, Outc
 from sessions_app.models.counts import EventCount, SessionCount
 from sessions_app.models.event import Event, Level
 from sessions_app.models.heartbeat import Ending, WorkerHeartbeat, WorkerRun
-from sessions_app.models.receipt import Injected, InjectionReceipt
-from sessions_app.models.session import TASK_TEXT, LogEntry, LogKind, Session, Status, Trigger
+from sessions_app.models.receipt import How, Injected, InjectionReceipt, UsedMemory
+from sessions_app.models.session import TASK_TEXT, FollowsAs, LogEntry, LogKind, Session, Status, Trigger
 
 __all__ = [
     "TASK_TEXT",
@@ -16,6 +16,8 @@ __all__ = [
     "Ending",
     "Event",
     "EventCount",
+    "FollowsAs",
+    "How",
     "Injected",
     "InjectionReceipt",
     "Level",
@@ -30,6 +32,7 @@ __all__ = [
     "SessionCount",
     "Status",
     "Trigger",
+    "UsedMemory",
     "WorkerHeartbeat",
     "WorkerRun",
 ]

@@ -1,6 +1,7 @@
-"""Injection receipts: which memories a session's prompt held, which were left out, and why."""
+"""Injection receipts: which memories a session's prompt held, which were left out, and why; and which it used."""
 
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 
 from claudeops.lib.masked_fields import MaskedJSONField, MaskedTextField
@@ -10,7 +11,9 @@ class InjectionReceipt(models.Model):
     """The receipt of one injection. It copies the memories, so that it stays true when they change.
 
     `included` and `left_out` are lists of {id, uuid, service, category, confidence, observation, reason}; `left_out`
-    has the first ones only, `counts` counts all by reason. `sha256` is that of the text in UTF-8.
+    has the first ones only, `counts` counts all by reason. `sha256` is that of the text in UTF-8. `project` is the
+    part of the project's memories: {text, tokens, budget, limit, counts}; their entries have `taxonomy` "project" and
+    `score` {confidence, relevance, matched, value}.
     """
 
     session = models.OneToOneField("sessions_app.Session", on_delete=models.CASCADE, related_name="receipt")
@@ -21,6 +24,7 @@ class InjectionReceipt(models.Model):
     included = MaskedJSONField(default=list, blank=True)
     left_out = MaskedJSONField(default=list, blank=True)
     counts = models.JSONField(default=dict, blank=True)
+    project = MaskedJSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
@@ -48,3 +52,40 @@ class Injected(models.Model):
 
     def __str__(self) -> str:
         return f"memory {self.memory_id} in session {self.session_id}"
+
+
+class How(models.TextChoices):
+    """How a session used a memory."""
+
+    NAMED = "named", "named in its text"
+    ANSWERED = "answered", "named in its structured answer"
+    QUOTED = "quoted", "recalled and quoted"
+    INJECTED = "injected", "in its prompt"
+
+
+class UsedMemory(models.Model):
+    """A memory that a session was shown and used, one row each; `how` is what was found first.
+
+    `helped` follows from the session's end: True when it completed, False when it failed, None at any other end and
+    until then. `credited_at` (UTC) is when the end was credited to the memory, or passed over; None until then.
+    `memory_id` is not a foreign key: the row outlives the memory.
+    """
+
+    session = models.ForeignKey("sessions_app.Session", on_delete=models.CASCADE, related_name="used")
+    memory_id = models.PositiveBigIntegerField()
+    how = models.CharField(max_length=16, choices=How.choices)
+    helped = models.BooleanField(null=True, blank=True)
+    credited_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = "used memory"
+        verbose_name_plural = "used memories"
+        db_table = "used_memories"
+        constraints = [models.UniqueConstraint(fields=["memory_id", "session"], name="used_memories_once")]
+        indexes = [
+            # What a worker left uncredited when it died.
+            models.Index(fields=["session"], condition=Q(credited_at=None), name="used_memories_uncredited"),
+        ]
+
+    def __str__(self) -> str:
+        return f"memory {self.memory_id} used by session {self.session_id}"

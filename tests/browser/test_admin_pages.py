@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.apps import apps
 
 from memories.models import Memory, MemoryChange
 from tests.factories import MemoryFactory
@@ -38,10 +39,13 @@ def test_every_list_and_every_page_opens_without_a_complaint_and_without_scrolli
         look()
         if path not in LISTS or "group" in path:
             continue
-        page.locator(f"#result_list tbody a[href^='{path}'][href*='/change/']").first.click()
+        page.locator("#result_list tbody th a").first.click()
         page.wait_for_load_state()
-        assert "/change/" in page.url
         look()
+        if "/change/" not in page.url:  # the row led to its page on the dashboard
+            row = apps.get_model(*path.split("/")[2:4])._default_manager.first()
+            one.open(f"{path}{row.pk}/change/")
+            look()
     for path in (MEMORIES + "add/", "/admin/sessions_app/agent/add/", "/admin/password_change/"):
         one.open(path)
         look()

@@ -52,9 +52,11 @@ def test_the_list_shows_from_to_and_survives_the_deletion_of_its_memory(client, 
     row = change(before={"confidence": 0.4}, after={"confidence": 0.6}, actor="operator")
     html = client.get(LIST).content.decode()
     assert "confidence: 0.4 → 0.6" in html
+    assert f'<th class="field-what"><a href="/memories/{row.memory_id}/changes/{row.pk}">' in html
     row.memory.delete()
     html = client.get(LIST).content.decode()
     assert f'title="{row.memory_uuid}">deleted' in html
+    assert f'<th class="field-what"><a href="{LIST}{row.pk}/change/">' in html
     assert str(row.memory_uuid) in client.get(f"{LIST}{row.pk}/change/").content.decode()
 
 

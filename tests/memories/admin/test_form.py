@@ -7,10 +7,12 @@ from datetime import UTC, datetime, timedelta
 from html import unescape
 
 import pytest
+from django.contrib.messages import get_messages
 from django.utils import timezone
 
 from memories.models import Memory, MemoryChange
 from tests.factories import MemoryFactory, ProjectFactory
+from tests.memories.people import person
 
 ADD = "/admin/memories/memory/add/"
 
@@ -218,6 +220,24 @@ def test_the_page_links_to_the_dashboard_for_review_and_history(signed_in):
     memory = MemoryFactory(verdict="hold")
     assert f'<a href="/memories/{memory.pk}" class="viewsitelink">' in signed_in.get(url(memory)).content.decode()
     assert signed_in.get(f"/admin/memories/memory/{memory.pk}/history/").headers["Location"] == f"/memories/{memory.pk}"
+
+
+def test_what_was_saved_is_said_with_a_link_to_its_page_on_the_dashboard(signed_in):
+    for text, further in (("Caddy is slow", {}), ("The NAS sleeps at night", {"_addanother": "1"})):
+        response = save(signed_in, ADD, observation=text, category="timing", taxonomy="ops", **further)
+        memory = Memory.objects.latest("pk")
+        link = f'<a href="/memories/{memory.pk}">Memory {memory.pk}</a>'
+        assert [str(message) for message in get_messages(response.wsgi_request)][-1] == f"{link} is added."
+    response = save(signed_in, url(memory), observation="Knows better", category="timing")
+    assert [str(message) for message in get_messages(response.wsgi_request)][-1] == f"{link} is changed."
+
+
+def test_the_page_on_the_dashboard_links_to_the_form_for_who_may_edit(client, operator):
+    memory, link = MemoryFactory(), "Edit in the admin"
+    client.force_login(operator)
+    assert link in client.get(f"/memories/{memory.pk}").content.decode()
+    client.force_login(person("viewer"))
+    assert link not in client.get(f"/memories/{memory.pk}").content.decode()
 
 
 def test_deleting_on_the_page_leaves_the_history(signed_in):

@@ -29,7 +29,7 @@ def page(client, operator):
 
 
 def listed(html: str) -> list[int]:
-    return [int(pk) for pk in re.findall(r'<th class="field-text"><a href="/admin/memories/memory/(\d+)/change/', html)]
+    return [int(pk) for pk in re.findall(r'<th class="field-text"><a href="/memories/(\d+)"', html)]
 
 
 def test_a_row_shows_the_memory_and_where_it_is_from(page):

@@ -136,6 +136,7 @@ def test_lifetimes_that_cannot_be_are_refused_by_name(value):
 def test_the_admin_stores_a_projects_lifetimes_and_refuses_those_that_cannot_be(admin_client, project):
     address = f"/admin/memories/project/{project.pk}/change/"
     given = {"slug": "web", "name": "", "description": "", "default_expiry": '{"context": 14}'}
+    given |= {"path": "", "memories_in_prompt": 10, "memory_budget": 500, "used_means": "named"}
     assert admin_client.post(address, given).status_code == 302
     project.refresh_from_db()
     assert project.default_expiry == {"context": 14}

@@ -12,9 +12,10 @@ from memories.errors import Conflict, InvalidMemory, MemoryNotFound
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.bulk_write import BATCH
+from memories.lifecycle.restore import restore
 from memories.lifecycle.undo import UNDOABLE, undo
 from memories.models import Change, Inactive, Memory, MemoryChange
-from tests.factories import MemoryFactory
+from tests.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)
@@ -167,6 +168,20 @@ def test_what_cannot_be_taken_back_says_so(kind):
     change = MemoryChange.objects.create(memory=MemoryFactory(), kind=kind)
     with pytest.raises(InvalidMemory, match=r"cannot be taken back here"):
         undo(change, by="ann")
+
+
+def test_what_a_session_confirmed_is_taken_back_memory_by_memory_and_not_as_one_action():
+    wrong, right = memories(2)
+    session = SessionFactory()
+    before = values([wrong])
+    for row in (wrong, right):
+        verbs.reinforce(row, by="session", at=NOW, session_id=session.pk)
+    others = values([right])
+    change = wrong.changes.get(kind=Change.REINFORCED)
+    with pytest.raises(InvalidMemory, match=r"reinforced cannot be taken back here"):
+        undo(change, by="ann")
+    restore(wrong, change, by="ann", only_latest=True)
+    assert (values([wrong]), values([right])) == (before, others)
 
 
 def test_a_change_that_there_is_not():

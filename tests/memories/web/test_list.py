@@ -362,7 +362,7 @@ def test_an_operators_memory_has_no_session_tier_0_and_a_history(operators):
     assert memory.service == "jellyfin"
     change = memory.changes.get()
     assert (change.kind, change.actor) == (Change.CREATED, "one-operator")
-    assert f"Memory {memory.pk} is added." in response.content.decode()
+    assert f'<a href="/memories/{memory.pk}">Memory {memory.pk}</a> is added.' in response.content.decode()
 
 
 def test_one_and_a_half_is_stored_as_one(operators):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -96,6 +99,42 @@ def test_a_list_costs_the_same_with_twice_the_rows(signed_in, name):
     assert queries(9) == queries(10) < 15
 
 
+def rows_lead_to(client, name: str) -> list[str]:
+    html = client.get(f"/admin/sessions_app/{name}/").content.decode()
+    return re.findall(r'<th class="field-\w+"><a href="([^"]+)"', html)
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("event", "?tab=events"),
+        ("cooldownaction", "?tab=events"),
+        ("servicecheck", "?tab=events"),
+        ("injectionreceipt", "?tab=injected"),
+        ("logentry", "?line=1#line-1"),
+    ],
+)
+def test_a_row_leads_to_the_page_of_its_session(signed_in, name, part):
+    row = RECORDS[name]()
+    address = f"/sessions/{row.session_id}{part}"
+    assert rows_lead_to(signed_in, name) == [address]
+    assert signed_in.get(address).status_code == 200
+
+
+def test_a_row_without_a_page_leads_to_its_form(signed_in):
+    event = EventFactory(session=None)
+    assert rows_lead_to(signed_in, "event") == [f"/admin/sessions_app/event/{event.pk}/change/"]
+
+
+def test_a_person_who_may_see_events_and_no_sessions_is_led_to_the_form_of_an_event(db, client):
+    clerk = get_user_model().objects.create_user("clerk", is_staff=True)
+    clerk.user_permissions.add(Permission.objects.get(codename="view_event"))
+    client.force_login(clerk)
+    event = EventFactory()
+    assert rows_lead_to(client, "event") == [f"/admin/sessions_app/event/{event.pk}/change/"]
+    assert client.get(f"/sessions/{event.session_id}").status_code == 403
+
+
 def test_events_are_narrowed_by_level_service_and_age(signed_in):
     old = timezone.now() - timedelta(days=2)
     bad = EventFactory(level="critical", service="caddy", message="Down")
@@ -104,7 +143,7 @@ def test_events_are_narrowed_by_level_service_and_age(signed_in):
 
     def shown(query: str) -> set[Event]:
         html = signed_in.get("/admin/sessions_app/event/" + query).content.decode()
-        return {event for event in (bad, gone, fine) if f"/event/{event.pk}/change/" in html}
+        return {event for event in (bad, gone, fine) if f'href="/sessions/{event.session_id}?tab=events"' in html}
 
     assert shown("?level__exact=critical") == {bad, gone}
     assert shown("?level__exact=critical&age=day") == {bad}
@@ -117,8 +156,8 @@ def test_dry_runs_can_be_left_out(signed_in):
     dry = CooldownActionFactory(dry_run=True)
     real = CooldownActionFactory()
     html = signed_in.get("/admin/sessions_app/cooldownaction/?dry_run__exact=0").content.decode()
-    assert f"/cooldownaction/{real.pk}/" in html
-    assert f"/cooldownaction/{dry.pk}/" not in html
+    assert f"/sessions/{real.session_id}" in html
+    assert f"/sessions/{dry.session_id}" not in html
     assert CooldownAction.objects.count() == 2
 
 

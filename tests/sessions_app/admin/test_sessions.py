@@ -46,7 +46,7 @@ def page(client, session: Session, query: str = "") -> str:
 
 def listed(client, query: str = "") -> list[int]:
     html = client.get(LIST + query).content.decode()
-    return [int(pk) for pk in re.findall(r'<th class="field-id"><a href="/admin/sessions_app/session/(\d+)/', html)]
+    return [int(pk) for pk in re.findall(r'<th class="field-id"><a href="/sessions/(\d+)"', html)]
 
 
 def said(response) -> str:

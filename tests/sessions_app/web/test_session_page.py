@@ -569,3 +569,13 @@ def test_the_page_says_what_the_session_has_read(viewer):
     shown = r"<dt>Has read</dt>\s+<dd>{}</dd>"
     assert re.search(shown.format(r"outside text \(logs: web, &lt;b&gt;\)"), html_of(viewer, url(session)))
     assert re.search(shown.format("nothing from outside"), html_of(viewer, url(SessionFactory())))
+
+
+def test_only_a_superuser_is_led_to_the_admin_to_delete_a_session_that_ended(client, operator):
+    ended, running = SessionFactory(status=Status.COMPLETED), SessionFactory(status=Status.RUNNING)
+    link = f'href="/admin/sessions_app/session/{ended.pk}/delete/"'
+    client.force_login(operator)  # a superuser
+    assert link in html_of(client, url(ended))
+    assert 'id="admin-link"' not in html_of(client, url(running))
+    client.force_login(person("operator"))
+    assert link not in html_of(client, url(ended))
