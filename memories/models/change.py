@@ -157,7 +157,7 @@ class MemoryChange(models.Model):
             models.Index(fields=["-at", "-id"], condition=SAID, name="memory_changes_said"),
             models.Index(fields=["listed_as", "-at", "-id"], name="memory_changes_listed"),
             # A sweep changes thousands of memories at once, a session several: those of people are few.
-            models.Index(fields=["-at", "-id"], condition=Q(by=By.PEOPLE), name="memory_changes_by_people"),
+            models.Index(fields=["by", "-at", "-id"], condition=Q(by=By.PEOPLE), name="memory_changes_by_people"),
         ]
 
     def __str__(self) -> str:

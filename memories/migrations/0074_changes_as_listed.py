@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("memories", "0072_project_ends"),
+        ("memories", "0073_project_selection"),
         ("sessions_app", "0018_errors_of_logs"),
     ]
 
@@ -85,7 +85,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="memorychange",
             index=models.Index(
-                condition=models.Q(("by", "people")), fields=["-at", "-id"], name="memory_changes_by_people"
+                condition=models.Q(("by", "people")), fields=["by", "-at", "-id"], name="memory_changes_by_people"
             ),
         ),
     ]
