@@ -234,6 +234,11 @@ class Session(models.Model):
         return {"completed": "ok", "timed_out": "failed", "lost": "failed"}.get(self.status, self.status)
 
     @property
+    def ended_with(self) -> str:
+        """What was said of its end: its summary once it is completed, else the reason of its status; may be empty."""
+        return self.summary if self.status == Status.COMPLETED else self.status_reason
+
+    @property
     def lasted_ms(self) -> int | None:
         """The one number for how long a session took, in milliseconds: from its start to its end, or to now.
 
