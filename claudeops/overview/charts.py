@@ -213,7 +213,7 @@ def draw(found: Numbers) -> Charts:
     outcomes = [by_outcome(counts) for counts in found.sessions]
     sessions = bars(f"Sessions {by}", _parts(spans, "sessions", "ended", outcomes), OUTCOMES)
     completed = sum(counts[Status.COMPLETED] for counts in found.sessions)
-    changed = _parts(found, "memory-changes", "during", found.changes)
+    changed = _parts(spans, "memory-changes", "during", found.changes)
     lines = [_line(found, name, changed) for name in CHANGES]
     return Charts(
         numbers=found,
