@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memories', '0073_project_selection'),
+        ('memories', '0074_changes_as_listed'),
     ]
 
     operations = [
