@@ -86,9 +86,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _pieces(request: HttpRequest, shown: changes.Snapshot) -> dict[str, str]:
-    drawn = charts.draw(charts.numbers(_range(request), shown.state, shown.figures.cost_today))
-    context = {"overview": shown.figures, "charts": drawn, "agents": shown.agents, "health": shown.health}
-    return {name: render_to_string(f"overview/_{name}.html", context, request) for name in PIECES}
+    context = {"overview": shown.figures, "agents": shown.agents, "health": shown.health}
+    numbers = charts.numbers(_range(request), shown.state, shown.figures.cost_today)
+    drawn = {"charts": charts.html(numbers, shown.figures.memories["active"])}
+    return {name: drawn.get(name) or render_to_string(f"overview/_{name}.html", context, request) for name in PIECES}
 
 
 def _range(request: HttpRequest) -> Range:

@@ -120,3 +120,6 @@ TAXONOMIES: Mapping[str, Taxonomy] = MappingProxyType(
 )
 
 DEFAULT_CONFIDENCE = 0.7
+
+DEFAULT_RELEVANCE = 0.5
+"""What a missing relevance score counts as when project memories are ranked: neither learned to help nor to harm."""

@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
-from urllib.parse import urlencode
 
 from django.conf import settings
 from django.core.cache import cache
 from django.db.models import Min
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
@@ -181,6 +181,19 @@ def _paid_by_hour(day: datetime) -> tuple[list[list[float]], list[float]]:
     return days[:-1], days[-1]
 
 
+def html(found: Numbers, active: Count) -> str:
+    """Draw the charts as `overview/_charts.html` does, with times in the active zone; `active` memories there are.
+
+    What was drawn last for a range and zone is kept for all browsers, and used only for equal numbers.
+    """
+    key = f"overview-charts-drawn-{found.range.name}-{timezone.get_current_timezone()}"
+    numbers, drawn = cache.get(key) or (None, "")
+    if numbers != (found, active):
+        drawn = render_to_string("overview/_charts.html", {"charts": draw(found), "active": active})
+        cache.set(key, ((found, active), drawn), SECONDS)
+    return drawn
+
+
 def draw(found: Numbers) -> Charts:
     """Draw the charts of a range, with times in the active zone."""
     one = found.range
@@ -188,9 +201,9 @@ def draw(found: Numbers) -> Charts:
     limit = float(settings.CLAUDEOPS_DAILY_BUDGET_USD)
     today = cumulative(found.today, float(found.spent), found.elapsed, limit, found.expected)
     paid = [{"paid": float(amount)} for amount in found.paid]
-    sessions = bars(
-        f"Sessions {by}", _parts(found, "sessions", "ended", list(map(by_outcome, found.sessions))), OUTCOMES
-    )
+    spans = _spans(found)
+    outcomes = [by_outcome(counts) for counts in found.sessions]
+    sessions = bars(f"Sessions {by}", _parts(spans, "sessions", "ended", outcomes), OUTCOMES)
     completed = sum(counts[Status.COMPLETED] for counts in found.sessions)
     lines = [
         Line(
@@ -204,7 +217,7 @@ def draw(found: Numbers) -> Charts:
         numbers=found,
         sessions=sessions,
         completed=round(100 * completed / sessions.total) if sessions.total else None,
-        events=bars(f"Events {by}", _parts(found, "events", "during", found.events), LEVELS),
+        events=bars(f"Events {by}", _parts(spans, "events", "during", found.events), LEVELS),
         today=today,
         today_said=_said_of_today(today, limit),
         today_rows=[(found.day + HOUR * hour, amount) for hour, amount in today.rows],
@@ -215,7 +228,7 @@ def draw(found: Numbers) -> Charts:
         ],
         paid=bars(
             f"Cost {by}",
-            _parts(found, "sessions", "ended", paid),
+            _parts(spans, "sessions", "ended", paid),
             PAID,
             labels=3,
             limit=limit if one.hours == HOURS else 0,
@@ -233,20 +246,32 @@ def _said_of_today(today: Cumulative, limit: float) -> str:
     return f"Cost since midnight UTC: {humanize.dollars(today.so_far)}, {expected} expected by midnight{of}."
 
 
-def _parts(found: Numbers, page: str, parameter: str, counts: Sequence[Mapping[str, float]]) -> list[Part]:
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of the range, for all of its charts: for the axis, in a sentence, in an address."""
+
+    label: str
+    words: str
+    period: str
+
+
+def _spans(found: Numbers) -> list[Span]:
     return [
-        Part(
+        Span(
             local_time.label_of_part(found.range, since),
             local_time.words_of_part(found.range, since, until),
-            link(page, parameter, since, until),
-            numbers,
+            periods.write(since, until),
         )
-        for (since, until), numbers in zip(pairwise(found.edges), counts, strict=True)
+        for since, until in pairwise(found.edges)
     ]
 
 
-def link(page: str, parameter: str, since: datetime, until: datetime) -> str:
-    return f"{reverse(page)}?{urlencode({parameter: periods.write(since, until)}, safe=':')}"
+def _parts(spans: Sequence[Span], page: str, parameter: str, counts: Sequence[Mapping[str, float]]) -> list[Part]:
+    address = f"{reverse(page)}?{parameter}="
+    return [
+        Part(span.label, span.words, address + span.period, numbers)
+        for span, numbers in zip(spans, counts, strict=True)
+    ]
 
 
 def as_json(found: Numbers) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from django.http import HttpRequest, HttpResponse
 from django_filters import BooleanFilter, Filter, FilterSet
 from ninja.security import HttpBearer
 
-from claudeops.lib.api_errors import FAULTS, TRUTHS, Problem, Refused
+from claudeops.lib.api_errors import FAULTS, TRUTHS, WITH_A_BODY, Problem, Refused
 from memories.access.permissions import Access
 from memories.access.tokens import access_of, note_use
+from memories.models import Scope
 
 
 class Bearer(HttpBearer):
@@ -64,9 +65,18 @@ def note_when_sent(request: HttpRequest, response: HttpResponse) -> HttpResponse
 
 
 def needs(
-    scope: str, answer: Any, *, filters: type[FilterSet] | None = None, also: dict[str, str] | None = None
+    scope: str,
+    answer: Any,
+    *,
+    filters: type[FilterSet] | None = None,
+    also: dict[str, str] | None = None,
+    body: bool = False,
 ) -> dict[str, Any]:
-    """Return the keyword arguments of a route: authentication, responses, and its query parameters for OpenAPI."""
+    """Return the keyword arguments of a route: authentication, responses, and its query parameters for OpenAPI.
+
+    A route that needs another scope than `read` changes something, so it states what only such a route answers; `body`
+    says that a reading one has a body too.
+    """
     extra: dict[str, Any] = {"x-scope": str(scope)}
     if filters is not None or also:
         extra["parameters"] = [
@@ -74,7 +84,8 @@ def needs(
             *(_parameter(name, text) for name, text in (also or {}).items()),
         ]
     answers = answer if isinstance(answer, dict) else {200: answer}
-    return {"auth": Bearer(scope), "response": {**answers, FAULTS: Problem}, "openapi_extra": extra}
+    faults = FAULTS if scope == Scope.READ and not body else FAULTS | WITH_A_BODY
+    return {"auth": Bearer(scope), "response": {**answers, faults: Problem}, "openapi_extra": extra}
 
 
 def _filters(filters: type[FilterSet] | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from sessions_app.models.counts import EventCount, SessionCount
 from sessions_app.models.event import Event, Level
 from sessions_app.models.heartbeat import Ending, WorkerHeartbeat, WorkerRun
 from sessions_app.models.receipt import How, Injected, InjectionReceipt, UsedMemory
-from sessions_app.models.session import TASK_TEXT, LogEntry, LogKind, Session, Status, Trigger
+from sessions_app.models.session import TASK_TEXT, FollowsAs, LogEntry, LogKind, Session, Status, Trigger
 
 __all__ = [
     "TASK_TEXT",
@@ -16,6 +16,7 @@ __all__ = [
     "Ending",
     "Event",
     "EventCount",
+    "FollowsAs",
     "How",
     "Injected",
     "InjectionReceipt",

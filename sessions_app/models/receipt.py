@@ -11,7 +11,9 @@ class InjectionReceipt(models.Model):
     """The receipt of one injection. It copies the memories, so that it stays true when they change.
 
     `included` and `left_out` are lists of {id, uuid, service, category, confidence, observation, reason}; `left_out`
-    has the first ones only, `counts` counts all by reason. `sha256` is that of the text in UTF-8.
+    has the first ones only, `counts` counts all by reason. `sha256` is that of the text in UTF-8. `project` is the
+    part of the project's memories: {text, tokens, budget, limit, counts}; their entries have `taxonomy` "project" and
+    `score` {confidence, relevance, matched, value}.
     """
 
     session = models.OneToOneField("sessions_app.Session", on_delete=models.CASCADE, related_name="receipt")
@@ -22,6 +24,7 @@ class InjectionReceipt(models.Model):
     included = MaskedJSONField(default=list, blank=True)
     left_out = MaskedJSONField(default=list, blank=True)
     counts = models.JSONField(default=dict, blank=True)
+    project = MaskedJSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

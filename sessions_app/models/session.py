@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from django.db import models
-from django.db.models import Q, Sum
+from django.db.models import Q, Sum, Value
 from django.utils import timezone
 
 from claudeops.lib.masked_fields import MaskedJSONField, MaskedTextField
@@ -41,6 +41,13 @@ class Trigger(models.TextChoices):
     ALERT = "alert", "alert"
     ESCALATION = "escalation", "escalation"
     IMPORT = "import", "import"
+
+
+class FollowsAs(models.TextChoices):
+    """How a session that a person asked for follows its parent: anew, or with the CLI's conversation."""
+
+    RETRY = "retry", "retry"
+    CONTINUE = "continue", "continue"
 
 
 class DollarsField(models.DecimalField):
@@ -95,6 +102,10 @@ class Session(models.Model):
     `log_file` is relative to the data folder. `ingest_offset` is how many of its bytes are ingested, `ingest_state` the
     accumulators at that offset, with `before`: the outside sources of its task. `host`, `pid` and `pid_started_at`
     (seconds since the epoch) identify the process.
+
+    `brief` has {task_id, title, write_scope, excluded_paths, read_first, prohibited, note}, each of which may be
+    missing (see `prompts.brief`); the task's description is `task`. `follows_as` says how it follows `parent`.
+    `prompt_sha256` is that of `prompt` as it was sent, in UTF-8.
     """
 
     uuid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
@@ -113,12 +124,20 @@ class Session(models.Model):
     status_reason = MaskedTextField(blank=True, default="")
     hold_reason = MaskedTextField(blank=True, default="", help_text="Why a queued session has to wait.")
     task = MaskedTextField(blank=True, default="", help_text="The task: an operator's text, or an alert.")
+    brief = MaskedJSONField(
+        default=dict,
+        db_default=Value({}, models.JSONField()),
+        blank=True,
+        help_text="Its task's id, title and limits, and the operator's note.",
+    )
     prompt = MaskedTextField(blank=True, default="", help_text="The complete prompt, as it was sent.")
+    prompt_sha256 = models.CharField(max_length=64, blank=True, default="", db_default="")
     injected_text = MaskedTextField(blank=True, default="")
     cli_session_id = models.CharField(max_length=64, blank=True, default="")
     parent = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children", db_index=False
     )
+    follows_as = models.CharField(max_length=8, blank=True, default="", db_default="", choices=FollowsAs.choices)
     requested_by = models.CharField(max_length=150, blank=True, default="")
     dry_run = models.BooleanField(default=False)
     response = MaskedTextField(blank=True, default="")
@@ -174,6 +193,12 @@ class Session(models.Model):
             models.UniqueConstraint(
                 fields=["parent"], condition=Q(trigger="escalation"), name="sessions_one_escalation_a_parent"
             ),
+            # A session has at most one open retry and one open continuation, however often they are asked for.
+            models.UniqueConstraint(
+                fields=["parent", "follows_as"],
+                condition=Q(follows_as__gt="", status__in=("queued", "running")),
+                name="sessions_one_open_follower",
+            ),
         ]
         indexes = [
             models.Index(fields=["-queued_at", "-id"], name="sessions_queued_at"),
@@ -207,6 +232,11 @@ class Session(models.Model):
     def icon(self) -> str:
         """The name of the icon of its status: what went wrong has one shape, whatever the reason."""
         return {"completed": "ok", "timed_out": "failed", "lost": "failed"}.get(self.status, self.status)
+
+    @property
+    def ended_with(self) -> str:
+        """What was said of its end: its summary once it is completed, else the reason of its status; may be empty."""
+        return self.summary if self.status == Status.COMPLETED else self.status_reason
 
     @property
     def lasted_ms(self) -> int | None:

@@ -72,8 +72,7 @@ def _last(rows: list[Session]) -> str:
 @register.filter
 def said_of(session: Session) -> str:
     """Return what came of a session in a line: its summary, or why it ended; its status when it said nothing."""
-    said = session.summary if session.status == Status.COMPLETED else session.status_reason
-    return said or session.get_status_display()
+    return session.ended_with or session.get_status_display()
 
 
 @register.inclusion_tag("sessions/_helped.html")

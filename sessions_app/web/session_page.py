@@ -9,12 +9,13 @@ from django.conf import settings
 from django.db.models.functions import Substr
 from django.urls import reverse
 
-from claudeops.lib.charts.strip import MOST, Run, Strip, strip
-from claudeops.lib.detail_page import Neighbour, Neighbours, headline
+from claudeops.lib.charts.strip import MOST, Strip
+from claudeops.lib.detail_page import Neighbour, Neighbours
 from sessions_app.models import LogEntry, LogKind, Session, Status
 from sessions_app.queue.admission import budget_of
 from sessions_app.runner.run import timeout_of
 from sessions_app.web.session_band import Limits
+from sessions_app.web.strips import strip_of
 
 DEEPEST = 5
 """Most generations that are followed: there are three tiers; the limit guards against a cycle."""
@@ -120,14 +121,8 @@ def runs_of(session: Session) -> Strip | None:
     if session.agent_id is None:
         return None
     rows = Session.objects.filter(agent=session.agent_id).exclude(status=Status.QUEUED)
-    listed = rows.only("status", "status_reason", "summary", "queued_at").order_by("-queued_at", "-id")[:MOST]
-    return strip([_run(row) for row in reversed(listed)])
-
-
-def _run(row: Session) -> Run:
-    said = headline(row.status_reason or row.summary or "", 80)[0]
-    name = f"#{row.pk} {row.get_status_display()}" + (f": {said}" if said else "")
-    return Run(row.icon, name, reverse("session", args=[row.pk]), row.queued_at)
+    listed = rows.only("status", "status_reason", "summary", "queued_at", "started_at").order_by("-queued_at", "-id")
+    return strip_of(reversed(listed[:MOST]))
 
 
 def counted(session: Session) -> dict[str, list[tuple[str, Any]]]:

@@ -124,9 +124,7 @@ def outcome_of(session: Session) -> str:
         return session.hold_reason or "waits for a worker"
     if session.status == Status.RUNNING:
         return f"stop requested by {session.stop_requested_by}" if session.stop_requested_at else "running"
-    if session.status == Status.COMPLETED:
-        return session.summary or "completed"
-    return session.status_reason or str(session.get_status_display())
+    return session.ended_with or str(session.get_status_display())
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,5 @@ def strip_of(sessions: Iterable[Session]) -> Strip:
 
 def _run(session: Session, pages: str) -> Run:
     name = f"#{session.pk} {session.get_status_display()}"
-    said = session.summary if session.status == Status.COMPLETED else session.status_reason
-    name += f": {said}" if said else ""
+    name += f": {session.ended_with}" if session.ended_with else ""
     return Run(session.icon, name, f"{pages}/{session.pk}", session.started_at or session.queued_at)

@@ -41,10 +41,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`x` and `width` are of the room that belongs to the bar; `said` states its numbers."""
+    """`room` is the path around all of the room that belongs to the bar; `said` states its numbers."""
 
-    x: float
-    width: float
+    room: str
     part: Part
     total: float
     said: str
@@ -117,7 +116,7 @@ def bars(
     totals = tuple((kind, written(number)) for kind, number in sums if number)
     said = ", ".join(f"{number} {kind.word}" for kind, number in reversed(totals)) or "none"
     return Bars(
-        bars=tuple(_bar(n, part, kinds, written) for n, part in enumerate(parts)),
+        bars=tuple(_bar(n, part, kinds, height, written) for n, part in enumerate(parts)),
         blocks=tuple((kind, path) for kind, path in _paths(parts, kinds, height, scale).items() if path),
         kinds=tuple(kinds),
         totals=totals,
@@ -133,12 +132,11 @@ def bars(
     )
 
 
-def _bar(n: int, part: Part, kinds: Sequence[Kind], written: Callable[[float], str]) -> Bar:
+def _bar(n: int, part: Part, kinds: Sequence[Kind], height: float, written: Callable[[float], str]) -> Bar:
     numbers = [(kind, part.numbers.get(kind.name, 0)) for kind in kinds]
     said = ", ".join(f"{written(number)} {kind.word}" for kind, number in numbers if number)
     return Bar(
-        x=n * STEP,
-        width=STEP,
+        room=f"M{n * STEP:g} 0h{STEP:g}v{height:g}h{-STEP:g}z",
         part=part,
         total=sum(number for _, number in numbers),
         said=f"{part.words}: {said or 'none'}",

@@ -24,11 +24,12 @@ from memories.injection.relevant import Task
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.erase import erase_all
+from memories.lifecycle.projects import find_project
 from memories.lifecycle.sweep import is_due, sweep
 from memories.management import arguments
 from memories.management.describe import as_table, as_text
 from memories.management.recalling import recall
-from memories.models import Memory, MemoryChange, Project, Source, Verdict, trust
+from memories.models import Memory, MemoryChange, Source, Verdict, trust
 from memories.queries.filters import HELD, UNCONFIRMED, MemoryFilterSet
 from memories.store import Provenance, Statement, remember
 
@@ -285,13 +286,7 @@ def _uuid(given: str) -> UUID:
 
 
 def _project_id(slug: str | None) -> int | None:
-    if slug is None:
-        return None
-    found = Project.objects.filter(slug=slug).first()
-    if found is None:
-        known = ", ".join(Project.objects.values_list("slug", flat=True)[:20]) or "none yet (add one in the admin)"
-        raise Refusal("project_not_found", f"There is no project {slug!r}.", f"Known projects: {known}.")
-    return found.pk
+    return None if slug is None else find_project(slug).pk
 
 
 def _end_of(day: str) -> datetime | None:

@@ -7,10 +7,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
+from claudeops.lib.cli import NextAction, Result, Verb, VerbCommand, current_user, table
 from claudeops.lib.humanize import ago
 from memories.access.tokens import add_token, revoke_token
-from memories.models import ApiToken, Project, Scope
+from memories.lifecycle.projects import find_project
+from memories.models import ApiToken, Scope
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -51,12 +52,7 @@ class Command(VerbCommand):
         }
 
     def add(self, name: str, scope: list[str], project: str | None, max_tier: int, by: str) -> Result:
-        within = None
-        if project is not None:
-            within = Project.objects.filter(slug=project).first()
-            if within is None:
-                known = ", ".join(Project.objects.values_list("slug", flat=True)[:20]) or "none yet"
-                raise Refusal("project_not_found", f"There is no project {project!r}.", f"Known projects: {known}.")
+        within = None if project is None else find_project(project)
         token, secret = add_token(
             name, scope or [Scope.READ], by=by or current_user(), project=within, max_tier=max_tier
         )

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from claudeops.lib import times
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
+from memories.lifecycle.projects import find_project
 from memories.models import Project
 from sessions_app import queue, reaper
 from sessions_app.api.serializers import as_data, as_row
@@ -299,13 +300,7 @@ class _Interrupt:
 
 
 def _project(slug: str | None) -> Project | None:
-    if slug is None:
-        return None
-    found = Project.objects.filter(slug=slug).first()
-    if found is None:
-        known = ", ".join(Project.objects.values_list("slug", flat=True)[:20]) or "none yet (add one in the admin)"
-        raise Refusal("project_not_found", f"There is no project {slug!r}.", f"Known projects: {known}.")
-    return found
+    return None if slug is None else find_project(slug)
 
 
 def _session(pk: int) -> Session:

@@ -8,17 +8,18 @@ from decimal import Decimal
 from html import unescape
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from claudeops.lib import periods
-from claudeops.overview import charts
+from claudeops.overview import changes, charts
 from memories.models import MemoryChange
 from sessions_app.models import Session, Status, Trigger
 from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
-from tests.factories import EventFactory, SessionFactory
+from tests.factories import EventFactory, MemoryFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
 
 pytestmark = pytest.mark.django_db
@@ -158,3 +159,28 @@ def test_a_range_is_read_in_the_same_few_queries_whatever_there_is(now, name):
         EventFactory(session=None, created_at=NOW - timedelta(hours=n))
     assert Session.objects.count() == 30
     assert queries() == few <= 6
+
+
+def test_charts_are_drawn_once_for_equal_numbers_and_never_shown_for_others(signed_in, history, settings):
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "charts"}}
+    cache.clear()
+
+    def drawn() -> bool:
+        return "overview/_charts.html" in [one.name for one in signed_in.get("/?range=90d").templates]
+
+    def events() -> int:
+        return int(re.search(r'id="chart-events-all" href="[^"]+">(\d+)<', piece(signed_in, "90d"))[1])
+
+    assert drawn()
+    assert not drawn()
+    before = events()
+    EventFactory(session=None, created_at=NOW)
+    changes.forget()
+    assert events() == before + 1
+    MemoryFactory()
+    changes.forget()
+    assert re.search(r'id="chart-memories-all" href="[^"]+">1<', piece(signed_in, "90d"))
+    signed_in.cookies["zone"] = "Asia/Tokyo"
+    assert drawn()
+    assert not drawn()
+    cache.clear()

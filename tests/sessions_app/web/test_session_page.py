@@ -350,7 +350,7 @@ def test_the_receipt_tells_what_was_injected_in_which_place_and_what_was_left_ou
         "1 Told so general 0.90 9 task score 0.91",
         "2 Told so general 0.90 9 confidence confirmed",
     ]
-    assert re.findall(r"</svg>(for the task|by confidence|headings) (\d+)<", html) == [
+    assert re.findall(r"</i>(for the task|by confidence|headings) (\d+)<", html) == [
         ("for the task", "9"),
         ("by confidence", "9"),
         ("headings", "394"),

@@ -26,7 +26,7 @@ def test_each_block_lies_in_its_bar_as_high_as_its_number_and_above_the_one_befo
     chart = bars("Sessions", parts(numbers), KINDS)
     top = max((sum(one.values()) for one in numbers), default=0)
     assert chart.total == sum(sum(one.values()) for one in numbers)
-    assert [(bar.x, bar.width) for bar in chart.bars] == [(n * STEP, STEP) for n in range(len(numbers))]
+    assert [bar.room for bar in chart.bars] == [f"M{n * STEP:g} 0h16v92h-16z" for n in range(len(numbers))]
     drawn = {kind.name: re.findall(r"M([\d.]+) ([\d.]+)[^M]*?v([\d.]+)h-12z", path) for kind, path in chart.blocks}
     for kind in KINDS:
         own = [n for n, one in enumerate(numbers) if one.get(kind.name)]
