@@ -116,9 +116,8 @@ def _pages(user: Any, words: Sequence[str]) -> Iterator[Hit]:
             continue
         page = LISTS[name]
         views = [(view.label, view.query) for view in (*page.views, *page.own_views(user))]
-        views += [(view.name, view.query) for view in saved if view.page == name and _has(words, label, view.name)][
-            :EACH
-        ]
+        own = [view for view in saved if view.page == name and _has(words, label, view.name)]
+        views += [(view.name, view.query) for view in own[:EACH]]
         for called, query in views:
             if query and _has(words, label, called):
                 yield Hit(f"{reverse(name)}?{query}", f"{label}: {called}")
