@@ -57,6 +57,7 @@ def test_the_registry_names_every_action_what_it_needs_and_what_cannot_be_taken_
         "reassign",
         "deactivate",
         "reactivate",
+        "promote",
         "renew",
         "set_confidence",
         "mark_persistent",
