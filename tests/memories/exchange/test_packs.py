@@ -101,7 +101,7 @@ def test_the_operator_approves_what_the_gate_allows(web, shop):
     assert len(found.held) == 1
     done = apply_pack(pack, shop, by="ann", approve=True)
     assert (done.created, done.held) == (1, 1)
-    good, hostile = Memory.objects.filter(project=shop).order_by("-confidence", "pk")
+    good, hostile = Memory.objects.filter(project=shop).order_by("verdict")
     assert (good.confidence, good.verdict, good.approved_at is not None) == (1.0, "allow", True)
     assert (hostile.verdict, hostile.approved_at) == ("hold", None)
 
