@@ -44,6 +44,7 @@ PAGES = (
     ("Sessions", "sessions", SEES_SESSIONS),
     ("Events", "events", "sessions_app.view_event"),
     ("Memories", "memories", SEES_MEMORIES),
+    ("Changes", "memory-changes", SEES_MEMORIES),
     ("Desk", "desk", SEES_MEMORIES),
     ("Recall", "recall", SEES_MEMORIES),
     ("Prompt preview", "preview", SEES_MEMORIES),

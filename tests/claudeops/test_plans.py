@@ -17,9 +17,11 @@ from django.utils import timezone
 
 from claudeops.lib.list_page.keyset import ordered
 from claudeops.overview import agents, changes
-from memories.models import Memory
+from memories.models import Memory, MemoryChange
 from memories.queries import list as listing
+from memories.queries.change_filters import MemoryChangeFilterSet
 from memories.queries.filters import MemoryFilterSet
+from memories.web import change_list
 from sessions_app.cooldowns import history
 from sessions_app.models import Event, Session
 from sessions_app.queries.filters import EventFilterSet, EventListFilterSet, SessionFilterSet
@@ -127,6 +129,25 @@ def test_every_order_of_the_sessions_has_its_index(sort):
 def test_every_filter_of_the_events_has_its_index(asked, sort):
     rows = EventListFilterSet(asked, queryset=Event.objects.all()).qs
     assert_served(plan_of(ordered(rows, events.SORTS[sort])[:51]), "events")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *({}, {"kind": "learned"}, {"kind": "confirmed"}, {"kind": "contradicted"}, {"kind": "faded"}),
+        *({"kind": "faded", "during": "24h"}, {"by": "people"}, {"by": "sessions"}, {"by": "operator"}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("sort", list(change_list.SORTS))
+def test_every_view_of_the_changes_of_memories_has_its_index(asked, sort):
+    rows = MemoryChangeFilterSet(asked, queryset=MemoryChange.objects.all()).qs
+    plan = plan_of(ordered(rows, change_list.SORTS[sort])[:51])
+    assert_served(plan, "memory_changes")
+    index = {"learned": "listed", "faded": "listed", "confirmed": "listed", "contradicted": "listed"}.get(
+        asked.get("kind", ""), {"people": "by_people", "sessions": "said", "operator": "said"}.get(asked.get("by", ""))
+    )
+    assert f"memory_changes_{index or 'at'}" in plan, plan
 
 
 @pytest.mark.parametrize(
