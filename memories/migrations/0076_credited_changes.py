@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memories', '0074_changes_as_listed'),
+        ('memories', '0075_list_of_project_memories'),
     ]
 
     operations = [
