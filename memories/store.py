@@ -408,12 +408,13 @@ def _new(
         verdict=Verdict.HOLD if held else Verdict.ALLOW,
         verdict_reason=held[:500],
         tags=list(statement.tags),
+        relevance_score=statement.relevance_score,
         exposure=provenance.exposure,
         exposed_to=list(provenance.exposed_to),
         provisional=provisional_reason(statement.text, provenance),
         confirmed_at=at if provenance.typed else None,
     )
-    memory.expires_at = Lifetimes().end(memory, at)
+    memory.expires_at = Lifetimes().end(memory, at) if statement.expires_at == "by type" else statement.expires_at
     evidence = {"channel": provenance.channel, **evidence}
     key = _session_key(statement, provenance)
     return insert(memory, Why(provenance.actor, at, reason, evidence, provenance.session_id, key))

@@ -21,7 +21,7 @@ from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import writing
 from memories.lifecycle.merge import delete, merge
 from memories.lifecycle.new_text import checked_text
-from memories.lifecycle.write import Why, apply, difference, locked
+from memories.lifecycle.write import Why, apply, check_unchanged, difference, locked
 from memories.models import Change, Inactive, Memory, MemoryChange, Project, Verdict, to_utc
 from memories.taxonomy import TAXONOMIES, Taxonomy
 
@@ -199,18 +199,6 @@ def _further_columns(
     return new
 
 
-def check_unchanged(row: Memory, expected: int) -> None:
-    """Raise Conflict unless the latest change of the locked `row` is `expected` (0: it has none)."""
-    latest = MemoryChange.objects.filter(memory=row).order_by("-pk").first()
-    if (latest.pk if latest else 0) != expected:
-        raise Conflict(
-            f"Memory {row.pk} was changed meanwhile.",
-            "Look at what it says now, then save again.",
-            current=row,
-            change=latest,
-        )
-
-
 def _switched(row: Memory, active: bool, confidence: float, at: datetime) -> dict[str, Any]:
     """Return the columns of a deactivated memory, or of one reactivated with at least the threshold."""
     if not active:
@@ -269,14 +257,18 @@ def approve(
     at: datetime | None = None,
     reason: str = "",
     expected_text: str | None = None,
+    expected_change: int | None = None,
 ) -> MemoryChange | None:
     """Approve a memory: it is allowed and confirmed; in the project taxonomy its confidence rises to 1.0.
 
-    Raises Conflict when its text is no longer `expected_text`, which the person read.
+    Raises Conflict when its text is no longer `expected_text`, which the person read, and when another change came
+    after `expected_change` (0: none).
     """
     why = Why(by, to_utc(at), reason)
     with writing():
         row = locked(memory)
+        if expected_change is not None:
+            check_unchanged(row, expected_change)
         if expected_text is not None and row.observation != expected_text:
             latest = MemoryChange.objects.filter(memory=row).order_by("-pk").first()
             raise Conflict(f"The text of memory {row.pk} was changed.", "Read it again.", current=row, change=latest)
