@@ -247,7 +247,7 @@ def test_an_export_holds_what_is_listed_in_its_order(viewer):
     EventFactory(level="info")
     response = viewer.get(f"{LIST}?level=critical&format=csv")
     head, row = b"".join(response.streaming_content).decode().splitlines()
-    assert head == "id,level,message,service,session,agent,when"
+    assert head == "id,level,message,service,session,agent,when,acknowledged"
     assert row.startswith(f"{event.pk},critical,'=1+1,general,{session.pk},watch,")
     (found,) = json.loads(b"".join(viewer.get(f"{LIST}?level=critical&format=json").streaming_content))
     assert (found["message"], found["agent"]) == ("=1+1", "watch")
