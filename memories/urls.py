@@ -20,6 +20,7 @@ urlpatterns: list[URLPattern] = [
     path("memories/recall/mark", recall.mark, name="recall-mark"),
     path("memories/recall/asked", recall.asked, name="recall-asked"),
     path("memories/<int:pk>", memory.memory, name="memory"),
+    path("memories/<int:pk>/similar", memory.similar, name="memory-similar"),
     path("memories/<int:pk>/row", memory.row, name="memory-row"),
     path("memories/<int:pk>/history", memory.history, name="memory-history"),
     path("memories/<int:pk>/changes/<int:change>", history.change, name="memory-change"),

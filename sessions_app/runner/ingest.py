@@ -187,11 +187,6 @@ def _write(
         if not mine.update(ingest_offset=end, **_columns(session, state)):
             raise OffsetMoved
         before = dict(state.stats)
-        events = [
-            Event(session_id=session.pk, fingerprint=event.fingerprint, created_at=at, **asdict(event))
-            for event, at in batch.events
-        ]
-        _insert_new(Event.objects, "events", events, session, state)
         cooldowns = [
             CooldownAction(
                 session_id=session.pk, fingerprint=fingerprint, created_at=at, dry_run=session.dry_run, **asdict(marker)
@@ -202,6 +197,12 @@ def _write(
         _checks(session, batch)
         _memories(state, batch, said, prepared)
         log_entries.store(session.pk, batch.entries)
+        # Last: their counts by hour stay locked until the end, and the memories wait for the one who writes some.
+        events = [
+            Event(session_id=session.pk, fingerprint=event.fingerprint, created_at=at, **asdict(event))
+            for event, at in batch.events
+        ]
+        _insert_new(Event.objects, "events", events, session, state)
         if state.stats != before:
             Session.objects.filter(pk=session.pk).update(**_columns(session, state))
     for warning in batch.warnings:

@@ -134,7 +134,7 @@ def test_the_last_seven_days_are_summed_without_imported_logs(signed_in):
 
 LISTED = {
     **dict.fromkeys(("running", "queued", "failed"), r'id="sessions-count">\s*([\d,+]+) session'),
-    **dict.fromkeys(("memories", "waiting", "inactive"), r'id="memories-count">\s*([\d,+]+) memor'),
+    **dict.fromkeys(("memories", "waiting", "inactive"), r'id="memories-count">\s*(?:\d+ of )?([\d,+]+) memor'),
     "critical": r'id="events-count">\s*([\d,+]+) event',
     "disagreements": r'view=disagreements"[^>]*>Disagreements <b>([^<]+)<',
     "week": r'id="sessions-cost">([^<]+)<',
