@@ -1,4 +1,4 @@
-"""Let people acknowledge events. What is older than a day counts as seen: it was in the list, and nobody can go through it."""
+"""Let people acknowledge events. Those older than a day count as seen: nobody can go through them all."""
 
 from datetime import timedelta
 
@@ -9,7 +9,7 @@ from django.utils import timezone
 
 def acknowledge_old(apps, schema_editor):
     now = timezone.now()
-    old = apps.get_model("sessions_app", "Event").objects.filter(~Q(level="info"), created_at__lt=now - timedelta(days=1))
+    old = apps.get_model("sessions_app", "Event").objects.filter(~Q(level="info"), created_at__lt=now - timedelta(1))
     old.update(acknowledged_at=now, acknowledged_by="upgrade")
 
 
@@ -46,7 +46,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='event',
-            index=models.Index(condition=models.Q(('acknowledged_at', None), models.Q(('level', 'info'), _negated=True), ('level', 'critical')), fields=['-created_at', '-id'], name='events_open_critical'),
+            index=models.Index(condition=models.Q(('acknowledged_at', None), models.Q(('level', 'info'), _negated=True)), fields=['level', 'acknowledged_at', '-created_at', '-id'], name='events_open_of_level'),
         ),
         migrations.AddIndex(
             model_name='event',
