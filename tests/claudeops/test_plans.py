@@ -17,8 +17,10 @@ from django.utils import timezone
 
 from claudeops.lib.list_page.keyset import ordered
 from claudeops.overview import agents, changes
+from memories.access.permissions import Access, memories_of
 from memories.models import Memory, MemoryChange
 from memories.queries import list as listing
+from memories.queries import project_memories
 from memories.queries.change_filters import MemoryChangeFilterSet
 from memories.queries.filters import MemoryFilterSet
 from memories.web import change_list
@@ -27,7 +29,7 @@ from sessions_app.models import Event, Session
 from sessions_app.queries.filters import EventFilterSet, EventListFilterSet, SessionFilterSet
 from sessions_app.web import events
 from sessions_app.web.sessions import SORTS
-from tests.factories import AgentFactory, CooldownActionFactory
+from tests.factories import AgentFactory, CooldownActionFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -87,6 +89,21 @@ def test_a_further_page_of_the_memories_is_jumped_to(sort):
 def test_what_many_memories_share_narrows_the_list_in_its_first_order(asked):
     rows = MemoryFilterSet(asked, queryset=Memory.objects.all()).qs
     assert_served(plan_of(listing.ordered(rows, listing.SORTS[listing.FIRST])[:51]), "memories")
+
+
+@pytest.mark.parametrize("active", [True, False, None])
+@pytest.mark.parametrize("scopes", [("read",), ("read", "review")], ids=str)
+def test_the_total_and_the_ids_of_a_projects_memories_come_from_one_index_alone(active, scopes):
+    rows = memories_of(Access("x", frozenset(scopes)), ProjectFactory())
+    rows = project_memories.narrowed(rows, active=active, category="warning")
+    for plan in (
+        plan_of(rows.order_by().values("pk")),
+        plan_of(rows.order_by("-pk").values("pk")[1000:1050]),
+        plan_of(rows.order_by("pk").values("pk")[1000:1050]),
+    ):
+        assert_served(plan, "memories")
+        if connection.vendor == "sqlite":
+            assert "COVERING INDEX memories_of_project" in plan, plan
 
 
 @pytest.mark.parametrize("asked", [{"fades": "<14d"}, {"fades": "3d..10d"}], ids=str)
