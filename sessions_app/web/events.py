@@ -23,7 +23,7 @@ from claudeops.lib.list_page.keyset import both, moment, ordered, page_of
 from claudeops.lib.list_page.page import Action, ListPage, declare
 from claudeops.lib.list_page.selection import Selection
 from memories.taxonomy import GENERAL
-from sessions_app import acknowledgement
+from sessions_app.events import acknowledgement
 from sessions_app.models import Event
 from sessions_app.queries.filters import SEARCHED, EventListFilterSet
 from sessions_app.web import answers, changes

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from sessions_app import acknowledgement
+from sessions_app.events import acknowledgement
 from sessions_app.models import Event
 from tests.factories import EventFactory
 from tests.sessions_app.people import HTMX, person
