@@ -23,7 +23,12 @@ VIEWER, OPERATOR, ADMIN = "viewer", "operator", "admin"
 OWN = ("memories", "sessions_app")
 OTHERS = ("auth", "axes", "django_q", "preferences")
 
-CURATES = frozenset({"memories.add_memory", "memories.change_memory", "memories.delete_memory"})
+CURATES = frozenset(
+    {
+        *("memories.add_memory", "memories.change_memory", "memories.delete_memory"),
+        *("memories.add_project", "memories.change_project"),
+    }
+)
 OPERATES = frozenset({"sessions_app.run_session", "sessions_app.stop_session", "sessions_app.clear_cooldown"})
 WATCHES = frozenset({"axes.view_accessattempt"})
 SUPERUSERS_ONLY = frozenset({"django_q.add_schedule", "django_q.change_schedule", "django_q.change_ormq"})
