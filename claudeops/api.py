@@ -18,6 +18,7 @@ from claudeops.lib import sqlite_damage
 from claudeops.lib.api_errors import Refused
 from memories.access.bearer import note_when_sent
 from memories.api.memories import router as memories_router
+from memories.api.projects import router as projects_router
 from memories.api.recall import router as recall_router
 from memories.api.serializers import as_data
 from memories.errors import Conflict, MemoriesError
@@ -37,7 +38,7 @@ api = NinjaAPI(
     openapi_url=None,  # claudeops/apidocs.py serves the document and its page
     docs_url=None,
 )
-for router in (recall_router, memories_router, sessions_router):  # /memories/search before /memories/{id}
+for router in (recall_router, memories_router, projects_router, sessions_router):  # /memories/search before /{id}
     api.add_router("", router)
 
 

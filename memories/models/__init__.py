@@ -1,6 +1,6 @@
 """The models of memories. QuerySets read; `store.py` and `lifecycle/` write."""
 
-from memories.models.change import Change, MemoryChange, drop_lost_links, states_before, to_utc
+from memories.models.change import By, Change, Listed, MemoryChange, drop_lost_links, states_before, to_utc
 from memories.models.counts import MemoryChangeCount
 from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, DisagreementKind, DisagreementState
 from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
@@ -16,6 +16,7 @@ __all__ = [
     "LABELS",
     "Answer",
     "ApiToken",
+    "By",
     "Change",
     "Disagreement",
     "DisagreementKind",
@@ -24,6 +25,7 @@ __all__ = [
     "EmbeddingModel",
     "Exposure",
     "Inactive",
+    "Listed",
     "Memory",
     "MemoryChange",
     "MemoryChangeCount",

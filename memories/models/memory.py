@@ -304,6 +304,15 @@ class Memory(models.Model):
                 condition=Q(project__isnull=False),
                 name="memories_project",
             ),
+            # The list of a project's memories by page and offset, newest first, and its total, from the index alone.
+            models.Index(
+                fields=[
+                    *("project", "taxonomy", "-id", "active", "verdict", "category"),
+                    *("provisional", "confirmed_at"),
+                ],
+                condition=Q(project__isnull=False, taxonomy="project"),
+                name="memories_of_project",
+            ),
             # A recall in a project also reads the global memories, which may be few among many.
             models.Index(fields=["id"], condition=Q(project__isnull=True), name="memories_global"),
             models.Index(fields=["approved_by"], condition=Q(approved_by__isnull=False), name="memories_approved_by"),

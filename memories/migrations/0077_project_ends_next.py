@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memories', '0073_project_selection'),
+        ('memories', '0076_credited_changes'),
         ('sessions_app', '0020_brief_and_followers'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

@@ -6,8 +6,8 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memories', '0074_project_ends_next'),
-        ('sessions_app', '0020_brief_and_followers'),
+        ('memories', '0077_project_ends_next'),
+        ('sessions_app', '0021_open_events'),
     ]
 
     operations = [
