@@ -26,6 +26,7 @@ SIDEBAR = [
     "Changes",
     "Recall",
     "Agents",
+    "Projects",
     "Cooldowns",
     "Preferences",
     "Admin",
