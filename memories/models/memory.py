@@ -15,7 +15,7 @@ from django.utils import timezone
 from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField, MaskedTextField
 from memories.models.fades import FADES_AT
 from memories.models.trust import kept_back, kept_back_condition
-from memories.taxonomy import DEFAULT_CONFIDENCE, GENERAL, TAXONOMIES, TAXONOMY_VERSION
+from memories.taxonomy import DEFAULT_CONFIDENCE, DEFAULT_RELEVANCE, GENERAL, TAXONOMIES, TAXONOMY_VERSION
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -34,6 +34,15 @@ SERVICE_TEXT = Func(F("service"), template="COALESCE(%(expressions)s, '')", outp
 
 TEXT_START = Func(F("observation"), template="LOWER(SUBSTR(%(expressions)s, 1, 100))", output_field=models.CharField())
 """The beginning of a text, for the index that finds equal texts."""
+
+PROMPT_RANK = Func(
+    F("confidence"),
+    Func(F("relevance_score"), template=f"COALESCE(%(expressions)s, {DEFAULT_RELEVANCE})"),
+    template="(%(expressions)s)",
+    arg_joiner=" * ",
+    output_field=models.FloatField(),
+)
+"""Confidence × relevance, for the index in the order of a project's prompt. Without a parameter, as above."""
 
 
 ANY_PROJECT: Literal["any"] = "any"
@@ -295,7 +304,22 @@ class Memory(models.Model):
                 name="memories_unconfirmed",
             ),
             # Rare links: partial, because PostgreSQL writes an update into every index of the row.
-            models.Index(fields=["project"], condition=Q(project__isnull=False), name="memories_project"),
+            # Of a project: its memories by state, to count and name what its prompts leave out.
+            models.Index(
+                fields=["project", "taxonomy", "active", "verdict", "-confidence", "id"],
+                condition=Q(project__isnull=False),
+                name="memories_project",
+            ),
+            # The project memories of a prompt, the best first, with what decides whether one may be in it.
+            models.Index(
+                F("project").asc(),
+                PROMPT_RANK.desc(),
+                F("created_at").asc(),
+                F("id").asc(),
+                *map(F, ("taxonomy", "active", "verdict", "confidence", "expires_at", "provisional", "confirmed_at")),
+                condition=Q(taxonomy="project", active=True, verdict="allow", confidence__gte=0.3),
+                name="memories_project_rank",
+            ),
             # A recall in a project also reads the global memories, which may be few among many.
             models.Index(fields=["id"], condition=Q(project__isnull=True), name="memories_global"),
             models.Index(fields=["approved_by"], condition=Q(approved_by__isnull=False), name="memories_approved_by"),
