@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
@@ -18,8 +18,11 @@ from claudeops.lib import sqlite_damage
 from claudeops.lib.api_errors import Refused
 from memories.access.bearer import note_when_sent
 from memories.api.memories import router as memories_router
+from memories.api.projects import router as projects_router
 from memories.api.recall import router as recall_router
-from memories.errors import MemoriesError
+from memories.api.serializers import as_data
+from memories.errors import Conflict, MemoriesError
+from memories.models import Memory
 from sessions_app.api.routes import router as sessions_router
 from sessions_app.errors import SessionsError
 
@@ -30,17 +33,28 @@ DOCUMENT = "See /api/docs."
 api = NinjaAPI(
     title="claudeops",
     version=__version__,
-    description="What agents know and do. Bearer tokens; every error is {error: {code, message}, fix}.",
+    description="What agents know and do. Bearer tokens; every error is {error: {code, message, fields?}, fix?}.",
     urls_namespace="api",
     openapi_url=None,  # claudeops/apidocs.py serves the document and its page
     docs_url=None,
 )
-for router in (recall_router, memories_router, sessions_router):  # /memories/search before /memories/{id}
+for router in (recall_router, memories_router, projects_router, sessions_router):  # /memories/search before /{id}
     api.add_router("", router)
 
 
-def problem(status: int, code: str, message: str, fix: str = "") -> JsonResponse:
-    answer = JsonResponse({"error": {"code": code, "message": message}, "fix": fix}, status=status)
+def problem(
+    status: int,
+    code: str,
+    message: str,
+    fix: str = "",
+    *,
+    fields: Mapping[str, str] | None = None,
+    current: Mapping[str, Any] | None = None,
+) -> JsonResponse:
+    """Return the response of an error, in the form of `Problem`; what is empty is left out."""
+    more = {name: dict(value) for name, value in (("fields", fields), ("current", current)) if value}
+    error = {"code": code, "message": message, **more}
+    answer = JsonResponse({"error": error, "fix": fix} if fix else {"error": error}, status=status)
     if status == 401:
         answer["WWW-Authenticate"] = 'Bearer realm="claudeops"'
     return answer
@@ -54,20 +68,33 @@ def status_of(code: str) -> int:
 
 @api.exception_handler(Refused)
 def refused(request: HttpRequest, error: Refused) -> HttpResponse:
-    return problem(error.status, error.code, str(error), error.fix)
+    return problem(error.status, error.code, str(error), error.fix, fields=error.fields)
 
 
 @api.exception_handler(MemoriesError)
 @api.exception_handler(SessionsError)
 def refused_below(request: HttpRequest, error: MemoriesError | SessionsError) -> HttpResponse:
-    return problem(status_of(error.code), error.code, str(error), error.fix)
+    return problem(status_of(error.code), error.code, str(error), error.fix, fields=error.fields)
+
+
+@api.exception_handler(Conflict)
+def changed_meanwhile(request: HttpRequest, error: Conflict) -> HttpResponse:
+    current = as_data(error.current) if isinstance(error.current, Memory) else error.current
+    return problem(409, error.code, str(error), error.fix, current=current)
 
 
 @api.exception_handler(ValidationError)
 def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    first: dict[str, Any] = error.errors[0] if error.errors else {}
-    place = ".".join(str(part) for part in first.get("loc", ())[1:] if part != "given") or "the request"
-    return problem(422, "invalid_request", f"{place}: {first.get('msg', 'it cannot be read')}.", DOCUMENT)
+    fields = {_place(one): one.get("msg", "it cannot be read") for one in reversed(error.errors)}
+    place = _place(error.errors[0]) if error.errors else ""
+    message = f"{place or 'the request'}: {fields.get(place, 'it cannot be read')}."
+    named = {name: said for name, said in reversed(fields.items()) if name}
+    return problem(422, "invalid_request", message, DOCUMENT, fields=named)
+
+
+def _place(error: dict[str, Any]) -> str:
+    """Return the name of the field that pydantic refuses, such as `ids.3`; "" for the whole body."""
+    return ".".join(str(part) for part in error.get("loc", ())[1:] if part != "given")
 
 
 @api.exception_handler(HttpError)

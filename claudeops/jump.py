@@ -23,6 +23,7 @@ from django.views.decorators.http import require_POST, require_safe
 from claudeops.lib.list_page.page import PAGES as LISTS
 from claudeops.lib.preferences.chosen import choose, preference_of
 from claudeops.lib.preferences.models import Theme
+from claudeops.lib.preferences.saved_views import all_views_of
 from memories.models import Memory
 from memories.web.answers import by_htmx, toast
 from sessions_app import queue
@@ -44,6 +45,7 @@ PAGES = (
     ("Sessions", "sessions", SEES_SESSIONS),
     ("Events", "events", "sessions_app.view_event"),
     ("Memories", "memories", SEES_MEMORIES),
+    ("Changes", "memory-changes", SEES_MEMORIES),
     ("Desk", "desk", SEES_MEMORIES),
     ("Recall", "recall", SEES_MEMORIES),
     ("Prompt preview", "preview", SEES_MEMORIES),
@@ -102,16 +104,23 @@ def _number(words: Sequence[str], kind: str) -> int | None:
 
 
 def _pages(user: Any, words: Sequence[str]) -> Iterator[Hit]:
-    """Yield the pages, and the views of the lists when the words name more than the page."""
+    """Yield the pages, and the built-in and saved views of the lists when the words name more than the page."""
+    saved = all_views_of(user) if words else []
     for label, name, permission in PAGES:
         if permission and not user.has_perm(permission):
             continue
         if _has(words, label):
             yield Hit(reverse(name), label)
             continue
-        for view in LISTS[name].views if name in LISTS else ():
-            if view.query and _has(words, label, view.label):
-                yield Hit(f"{reverse(name)}?{view.query}", f"{label}: {view.label}")
+        if not words or name not in LISTS:
+            continue
+        page = LISTS[name]
+        views = [(view.label, view.query) for view in (*page.views, *page.own_views(user))]
+        own = [view for view in saved if view.page == name and _has(words, label, view.name)]
+        views += [(view.name, view.query) for view in own[:EACH]]
+        for called, query in views:
+            if query and _has(words, label, called):
+                yield Hit(f"{reverse(name)}?{query}", f"{label}: {called}")
 
 
 def _agents(user: Any, words: Sequence[str]) -> Iterator[Hit]:

@@ -6,7 +6,10 @@ from typing import Any
 
 
 class MemoriesError(Exception):
-    """Base class; `code` is stable, the text is for a person, `fix` says what to do."""
+    """Base class; `code` is stable, the text is for a person, `fix` says what to do.
+
+    `fields` says by the name of a field what is wrong with it.
+    """
 
     code = "memories_error"
     is_refusal = True
@@ -14,12 +17,17 @@ class MemoriesError(Exception):
     def __init__(self, message: str, fix: str = "") -> None:
         super().__init__(message)
         self.fix = fix
+        self.fields: dict[str, str] = {}
 
 
 class InvalidMemory(MemoriesError):
     """A field of a memory cannot be stored as given."""
 
     code = "invalid_memory"
+
+    def __init__(self, message: str, fix: str = "", *, field: str = "") -> None:
+        super().__init__(message, fix)
+        self.fields = {field: message} if field else {}
 
 
 class TextHeld(InvalidMemory):
@@ -63,8 +71,9 @@ class InvalidProject(MemoriesError):
     code = "invalid_project"
 
     def __init__(self, fields: dict[str, list[str]]) -> None:
-        self.fields = fields
-        super().__init__(" ".join(f"{name}: {' '.join(said)}" for name, said in fields.items()))
+        said = {name: " ".join(messages) for name, messages in fields.items()}
+        super().__init__(" ".join(f"{name}: {text}" for name, text in said.items()))
+        self.fields = said
 
 
 class InvalidToken(MemoriesError):

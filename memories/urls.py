@@ -3,7 +3,7 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from memories.web import bulk, desk, history, memories, memory, recall, review, undo
+from memories.web import bulk, change_list, desk, history, memories, memory, recall, review, undo
 
 urlpatterns: list[URLPattern] = [
     path("desk", desk.desk, name="desk"),
@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern] = [
     path("memories", memories.memories, name="memories"),
     path("memories/rows", memories.rows, name="memories-rows"),
     path("memories/bulk", bulk.bulk, name="memories-bulk"),
+    path("memories/changes", change_list.changes, name="memory-changes"),
     path("memories/undo", undo.undo_all, name="memories-undo-all"),
     path("memories/undo/<int:change>", bulk.undo, name="memories-undo"),
     path("memories/inbox", desk.inbox),
@@ -19,6 +20,7 @@ urlpatterns: list[URLPattern] = [
     path("memories/recall/mark", recall.mark, name="recall-mark"),
     path("memories/recall/asked", recall.asked, name="recall-asked"),
     path("memories/<int:pk>", memory.memory, name="memory"),
+    path("memories/<int:pk>/similar", memory.similar, name="memory-similar"),
     path("memories/<int:pk>/row", memory.row, name="memory-row"),
     path("memories/<int:pk>/history", memory.history, name="memory-history"),
     path("memories/<int:pk>/changes/<int:change>", history.change, name="memory-change"),

@@ -2,7 +2,10 @@
 
 
 class SessionsError(Exception):
-    """Base of the errors. `code` is stable, the text is for people, `fix` says what to do."""
+    """Base of the errors. `code` is stable, the text is for people, `fix` says what to do.
+
+    `fields` says by the name of a field what is wrong with it.
+    """
 
     code = "sessions_error"
     is_refusal = True
@@ -10,12 +13,17 @@ class SessionsError(Exception):
     def __init__(self, message: str, fix: str = "") -> None:
         super().__init__(message)
         self.fix = fix
+        self.fields: dict[str, str] = {}
 
 
 class InvalidSession(SessionsError):
     """A request for a session, a stop or a cooldown is not valid."""
 
     code = "invalid_session"
+
+    def __init__(self, message: str, fix: str = "", *, field: str = "") -> None:
+        super().__init__(message, fix)
+        self.fields = {field: message} if field else {}
 
 
 class InvalidBrief(InvalidSession):

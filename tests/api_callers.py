@@ -34,6 +34,9 @@ class Caller:
     def put(self, path: str, body: Any) -> Any:
         return self.ask("PUT", path, body)
 
+    def patch(self, path: str, body: Any = None, **headers: str) -> Any:
+        return self.ask("PATCH", path, body, **headers)
+
     def delete(self, path: str, body: Any = None) -> Any:
         return self.ask("DELETE", path, body)
 
@@ -46,7 +49,8 @@ def bearer(*scopes: str, project: Project | None = None, name: str = "caller") -
 def problem(response: Any) -> tuple[int, str]:
     """Return (status, code) of a refusal, after checking that its form is complete."""
     document = response.json()
-    assert set(document) == {"error", "fix"}, document
-    assert set(document["error"]) == {"code", "message"}, document
-    assert document["error"]["message"]
+    assert {"error"} <= set(document) <= {"error", "fix"}, document
+    assert {"code", "message"} <= set(document["error"]) <= {"code", "message", "fields", "current"}, document
+    assert all(document.values())
+    assert all(document["error"].values())
     return response.status_code, document["error"]["code"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -20,11 +20,24 @@ TRUTHS = ("true", "false", "")
 
 
 class Refused(Exception):
-    """An error response. `code` is stable, `message` is for people, `fix` says what to do."""
+    """An error response. `code` is stable, `message` is for people, `fix` says what to do.
 
-    def __init__(self, status: int, code: str, message: str, fix: str = "") -> None:
+    `fields` says by the name of a field or parameter what is wrong with it; `field` names the one that is.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        fix: str = "",
+        *,
+        field: str = "",
+        fields: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.status, self.code, self.fix = status, code, fix
+        self.fields = dict(fields or ({field: message} if field else {}))
 
 
 class Given(Schema):
@@ -71,16 +84,22 @@ Id = Annotated[Whole, Field(ge=1, le=2**63 - 1)]
 class Fault(Schema):
     code: str = Field(examples=["memory_not_found"])
     message: str
+    fields: dict[str, str] = Field({}, description="What is wrong, by the name of the field or parameter.")
+    current: dict[str, Any] = Field({}, description="409: what is stored now.")
 
 
 class Problem(Schema):
-    """The body of every error."""
+    """The body of every error. `fields`, `current` and `fix` are left out where there is nothing to say."""
 
     error: Fault
-    fix: str
+    fix: str = Field("", description="What to do.")
 
 
-FAULTS = frozenset({400, 401, 403, 404, 409, 422})
+FAULTS = frozenset({401, 403, 404, 422, 500, 503})
+"""What any route may answer: 404 for what the caller may not see, 503 for a damaged database."""
+
+WITH_A_BODY = frozenset({400, 409, 413})
+"""What a route may also answer that changes something."""
 
 
 def check_names(request: HttpRequest, known: Collection[str]) -> None:
@@ -92,6 +111,7 @@ def check_names(request: HttpRequest, known: Collection[str]) -> None:
                 "unknown_parameter",
                 f"{name!r} is not a parameter of this route.",
                 f"Allowed are: {', '.join(sorted(known))}.",
+                field=name,
             )
 
 
@@ -100,11 +120,12 @@ def narrowed(filters: FilterSet) -> QuerySet[Any]:
     if not filters.is_valid():
         name, errors = next(iter(filters.errors.items()))
         given = filters.data.get(name, "")
-        raise Refused(422, "invalid_filter", f"{name} is {given!r}: {errors[0]}", "See the filters at /api/docs.")
+        said = f"{name} is {given!r}: {errors[0]}"
+        raise Refused(422, "invalid_filter", said, "See the filters at /api/docs.", field=name)
     for name, one in filters.filters.items():  # Django's form takes any other word for "any"
         if isinstance(one, BooleanFilter) and filters.data.get(name, "") not in TRUTHS:
             said = f"{name} is {filters.data[name]!r}; allowed is true or false."
-            raise Refused(422, "invalid_filter", said, "See the filters at /api/docs.")
+            raise Refused(422, "invalid_filter", said, "See the filters at /api/docs.", field=name)
     rows: QuerySet[Any] = filters.qs
     return rows
 
@@ -119,7 +140,8 @@ def page_of(rows: QuerySet[Any], column: str, after: str) -> tuple[list[Any], st
             if not pk.isdecimal() or len(pk) > 18:
                 raise ValueError(after)
         except ValueError:
-            raise Refused(422, "invalid_place", f"after is {after!r}.", "Send the value of `next` unchanged.") from None
+            said = f"after is {after!r}."
+            raise Refused(422, "invalid_place", said, "Send the value of `next` unchanged.", field="after") from None
         rows = rows.filter(**{f"{column}__lte": value})  # lets the index skip to the cursor
         rows = rows.filter(Q(**{f"{column}__lt": value}) | Q(pk__lt=int(pk)))
     found = list(rows[: SIZE + 1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -24,7 +24,7 @@ from claudeops.lib.charts.cumulative import HOURS, Cumulative, Expected, cumulat
 from claudeops.lib.charts.multiples import Multiple, multiple
 from claudeops.lib.periods import HOUR, Range
 from memories.counts import FADED
-from memories.models import Change, Memory, MemoryChangeCount
+from memories.models import Change, Listed, Memory, MemoryChangeCount
 from memories.queries.filters import MemoryFilterSet
 from sessions_app.models import EventCount, Level, SessionCount, Status
 from sessions_app.queries.outcomes import OUTCOMES, by_outcome
@@ -44,12 +44,13 @@ LEVELS = (
 )
 PAID = (Kind("paid", "ok", "spent"),)
 CHANGES: dict[str, tuple[str, ...]] = {
-    "learned": (Change.CREATED,),
-    "confirmed": (Change.REINFORCED, Change.BACKED),
-    "contradicted": (Change.CONTRADICTED,),
-    "faded": (FADED, Change.EXPIRED),
+    Listed.LEARNED.value: (Change.CREATED,),
+    Listed.CONFIRMED.value: (Change.REINFORCED, Change.BACKED),
+    Listed.CONTRADICTED.value: (Change.CONTRADICTED,),
+    Listed.FADED.value: (FADED, Change.EXPIRED),
 }
-"""What is shown of the memories, and the names of the counts that it adds up."""
+"""What is shown of the memories, as their list of changes names it, and the names of the counts that it adds up."""
+CHANGED = tuple(Kind(name, "ok", name) for name in CHANGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +88,16 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the chart of memories: its small bars, and the difference to the range before."""
+    """One line of the chart of memories: its small bars, and the difference to the range before.
+
+    `url` leads to the changes that it counts; `parts` are the bars that are links, with their place.
+    """
 
     name: str
     bars: Multiple
     difference: int
+    url: str
+    parts: list[tuple[float, Part]]
 
     @property
     def change(self) -> str:
@@ -119,6 +125,8 @@ class Charts:
     expected: float
     """What today is expected to cost, to the cent."""
     memories: list[Line]
+    changes: Bars
+    """The same changes in one chart, for the table behind them."""
 
 
 def numbers(one: Range, state: str, spent: Decimal) -> Numbers:
@@ -205,14 +213,8 @@ def draw(found: Numbers) -> Charts:
     outcomes = [by_outcome(counts) for counts in found.sessions]
     sessions = bars(f"Sessions {by}", _parts(spans, "sessions", "ended", outcomes), OUTCOMES)
     completed = sum(counts[Status.COMPLETED] for counts in found.sessions)
-    lines = [
-        Line(
-            name,
-            multiple([part[name] for part in found.changes]),
-            sum(p[name] for p in found.changes) - found.before[name],
-        )
-        for name in CHANGES
-    ]
+    changed = _parts(spans, "memory-changes", "during", found.changes)
+    lines = [_line(found, name, changed) for name in CHANGES]
     return Charts(
         numbers=found,
         sessions=sessions,
@@ -237,6 +239,23 @@ def draw(found: Numbers) -> Charts:
         limit=limit,
         expected=round(found.expected.amount, 2),
         memories=lines,
+        changes=bars(f"Changes of memories {by}", changed, CHANGED),
+    )
+
+
+def _line(found: Numbers, name: str, changed: Sequence[Part]) -> Line:
+    small = multiple([part[name] for part in found.changes])
+    page = f"{reverse('memory-changes')}?kind={name}&during="
+    return Line(
+        name,
+        small,
+        small.total - found.before[name],
+        page + found.range.name,
+        [
+            (x, replace(part, url=f"{part.url}&kind={name}", words=f"{part.words}: {part.numbers[name]} {name}"))
+            for x, part in zip(small.places, changed, strict=True)
+            if part.numbers[name]
+        ],
     )
 
 

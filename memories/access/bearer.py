@@ -9,9 +9,10 @@ from django.http import HttpRequest, HttpResponse
 from django_filters import BooleanFilter, Filter, FilterSet
 from ninja.security import HttpBearer
 
-from claudeops.lib.api_errors import FAULTS, TRUTHS, Problem, Refused
+from claudeops.lib.api_errors import FAULTS, TRUTHS, WITH_A_BODY, Problem, Refused
 from memories.access.permissions import Access
 from memories.access.tokens import access_of, note_use
+from memories.models import Scope
 
 
 class Bearer(HttpBearer):
@@ -64,17 +65,29 @@ def note_when_sent(request: HttpRequest, response: HttpResponse) -> HttpResponse
 
 
 def needs(
-    scope: str, answer: Any, *, filters: type[FilterSet] | None = None, also: dict[str, str] | None = None
+    scope: str,
+    answer: Any,
+    *,
+    filters: type[FilterSet] | None = None,
+    also: dict[str, str] | None = None,
+    headers: dict[str, str] | None = None,
+    body: bool = False,
 ) -> dict[str, Any]:
-    """Return the keyword arguments of a route: authentication, responses, and its query parameters for OpenAPI."""
+    """Return the keyword arguments of a route: authentication, responses, and its parameters for OpenAPI.
+
+    A route that needs another scope than `read` changes something, so it states what only such a route answers; `body`
+    says that a reading one has a body too.
+    """
     extra: dict[str, Any] = {"x-scope": str(scope)}
-    if filters is not None or also:
+    if filters is not None or also or headers:
         extra["parameters"] = [
             *(_parameter(name, str(one.label or name), _allowed(one)) for name, one in _filters(filters).items()),
             *(_parameter(name, text) for name, text in (also or {}).items()),
+            *(_parameter(name, text) | {"in": "header"} for name, text in (headers or {}).items()),
         ]
     answers = answer if isinstance(answer, dict) else {200: answer}
-    return {"auth": Bearer(scope), "response": {**answers, FAULTS: Problem}, "openapi_extra": extra}
+    faults = FAULTS if scope == Scope.READ and not body else FAULTS | WITH_A_BODY
+    return {"auth": Bearer(scope), "response": {**answers, faults: Problem}, "openapi_extra": extra}
 
 
 def _filters(filters: type[FilterSet] | None) -> dict[str, Any]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from memories.capture.statement import Provenance
 from memories.errors import AccessDenied, MemoryNotFound, ProjectNotFound
 from memories.models import Exposure, Memory, Project, Scope, Source
 from memories.models.memory import ANY_AGENT, ANY_PROJECT, MemoryQuerySet
+from memories.taxonomy import PROJECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,38 @@ def changeable_memory(access: Access, given: str | int) -> Memory:
     if access.confined and found.project_id != access.project_id:
         raise AccessDenied(
             f"Memory {found.pk} is global; a token with a project only reads it.", "Ask with a token without a project."
+        )
+    return found
+
+
+def visible_projects(access: Access) -> QuerySet[Project]:
+    """Filter to the projects that it may see: with a project its own, else all."""
+    return Project.objects.filter(pk=access.project_id or 0) if access.confined else Project.objects.all()
+
+
+def project_named(access: Access, given: str) -> Project:
+    """Return the project with a number or slug, the number first. Raises ProjectNotFound, also for another's."""
+    rows = visible_projects(access)
+    found = rows.filter(pk=int(given)).first() if given.isdecimal() and len(given) < 19 else None
+    if found is None and (found := rows.filter(slug=given).first() if "\0" not in given else None) is None:
+        raise ProjectNotFound(f"There is no project {given!r}.", "List what there is: GET /api/projects")
+    return found
+
+
+def memories_of(access: Access, project: Project) -> MemoryQuerySet:
+    """Filter to the memories of the project taxonomy in a visible `project`; global ones are none of them."""
+    rows = visible_memories(replace(access, project=ANY_PROJECT))
+    return rows.filter(project=project, taxonomy=PROJECT.slug)
+
+
+def memory_of_project(access: Access, project: Project, given: str) -> Memory:
+    """Return one of `memories_of`, by number or UUID. Raises MemoryNotFound, also for another project's."""
+    rows = memories_of(access, project).select_related("approved_by")
+    found = rows.filter(**key).first() if (key := _key(given)) else None
+    if found is None:
+        raise MemoryNotFound(
+            f"There is no memory {given} in project {project.slug}.",
+            f"List what there is: GET /api/projects/{project.slug}/memories",
         )
     return found
 

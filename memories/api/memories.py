@@ -80,7 +80,8 @@ def bulk(request: HttpRequest, given: shapes.BulkIn) -> dict[str, Any]:
     """One transaction, with a change row each. With a filter, memories that the token may only read are left out."""
     access, action = access_in(request), BULK_ACTIONS.get(given.action)
     if action is None:
-        raise Refused(422, "unknown_action", f"action is {given.action!r}.", f"Allowed are: {', '.join(BULK_ACTIONS)}.")
+        allowed = f"Allowed are: {', '.join(BULK_ACTIONS)}."
+        raise Refused(422, "unknown_action", f"action is {given.action!r}.", allowed, field="action")
     params = {param.name: getattr(given, param.name) for param in action.params}
     if params.get("target") is not None:
         changeable_memory(access, params["target"])
@@ -117,13 +118,14 @@ def change(request: HttpRequest, memory_id: str, given: shapes.MemoryChangeIn) -
     fields = given.model_dump(exclude_unset=True, exclude={"reason", "seen"})
     for name, value in fields.items():
         if value is None and name not in ("service", "expires_at"):
-            raise Refused(422, "invalid_memory", f"{name} is null.", "Leave out fields that do not change.")
+            raise Refused(422, "invalid_memory", f"{name} is null.", "Leave out fields that do not change.", field=name)
     if (until := given.expires_at) is not None and until.tzinfo is None:
-        raise Refused(422, "invalid_memory", f"expires_at is {until}, without a zone.", "Like 2026-12-31T00:00:00Z.")
+        said = f"expires_at is {until}, without a zone."
+        raise Refused(422, "invalid_memory", said, "Like 2026-12-31T00:00:00Z.", field="expires_at")
     if not fields:
         raise Refused(422, "nothing_to_change", "No field was sent.", "Send the fields to change.")
-    said = access.provenance(CHANNEL)
-    verbs.edit(row.pk, by=access.actor, reason=given.reason, expected_change=given.seen, provenance=said, **fields)
+    origin = access.provenance(CHANNEL)
+    verbs.edit(row.pk, by=access.actor, reason=given.reason, expected_change=given.seen, provenance=origin, **fields)
     return serializers.as_data(memory_of(access, row.pk))
 
 
@@ -138,11 +140,13 @@ def remove(request: HttpRequest, memory_id: str) -> Status:
 def _place(request: HttpRequest) -> tuple[listing.Sort, listing.Place | None]:
     key, after = request.GET.get("sort") or listing.FIRST, request.GET.get("after", "")
     if key not in listing.SORTS:
-        raise Refused(422, "invalid_sort", f"sort is {key!r}.", f"Allowed are: {', '.join(listing.SORTS)}.")
+        allowed = f"Allowed are: {', '.join(listing.SORTS)}."
+        raise Refused(422, "invalid_sort", f"sort is {key!r}.", allowed, field="sort")
     try:
         return listing.SORTS[key], listing.read_place(listing.SORTS[key], after) if after else None
     except ValueError:
-        raise Refused(422, "invalid_place", f"after is {after!r}.", "Send the value of `next` unchanged.") from None
+        said = f"after is {after!r}."
+        raise Refused(422, "invalid_place", said, "Send the value of `next` unchanged.", field="after") from None
 
 
 def _chosen(request: HttpRequest, ids: list[int] | None, given: dict[str, str] | None) -> QuerySet[Memory]:
@@ -158,6 +162,7 @@ def _chosen(request: HttpRequest, ids: list[int] | None, given: dict[str, str] |
                 "invalid_filter",
                 f"{unknown[0]!r} is not a filter.",
                 f"Allowed are: {', '.join(MemoryFilterSet.base_filters)}.",
+                field=f"filter.{unknown[0]}",
             )
         return narrowed(MemoryFilterSet(given, queryset=changeable_memories(access))).order_by()
     wanted = set(ids or ())

@@ -16,7 +16,7 @@ from memories.recall.service import Question, as_data, ask
 router = Router(tags=["recall"])
 
 
-@router.post("/recall", **needs(Scope.READ, shapes.RecallOut), summary="Recall")
+@router.post("/recall", **needs(Scope.READ, shapes.RecallOut, body=True), summary="Recall")
 def recall(request: HttpRequest, given: shapes.RecallIn) -> dict[str, Any]:
     """Limited to what the token may see. Query and hits are recorded."""
     return _answer(request, given.query, given)

@@ -23,27 +23,30 @@ MOST_TAGS = 20
 
 def checked_taxonomy(slug: str) -> Taxonomy:
     if slug not in TAXONOMIES:
-        raise InvalidMemory(f"taxonomy is {slug!r}; allowed are {', '.join(TAXONOMIES)}.")
+        raise InvalidMemory(f"taxonomy is {slug!r}; allowed are {', '.join(TAXONOMIES)}.", field="taxonomy")
     return TAXONOMIES[slug]
 
 
 def checked_category(category: str, taxonomy: Taxonomy) -> str:
     if category not in taxonomy.categories:
         allowed = ", ".join(taxonomy.categories)
-        raise InvalidMemory(f"category is {category!r}; {taxonomy.slug} memories have {allowed}.")
+        raise InvalidMemory(f"category is {category!r}; {taxonomy.slug} memories have {allowed}.", field="category")
     return category
 
 
 def checked_service(service: str | None) -> str | None:
     if service is not None and not isinstance(service, str):  # a value of a JSON file
-        raise InvalidMemory(f"service is {service!r}; allowed is a name, or nothing for general.")
+        raise InvalidMemory(f"service is {service!r}; allowed is a name, or nothing for general.", field="service")
     name = normalise_service(service)
     if name is not None and (found := find(service or "")):
-        raise InvalidMemory(f"service looks like a credential ({found[0].kind}); give the name of the service.")
+        raise InvalidMemory(
+            f"service looks like a credential ({found[0].kind}); give the name of the service.", field="service"
+        )
     if name is not None and not SERVICE.fullmatch(name):
         raise InvalidMemory(
             f"service is {service!r}; allowed is one word of letters, digits, dots, hyphens and underscores, at most "
-            f"{SERVICE_LENGTH} characters, or nothing for general."
+            f"{SERVICE_LENGTH} characters, or nothing for general.",
+            field="service",
         )
     return name
 
@@ -52,7 +55,9 @@ def checked_agent(slug: str) -> str | None:
     """Return the slug of an agent, None for an empty one."""
     name = fold(slug).lower()
     if name and not AGENT.fullmatch(name):
-        raise InvalidMemory(f"agent is {slug!r}; allowed is a slug of letters, digits, hyphens and underscores.")
+        raise InvalidMemory(
+            f"agent is {slug!r}; allowed is a slug of letters, digits, hyphens and underscores.", field="agent"
+        )
     return name or None
 
 
@@ -60,9 +65,12 @@ def checked_observation(observation: str) -> str:
     """Fold an observation to one line, with its credentials masked."""
     text = fold(mask(observation))
     if not any(character.isalnum() for character in text):
-        raise InvalidMemory("observation is empty; write what was observed, in one sentence.")
+        raise InvalidMemory("observation is empty; write what was observed, in one sentence.", field="observation")
     if len(text) > LONGEST_OBSERVATION:
-        raise InvalidMemory(f"observation has {len(text):,} characters; at most {LONGEST_OBSERVATION:,} are stored.")
+        raise InvalidMemory(
+            f"observation has {len(text):,} characters; at most {LONGEST_OBSERVATION:,} are stored.",
+            field="observation",
+        )
     return text
 
 
@@ -73,7 +81,7 @@ def checked_confidence(confidence: float) -> float:
     except (TypeError, ValueError):
         value = math.nan
     if not math.isfinite(value):
-        raise InvalidMemory(f"confidence is {confidence!r}; allowed is a number from 0 to 1.")
+        raise InvalidMemory(f"confidence is {confidence!r}; allowed is a number from 0 to 1.", field="confidence")
     return round(min(1.0, max(0.0, value)), 6)
 
 
@@ -82,7 +90,7 @@ def checked_tags(tags: Iterable[str]) -> list[str]:
     found = list(dict.fromkeys(fold(mask(str(tag))) for tag in tags))
     found = [tag for tag in found if tag]
     if len(found) > MOST_TAGS or any(len(tag) > LONGEST_TAG for tag in found):
-        raise InvalidMemory(f"tags: at most {MOST_TAGS}, each of at most {LONGEST_TAG} characters.")
+        raise InvalidMemory(f"tags: at most {MOST_TAGS}, each of at most {LONGEST_TAG} characters.", field="tags")
     return found
 
 
@@ -90,5 +98,5 @@ def checked_end(at: datetime) -> datetime:
     """Return the time when a memory expires, in UTC; one in the past ends it at the next sweep."""
     if at.tzinfo is None or not times.may_end(at):
         allowed = f"{times.EARLIEST.year} to {times.LATEST.year}"
-        raise InvalidMemory(f"expires_at is {at}; allowed are the years {allowed}, with a zone.")
+        raise InvalidMemory(f"expires_at is {at}; allowed are the years {allowed}, with a zone.", field="expires_at")
     return times.in_utc(at)

@@ -53,13 +53,18 @@ def plain(parts: Sequence[Part]) -> str:
 
 def moved(change: MemoryChange) -> Moved:
     """Return how the confidence moved. A change without confidence columns moved nothing."""
-    before, after = _number(change.before, "confidence"), _number(change.after, "confidence")
+    before, after = confidences(change)
     if change.kind == Change.CREATED and after is not None:
         return Moved(f"{after:.2f}")
     if before is None or after is None or before == after or change.kind == Change.DELETED:
         return Moved("")
     sign, level = ("+", "ok") if after > before else ("−", "bad")
     return Moved(f"{sign}{abs(after - before):.2f}", level)
+
+
+def confidences(change: MemoryChange) -> tuple[float | None, float | None]:
+    """Return the confidence before and after a change; None where the change does not state it."""
+    return _number(change.before, "confidence"), _number(change.after, "confidence")
 
 
 def folded_decay(latest_first: Sequence[MemoryChange]) -> str:
@@ -144,7 +149,7 @@ def _contradicted(change: MemoryChange) -> list[Part | str]:
 
 
 def _decayed(change: MemoryChange) -> list[Part | str]:
-    before, after = _number(change.before, "confidence"), _number(change.after, "confidence")
+    before, after = confidences(change)
     span = f" from {before:.2f} to {after:.2f}" if before is not None and after is not None else ""
     return [f"Time lowered it{span}{_unconfirmed(change)}{_ended(change)}"]
 
@@ -221,7 +226,7 @@ _EDITS: dict[str, Callable[[Any, Any], str]] = {
 
 
 def _confidence_set(change: MemoryChange) -> list[Part | str]:
-    before, after = _number(change.before, "confidence"), _number(change.after, "confidence")
+    before, after = confidences(change)
     span = f" from {before:.2f} to {after:.2f}" if before is not None and after is not None else ""
     return [*_who(change), f" set the confidence{span}", _ended(change)]
 
@@ -262,6 +267,12 @@ def _backed(change: MemoryChange) -> list[Part | str]:
     return [*_who(change), " confirmed it", _reason(change.reason)]
 
 
+def _credited(change: MemoryChange) -> list[Part | str]:
+    helped = _evidence(change).get("helped")
+    end = " and completed" if helped is True else " and failed" if helped is False else ""
+    return [*_who(change), f" used it{end}", _ended(change)]
+
+
 def _restored(change: MemoryChange) -> list[Part | str]:
     if change.reason.startswith(BACK):
         return [*_who(change), f" put it back to {fold(change.reason.removeprefix(BACK)).rstrip('.')}", _ended(change)]
@@ -291,6 +302,7 @@ _WORDS: dict[str, Callable[[MemoryChange], list[Part | str]]] = {
     Change.MERGED: _merged,
     Change.SUPERSEDED: _superseded,
     Change.BACKED: _backed,
+    Change.CREDITED: _credited,
     Change.RESTORED: _restored,
     Change.DELETED: _deleted,
 }

@@ -180,15 +180,15 @@ def _others(params: dict[str, Any], counts: dict[str, int]) -> Iterator[dict[str
         rows = _some(f"{sure} AND {LASTS} AND {kept_back_sql()}", BEST_FIRST, params)
         yield from (_entry(m, kept_back(m)) for m in rows)
     if counts["below_threshold"]:
-        rows = _some(f"{USABLE} AND confidence < {PROJECT.injected_from}", "confidence DESC, id", params)
+        rows = _some(f"{USABLE} AND confidence < {PROJECT.injected_from}", "id DESC", params)
         yield from (_entry(m, below_threshold(m.confidence)) for m in rows)
     state = f"{OURS} AND taxonomy = 'project' AND"
     if counts["inactive"]:
-        rows = _some(f"{state} NOT active AND verdict = 'allow'", "confidence DESC, id", params)
+        rows = _some(f"{state} NOT active AND verdict = 'allow'", "id DESC", params)
         yield from (_entry(m, inactive(m.inactive_reason)) for m in rows)
     if counts["held"]:
-        rows = _some(f"{state} active AND verdict = 'hold'", "confidence DESC, id", params)
-        rows += _some(f"{state} NOT active AND verdict = 'hold'", "confidence DESC, id", params)
+        rows = _some(f"{state} active AND verdict = 'hold'", "id DESC", params)
+        rows += _some(f"{state} NOT active AND verdict = 'hold'", "id DESC", params)
         yield from (_entry(m, held(m.verdict_reason)) | {"observation": ""} for m in rows[:NAMED])
 
 

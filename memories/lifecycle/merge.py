@@ -14,7 +14,7 @@ from memories.lifecycle.bulk_write import change_all, delete_all
 from memories.lifecycle.confirmation import after_edit
 from memories.lifecycle.lock import writing
 from memories.lifecycle.new_text import checked_text
-from memories.lifecycle.write import Why, apply, locked
+from memories.lifecycle.write import Why, apply, check_unchanged, locked
 from memories.models import Change, Inactive, Memory, MemoryChange, to_utc
 from memories.taxonomy import TAXONOMIES
 
@@ -100,9 +100,16 @@ def merge(
         return apply(into, Change.MERGED, new, why._replace(evidence=evidence), caller=target)
 
 
-def delete(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
-    """Delete a memory. Its history stays, under its UUID; `before` of the last row is the whole memory."""
+def delete(
+    memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "", expected_change: int | None = None
+) -> MemoryChange | None:
+    """Delete a memory. Its history stays, under its UUID; `before` of the last row is the whole memory.
+
+    `expected_change` is the latest change that the caller saw (0: none): raises Conflict when another one came since.
+    """
     with writing():
         row = locked(memory)
+        if expected_change is not None:
+            check_unchanged(row, expected_change)
         delete_all(Memory.objects.filter(pk=row.pk), Why(by, to_utc(at), reason))
         return MemoryChange.objects.order_by("-pk").first()  # ours: we hold the write lock

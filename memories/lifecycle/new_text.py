@@ -21,5 +21,6 @@ def checked_text(text: str, provenance: Provenance | None, *, current: str) -> s
         raise TextHeld(
             f"The text is not allowed: {judgement.reason}. Nothing was changed.",
             "Say what was observed, in a sentence; or let a person edit the memory in the dashboard.",
+            field="observation",
         )
     return folded

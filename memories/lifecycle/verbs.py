@@ -11,6 +11,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.contrib.auth import get_user_model
+from django.db.models import Value
+from django.db.models.functions import Lower, Substr
 
 from memories.capture import fields
 from memories.capture.statement import Provenance
@@ -21,9 +23,10 @@ from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import writing
 from memories.lifecycle.merge import delete, merge
 from memories.lifecycle.new_text import checked_text
-from memories.lifecycle.write import Why, apply, difference, locked
+from memories.lifecycle.write import Why, apply, check_unchanged, difference, locked
 from memories.models import Change, Inactive, Memory, MemoryChange, Project, Verdict, to_utc
-from memories.taxonomy import TAXONOMIES, Taxonomy
+from memories.models.memory import TEXT_START
+from memories.taxonomy import PROJECT, TAXONOMIES, Taxonomy
 
 __all__ = [
     "approve",
@@ -34,6 +37,7 @@ __all__ = [
     "edit",
     "mark_persistent",
     "merge",
+    "promote",
     "reactivate",
     "reinforce",
     "renew",
@@ -199,18 +203,6 @@ def _further_columns(
     return new
 
 
-def check_unchanged(row: Memory, expected: int) -> None:
-    """Raise Conflict unless the latest change of the locked `row` is `expected` (0: it has none)."""
-    latest = MemoryChange.objects.filter(memory=row).order_by("-pk").first()
-    if (latest.pk if latest else 0) != expected:
-        raise Conflict(
-            f"Memory {row.pk} was changed meanwhile.",
-            "Look at what it says now, then save again.",
-            current=row,
-            change=latest,
-        )
-
-
 def _switched(row: Memory, active: bool, confidence: float, at: datetime) -> dict[str, Any]:
     """Return the columns of a deactivated memory, or of one reactivated with at least the threshold."""
     if not active:
@@ -262,6 +254,26 @@ def renew(memory: Memory | int, *, by: str, at: datetime | None = None, reason: 
         return apply(row, Change.EDITED, renewed(row, why.at), why, caller=memory)
 
 
+def promote(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
+    """Make a project's memory one of all projects; its history stays. None when it is one already.
+
+    Raises InvalidMemory for a memory of another taxonomy, and when all projects have this text already.
+    """
+    why = Why(by, to_utc(at), reason)
+    with writing():
+        row = locked(memory)
+        if row.taxonomy != PROJECT.slug:
+            raise InvalidMemory(
+                f"Memory {row.pk} is of the taxonomy {row.taxonomy}.", "Only project memories are promoted."
+            )
+        if row.project is None:
+            return None
+        if (known := said_to_all(row)) is not None:
+            raise InvalidMemory(f"Memory {known} tells all projects this already.", "Deactivate or merge one of them.")
+        why = why._replace(reason=reason or promoted_from(row), evidence={"promoted_from": row.project.slug})
+        return apply(row, Change.EDITED, promoted(row), why, caller=memory)
+
+
 def approve(
     memory: Memory | int,
     *,
@@ -269,14 +281,18 @@ def approve(
     at: datetime | None = None,
     reason: str = "",
     expected_text: str | None = None,
+    expected_change: int | None = None,
 ) -> MemoryChange | None:
     """Approve a memory: it is allowed and confirmed; in the project taxonomy its confidence rises to 1.0.
 
-    Raises Conflict when its text is no longer `expected_text`, which the person read.
+    Raises Conflict when its text is no longer `expected_text`, which the person read, and when another change came
+    after `expected_change` (0: none).
     """
     why = Why(by, to_utc(at), reason)
     with writing():
         row = locked(memory)
+        if expected_change is not None:
+            check_unchanged(row, expected_change)
         if expected_text is not None and row.observation != expected_text:
             latest = MemoryChange.objects.filter(memory=row).order_by("-pk").first()
             raise Conflict(f"The text of memory {row.pk} was changed.", "Read it again.", current=row, change=latest)
@@ -306,6 +322,28 @@ def approved(row: Memory, at: datetime, user: int | None, lifetimes: Lifetimes |
     if not row.active and row.inactive_reason in BY_CONFIDENCE and rules.is_active(raised, policy(row)):
         new |= {"active": True, "inactive_reason": ""}
     return new | confirmed(row, at)
+
+
+def promoted(row: Memory) -> dict[str, Any]:
+    """Return the columns of a memory of all projects; {} where that changes nothing, or repeats what they are told."""
+    if row.taxonomy != PROJECT.slug or row.project_id is None or said_to_all(row) is not None:
+        return {}
+    return {"project_id": None}
+
+
+def promoted_from(row: Memory) -> str:
+    return f"Promoted from project {row.project.slug} to all projects." if row.project else ""
+
+
+def said_to_all(row: Memory) -> int | None:
+    """Return the active memory of all projects, of its type, with exactly the text of `row`."""
+    start = Lower(Substr(Value(row.observation), 1, 100))  # for the index on the beginnings of texts
+    rows = (
+        Memory.objects.active()
+        .alias(start=TEXT_START)
+        .filter(start=start, observation=row.observation, taxonomy=PROJECT.slug, project=None, category=row.category)
+    )
+    return rows.exclude(pk=row.pk).order_by("pk").values_list("pk", flat=True).first()
 
 
 def renewed(row: Memory, at: datetime, lifetimes: Lifetimes | None = None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from memories.capture.statement import Provenance
-from memories.errors import MemoryNotFound
+from memories.errors import Conflict, MemoryNotFound
 from memories.models import Memory, MemoryChange
 
 REASON_LENGTH = 500
@@ -45,6 +45,18 @@ def locked(memory: Memory | int) -> Memory:
     if row is None:
         raise MemoryNotFound(f"There is no memory {pk}.", "`manage.py memory list` shows what there is.")
     return row
+
+
+def check_unchanged(row: Memory, expected: int) -> None:
+    """Raise Conflict unless the latest change of the locked `row` is `expected` (0: it has none)."""
+    latest = MemoryChange.objects.filter(memory=row).order_by("-pk").first()
+    if (latest.pk if latest else 0) != expected:
+        raise Conflict(
+            f"Memory {row.pk} was changed meanwhile.",
+            "Look at what it says now, then save again.",
+            current=row,
+            change=latest,
+        )
 
 
 def difference(row: Memory, new: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

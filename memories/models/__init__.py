@@ -1,6 +1,6 @@
 """The models of memories. QuerySets read; `store.py` and `lifecycle/` write."""
 
-from memories.models.change import Change, MemoryChange, drop_lost_links, states_before, to_utc
+from memories.models.change import By, Change, Listed, MemoryChange, drop_lost_links, states_before, to_utc
 from memories.models.counts import MemoryChangeCount
 from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, DisagreementKind, DisagreementState
 from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
@@ -17,6 +17,7 @@ __all__ = [
     "LABELS",
     "Answer",
     "ApiToken",
+    "By",
     "Change",
     "Disagreement",
     "DisagreementKind",
@@ -25,6 +26,7 @@ __all__ = [
     "EmbeddingModel",
     "Exposure",
     "Inactive",
+    "Listed",
     "Memory",
     "MemoryChange",
     "MemoryChangeCount",

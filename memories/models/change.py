@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Case, CharField, F, GeneratedField, Q, Value, When
 from django.utils import timezone
 
 from claudeops.lib import times
@@ -32,12 +32,63 @@ class Change(models.TextChoices):
     MERGED = "merged", "merged"
     SUPERSEDED = "superseded", "superseded"
     BACKED = "backed", "backed by a person"
+    CREDITED = "credited", "credited by a session's outcome"
     RESTORED = "restored", "restored"
     DELETED = "deleted", "deleted"
 
 
 SAID = ~Q(kind=Change.DECAYED) & ~Q(kind=Change.EXPIRED)
 """All changes but those of the sweep. Two terms: SQLite does not match a list of values with its index's condition."""
+
+
+class Listed(models.TextChoices):
+    """The kinds under which lists and charts show a change: four of their own, for the others that of the change."""
+
+    LEARNED = "learned", "learned"
+    CONFIRMED = "confirmed", "confirmed"
+    CONTRADICTED = "contradicted", "contradicted"
+    FADED = "faded", "faded or expired"
+    DECAYED = "decayed", "lowered by time"
+    EDITED = "edited", "edited"
+    CONFIDENCE_SET = "confidence_set", "confidence set"
+    DEACTIVATED = "deactivated", "deactivated"
+    REACTIVATED = "reactivated", "reactivated"
+    PERSISTENT_SET = "persistent_set", "persistence set"
+    APPROVED = "approved", "approved"
+    MERGED = "merged", "merged"
+    SUPERSEDED = "superseded", "superseded"
+    RESTORED = "restored", "restored"
+    DELETED = "deleted", "deleted"
+
+
+class By(models.TextChoices):
+    """Who made a change, by its actor."""
+
+    PEOPLE = "people", "people"
+    SESSIONS = "sessions", "sessions"
+    SYSTEM = "system", "the system"
+
+
+def _listed_as() -> Case:
+    """The kind of a change in a list. A decay that made its memory inactive let it fade."""
+    return Case(
+        When(kind=Change.CREATED, then=Value(Listed.LEARNED)),
+        When(Q(kind=Change.REINFORCED) | Q(kind=Change.BACKED), then=Value(Listed.CONFIRMED)),
+        When(Q(kind=Change.EXPIRED) | Q(kind=Change.DECAYED, after__active=False), then=Value(Listed.FADED)),
+        default=F("kind"),
+        output_field=CharField(),
+    )
+
+
+def _by() -> Case:
+    """Who made a change: the actor of a session is `agent:<slug>`, `session:<number>`, `import` or `mcp`."""
+    return Case(
+        When(Q(actor="") | Q(actor="system"), then=Value(By.SYSTEM)),
+        When(Q(actor="import") | Q(actor="mcp"), then=Value(By.SESSIONS)),
+        When(Q(actor__startswith="agent:") | Q(actor__startswith="session:"), then=Value(By.SESSIONS)),
+        default=Value(By.PEOPLE),
+        output_field=CharField(),
+    )
 
 
 COLUMNS = {field.attname: field for field in Memory._meta.concrete_fields if field.attname not in ("id", "uuid")}
@@ -54,7 +105,8 @@ class MemoryChange(models.Model):
 
     `before` and `after` hold the columns that changed (for `created`, `after` holds the whole row; for `deleted`,
     `before` does). `evidence` is why: the text that arrived, the similarity, the signals. `candidate_key` identifies a
-    statement of an agent's session, so that a replayed log changes nothing twice.
+    statement of an agent's session, so that a replayed log changes nothing twice. `listed_as` (a Listed) and `by` (a
+    By) are what lists and charts show of `kind` and `actor`.
     """
 
     memory = models.ForeignKey(  # served by the index on memory and at
@@ -77,6 +129,13 @@ class MemoryChange(models.Model):
         db_index=False,
     )
     candidate_key = models.CharField(max_length=64, null=True, blank=True)
+    # Computed by the database, since changes are written past the ORM in places.
+    listed_as = GeneratedField(
+        expression=_listed_as(), output_field=models.CharField(max_length=20, choices=Listed.choices), db_persist=True
+    )
+    by = GeneratedField(
+        expression=_by(), output_field=models.CharField(max_length=10, choices=By.choices), db_persist=True
+    )
 
     objects = MemoryChangeQuerySet.as_manager()
 
@@ -97,6 +156,9 @@ class MemoryChange(models.Model):
             models.Index(fields=["-at"], name="memory_changes_at"),
             # The changes of people and sessions, newest first, among millions of the sweep.
             models.Index(fields=["-at", "-id"], condition=SAID, name="memory_changes_said"),
+            models.Index(fields=["listed_as", "-at", "-id"], name="memory_changes_listed"),
+            # A sweep changes thousands of memories at once, a session several: those of people are few.
+            models.Index(fields=["by", "-at", "-id"], condition=Q(by=By.PEOPLE), name="memory_changes_by_people"),
         ]
 
     def __str__(self) -> str:

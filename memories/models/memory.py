@@ -304,11 +304,15 @@ class Memory(models.Model):
                 name="memories_unconfirmed",
             ),
             # Rare links: partial, because PostgreSQL writes an update into every index of the row.
-            # Of a project: its memories by state, to count and name what its prompts leave out.
+            models.Index(fields=["project"], condition=Q(project__isnull=False), name="memories_project"),
+            # The list of a project's memories by page and offset, newest first, and its total, from the index alone.
             models.Index(
-                fields=["project", "taxonomy", "active", "verdict", "-confidence", "id"],
-                condition=Q(project__isnull=False),
-                name="memories_project",
+                fields=[
+                    *("project", "taxonomy", "-id", "active", "verdict", "category"),
+                    *("provisional", "confirmed_at"),
+                ],
+                condition=Q(project__isnull=False, taxonomy="project"),
+                name="memories_of_project",
             ),
             # The project memories of a prompt, the best first, with what decides whether one may be in it.
             models.Index(

@@ -182,6 +182,7 @@ def context_of(request: HttpRequest, found: Found, shown: list[Memory], seen: in
         "count": f"{listing.CAP:,}+" if count > listing.CAP else f"{count:,}",
         "total": "" if count > listing.CAP else count,
         "one": count == 1,
+        "on_page": len(shown),
         "polling": urlencode(polling),
         "bulk_url": reverse("memories-bulk"),
         "handed_on": f"?{urlencode({'from': query})}" if (query := query_of(request)) else "",
@@ -280,5 +281,6 @@ def rows(request: HttpRequest) -> HttpResponse:
     if hold.holds(request, news):
         context |= hold.held(request, seen, str(latest), news, changes.key_of, changes.mark_of)
         context["polling"] = urlencode({**place_of(request), "seen": context["seen"]})
+        context["on_page"] -= context["held"]
         return render(request, "memories/_rows.html", context)
     return render(request, "memories/_rows.html", {**context, "news": news})

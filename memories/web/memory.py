@@ -25,6 +25,7 @@ from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore
 from memories.models import Memory, MemoryChange
 from memories.queries import list as listing
+from memories.queries.similar import similar_to
 from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
 from memories.web.forms import EditForm
 from memories.web.memories import row_context
@@ -57,12 +58,29 @@ def _page(request: HttpRequest, row: Memory, *, status: int = 200, **further: An
         "editing": editing,
         "deleting": "delete" in request.GET,
         "whole_text": whole_text(row),
+        "from_agent": _from_agent(row),
         "neighbours": neighbours_of(row, handed_on(request)),
         **_timeline(request, row, latest),
         **further,
     }
     context["band"] = band_of(row, course, context["kinds"])
     return render(request, "memories/memory.html", context, status=status)
+
+
+def _from_agent(row: Memory) -> str | None:
+    """Return the slug of the agent of the session that made it."""
+    if row.session_id is None:
+        return None
+    return Memory.objects.filter(pk=row.pk).values_list("session__agent__slug", flat=True).first()
+
+
+@require_safe
+@never_cache
+@permission_required("memories.view_memory", raise_exception=True)
+def similar(request: HttpRequest, pk: int) -> HttpResponse:
+    """Render the similar memories for the rail, which loads them after the page."""
+    found = get_object_or_404(Memory, pk=pk)
+    return render(request, "memories/_similar.html", {"similar": similar_to(found)})
 
 
 @require_safe

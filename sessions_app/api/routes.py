@@ -210,7 +210,14 @@ def check(request: HttpRequest) -> dict[str, Any]:
     check_names(request, ["action", "service"])
     given = {name: request.GET.get(name, "") for name in ("action", "service")}
     if missing := [name for name, value in given.items() if not value or "\0" in value]:
-        raise Refused(422, "missing_parameter", f"{missing[0]} is missing.", "Like ?action=restart&service=jellyfin")
+        said = f"{missing[0]} is missing."
+        raise Refused(
+            422,
+            "missing_parameter",
+            said,
+            "Like ?action=restart&service=jellyfin",
+            fields={name: f"{name} is missing." for name in missing},
+        )
     return asdict(limits.check(given["action"], given["service"]))
 
 

@@ -85,6 +85,10 @@ class Line:
         self.entry = entry
         self.words = words
 
+    @property
+    def seq(self) -> str:
+        return str(self.entry.seq)
+
     @cached_property
     def tool(self) -> str:
         """The name of the tool that a call asks for; empty for other lines."""

@@ -98,6 +98,7 @@ def _validate(*, tier: int, trigger: str, runner: str, stream: str, parent: Sess
         raise InvalidSession(
             f"Tier {tier} is above the highest allowed tier, {highest}.",
             f"Ask for tier {highest} or lower, or raise CLAUDEOPS_MAX_TIER.",
+            field="tier",
         )
     if trigger not in REQUESTABLE:
         raise InvalidSession(
@@ -129,6 +130,7 @@ def _check_tier(tier: int, agent: Agent | None, trigger: str, highest: int | Non
         raise InvalidSession(
             f"Tier {tier} is above the tier of the agent {agent.slug}, {agent.tier}.",
             f"Ask for tier {agent.tier} or lower, or choose another agent.",
+            field="tier",
         )
 
 

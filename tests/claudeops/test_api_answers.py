@@ -8,8 +8,10 @@ import re
 import pytest
 from django.test import Client
 
+from memories.access.tokens import add_token
 from memories.api import memories as routes
-from tests.api_callers import bearer, problem
+from tests.api_callers import Caller, bearer, problem
+from tests.factories import AgentFactory, MemoryFactory
 from tests.memories.people import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -89,3 +91,60 @@ def test_the_page_shows_every_route_and_loads_nothing_from_elsewhere():
     ids = re.findall(r' id="([^"]+)"', html)
     assert len(ids) == len(set(ids))
     assert json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "names"),
+    [
+        ("GET", "/api/memories?sevrice=x", None, {"sevrice"}),
+        ("GET", "/api/memories?status=sleeping", None, {"status"}),
+        ("GET", "/api/memories?active=perhaps", None, {"active"}),
+        ("GET", "/api/memories?sort=age", None, {"sort"}),
+        ("GET", "/api/sessions?after=x", None, {"after"}),
+        ("GET", "/api/cooldowns/check", None, {"action", "service"}),
+        ("POST", "/api/memories", {"colour": "red", "tags": [1]}, {"observation", "category", "colour", "tags.0"}),
+        ("POST", "/api/memories", {"observation": "It is slow", "category": "weather"}, {"category"}),
+        ("POST", "/api/memories/bulk", {"action": "explode"}, {"action"}),
+        ("POST", "/api/memories/bulk", {"action": "delete", "filter": {"a": "b"}}, {"filter.a"}),
+        ("POST", "/api/sessions", {"agent": "watcher", "tier": 3}, {"tier"}),
+    ],
+)
+def test_a_refusal_names_each_field_that_is_wrong(method, path, body, names):
+    AgentFactory(slug="watcher", tier=1)
+    _, secret = add_token("any", ["admin"], by="operator", max_tier=3)
+    response = Caller(secret).ask(method, path, body)
+    assert problem(response)[0] == 422
+    assert set(response.json()["error"]["fields"]) == names
+
+
+def test_a_refusal_of_no_field_has_no_fields_and_one_without_advice_no_fix():
+    document = bearer("read").get("/api/memories/7").json()
+    assert set(document["error"]) == {"code", "message"}
+    body = {"observation": " ", "category": "timing"}
+    memory = MemoryFactory()
+    document = bearer("write", name="writer").put(f"/api/memories/{memory.pk}", body).json()
+    assert set(document) == {"error"}
+    assert document["error"]["fields"] == {"observation": document["error"]["message"]}
+
+
+def test_a_conflict_shows_what_is_stored_now():
+    memory = MemoryFactory(observation="Before")
+    caller = bearer("write", "read")
+    caller.put(f"/api/memories/{memory.pk}", {"observation": "After", "seen": 0})
+    late = caller.put(f"/api/memories/{memory.pk}", {"observation": "Late", "seen": 0})
+    assert problem(late) == (409, "conflict")
+    current = late.json()["error"]["current"]
+    assert (current["id"], current["observation"]) == (memory.pk, "After")
+
+
+def test_a_body_that_is_too_big_is_refused(settings):
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
+    response = bearer("write").post("/api/memories", {"observation": "x" * 1000, "category": "timing"})
+    assert problem(response) == (413, "too_big")
+
+
+def test_the_document_states_the_refusals_that_a_route_can_give():
+    paths = bearer("read").get("/api/openapi.json").json()["paths"]
+    reading, changing = paths["/api/memories"]["get"]["responses"], paths["/api/memories"]["post"]["responses"]
+    assert set(reading) == {"200", "401", "403", "404", "422", "500", "503"}
+    assert set(changing) - set(reading) == {"201", "202", "400", "409", "413"}

@@ -15,7 +15,7 @@ from django.db import connection
 from django.test import Client
 
 from claudeops.api import api
-from memories.models import Memory, MemoryChange, Scope, Verdict
+from memories.models import Memory, MemoryChange, Project, Scope, Verdict
 from sessions_app.models import Event, Session, Status
 from tests.api_callers import bearer, problem
 from tests.factories import (
@@ -39,6 +39,10 @@ BODIES: dict[tuple[str, str], Any] = {
     ("delete", "/api/memories/bulk"): {"filter": {}},
     ("put", "/api/memories/{memory_id}"): {"observation": "Changed"},
     ("post", "/api/sessions"): {"agent": "watcher"},
+    ("post", "/api/projects"): {"slug": "new"},
+    ("patch", "/api/projects/{project}"): {"name": "Changed"},
+    ("post", "/api/projects/{project}/memories"): {"type": "warning", "content": "The build takes 60 s"},
+    ("patch", "/api/projects/{project}/memories/{memory_id}"): {"content": "The build takes 61 s"},
 }
 QUERIES = {
     "/api/cooldowns/check": "?action=restart&service=jellyfin",
@@ -58,18 +62,24 @@ ROUTES = [(method, path) for method, path, _ in operations()]
 
 
 def address(path: str, pk: int) -> str:
+    """Return the address of row `pk`, or of memory `pk + 10` of project `pk`."""
+    if "{project}" in path:
+        path = path.replace("{project}", str(pk)).replace("{memory_id}", str(pk + 10))
     return path.replace("{memory_id}", str(pk)).replace("{session_id}", str(pk)) + QUERIES.get(path, "")
 
 
 @pytest.fixture
 def mine():
-    return ProjectFactory(slug="mine")
+    return ProjectFactory(pk=2, slug="mine")
 
 
 @pytest.fixture
 def house(mine):
     """Create rows: number 1 is the other project's, 2 mine, 3 of no project."""
-    other = ProjectFactory(slug=f"other-{SECRET_WORD}")
+    other = ProjectFactory(pk=1, slug=f"other-{SECRET_WORD}")
+    for pk, project, word in ((11, other, SECRET_WORD), (12, mine, "my own")):
+        words = f"It is {word} here"
+        MemoryFactory(pk=pk, project=project, taxonomy="project", category="warning", service=None, observation=words)
     for pk, project, word in ((1, other, SECRET_WORD), (2, mine, "my own"), (3, None, "everybody's")):
         agent = AgentFactory(
             slug=f"{word.replace(' ', '-')}-agent", project=project, runner="replay", replay_stream="x"
@@ -81,7 +91,7 @@ def house(mine):
         EventFactory(pk=pk, session=session, message=f"an event of {word}")
     EventFactory(pk=4, session=None, message="an event without a session")
     with connection.cursor() as cursor:  # what is added from here on gets numbers of its own, on PostgreSQL too
-        for statement in connection.ops.sequence_reset_sql(no_style(), [Memory, Session, Event]):
+        for statement in connection.ops.sequence_reset_sql(no_style(), [Memory, Session, Event, Project]):
             cursor.execute(statement)
     CooldownActionFactory(service="jellyfin")
     AgentFactory(slug="watcher", runner="replay", replay_stream="homelab-watch")
@@ -120,7 +130,7 @@ def test_a_token_without_the_scope_is_refused_and_changes_nothing(method, path, 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_nothing_of_another_project_comes_out_of_a_route_or_is_changed_by_it(method, path, house, mine):
     caller = bearer("admin", project=mine)
-    others = (1,) if method == "get" else (1, 3)
+    others = (1, 11) if method == "get" else (1, 3, 11)
     rows = (
         list(Memory.objects.filter(pk__in=others).values()),
         list(Session.objects.filter(pk__in=(1, 3)).values("pk", "status", "stop_requested_by", "summary")),
@@ -157,7 +167,7 @@ def test_the_same_routes_show_everything_to_a_token_without_a_project(house):
 
 def test_a_token_with_a_project_reads_global_memories_and_does_not_change_them(house, mine):
     caller = bearer("admin", project=mine)
-    assert {row["id"] for row in caller.get("/api/memories").json()["memories"]} == {2, 3}
+    assert {row["id"] for row in caller.get("/api/memories").json()["memories"]} == {2, 3, 12}
     assert caller.get("/api/memories/3").status_code == 200
     for response in (
         caller.put("/api/memories/3", {"observation": "Mine now"}),
@@ -168,7 +178,7 @@ def test_a_token_with_a_project_reads_global_memories_and_does_not_change_them(h
         assert problem(response) == (403, "forbidden")
     assert problem(caller.post("/api/memories/bulk", {"action": "merge", "ids": [2], "target": 1}))[0] == 404
     assert problem(caller.post("/api/memories/bulk", {"action": "delete", "ids": [1, 2]}))[0] == 404
-    assert Memory.objects.filter(active=True).count() == 3
+    assert Memory.objects.filter(active=True).count() == 5
 
 
 @pytest.mark.parametrize("name", ["other-zanzibar", "nowhere"])
@@ -200,14 +210,15 @@ def test_what_a_token_with_a_project_adds_and_runs_belongs_to_its_project(house,
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_what_the_gate_holds_comes_out_of_no_route_without_the_scope_review(method, path, house):
-    Memory.objects.filter(pk=1).update(verdict=Verdict.HOLD, verdict_reason=f"it says {SECRET_WORD}")
-    before = list(Memory.objects.filter(pk=1).values())
+    held = Memory.objects.filter(pk__in=(1, 11)).order_by("pk")
+    held.update(verdict=Verdict.HOLD, verdict_reason=f"it says {SECRET_WORD}")
+    before = list(held.values())
     body = BODIES.get((method, path), {})
     body = {name: value for name, value in body.items() if name != "include_hold"} or None
     response = bearer("read", "write", "run").ask(method.upper(), address(path, 1), body)
     text = response.content.decode()
     assert f"is {SECRET_WORD} here" not in text.replace("it is zanzibar here", "")
     assert "it says" not in text
-    assert list(Memory.objects.filter(pk=1).values()) == before
-    if "/memories/{" in path:
+    assert list(held.values()) == before
+    if "/memories/{" in path and not path.endswith("/approve"):
         assert problem(response) == (404, "memory_not_found")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memories.errors import MemoriesError
 from memories.exchange.import_export import import_lines
+from memories.queries.change_filters import MemoryChangeFilterSet
 from memories.queries.filters import MemoryFilterSet
 from memories.recall import Filters, recall
 from sessions_app.queries.filters import EventListFilterSet, SessionFilterSet
@@ -37,7 +38,7 @@ ROWS = st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=6).map(
 )
 
 
-@pytest.mark.parametrize("filters", [MemoryFilterSet, SessionFilterSet, EventListFilterSet])
+@pytest.mark.parametrize("filters", [MemoryFilterSet, MemoryChangeFilterSet, SessionFilterSet, EventListFilterSet])
 @given(data=st.data())
 def test_filters(filters, data):
     names = sorted(filters.base_filters)

@@ -17,15 +17,19 @@ from django.utils import timezone
 
 from claudeops.lib.list_page.keyset import ordered
 from claudeops.overview import agents, changes
-from memories.models import Memory
+from memories.access.permissions import Access, memories_of
+from memories.models import Memory, MemoryChange
 from memories.queries import list as listing
+from memories.queries import project_memories
+from memories.queries.change_filters import MemoryChangeFilterSet
 from memories.queries.filters import MemoryFilterSet
+from memories.web import change_list
 from sessions_app.cooldowns import history
 from sessions_app.models import Event, Session
 from sessions_app.queries.filters import EventFilterSet, EventListFilterSet, SessionFilterSet
 from sessions_app.web import events
 from sessions_app.web.sessions import SORTS
-from tests.factories import AgentFactory, CooldownActionFactory
+from tests.factories import AgentFactory, CooldownActionFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -87,6 +91,21 @@ def test_what_many_memories_share_narrows_the_list_in_its_first_order(asked):
     assert_served(plan_of(listing.ordered(rows, listing.SORTS[listing.FIRST])[:51]), "memories")
 
 
+@pytest.mark.parametrize("active", [True, False, None])
+@pytest.mark.parametrize("scopes", [("read",), ("read", "review")], ids=str)
+def test_the_total_and_the_ids_of_a_projects_memories_come_from_one_index_alone(active, scopes):
+    rows = memories_of(Access("x", frozenset(scopes)), ProjectFactory())
+    rows = project_memories.narrowed(rows, active=active, category="warning")
+    for plan in (
+        plan_of(rows.order_by().values("pk")),
+        plan_of(rows.order_by("-pk").values("pk")[1000:1050]),
+        plan_of(rows.order_by("pk").values("pk")[1000:1050]),
+    ):
+        assert_served(plan, "memories")
+        if connection.vendor == "sqlite":
+            assert "COVERING INDEX memories_of_project" in plan, plan
+
+
 @pytest.mark.parametrize("asked", [{"fades": "<14d"}, {"fades": "3d..10d"}], ids=str)
 def test_what_fades_soon_is_a_range_of_an_index(asked):
     rows = MemoryFilterSet(asked, queryset=Memory.objects.all()).qs
@@ -119,7 +138,12 @@ def test_every_order_of_the_sessions_has_its_index(sort):
     [
         *({}, {"level": "critical"}, {"service": "jellyfin"}, {"service": "general"}, {"age": "week"}),
         *({"level": "critical", "service": "jellyfin"}, {"level": "warning", "age": "day"}),
-        *({"text": "slow"}, {"text": "slow", "level": "warning"}),
+        *(
+            {"text": "slow"},
+            {"text": "slow", "level": "warning"},
+            {"open": "yes"},
+            {"open": "yes", "level": "critical"},
+        ),
     ],
     ids=str,
 )
@@ -127,6 +151,25 @@ def test_every_order_of_the_sessions_has_its_index(sort):
 def test_every_filter_of_the_events_has_its_index(asked, sort):
     rows = EventListFilterSet(asked, queryset=Event.objects.all()).qs
     assert_served(plan_of(ordered(rows, events.SORTS[sort])[:51]), "events")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *({}, {"kind": "learned"}, {"kind": "confirmed"}, {"kind": "contradicted"}, {"kind": "faded"}),
+        *({"kind": "faded", "during": "24h"}, {"by": "people"}, {"by": "sessions"}, {"by": "operator"}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("sort", list(change_list.SORTS))
+def test_every_view_of_the_changes_of_memories_has_its_index(asked, sort):
+    rows = MemoryChangeFilterSet(asked, queryset=MemoryChange.objects.all()).qs
+    plan = plan_of(ordered(rows, change_list.SORTS[sort])[:51])
+    assert_served(plan, "memory_changes")
+    index = {"learned": "listed", "faded": "listed", "confirmed": "listed", "contradicted": "listed"}.get(
+        asked.get("kind", ""), {"people": "by_people", "sessions": "said", "operator": "said"}.get(asked.get("by", ""))
+    )
+    assert f"memory_changes_{index or 'at'}" in plan, plan
 
 
 @pytest.mark.parametrize(

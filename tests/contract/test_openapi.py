@@ -50,6 +50,7 @@ def schema(settings: Any) -> Iterator[Any]:
         EventFactory(session=SessionFactory(agent=agent, status=status))
     for verdict in Verdict.values:
         MemoryFactory.create_batch(3, project=project, verdict=verdict, session=Session.objects.first())
+        MemoryFactory.create_batch(3, project=project, verdict=verdict, taxonomy="project", category="warning")
     _, secret = add_token("contract", ["admin"], by="operator", max_tier=3)
     token = {"Authorization": f"Bearer {secret}"}
     config = schemathesis.Config.from_str(CONFIG)

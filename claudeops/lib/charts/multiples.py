@@ -10,11 +10,16 @@ WIDTH, HEIGHT = 96, 18
 
 @dataclass(frozen=True, slots=True)
 class Multiple:
-    """`path` is one line up for each value above 0, from the base line; `total` is the sum of the values."""
+    """`path` is one line up for each value above 0, from the base line; `total` is the sum of the values.
+
+    `places` are where the part of each value begins, `step` is how wide a part is.
+    """
 
     path: str
     stroke: float
     total: int
+    places: tuple[float, ...]
+    step: float
     width: int = WIDTH
     height: int = HEIGHT
 
@@ -28,4 +33,5 @@ def multiple(values: Sequence[int]) -> Multiple:
         for n, value in enumerate(values)
         if value > 0
     )
-    return Multiple(path, round(min(3.0, step * 0.7), 2), sum(values))
+    places = tuple(round(n * step, 2) for n in range(len(values)))
+    return Multiple(path, round(min(3.0, step * 0.7), 2), sum(values), places, round(step, 2))

@@ -17,12 +17,14 @@ from django.utils import timezone
 from claudeops.lib import periods
 from claudeops.overview import changes, charts
 from memories.models import MemoryChange
+from memories.queries.change_filters import MemoryChangeFilterSet
 from sessions_app.models import Session, Status, Trigger
 from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
 from tests.factories import EventFactory, MemoryFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
 
 pytestmark = pytest.mark.django_db
+FILTERS = {"/sessions": SessionFilterSet, "/events": EventFilterSet, "/memories/changes": MemoryChangeFilterSet}
 NOW = datetime(2026, 11, 18, 8, 42, tzinfo=UTC)
 
 
@@ -58,7 +60,7 @@ def piece(client, range_name=""):
 def listed(client, url):
     """How many rows the list at `url` has."""
     path, _, query = url.partition("?")
-    given, filters = QueryDict(query), {"/sessions": SessionFilterSet, "/events": EventFilterSet}[path]
+    given, filters = QueryDict(query), FILTERS[path]
     assert client.get(url).status_code == 200
     found = filters(given)
     assert found.is_valid(), found.errors
@@ -79,6 +81,24 @@ def test_each_number_leads_to_a_list_of_exactly_so_many(signed_in, history, name
         assert bars
         for url, cells in bars:
             assert listed(signed_in, unescape(url)) == sum(map(int, re.findall(r"<td>(\d+)</td>", cells)))
+
+
+@pytest.mark.parametrize("name", periods.RANGES)
+def test_each_number_and_bar_of_the_memories_leads_to_a_list_of_exactly_so_many_changes(signed_in, now, name):
+    kinds = ["created", "reinforced", "backed", "contradicted", "expired", "edited"]
+    for n in range(48):
+        MemoryChange.objects.create(kind=kinds[n % 6], at=now - timedelta(hours=1.5) * n * (1 + n % 40))
+    for active in (False, True):  # only a decay that ends its memory lets it fade
+        MemoryChange.objects.create(kind="decayed", at=now, after={"confidence": 0.2, "active": active})
+    html = piece(signed_in, name)
+    totals = re.findall(r'id="chart-changes-(\w+)" href="([^"]+)"><b>([\d,]+)<', html)
+    assert [line for line, _, _ in totals] == list(charts.CHANGES)
+    bars = re.findall(r'<a href="(/memories/changes[^"]+)" tabindex="-1"><title>[^<]+: (\d+) (\w+)<', html)
+    for line, url, number in totals:
+        assert listed(signed_in, unescape(url)) == int(number) > 0
+        assert sum(int(part) for _, part, kind in bars if kind == line) == int(number)
+    for url, number, _ in bars:
+        assert listed(signed_in, unescape(url)) == int(number)
 
 
 def test_the_range_is_in_the_address_and_the_poll_asks_for_the_same(signed_in, now):

@@ -285,6 +285,30 @@ def test_a_row_that_is_only_pushed_off_the_page_stays_as_it_may_be_selected(oper
     assert listed(html_of(operators, polling(html), **HTMX)) == [old[1].pk]
 
 
+def shown_of(html: str) -> str:
+    return re.search(r'id="memories-count"[^>]*>\s*([^<]+?)\s*<', html)[1]
+
+
+def test_it_says_how_many_of_those_that_match_are_on_the_page(operators, monkeypatch):
+    for n in range(13):
+        MemoryFactory(observation=f"Disk {n} is slow", service="disk")
+    MemoryFactory(service="fan")
+    assert shown_of(html_of(operators, LIST)) == "14 memories"
+    first = html_of(operators, f"{LIST}?service=disk&size=10")
+    assert shown_of(first) == "13 memories that match"
+    monkeypatch.setattr(list_pages, "size_of", lambda given: 10)
+    first = html_of(operators, f"{LIST}?service=disk")
+    assert shown_of(first) == "10 of 13 memories that match"
+    last = re.search(r'href="([^"]+)" rel="next"', first)[1].replace("&amp;", "&")
+    assert shown_of(html_of(operators, LIST + last)) == "3 of 13 memories that match"
+    poll = polling(first)
+    verbs.edit(MemoryFactory(service="disk"), by="other", observation="Disk 14 is slow")
+    assert shown_of(html_of(operators, f"{poll}&hold", **HTMX)) == "10 of 14 memories that match"
+    assert shown_of(html_of(operators, poll, **HTMX)) == "11 of 14 memories that match"  # one is pushed off, and stays
+    monkeypatch.setattr(listing, "CAP", 5)
+    assert shown_of(html_of(operators, f"{LIST}?service=disk")) == "10 of 5+ memories that match"
+
+
 def test_new_memories_are_held_back_when_asked_and_the_button_brings_them(operators):
     kept, gone = MemoryFactory.create_batch(2)
     address = polling(html_of(operators, f"{LIST}?status=active"))

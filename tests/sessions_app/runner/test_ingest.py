@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memories.models import Change, Memory, MemoryChange, Verdict
 from sessions_app.models import CooldownAction, Event, LogEntry, ServiceCheck, Session, Status
@@ -292,3 +294,15 @@ def test_two_ingesters_at_once_store_nothing_twice():
     session.refresh_from_db()
     assert session.num_turns == 2
     assert LogEntry.objects.count() == 42
+
+
+def test_the_counts_of_events_are_locked_only_after_the_memories_are_written(session):
+    """On PostgreSQL an event locks its hour's count to the end of the transaction, and a memory waits for a lock."""
+    with CaptureQueriesContext(connection) as asked:
+        feed(session, text(f"[EVENT:warning:jellyfin] Restarted\n{MEMORY}\n[COOLDOWN:restart:jellyfin] success - done"))
+    tables = [re.match(r'(?:INSERT(?: OR IGNORE)? INTO|UPDATE) "(\w+)"', one["sql"]) for one in asked]
+    written = [found[1] for found in tables if found]
+    assert "memories" in written
+    assert "cooldown_actions" in written
+    assert written.count("events") == 1
+    assert set(written[written.index("events") + 1 :]) <= {"sessions"}

@@ -1,0 +1,170 @@
+"""Schemas of `/api/projects`, in camelCase; the rest of the API has snake_case."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from ninja import Schema
+from pydantic import ConfigDict, Field, StrictBool
+from pydantic.alias_generators import to_camel
+
+from claudeops.lib.api_errors import AwareMoment, Given, Number, Whole
+from memories.capture.fields import LONGEST_OBSERVATION, LONGEST_TAG, MOST_TAGS
+from memories.models.project import LARGEST_BUDGET, LONGEST_LIFETIME, LONGEST_PATH, MOST_IN_PROMPT, UsedMeans
+
+Kind = Literal["pattern", "warning", "learning", "context"]
+"""The type of a project's memory: a category of the project taxonomy."""
+
+Content = Annotated[str, Field(min_length=1, max_length=LONGEST_OBSERVATION, description="One thing, in a sentence.")]
+Tags = Annotated[list[Annotated[str, Field(max_length=LONGEST_TAG)]], Field(max_length=MOST_TAGS)]
+Share = Annotated[Number, Field(ge=0, le=1)]
+Days = Annotated[Whole, Field(ge=1, le=LONGEST_LIFETIME)]
+
+
+class Out(Schema):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class In(Given):
+    model_config = ConfigDict(alias_generator=to_camel)
+
+
+def without_defaults(schema: dict[str, Any]) -> None:
+    """Leave out of the document the defaults of a partial change: what is not sent does not change."""
+    for field in schema["properties"].values():
+        field.pop("default", None)
+
+
+class Change(In):
+    """Fields that are not sent do not change."""
+
+    model_config = ConfigDict(json_schema_extra=without_defaults)
+
+
+class Expiry(In):
+    """Days by type after which a memory expires; null: never. A type that is missing has the default."""
+
+    pattern: Days | None = None
+    warning: Days | None = None
+    learning: Days | None = None
+    context: Days | None = None
+
+
+class MemorySettings(In):
+    default_expiry: Expiry = Expiry()
+
+
+class MemorySettingsOut(Out):
+    default_expiry: dict[str, int | None]
+
+
+class ProjectOut(Out):
+    """One project. `memory.defaultExpiry` has the days by type that differ from the defaults; null: never."""
+
+    id: int
+    slug: str
+    name: str
+    path: str
+    description: str
+    memories_in_prompt: int
+    memory_budget: int = Field(description="Tokens of a prompt for its memories.")
+    used_means: str = Field(description="What counts as a use of a memory: named or injected.")
+    memory: MemorySettingsOut
+    created_at: datetime
+
+
+class ProjectsOut(Out):
+    projects: list[ProjectOut]
+    total: int
+
+
+class Settings(In):
+    name: str = Field("", max_length=200)
+    path: str = Field("", max_length=LONGEST_PATH, description="The path of its repository.")
+    description: str = Field("", max_length=100_000)
+    memories_in_prompt: Annotated[Whole, Field(ge=1, le=MOST_IN_PROMPT)] = 10
+    memory_budget: Annotated[Whole, Field(ge=0, le=LARGEST_BUDGET)] = 500
+    used_means: UsedMeans = UsedMeans.NAMED
+    memory: MemorySettings = MemorySettings()
+
+    def settings(self) -> dict[str, Any]:
+        """Return what was sent, by the names of `lifecycle.projects.SETTINGS`."""
+        given = self.model_dump(exclude_unset=True, exclude={"slug"})
+        if memory := given.pop("memory", None):
+            given |= memory
+        return given
+
+
+class ProjectIn(Settings):
+    slug: str = Field(
+        max_length=64,
+        pattern=r"^[-a-zA-Z0-9_]*[-a-zA-Z_][-a-zA-Z0-9_]*$",
+        description="Letters, digits, hyphens and underscores; not only digits.",
+    )
+
+
+class ProjectChangeIn(Settings, Change):
+    """Fields that are not sent do not change; `memory.defaultExpiry` is replaced as a whole."""
+
+
+class ProjectMemoryOut(Out):
+    """One memory of a project. A memory that is held for review is not active. Times are UTC."""
+
+    id: int
+    project_id: int
+    type: str
+    content: str
+    source: str = Field(description="human, run, learning or import.")
+    source_run_id: int | None = Field(description="The session that it comes from.")
+    tags: list[str]
+    relevance_score: float | None
+    confidence: float
+    active: bool
+    expires_at: datetime | None = Field(description="null: never.")
+    approved_by: str | None = Field(description="An account, or `token NAME`.")
+    approved_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ProjectMemoriesOut(Out):
+    memories: list[ProjectMemoryOut]
+    total: int = Field(description="How many match, on all pages.")
+
+
+class Page(In):
+    limit: int = Field(50, ge=1, le=500)
+    offset: int = Field(0, ge=0, le=2**31 - 1)
+
+
+class MemoriesAsked(Page):
+    type: Kind | None = None
+    active: Literal["true", "false", "all"] = Field("true", description="false: the inactive ones; all: both.")
+    tags: str = Field("", max_length=1000, description="Comma-separated; memories with any of them.")
+
+
+class ProjectMemoryIn(In):
+    type: Kind
+    content: Content
+    tags: Tags = []
+    relevance_score: Share | None = None
+    expires_at: AwareMoment | None = Field(None, description="With a zone; null: never; left out: by its type.")
+
+
+class ProjectMemoryChangeIn(Change):
+    type: Kind = "pattern"
+    content: Content = ""
+    tags: Tags = []
+    relevance_score: Share | None = None
+    confidence: Share = 0.0
+    active: StrictBool = True
+    expires_at: AwareMoment | None = Field(None, description="With a zone; null: never.")
+
+
+class ProjectMemoryStored(ProjectMemoryOut):
+    """The memory that the statement is now part of, with the outcome: created, reinforced or held, and why."""
+
+    outcome: str
+    reason: str
+    contradicted: list[int] = Field(description="Known memories that it contradicts.")
