@@ -81,6 +81,7 @@ def load_state(session: Session) -> State:
         heard = Reading(**reading)
     state = State(**kept, spending=Spending(**spending), reading=heard)
     state.response, state.structured = session.response, session.structured
+    state.in_project = session.project_id is not None
     return state
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from claudeops.lib import times
 from claudeops.lib.secrets import mask, mask_counted, mask_value
 from memories.capture.lines import OPENING
-from memories.capture.markers import memory_from_key, memory_markers
+from memories.capture.markers import UnknownMarker, memory_from_key, memory_markers
 from memories.capture.statement import Statement
 from sessions_app.credit import uses
 from sessions_app.models import How, LogKind
@@ -68,6 +68,7 @@ class State:
     denials: list[str] = field(default_factory=list)
     mcp_failed: list[str] = field(default_factory=list)
     recalled: bool = False
+    in_project: bool = False
     cli_session_id: str = ""
     model: str = ""
     response: str = ""
@@ -344,14 +345,14 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
     for malformed in found.malformed:
         state.count("malformed_cooldowns")
         batch.warnings.append(f"malformed cooldown marker: {malformed}")
-    known = memory_markers(record.text)
+    known = memory_markers(record.text, in_project=state.in_project)
     state.count("quoted_markers", known.quoted + found.quoted)
     for marker in known.found:
         state.count("memory_markers")
         batch.memories.append(FoundMemory(marker, "text", at, state.reading.read()))
     for unknown in known.unknown:
         state.count("unknown_categories")
-        batch.warnings.append(f"memory marker with unknown category {unknown.category!r} was not stored")
+        batch.warnings.append(f"memory marker with unknown category {unknown.category!r} was not stored{_why(unknown)}")
 
 
 def _init(record: stream.Init, offset: int, at: datetime, state: State, batch: Batch) -> None:
@@ -410,13 +411,18 @@ def _structured(answer: Mapping[str, Any], at: datetime, state: State, batch: Ba
         if not isinstance(key, str) or not isinstance(value, str) or not value.strip():
             state.count("structured_dropped")
             continue
-        found = memory_from_key(key, value)
+        found = memory_from_key(key, value, in_project=state.in_project)
         if isinstance(found, Statement):
             state.count("structured_memories")
             batch.memories.append(FoundMemory(found, "structured", at, state.reading.read()))
         else:
             state.count("unknown_categories")
-            batch.warnings.append(f"structured memory with unknown category {found.category!r} was not stored")
+            why = _why(found)
+            batch.warnings.append(f"structured memory with unknown category {found.category!r} was not stored{why}")
+
+
+def _why(unknown: UnknownMarker) -> str:
+    return f": {unknown.reason}" if unknown.reason else ""
 
 
 def _list(answer: Mapping[str, Any], name: str, state: State) -> list[Any]:
