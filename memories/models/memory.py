@@ -38,9 +38,9 @@ TEXT_START = Func(F("observation"), template="LOWER(SUBSTR(%(expressions)s, 1, 1
 PROMPT_RANK = Func(
     F("confidence"),
     Func(F("relevance_score"), template=f"COALESCE(%(expressions)s, {DEFAULT_RELEVANCE})"),
-    template="(%(expressions)s)",
-    arg_joiner=" * ",
+    arg_joiner=" * ",  # before the template, as a migration writes them: their order is compared
     output_field=models.FloatField(),
+    template="(%(expressions)s)",
 )
 """Confidence × relevance, for the index in the order of a project's prompt. Without a parameter, as above."""
 
