@@ -16,6 +16,7 @@ from memories.injection.budget import CHARACTERS_A_TOKEN
 from memories.injection.relevant import BY_CONFIDENCE
 from memories.models import Change, MemoryChange
 from memories.taxonomy import OPS, PROJECT
+from sessions_app.credit.facts import Fact, Facts, facts_of
 from sessions_app.models import (
     CooldownAction,
     Event,
@@ -187,6 +188,7 @@ class Told:
     tokens: int
     percent: int
     for_task: bool
+    fact: Fact | None
     then: str
 
     @property
@@ -203,14 +205,16 @@ class ToldOfProject:
     rank: int
     entry: Mapping[str, Any]
     tokens: int
+    fact: Fact | None
     then: str
 
 
 @dataclass(frozen=True, slots=True)
 class InjectedRows:
-    """`left` counts what was left out by reason; `answered`: a row has `then`."""
+    """`left` counts what was left out by reason; `answered`: a row has `then`; `facts`: of all it was shown."""
 
     rows: list[Told]
+    facts: Facts
     shares: Shares
     left: list[tuple[str, int]]
     answered: bool
@@ -222,7 +226,8 @@ RELEVANT = "relevant to the task"
 
 
 def injected_of(session: Session, receipt: InjectionReceipt) -> InjectedRows:
-    """Return the receipt as rows and as shares of its budget; one query, for what the session said of them."""
+    """Return the receipt as rows and as shares of its budget, with what the session said and made of them."""
+    facts = facts_of(session)
     changes = MemoryChange.objects.filter(session=session, memory__in=[entry["id"] for entry in receipt.included])
     then = dict(changes.order_by("at", "pk").values_list("memory", "kind"))
     included = receipt.of(OPS.slug)
@@ -236,18 +241,19 @@ def injected_of(session: Session, receipt: InjectionReceipt) -> InjectedRows:
             tokens=tokens.get(entry["id"], 0),
             percent=percent(tokens.get(entry["id"], 0), longest) or 0,
             for_task=is_for_task(entry),
+            fact=facts.by_memory.get(entry["id"]),
             then=_words(then.get(entry["id"])),
         )
         for place, entry in enumerate(included, start=1)
     ]
     project = [
-        ToldOfProject(place, entry, tokens_of(entry), _words(then.get(entry["id"])))
+        ToldOfProject(place, entry, tokens_of(entry), facts.by_memory.get(entry["id"]), _words(then.get(entry["id"])))
         for place, entry in enumerate(receipt.of(PROJECT.slug), start=1)
     ]
     told, said = [row.then for row in rows], [row.then for row in project]
     shares = shares_of(lines, tokens=receipt.tokens, budget=receipt.budget)
     left = [(name, receipt.counts[name]) for name in LEFT if receipt.counts.get(name)]
-    return InjectedRows(rows, shares, left, any(told) or any(said), project)
+    return InjectedRows(rows, facts, shares, left, any(told) or any(said), project)
 
 
 def _words(kind: str | None) -> str:
