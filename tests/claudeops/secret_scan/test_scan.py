@@ -144,7 +144,16 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "sessions_app.InjectionReceipt": {"sha256", "counts"},
         "sessions_app.ServiceCheck": {"service"},
         "sessions_app.Session": {
-            *("model", "cli_session_id", "requested_by", "replay_stream", "log_file", "import_key", "host"),
+            *(
+                "model",
+                "cli_session_id",
+                "requested_by",
+                "replay_stream",
+                "log_file",
+                "import_key",
+                "alert_key",
+                "host",
+            ),
             "stop_requested_by",
             "usage",
             "stats",
