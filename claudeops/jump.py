@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -23,7 +24,8 @@ from django.views.decorators.http import require_POST, require_safe
 from claudeops.lib.list_page.page import PAGES as LISTS
 from claudeops.lib.preferences.chosen import choose, preference_of
 from claudeops.lib.preferences.models import Theme
-from memories.models import Memory
+from claudeops.lib.preferences.saved_views import all_views_of
+from memories.models import Memory, Project
 from memories.web.answers import by_htmx, toast
 from sessions_app import queue
 from sessions_app.errors import SessionsError
@@ -51,6 +53,7 @@ PAGES = (
     ("Feed", "feed", SEES_SESSIONS),
     ("Cooldowns", "cooldowns", "sessions_app.view_cooldownaction"),
     ("Agents", "admin:sessions_app_agent_changelist", "sessions_app.view_agent"),
+    ("Projects", "projects", "memories.view_project"),
     ("Preferences", "preferences", ""),
     ("Admin", "admin:index", ""),
     ("API", "api-docs", ""),
@@ -103,16 +106,23 @@ def _number(words: Sequence[str], kind: str) -> int | None:
 
 
 def _pages(user: Any, words: Sequence[str]) -> Iterator[Hit]:
-    """Yield the pages, and the views of the lists when the words name more than the page."""
+    """Yield the pages, and the built-in and saved views of the lists when the words name more than the page."""
+    saved = all_views_of(user) if words else []
     for label, name, permission in PAGES:
         if permission and not user.has_perm(permission):
             continue
         if _has(words, label):
             yield Hit(reverse(name), label)
             continue
-        for view in LISTS[name].views if name in LISTS else ():
-            if view.query and _has(words, label, view.label):
-                yield Hit(f"{reverse(name)}?{view.query}", f"{label}: {view.label}")
+        if not words or name not in LISTS:
+            continue
+        page = LISTS[name]
+        views = [(view.label, view.query) for view in (*page.views, *page.own_views(user))]
+        own = [view for view in saved if view.page == name and _has(words, label, view.name)]
+        views += [(view.name, view.query) for view in own[:EACH]]
+        for called, query in views:
+            if query and _has(words, label, called):
+                yield Hit(f"{reverse(name)}?{query}", f"{label}: {called}")
 
 
 def _agents(user: Any, words: Sequence[str]) -> Iterator[Hit]:
@@ -122,6 +132,15 @@ def _agents(user: Any, words: Sequence[str]) -> Iterator[Hit]:
             rows = rows.filter(slug__icontains=word)
         for pk, slug, tier in rows.order_by("slug").values_list("pk", "slug", "tier")[:EACH]:
             yield Hit(reverse("admin:sessions_app_agent_change", args=[pk]), slug, f"tier {tier}")
+
+
+def _projects(user: Any, words: Sequence[str]) -> Iterator[Hit]:
+    if words and user.has_perm("memories.view_project"):
+        rows = Project.objects.all()
+        for word in words:
+            rows = rows.filter(Q(slug__icontains=word) | Q(name__icontains=word))
+        for slug, name in rows.order_by("slug").values_list("slug", "name")[:EACH]:
+            yield Hit(reverse("project", args=[slug]), slug, name)
 
 
 def _services(user: Any, words: Sequence[str]) -> Iterator[Hit]:
@@ -194,6 +213,7 @@ def _actions(user: Any, words: Sequence[str]) -> Iterator[Hit]:
 KINDS: tuple[tuple[str, Callable[[Any, Sequence[str]], Iterator[Hit]]], ...] = (
     ("Go to", _pages),
     ("Agents", _agents),
+    ("Projects", _projects),
     ("Services", _services),
     ("Sessions", _sessions),
     ("Memories", _memories),

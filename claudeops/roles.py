@@ -23,8 +23,15 @@ VIEWER, OPERATOR, ADMIN = "viewer", "operator", "admin"
 OWN = ("memories", "sessions_app")
 OTHERS = ("auth", "axes", "django_q", "preferences")
 
-CURATES = frozenset({"memories.add_memory", "memories.change_memory", "memories.delete_memory"})
-OPERATES = frozenset({"sessions_app.run_session", "sessions_app.stop_session", "sessions_app.clear_cooldown"})
+CURATES = frozenset(
+    {
+        *("memories.add_memory", "memories.change_memory", "memories.delete_memory"),
+        *("memories.add_project", "memories.change_project"),
+    }
+)
+OPERATES = frozenset(
+    f"sessions_app.{name}" for name in ("run_session", "stop_session", "clear_cooldown", "acknowledge_event")
+)
 WATCHES = frozenset({"axes.view_accessattempt"})
 SUPERUSERS_ONLY = frozenset({"django_q.add_schedule", "django_q.change_schedule", "django_q.change_ormq"})
 """A schedule calls any function with any arguments, also one that makes a superuser."""

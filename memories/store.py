@@ -36,11 +36,14 @@ __all__ = [
     "Provenance",
     "Remembered",
     "Statement",
+    "contradicted_by",
     "decide",
     "insert",
     "insert_all",
+    "note_relations",
     "prepare",
     "remember",
+    "same_observation",
     "write_lock",
 ]
 
@@ -98,7 +101,7 @@ def remember(
             return Remembered("duplicate", earlier[0], reason="this session said so already")
         if judgement.verdict != "allow":
             return _hold(statement, provenance, when, judgement.reason)
-        if held := _same_observation(_scope_rows(statement, provenance).held(), statement.observation):
+        if held := same_observation(_scope_rows(statement, provenance).held(), statement.observation):
             return _held_already(held, held.verdict_reason)
         if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
             relations = _relation_to_first(statement, provenance)
@@ -212,7 +215,38 @@ def _said_in_session(statement: Statement, provenance: Provenance) -> tuple[int 
     return None if found is None else (found[0],)
 
 
-def _same_observation(rows: MemoryQuerySet, observation: str) -> Memory | None:
+def note_relations(
+    memory: Memory, statement: Statement, provenance: Provenance, prepared: Prepared, *, at: datetime
+) -> None:
+    """Note what a memory that was not said by anybody, such as a copy, contradicts or may repeat: a person decides.
+
+    No confidence moves. Inside `writing()` only.
+    """
+    relations = current_relations(prepared, _scope_sql(statement, provenance), statement)
+    relations.pop(memory.pk, None)
+    decision = decide(relations, _related_rows(relations, statement, provenance))
+    for row, found in decision.contradicted:
+        disagreements.note(row, memory, DisagreementKind.CONTRADICTION, at=at, evidence=found.evidence)
+    if decision.reinforced is not None:
+        row, found = decision.reinforced
+        disagreements.note(row, memory, DisagreementKind.DUPLICATE, at=at, evidence=found.evidence)
+    else:
+        _note_likeness(memory, relations, at)
+
+
+def contradicted_by(statement: Statement, provenance: Provenance) -> list[int]:
+    """Return the ids of the active memories that a statement contradicts in its scope. Stores nothing."""
+    relations = current_relations(
+        compare(_scope_sql(statement, provenance), statement, of_service="service" in statement.policy.scope),
+        _scope_sql(statement, provenance),
+        statement,
+    )
+    decision = decide(relations, _related_rows(relations, statement, provenance))
+    return [row.pk for row, _ in decision.contradicted]
+
+
+def same_observation(rows: MemoryQuerySet, observation: str) -> Memory | None:
+    """Return the oldest of `rows` with this text, whatever its case."""
     # The database folds the case of ASCII letters only; for other texts all rows are read.
     rows = rows.filter(pk__in=same_text(observation)) if observation.isascii() else rows
     wanted = observation.lower()
@@ -225,7 +259,7 @@ def _remember_human(statement: Statement, provenance: Provenance, at: datetime) 
     fields.checked_observation(statement.text)
     rows = _scope_rows(statement, provenance)
     with writing():
-        known = _same_observation(rows.active(), statement.observation)
+        known = same_observation(rows.active(), statement.observation)
         if known is not None:
             raise InvalidMemory(
                 f"Memory {known.pk} says exactly this already.", f"Edit it: manage.py memory edit {known.pk} …"
@@ -238,7 +272,7 @@ def _remember_human(statement: Statement, provenance: Provenance, at: datetime) 
 
 def _hold(statement: Statement, provenance: Provenance, at: datetime, reason: str) -> Remembered:
     """Store for review; nothing else changes. The same text is held once."""
-    known = _same_observation(_scope_rows(statement, provenance).held(), statement.observation)
+    known = same_observation(_scope_rows(statement, provenance).held(), statement.observation)
     if known is not None:
         return _held_already(known, reason)
     memory = _new(statement, provenance, at, {}, reason=f"Held: {reason}", held=reason)

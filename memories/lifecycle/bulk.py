@@ -164,6 +164,31 @@ def _renew(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
     return changed, unchanged, f"{_memories(changed)} renewed"
 
 
+def _extend(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
+    why = why._replace(reason=why.reason or "Renewed.")
+    changed, unchanged = change_all(
+        queryset, Change.EDITED, why, lambda row: verbs.extended(row, why.at, EXTENDED_DAYS)
+    )
+    return changed, unchanged, f"{_memories(changed)} renewed by {EXTENDED_DAYS} days"
+
+
+def _promote(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
+    """Make project memories of `queryset` ones of all projects. Only a person does: a token is limited to its project.
+
+    What is of another taxonomy, of all projects already, or told to them already in the same words stays.
+    """
+    if why.provenance is None or not why.provenance.typed:
+        raise InvalidMemory("Only a person promotes.", "Promote them in the dashboard, the admin or the command line.")
+    changed = count = 0
+    for row in queryset.order_by("pk").select_related("project").iterator(chunk_size=500):
+        count += 1
+        if not verbs.promoted(row):
+            continue
+        verbs.promote(row.pk, by=why.by, at=why.at, reason=why.reason)
+        changed += 1
+    return changed, count - changed, f"{_memories(changed)} promoted to all projects"
+
+
 def _reject(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
     """Deactivate those of `queryset` that wait for a person: read, and not to be told."""
     why = why._replace(reason=f"{REJECTED} {why.reason}".strip())
@@ -218,6 +243,7 @@ TEXT = Param("observation", "Text of the merged memory (empty: the target's own)
 SERVICE = Param("service", "Service (empty: it stays; general: none)", "service", required=False)
 CATEGORY = Param("category", "Category", "category", required=False)
 REJECTED = "Rejected in review."
+EXTENDED_DAYS = 30
 
 BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
     {
@@ -231,7 +257,9 @@ BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
                 "deactivate", "Deactivate", Change.DEACTIVATED, "deactivated", lambda row, at: verbs.deactivated(row)
             ),
             BulkAction("reactivate", "Reactivate", Change.REACTIVATED, _reactivate),
+            BulkAction("promote", "Promote to all projects", Change.EDITED, _promote, confirm=True),
             BulkAction("renew", "Renew (expires later)", Change.EDITED, _renew),
+            BulkAction("extend", f"Renew by {EXTENDED_DAYS} days", Change.EDITED, _extend),
             _changing(
                 "set_confidence",
                 "Set confidence",

@@ -7,10 +7,12 @@ when nothing changed. It raises MemoryNotFound, or InvalidMemory for a value tha
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.contrib.auth import get_user_model
+from django.db.models import Value
+from django.db.models.functions import Lower, Substr
 
 from memories.capture import fields
 from memories.capture.statement import Provenance
@@ -23,7 +25,8 @@ from memories.lifecycle.merge import delete, merge
 from memories.lifecycle.new_text import checked_text
 from memories.lifecycle.write import Why, apply, check_unchanged, difference, locked
 from memories.models import Change, Inactive, Memory, MemoryChange, Project, Verdict, to_utc
-from memories.taxonomy import TAXONOMIES, Taxonomy
+from memories.models.memory import TEXT_START
+from memories.taxonomy import PROJECT, TAXONOMIES, Taxonomy
 
 __all__ = [
     "approve",
@@ -34,6 +37,7 @@ __all__ = [
     "edit",
     "mark_persistent",
     "merge",
+    "promote",
     "reactivate",
     "reinforce",
     "renew",
@@ -242,12 +246,38 @@ def mark_persistent(
         return apply(row, Change.PERSISTENT_SET, persistence(row, persistent, why.at), why, caller=memory)
 
 
-def renew(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
-    """Begin the life of a memory anew: it expires a whole lifetime of its type from now; None where it has none."""
+def renew(
+    memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "", days: int | None = None
+) -> MemoryChange | None:
+    """Let an active memory that expires live longer: a whole lifetime of its type from now; None where it has none.
+
+    With `days` it ends so many days after its end, or after now where that is over; None for one that never expires.
+    """
     why = Why(by, to_utc(at), reason or "Renewed.")
     with writing():
         row = locked(memory)
-        return apply(row, Change.EDITED, renewed(row, why.at), why, caller=memory)
+        new = renewed(row, why.at) if days is None else extended(row, why.at, days)
+        return apply(row, Change.EDITED, new, why, caller=memory)
+
+
+def promote(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
+    """Make a project's memory one of all projects; its history stays. None when it is one already.
+
+    Raises InvalidMemory for a memory of another taxonomy, and when all projects have this text already.
+    """
+    why = Why(by, to_utc(at), reason)
+    with writing():
+        row = locked(memory)
+        if row.taxonomy != PROJECT.slug:
+            raise InvalidMemory(
+                f"Memory {row.pk} is of the taxonomy {row.taxonomy}.", "Only project memories are promoted."
+            )
+        if row.project is None:
+            return None
+        if (known := said_to_all(row)) is not None:
+            raise InvalidMemory(f"Memory {known} tells all projects this already.", "Deactivate or merge one of them.")
+        why = why._replace(reason=reason or promoted_from(row), evidence={"promoted_from": row.project.slug})
+        return apply(row, Change.EDITED, promoted(row), why, caller=memory)
 
 
 def approve(
@@ -300,9 +330,38 @@ def approved(row: Memory, at: datetime, user: int | None, lifetimes: Lifetimes |
     return new | confirmed(row, at)
 
 
+def promoted(row: Memory) -> dict[str, Any]:
+    """Return the columns of a memory of all projects; {} where that changes nothing, or repeats what they are told."""
+    if row.taxonomy != PROJECT.slug or row.project_id is None or said_to_all(row) is not None:
+        return {}
+    return {"project_id": None}
+
+
+def promoted_from(row: Memory) -> str:
+    return f"Promoted from project {row.project.slug} to all projects." if row.project else ""
+
+
+def said_to_all(row: Memory) -> int | None:
+    """Return the active memory of all projects, of its type, with exactly the text of `row`."""
+    start = Lower(Substr(Value(row.observation), 1, 100))  # for the index on the beginnings of texts
+    rows = (
+        Memory.objects.active()
+        .alias(start=TEXT_START)
+        .filter(start=start, observation=row.observation, taxonomy=PROJECT.slug, project=None, category=row.category)
+    )
+    return rows.exclude(pk=row.pk).order_by("pk").values_list("pk", flat=True).first()
+
+
 def renewed(row: Memory, at: datetime, lifetimes: Lifetimes | None = None) -> dict[str, Any]:
     """Return the columns that begin the life of an active memory anew; {} for one without a lifetime."""
     return _new_end(row, at, lifetimes) if row.active else {}
+
+
+def extended(row: Memory, at: datetime, days: int) -> dict[str, Any]:
+    """Return the columns of an end that is `days` later; {} for an inactive memory, and for one that never expires."""
+    if not row.active or row.expires_at is None:
+        return {}
+    return {"expires_at": fields.checked_end(max(row.expires_at, at) + timedelta(days=days))}
 
 
 def _new_end(row: Memory, at: datetime, lifetimes: Lifetimes | None = None) -> dict[str, Any]:

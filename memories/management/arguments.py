@@ -98,6 +98,17 @@ def import_(parser: ArgumentParser) -> None:
     by(parser)
 
 
+def promote(parser: ArgumentParser) -> None:
+    parser.add_argument("ids", nargs="+", metavar="ID", help="numbers or UUIDs of project memories")
+    by(parser)
+
+
+def copy(parser: ArgumentParser) -> None:
+    parser.add_argument("ids", nargs="+", metavar="ID", help="numbers or UUIDs of project memories")
+    parser.add_argument("--to", required=True, metavar="SLUG", help="the project that gets the copies")
+    by(parser)
+
+
 def purge(parser: ArgumentParser) -> None:
     parser.add_argument("ids", nargs="*", metavar="ID", help="numbers or UUIDs")
     parser.add_argument(

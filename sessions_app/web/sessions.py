@@ -91,6 +91,7 @@ PAGE = declare(
         ),
         sorts=SORTS,
         first=FIRST,
+        own_views=lambda user: own_views(user),
         actions=(
             Action("stop", "Stop", "sessions_app.stop_session", key="s", asks=True, bad=True),
             Action("again", "Run again", "sessions_app.run_session", key="r", asks=True),
@@ -238,7 +239,7 @@ def last_night(now: datetime) -> View:
     return View("Failed last night", query, f"Failed, timed out or lost since {evening:%A %H:%M} ({evening:%Z})")
 
 
-def _own_views(request: HttpRequest) -> list[View]:
+def own_views(user: Any) -> list[View]:
     """Return the views whose filter depends on the time, on who asks and on what sessions cost of late."""
     views = [last_night(timezone.now()), View("Running", f"status={UNFINISHED}")]
     last = Session.objects.order_by("-queued_at", "-id").values_list("cost_usd", flat=True)[:LAST]
@@ -247,7 +248,7 @@ def _own_views(request: HttpRequest) -> list[View]:
         least = costs[-(len(costs) // 10)]
         query = urlencode({"cost": f">={least:.4f}", "sort": "-cost"})
         views.append(View(f"Dear, from ${least:.2f}", query, f"The tenth of the last {LAST} that cost most", False))
-    return [*views, View("Mine", urlencode({"by": request.user.get_username()}), "", False)]
+    return [*views, View("Mine", urlencode({"by": user.get_username()}), "", False)]
 
 
 def _list(request: HttpRequest, form: RunForm, *, status: int = 200) -> HttpResponse:
@@ -257,7 +258,7 @@ def _list(request: HttpRequest, form: RunForm, *, status: int = 200) -> HttpResp
     context["hours"] = hours_of(request, found.filters)
     agents = Agent.objects.order_by("slug").values_list("slug", flat=True)[:MOST_SUGGESTED]
     suggested = (*SUGGESTED, *(f"agent:{slug}" for slug in agents))
-    context |= PAGE.context(request, found.filters, suggested, _own_views(request), chosen=found.chosen)
+    context |= PAGE.context(request, found.filters, suggested, own_views(request.user), chosen=found.chosen)
     return render(request, "sessions/list.html", context, status=status)
 
 

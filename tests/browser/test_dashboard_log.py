@@ -145,3 +145,21 @@ def test_a_flood_between_two_looks_is_shown_from_its_end_and_what_is_between_on_
         page.click(".log-more a")
         page.wait_for_function(f"() => document.getElementById('{first}').previousElementSibling.id !== ''")
     assert standing(page) == list(range(1, last + 1))
+
+
+def test_a_log_that_is_held_still_stays_though_its_reader_is_at_the_end(one, session):
+    says(session, 1, 40)
+    page = one.open(f"/sessions/{session.pk}")
+    page.wait_for_selector("#log-following >> text=following")
+    page.wait_for_function(AT_END)
+    page.keyboard.press("f")
+    assert page.get_attribute("#log-hold", "aria-pressed") == "true"
+    assert page.locator("#log-following").is_hidden()
+    place = page.evaluate(READ)
+    says(session, 41, 60)
+    page.wait_for_selector("#line-60", state="attached")
+    assert page.evaluate(READ) == place
+    page.click("#log-hold")
+    page.wait_for_function(AT_END)
+    assert page.locator("#log-following").is_visible()
+    assert one.sideways == 0

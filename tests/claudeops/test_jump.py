@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import Permission
 
 from claudeops import jump
+from claudeops.lib.preferences.saved_views import save_view
 from sessions_app.models import Session
 from tests.factories import AgentFactory, MemoryFactory, SessionFactory
 
@@ -26,7 +27,7 @@ def test_it_finds_what_the_account_may_see(client, admin_client, django_user_mod
     agent = AgentFactory(slug="restic-repair")
     session = SessionFactory(agent=agent, summary="The <b>repository</b> is locked")
     memory = MemoryFactory(service="restic", observation="On Tuesdays the prune holds the RESTIC lock")
-    with django_assert_max_num_queries(13):
+    with django_assert_max_num_queries(16):
         html = admin_client.get("/jump", {"q": "restic"}).content.decode()
     for address in (
         f'href="/admin/sessions_app/agent/{agent.pk}/change/"',
@@ -65,6 +66,20 @@ def test_the_views_of_a_list_are_found_by_their_names_and_only_by_who_sees_the_l
     assert [(hit.text, hit.url) for hit in found] == [("Memories: Fades next", "/memories?fades=%3C14d&sort=fades")]
     assert [hit.text for hit in dict(jump.find(admin_user, "memories"))["Go to"]] == ["Memories"]
     assert "Go to" not in dict(jump.find(django_user_model.objects.create_user("guest"), "fades"))
+
+
+def test_the_views_whose_bounds_depend_on_the_time_or_the_person_and_saved_ones_are_found(admin_user, person):
+    save_view(admin_user, "sessions", "Backups at night", "agent=restic")
+    for text, name, address in (
+        ("failed last", "Sessions: Failed last night", "/sessions?status=went_wrong&ended="),
+        ("running", "Sessions: Running", "/sessions?status="),
+        ("mine", "Sessions: Mine", "/sessions?by=admin"),
+        ("backups at night", "Sessions: Backups at night", "/sessions?agent=restic"),
+    ):
+        hit = dict(jump.find(admin_user, text))["Go to"][0]
+        assert (hit.text, hit.url.startswith(address)) == (name, True)
+    other = allow(person, "view_session")
+    assert "Go to" not in dict(jump.find(other, "backups at night"))
 
 
 def test_the_first_letter_asks_for_actions_or_sessions_alone(admin_user):
@@ -124,6 +139,6 @@ def test_what_is_read_does_not_grow_with_the_rows(admin_user, monkeypatch, djang
         SessionFactory(summary=f"restic {n}")
         AgentFactory(slug=f"restic-{n}")
     admin_user.has_perm("sessions_app.view_session"), jump.preference_of(admin_user)
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(8):  # two of them for the views: those saved, and what sessions cost of late
         found = dict(jump.find(admin_user, "restic"))
     assert [len(found[kind]) for kind in ("Agents", "Sessions", "Memories")] == [jump.EACH, 3, 3]

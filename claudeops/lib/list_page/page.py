@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -40,7 +40,8 @@ class Action:
 class ListPage(QueryBar):
     """What a list declares, besides its query bar. `name` is the name of its address, `permission` who may see it.
 
-    `sorts` are its orders by key; `first` is the key of the usual one.
+    `sorts` are its orders by key; `first` is the key of the usual one. `own_views` are built-in views whose filter
+    depends on the time or the person, as a function of the account.
     """
 
     name: str
@@ -49,6 +50,7 @@ class ListPage(QueryBar):
     sorts: Mapping[str, Sort]
     first: str
     actions: tuple[Action, ...] = ()
+    own_views: Callable[[Any], Iterable[View]] = lambda user: ()
 
     def chosen(self, request: HttpRequest) -> Chosen:
         """Return the columns and the size that the address or the person has chosen. One query."""

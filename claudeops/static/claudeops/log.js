@@ -1,6 +1,6 @@
 // The log of a session: it scrolls on with what is new while its reader is at the end, and stays where it is otherwise.
 // Works on #log-box > #log-lines; the lines themselves come by htmx (#log-next asks for them). A link to a line of the
-// page goes there without loading it again. #log-unfold opens and closes all folded lines, those to come too.
+// page goes there without loading it again. #log-hold keeps the place even at the end. #log-unfold opens and closes all folded lines, those to come too.
 (() => {
   "use strict";
   const NEAR = 40; // pixels from the end that still are the end
@@ -11,10 +11,18 @@
   const toEnd = (place) => {
     place.scrollTop = place.scrollHeight;
   };
+  const isHeld = () => {
+    const hold = document.getElementById("log-hold");
+    return Boolean(hold) && hold.getAttribute("aria-pressed") === "true";
+  };
   const button = () => {
     const place = box();
     const newest = document.getElementById("log-newest");
     if (place && newest) newest.hidden = atEnd(place);
+    const hold = document.getElementById("log-hold");
+    if (!place || !hold) return;
+    hold.hidden = Boolean(document.querySelector("#log-next[data-ended]"));
+    document.getElementById("log-following").hidden = hold.hidden || isHeld() || !atEnd(place);
   };
 
   const seq = (line) => Number(line.id.slice("line-".length));
@@ -78,7 +86,7 @@
     const target = event.detail.target;
     if (!place || !target || !place.contains(target) || !event.detail.shouldSwap) return;
     const news = target.id === "log-next";
-    swap = { news, follow: news && atEnd(place), height: place.scrollHeight, top: place.scrollTop };
+    swap = { news, follow: news && !isHeld() && atEnd(place), height: place.scrollHeight, top: place.scrollTop };
   });
   document.addEventListener("htmx:afterSwap", () => {
     const place = box();
@@ -99,6 +107,13 @@
     button();
   });
   document.addEventListener("scroll", (event) => event.target === box() && button(), true);
+  document.addEventListener("click", (event) => {
+    const hold = event.target.closest && event.target.closest("#log-hold");
+    if (!hold) return;
+    hold.setAttribute("aria-pressed", String(!isHeld()));
+    if (!isHeld()) toEnd(box());
+    button();
+  });
   document.addEventListener("click", (event) => {
     if (event.target.id !== "log-newest") return;
     toEnd(box());

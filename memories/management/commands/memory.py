@@ -18,6 +18,7 @@ from django.utils import timezone
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user
 from memories.api.serializers import as_data, change_data
 from memories.errors import MemoryNotFound
+from memories.exchange.copies import copy_to
 from memories.exchange.import_export import export_lines, import_lines
 from memories.injection import ops
 from memories.injection.relevant import Task
@@ -59,6 +60,8 @@ class Command(VerbCommand):
             "import": Verb(
                 "Read memories that export wrote; the same file twice changes nothing.", self.import_, arguments.import_
             ),
+            "promote": Verb("Make memories of a project ones of all projects.", self.promote, arguments.promote),
+            "copy": Verb("Copy memories to another project, with their history.", self.copy, arguments.copy),
             "purge": Verb(
                 "Delete memories; their history stays, unless --erase is given.", self.purge, arguments.purge
             ),
@@ -226,6 +229,22 @@ class Command(VerbCommand):
                 "--trust takes such rows as they are."
             )
         return Result(asdict(done), f"{text}.{projects}{judged}")
+
+    def promote(self, ids: Any, by: str, reason: str) -> Result:
+        with transaction.atomic():
+            changes = {pk: verbs.promote(pk, by=_who(by), reason=reason) for pk in (_memory(one).pk for one in ids)}
+        moved = [pk for pk, change in changes.items() if change is not None]
+        rest = len(changes) - len(moved)
+        text = f"{_number(len(moved))} promoted to all projects" + (f"; {rest:,} were of all already." if rest else ".")
+        return Result({"promoted": moved, "unchanged": rest}, text, _look(moved[0]) if moved else ())
+
+    def copy(self, ids: Any, to: str, by: str, reason: str) -> Result:
+        project = find_project(to)
+        done = copy_to([_memory(one) for one in ids], project, by=_who(by), reason=reason)
+        made = [one for one in done if one.created]
+        rest = len(done) - len(made)
+        text = f"{_number(len(made))} copied to {to}" + (f"; {rest:,} known there already." if rest else ".")
+        return Result([asdict(one) for one in done], text, _look(done[0].memory_id))
 
     def purge(self, ids: Any, inactive_days: int | None, erase: bool, yes: bool, by: str, reason: str) -> Result:
         if bool(ids) == (inactive_days is not None):

@@ -57,6 +57,7 @@ def test_the_registry_names_every_action_what_it_needs_and_what_cannot_be_taken_
         "reassign",
         "deactivate",
         "reactivate",
+        "promote",
         "renew",
         "set_confidence",
         "mark_persistent",
@@ -64,7 +65,7 @@ def test_the_registry_names_every_action_what_it_needs_and_what_cannot_be_taken_
         "merge",
         "delete",
     ]
-    assert [name for name, action in BULK_ACTIONS.items() if action.confirm] == ["merge", "delete"]
+    assert [name for name, action in BULK_ACTIONS.items() if action.confirm] == ["promote", "merge", "delete"]
     assert [param.name for param in BULK_ACTIONS["set_confidence"].params] == ["confidence"]
     assert [param.name for param in BULK_ACTIONS["merge"].params] == ["target", "observation"]
 
