@@ -24,7 +24,9 @@ OWN = ("memories", "sessions_app")
 OTHERS = ("auth", "axes", "django_q", "preferences")
 
 CURATES = frozenset({"memories.add_memory", "memories.change_memory", "memories.delete_memory"})
-OPERATES = frozenset({"sessions_app.run_session", "sessions_app.stop_session", "sessions_app.clear_cooldown"})
+OPERATES = frozenset(
+    f"sessions_app.{name}" for name in ("run_session", "stop_session", "clear_cooldown", "acknowledge_event")
+)
 WATCHES = frozenset({"axes.view_accessattempt"})
 SUPERUSERS_ONLY = frozenset({"django_q.add_schedule", "django_q.change_schedule", "django_q.change_ormq"})
 """A schedule calls any function with any arguments, also one that makes a superuser."""

@@ -29,7 +29,8 @@ class Taxonomy:
     Confidences are 0..1. `scope` names the fields that two memories share if one can repeat or contradict the other.
     `first_confidence` is by source; a missing source takes the statement's. `expires` is by category: how long after
     it was made, approved or reactivated a memory expires, unless its project sets another lifetime (none = never).
-    `approved_confidence` is what an approval raises to (None: it leaves the confidence).
+    `approved_confidence` is what an approval raises to (None: it leaves the confidence). `credited_by` is what a
+    session that used a memory adds when it completes, and takes when it fails.
     """
 
     slug: str
@@ -43,6 +44,7 @@ class Taxonomy:
     decay: Decay | None = None
     expires: Mapping[str, timedelta] = field(default_factory=dict)
     approved_confidence: float | None = None
+    credited_by: float = 0.0
 
 
 def _frozen(**values: float) -> Mapping[str, float]:
@@ -74,6 +76,7 @@ PROJECT = Taxonomy(
         {"warning": timedelta(days=90), "learning": timedelta(days=180), "context": timedelta(days=30)}
     ),
     approved_confidence=1.0,
+    credited_by=0.1,
 )
 
 AGENT = Taxonomy(

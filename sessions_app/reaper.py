@@ -16,6 +16,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from sessions_app import queue
+from sessions_app.credit.outcome import settle_all
 from sessions_app.errors import RawLogOutside
 from sessions_app.models import Session, Status, Trigger, WorkerHeartbeat
 from sessions_app.runner import log_masking, run
@@ -55,7 +56,7 @@ def unfollowed(at: datetime) -> Q:
 
 
 def reap(*, at: datetime | None = None, follow: Callable[[int], object] | None = None) -> Reaped:
-    """Reap every running session without a follower at `at` (UTC; now when None).
+    """Reap every running session without a follower at `at` (UTC; now when None), and credit what was left uncredited.
 
     `follow` gets the id of a session whose process lives; by default it enqueues a task, which may take an hour.
     """
@@ -73,6 +74,7 @@ def reap(*, at: datetime | None = None, follow: Callable[[int], object] | None =
             logger.exception("session %s could not be reaped", session.pk)
             done.failed.append(session.pk)
     _end_processes_of_lost_sessions(at, done)
+    settle_all(at=at)
     return done
 
 

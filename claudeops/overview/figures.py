@@ -37,7 +37,8 @@ ROWS = ("running", "queued", "failed")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Times are UTC, money is US dollars. `events` are of the last 24 hours by level, `memories` by status.
+    """Times are UTC, money is US dollars. `events` are of the last 24 hours by level, `critical_open` of any age,
+    `memories` by status.
 
     `trust` is CLAUDEOPS_TRUST.
 
@@ -56,6 +57,7 @@ class Figures:
     memories: dict[str, Count]
     trust: str
     events: dict[str, Count]
+    critical_open: Count
     cooldowns: int
     cost_today: Decimal
     week_cost: Decimal
@@ -86,6 +88,7 @@ def read(at: datetime) -> Figures:
         memories={name: of_memories.memories(name) for name in (ACTIVE, INACTIVE)} | {WAITING: of_memories.waiting()},
         trust=trust.mode(),
         events={level.value: events.get(level, Count(0)) for level in reversed(Level)},
+        critical_open=of_sessions.critical_open(),
         cooldowns=len(limits.refused(at=at)),
         cost_today=cost_today,
         week_cost=week_cost,

@@ -41,7 +41,6 @@ BEFORE = re.compile(
     re.IGNORECASE,
 )
 QUOTES = {sign: family for family in ('"“”„‟', "'‘’‚", "«»‹›", "「」", "『』") for sign in family}
-SIGN = re.compile(f"{OPENING.pattern}|[{''.join(QUOTES)}]")
 TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]{0,40})(?![A-Za-z0-9-])")
 QUOTING_TAGS = frozenset({"blockquote", "q", "pre", "code", "samp", "kbd", "script", "style", "textarea", "template"})
 """Elements that hold another's words also when nothing closes them."""
@@ -73,8 +72,9 @@ class Accepted:
 def accepted_lines(text: str) -> Accepted:
     """Sort the lines of `text`. A line with a marker's opening, none of which is the agent's own, is skipped."""
     lines = LINE_BREAK.split(text)
-    openings = [(number, found.start()) for number, line in enumerate(lines) for found in OPENING.finditer(line)]
+    openings = _places(lines, OPENING)
     others, own = _others(lines, openings) if _is_parsed(text, lines) else (set(), [])
+    own = [(number, start) for number, start in own if _may_precede(lines[number], start)]
     skipped = others | ({number for number, _ in openings} - {number for number, _ in own})
     return Accepted(
         tuple((number + 1, line) for number, line in enumerate(lines) if number not in skipped),
@@ -83,8 +83,27 @@ def accepted_lines(text: str) -> Accepted:
     )
 
 
-def _others(lines: Sequence[str], openings: list[tuple[int, int]]) -> tuple[set[int], list[tuple[int, int]]]:
-    """Return the numbers (from 0) of the lines that are another's words, and the openings that are the agent's own."""
+def in_plain_text(text: str, pattern: re.Pattern[str]) -> list[str]:
+    """Return what `pattern` matches in the agent's own plain text, anywhere in a sentence but not in quotation marks.
+
+    The pattern must not match quotation marks or line breaks.
+    """
+    lines = LINE_BREAK.split(text)
+    places = _places(lines, pattern)
+    if not places or not _is_parsed(text, lines):
+        return []
+    found = (pattern.match(lines[number], start) for number, start in _others(lines, places, pattern)[1])
+    return [match[0] for match in found if match]
+
+
+def _places(lines: Sequence[str], pattern: re.Pattern[str]) -> list[tuple[int, int]]:
+    return [(number, found.start()) for number, line in enumerate(lines) for found in pattern.finditer(line)]
+
+
+def _others(
+    lines: Sequence[str], openings: list[tuple[int, int]], pattern: re.Pattern[str] = OPENING
+) -> tuple[set[int], list[tuple[int, int]]]:
+    """Return the numbers (from 0) of the lines that are another's words, and the openings in plain text."""
     others, shown = _fenced_or_quoted(lines)
     tokens = _BLOCKS.parse("\n".join(shown))
     for token in tokens:
@@ -93,16 +112,16 @@ def _others(lines: Sequence[str], openings: list[tuple[int, int]]) -> tuple[set[
     in_element = _in_elements(tokens)
     own: list[tuple[int, int]] = []
     for place, token in enumerate(tokens):
-        if token.type != "inline" or not token.map or place in in_element or not OPENING.search(token.content):
+        if token.type != "inline" or not token.map or place in in_element or not pattern.search(token.content):
             continue
         first, last = (bisect_left(openings, (line, -1)) for line in token.map)
         given = [opening for opening in openings[first:last] if shown[opening[0]] != IN_FENCE]
-        plain = list(_in_plain_text(token.content))
+        plain = list(_in_plain_text(token.content, pattern))
         if len(plain) == len(given):  # fails closed where the parser left something out
             own += [
                 (number, start)
                 for (number, start), is_plain in zip(given, plain, strict=True)
-                if is_plain and number not in others and _may_precede(lines[number], start)
+                if is_plain and number not in others
             ]
     return others, own
 
@@ -165,24 +184,30 @@ def _in_elements(tokens: Sequence[Token]) -> set[int]:
     return found
 
 
-def _in_plain_text(paragraph: str) -> Iterator[bool]:
+@lru_cache(maxsize=4)
+def _signs(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    return re.compile(f"{pattern.pattern}|[{''.join(QUOTES)}]")
+
+
+def _in_plain_text(paragraph: str, pattern: re.Pattern[str]) -> Iterator[bool]:
     """For each opening of a paragraph say whether it is in plain text: not in code, a tag or quotation marks."""
     if len(paragraph) > LONGEST_PARAGRAPH:
-        yield from (False for _ in OPENING.finditer(paragraph))
+        yield from (False for _ in pattern.finditer(paragraph))
         return
     (inline,) = _INLINES.parseInline(paragraph)
     children = inline.children or []
     closed = {tag[2].lower(): n for n, child in enumerate(children) for tag in _tags(child) if tag[1]}
     within = -1
     quote = before = ""
+    signs = _signs(pattern)
     for n, child in enumerate(children):
         if child.type in ("code_inline", "html_inline"):
             within = max([within, *(closed.get(tag[2].lower(), -1) for tag in _tags(child) if not tag[1])])
-            yield from (False for _ in OPENING.finditer(child.content))
+            yield from (False for _ in pattern.finditer(child.content))
             before = "x"
             continue
         text = child.content or "\n"
-        for sign in SIGN.finditer(text):
+        for sign in signs.finditer(text):
             if len(sign[0]) > 1:
                 yield not quote and n > within
                 continue

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from memories.capture.fields import SERVICE, SERVICE_LENGTH
 from memories.capture.lines import accepted_lines
 from memories.capture.statement import Statement
-from memories.taxonomy import OPS
+from memories.taxonomy import OPS, PROJECT, Taxonomy
 
-MARKER = re.compile(rf"\[MEMORY:({'|'.join(OPS.categories)})(?::([a-zA-Z0-9._-]+))?\]\s*(.+)")
+OF_SERVICES = dict.fromkeys(OPS.categories, OPS)
+OF_PROJECTS = dict.fromkeys(PROJECT.categories, PROJECT)
+"""The taxonomy of each category of a marker. No name is in both."""
+MARKER = re.compile(rf"\[MEMORY:({'|'.join(OF_SERVICES | OF_PROJECTS)})(?::([a-zA-Z0-9._-]+))?\]\s*(.+)")
 LOOKS_LIKE = re.compile(r"\[MEMORY:([^\]\[]*)\]")
 OPENING = "[MEMORY:"
 EMPHASIS = ("**", "__", "*", "_")
@@ -34,8 +37,11 @@ class MemoryMarkers:
     quoted: int = 0
 
 
-def memory_markers(text: str) -> MemoryMarkers:
-    """Return the memory markers of `text`, at most one a line. One without an observation is ignored."""
+def memory_markers(text: str, *, in_project: bool = False) -> MemoryMarkers:
+    """Return the memory markers of `text`, at most one a line. One without an observation is ignored.
+
+    `in_project`: its session has a project, so that the categories of the project taxonomy are known as well.
+    """
     if OPENING not in text:
         return MemoryMarkers()
     accepted = accepted_lines(text)
@@ -47,8 +53,8 @@ def memory_markers(text: str) -> MemoryMarkers:
         if place.number == taken or not line.startswith(OPENING, place.start):
             continue
         match = MARKER.match(line, place.start)
-        if match is None:
-            unknown += _unknown(line, place.start)
+        if match is None or _taxonomy(match[1], in_project) is None:
+            unknown += _unknown(line, place.start, in_project)
             continue
         taken = place.number
         category, service, rest = match.groups()
@@ -56,42 +62,60 @@ def memory_markers(text: str) -> MemoryMarkers:
             reason = f"the service's name is longer than {SERVICE_LENGTH} characters"
             unknown.append(UnknownMarker(category, line, reason))
             continue
-        statement = Statement(category, _unwrap(line[: place.start], rest.strip()), service)
+        statement = _statement(category, _unwrap(line[: place.start], rest.strip()), service)
         if statement.observation:
             found.append(statement)
     return MemoryMarkers(found, unknown, sum(OPENING in line for line in accepted.skipped))
 
 
-def memory_from_key(key: str, value: str) -> Statement | UnknownMarker:
-    """Read `service:category` or `category` and the observation; an unambiguous `category:service` is accepted too."""
+def memory_from_key(key: str, value: str, *, in_project: bool = False) -> Statement | UnknownMarker:
+    """Read `service:category` or `category` and the observation; an unambiguous `category:service` is accepted too.
+
+    `in_project` as for `memory_markers`.
+    """
     parts = [part.strip() for part in str(key).split(":")]
     shown = f"{key}: {value}"
-    if len(parts) == 2 and parts[1] not in OPS.categories and parts[0] in OPS.categories:
+    known = OF_SERVICES | OF_PROJECTS if in_project else OF_SERVICES
+    if len(parts) == 2 and parts[1] not in known and parts[0] in known:
         parts.reverse()
     category = parts[-1]
     service = parts[0] if len(parts) == 2 else ""
     if len(parts) > 2:
         return UnknownMarker(category, shown, "the key is neither service:category nor category")
-    if category not in OPS.categories:
-        return UnknownMarker(category, shown, _no_category(category))
+    if category not in known:
+        return UnknownMarker(category, shown, _no_category(category, in_project))
     if service and not SERVICE.fullmatch(service):
         return UnknownMarker(category, shown, _no_service(service))
-    statement = Statement(category, str(value), service)
+    statement = _statement(category, str(value), service)
     return statement if statement.observation else UnknownMarker(category, shown, "there is no observation")
 
 
-def _unknown(line: str, start: int) -> list[UnknownMarker]:
+def _taxonomy(category: str, in_project: bool) -> Taxonomy | None:
+    return OF_SERVICES.get(category) or (OF_PROJECTS.get(category) if in_project else None)
+
+
+def _statement(category: str, text: str, service: str | None) -> Statement:
+    if category in OF_SERVICES:
+        return Statement(category, text, service)
+    # An imported log gives a project's memory as much as a run: the taxonomy has no first confidence of imports.
+    return Statement(category, text, service, PROJECT.slug, PROJECT.first_confidence["run"])
+
+
+def _unknown(line: str, start: int, in_project: bool) -> list[UnknownMarker]:
     if bracket := LOOKS_LIKE.match(line, start):
         category, _, service = bracket[1].partition(":")
-        if category not in OPS.categories:
-            return [UnknownMarker(category, line, _no_category(category))]
+        if _taxonomy(category, in_project) is None:
+            return [UnknownMarker(category, line, _no_category(category, in_project))]
         if ":" in bracket[1] and not SERVICE.fullmatch(service):
             return [UnknownMarker(category, line, _no_service(service))]
     return []
 
 
-def _no_category(category: str) -> str:
-    return f"{category!r} is not a category ({', '.join(OPS.categories)})"
+def _no_category(category: str, in_project: bool) -> str:
+    if category in OF_PROJECTS:
+        return f"{category!r} is a category of projects, and its session has none"
+    known = OF_SERVICES | OF_PROJECTS if in_project else OF_SERVICES
+    return f"{category!r} is not a category ({', '.join(known)})"
 
 
 def _no_service(service: str) -> str:

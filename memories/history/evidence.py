@@ -121,6 +121,7 @@ KNOWN: dict[str, Callable[[Any], list[EvidenceLine]]] = {
     "contradicts": _memories("contradicts"),
     "merged": _memories("merged memories"),
     "into": _memories("merged into"),
+    "helped": lambda value: [EvidenceLine("the session", "completed" if value is True else "failed")],
     "count": lambda value: [EvidenceLine("memories merged", _plain(value))],
     "before_change": lambda value: [EvidenceLine("restored to before", f"change {_plain(value)}")],
     "undone": lambda value: [EvidenceLine("undoes", f"the action that began with change {_plain(value)}")],

@@ -267,6 +267,12 @@ def _backed(change: MemoryChange) -> list[Part | str]:
     return [*_who(change), " confirmed it", _reason(change.reason)]
 
 
+def _credited(change: MemoryChange) -> list[Part | str]:
+    helped = _evidence(change).get("helped")
+    end = " and completed" if helped is True else " and failed" if helped is False else ""
+    return [*_who(change), f" used it{end}", _ended(change)]
+
+
 def _restored(change: MemoryChange) -> list[Part | str]:
     if change.reason.startswith(BACK):
         return [*_who(change), f" put it back to {fold(change.reason.removeprefix(BACK)).rstrip('.')}", _ended(change)]
@@ -296,6 +302,7 @@ _WORDS: dict[str, Callable[[MemoryChange], list[Part | str]]] = {
     Change.MERGED: _merged,
     Change.SUPERSEDED: _superseded,
     Change.BACKED: _backed,
+    Change.CREDITED: _credited,
     Change.RESTORED: _restored,
     Change.DELETED: _deleted,
 }

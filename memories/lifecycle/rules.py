@@ -42,6 +42,13 @@ def contradicted(confidence: float, taxonomy: Taxonomy) -> float:
     return clamp(confidence - taxonomy.contradicted_by)
 
 
+def credited(confidence: float, taxonomy: Taxonomy, *, helped: bool) -> float:
+    """Return the confidence after a session that used the memory: it completed (`helped`), or failed."""
+    if not taxonomy.credited_by:
+        return confidence
+    return clamp(confidence + taxonomy.credited_by if helped else confidence - taxonomy.credited_by)
+
+
 def is_active(confidence: float, taxonomy: Taxonomy) -> bool:
     return taxonomy.inactive_below is None or confidence >= taxonomy.inactive_below
 

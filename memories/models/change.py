@@ -32,6 +32,7 @@ class Change(models.TextChoices):
     MERGED = "merged", "merged"
     SUPERSEDED = "superseded", "superseded"
     BACKED = "backed", "backed by a person"
+    CREDITED = "credited", "credited by a session's outcome"
     RESTORED = "restored", "restored"
     DELETED = "deleted", "deleted"
 

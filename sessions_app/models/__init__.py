@@ -6,9 +6,10 @@ from sessions_app.models.counts import EventCount, SessionCount
 from sessions_app.models.event import Event, Level
 from sessions_app.models.heartbeat import Ending, WorkerHeartbeat, WorkerRun
 from sessions_app.models.receipt import How, Injected, InjectionReceipt, UsedMemory
-from sessions_app.models.session import TASK_TEXT, FollowsAs, LogEntry, LogKind, Session, Status, Trigger
+from sessions_app.models.session import OPEN_STATUSES, TASK_TEXT, FollowsAs, LogEntry, LogKind, Session, Status, Trigger
 
 __all__ = [
+    "OPEN_STATUSES",
     "TASK_TEXT",
     "Agent",
     "CooldownAction",

@@ -41,6 +41,7 @@ def render_prompt(
         "dry_run": session.dry_run,
         "limits": limits,
         "categories": OPS.categories,
+        "project": session.project.slug if session.project else "",
         "handoff_file": handoff_file,
         "structured": agent.structured_response if agent else True,
         "escalation": _escalation(escalation) if escalation else None,

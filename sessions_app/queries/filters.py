@@ -19,6 +19,7 @@ from memories.capture.text import normalise_service
 from memories.models import Project
 from memories.queries.filters import IdFilter
 from sessions_app.models import Agent, Event, Level, Session, Status, Trigger
+from sessions_app.models.event import OPEN
 from sessions_app.models.session import OPEN_STATUSES, SessionQuerySet
 from sessions_app.queue.admission import day_of
 
@@ -120,12 +121,16 @@ class SessionFilterSet(django_filters.FilterSet):
 class EventFilterSet(django_filters.FilterSet):
     """Query parameters, all optional and combined:
 
-    level, service (`general` = none), session (number), age (the last hour, day, week or month), during (as
+    level, open (`yes`: a warning or critical event that nobody has acknowledged; `no`: an acknowledged one), service
+    (`general` = none), session (number), age (the last hour, day, week or month), during (as
     `24h`, `7d`, `30d`, `90d`, or two times with `..` between, the first one included), since and until (UTC, both
     included).
     """
 
     level = django_filters.ChoiceFilter(choices=Level.choices, label="Level", empty_label="any level")
+    open = django_filters.ChoiceFilter(
+        choices=[("yes", "open"), ("no", "acknowledged")], method="by_open", label="Open", empty_label="any"
+    )
     service = django_filters.CharFilter(method="by_service", label="Service", max_length=64, widget=forms.Select)
     session = IdFilter(field_name="session_id", min_value=1, max_value=2**63 - 1, label="Session")
     age = django_filters.ChoiceFilter(choices=AGE_CHOICES, method="by_age", label="When", empty_label="any time")
@@ -143,6 +148,9 @@ class EventFilterSet(django_filters.FilterSet):
         asked = str(self.form["service"].value() or "")
         offered = names if not asked or asked in names else [*names, asked]
         widget.choices = [("", "any service"), *((name, name) for name in offered)]
+
+    def by_open(self, queryset: QuerySet[Event], name: str, value: str) -> QuerySet[Event]:
+        return queryset.filter(OPEN if value == "yes" else Q(acknowledged_at__isnull=False))
 
     def by_service(self, queryset: QuerySet[Event], name: str, value: str) -> QuerySet[Event]:
         return queryset.filter(service=normalise_service(value))

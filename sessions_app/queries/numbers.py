@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from claudeops.lib import hour_counts
 from claudeops.lib.capped import CAP, Count, count_of
 from claudeops.lib.periods import RANGES, edges_of
-from sessions_app.models import EventCount, Session, SessionCount
+from sessions_app.models import Event, EventCount, Level, Session, SessionCount
+from sessions_app.models.event import OPEN
 from sessions_app.queries.filters import GROUPS, WENT_WRONG
 
 
@@ -33,6 +34,11 @@ def failed_last_day(at: datetime) -> Count:
 def events_last_day(at: datetime) -> dict[str, Count]:
     """Count the events of the last 24 hours by level; the list's `during=24h`."""
     return {level: _capped(number) for level, number in hour_counts.since(EventCount, day_before(at)).items()}
+
+
+def critical_open() -> Count:
+    """Count the critical events that nobody has acknowledged, whatever their age; the list's `open=yes`."""
+    return count_of(Event.objects.filter(OPEN, level=Level.CRITICAL))
 
 
 def _capped(number: int) -> Count:

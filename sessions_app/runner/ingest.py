@@ -7,7 +7,7 @@ ingesting a log again, two ingests at once, or a crash at any line stores nothin
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from decimal import Decimal
@@ -22,7 +22,8 @@ from claudeops.lib.secrets import mask
 from memories import store
 from memories.errors import MemoriesError
 from memories.models import Source
-from sessions_app.models import TASK_TEXT, CooldownAction, Event, ServiceCheck, Session, Trigger
+from sessions_app.credit import notes
+from sessions_app.models import TASK_TEXT, CooldownAction, Event, How, ServiceCheck, Session, Trigger
 from sessions_app.receipts import told_to
 from sessions_app.runner import exposure, log_entries, quoting, stream
 from sessions_app.runner.projection import Batch, Entry, FoundMemory, State, project
@@ -80,6 +81,7 @@ def load_state(session: Session) -> State:
         heard = Reading(**reading)
     state = State(**kept, spending=Spending(**spending), reading=heard)
     state.response, state.structured = session.response, session.structured
+    state.in_project = session.project_id is not None
     return state
 
 
@@ -106,7 +108,9 @@ def ingest(
         try:
             sources.keep(batch, done.state)
             said = [sources.provenance(found) for found in batch.memories]
-            _write(session, done.state, batch, end, said, _prepared(batch, said))
+            used, dropped = notes.shown_of(session, batch.used, batch.said)
+            done.state.count("used_not_shown", dropped)
+            _write(session, done.state, batch, end, said, _prepared(batch, said), used)
         except (OffsetMoved, *REFUSALS) as error:
             session = Session.objects.get(pk=session_id)
             done.state = load_state(session)
@@ -181,6 +185,7 @@ def _write(
     end: int,
     said: Sequence[store.Provenance],
     prepared: Sequence[store.Prepared | None],
+    used: Mapping[int, How],
 ) -> None:
     with transaction.atomic():
         mine = Session.objects.filter(pk=session.pk, ingest_offset=session.ingest_offset)
@@ -196,6 +201,7 @@ def _write(
         _insert_new(CooldownAction.objects, "cooldowns", cooldowns, session, state)
         _checks(session, batch)
         _memories(state, batch, said, prepared)
+        state.count("memories_used", notes.note(session.pk, used))
         log_entries.store(session.pk, batch.entries)
         # Last: their counts by hour stay locked until the end, and the memories wait for the one who writes some.
         events = [

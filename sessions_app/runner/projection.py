@@ -13,9 +13,10 @@ from typing import Any
 from claudeops.lib import times
 from claudeops.lib.secrets import mask, mask_counted, mask_value
 from memories.capture.lines import OPENING
-from memories.capture.markers import memory_from_key, memory_markers
+from memories.capture.markers import UnknownMarker, memory_from_key, memory_markers
 from memories.capture.statement import Statement
-from sessions_app.models import LogKind
+from sessions_app.credit import uses
+from sessions_app.models import How, LogKind
 from sessions_app.runner import stream
 from sessions_app.runner.accept import MOST_MILLISECONDS, added
 from sessions_app.runner.exposure import Call, Rules, judge, rules
@@ -36,6 +37,8 @@ RESPONSE_LIMIT = 200_000
 KEPT_DENIALS = 20
 DENIAL_LIMIT = 200
 LONGEST_FOLDER = 500
+RECALL = "__recall"
+"""How the name of the tool ends with which an agent recalls memories, whatever its server is called."""
 
 
 @dataclass(slots=True)
@@ -64,6 +67,8 @@ class State:
     last_result: dict[str, Any] | None = None
     denials: list[str] = field(default_factory=list)
     mcp_failed: list[str] = field(default_factory=list)
+    recalled: bool = False
+    in_project: bool = False
     cli_session_id: str = ""
     model: str = ""
     response: str = ""
@@ -110,7 +115,11 @@ class FoundMemory:
 
 @dataclass(slots=True)
 class Batch:
-    """What a batch of lines brings. `results` are the texts that statements are compared with, by the line's offset."""
+    """What a batch of lines brings. `results` are the texts that statements are compared with, by the line's offset.
+
+    `used` are the memories that the agent named as used, by id; `said` are its own texts since it recalled
+    memories, with when (UTC).
+    """
 
     entries: list[Entry] = field(default_factory=list)
     events: list[tuple[EventMarker, datetime]] = field(default_factory=list)
@@ -118,6 +127,8 @@ class Batch:
     checks: list[tuple[Check, datetime]] = field(default_factory=list)
     memories: list[FoundMemory] = field(default_factory=list)
     results: dict[int, list[str]] = field(default_factory=dict)
+    used: dict[int, How] = field(default_factory=dict)
+    said: list[tuple[str, datetime]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     bad: set[str] = field(default_factory=set)
 
@@ -221,6 +232,7 @@ def _record(record: stream.Record, offset: int, at: datetime, state: State, batc
             _text(record, offset, at, state, batch)
         case stream.ToolUse():
             state.tool_calls += 1
+            state.recalled = state.recalled or record.name.endswith(RECALL)
             state.count("tool_calls")
             entry = _entry(LogKind.TOOL_USE, f"{record.name}: {record.input}", offset, at, state, batch)
             _called(record, entry.seq, state)
@@ -317,6 +329,10 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
         return
     state.count("texts")
     state.response = record.text[:RESPONSE_LIMIT]
+    if state.recalled:
+        batch.said.append((record.text, at))
+    for memory_id in uses.named(record.text):
+        batch.used.setdefault(memory_id, How.NAMED)
     if not OPENING.search(record.text):
         return
     found = markers(record.text)
@@ -329,14 +345,14 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
     for malformed in found.malformed:
         state.count("malformed_cooldowns")
         batch.warnings.append(f"malformed cooldown marker: {malformed}")
-    known = memory_markers(record.text)
+    known = memory_markers(record.text, in_project=state.in_project)
     state.count("quoted_markers", known.quoted + found.quoted)
     for marker in known.found:
         state.count("memory_markers")
         batch.memories.append(FoundMemory(marker, "text", at, state.reading.read()))
     for unknown in known.unknown:
         state.count("unknown_categories")
-        batch.warnings.append(f"memory marker with unknown category {unknown.category!r} was not stored")
+        batch.warnings.append(f"memory marker with unknown category {unknown.category!r} was not stored{_why(unknown)}")
 
 
 def _init(record: stream.Init, offset: int, at: datetime, state: State, batch: Batch) -> None:
@@ -385,19 +401,28 @@ def _structured(answer: Mapping[str, Any], at: datetime, state: State, batch: Ba
     checks, dropped_checks = structured_checks(_list(answer, "services_checked", state))
     batch.checks.extend((check, at) for check in checks)
     state.count("structured_dropped", dropped + dropped_checks)
+    ids, dropped_ids = uses.answered(_list(answer, "memories_used", state))
+    state.count("structured_dropped", dropped_ids)
+    for memory_id in ids:
+        batch.used.setdefault(memory_id, How.ANSWERED)
     for item in _list(answer, "memories", state):
         key = item.get("key") if isinstance(item, Mapping) else None
         value = item.get("value") if isinstance(item, Mapping) else None
         if not isinstance(key, str) or not isinstance(value, str) or not value.strip():
             state.count("structured_dropped")
             continue
-        found = memory_from_key(key, value)
+        found = memory_from_key(key, value, in_project=state.in_project)
         if isinstance(found, Statement):
             state.count("structured_memories")
             batch.memories.append(FoundMemory(found, "structured", at, state.reading.read()))
         else:
             state.count("unknown_categories")
-            batch.warnings.append(f"structured memory with unknown category {found.category!r} was not stored")
+            why = _why(found)
+            batch.warnings.append(f"structured memory with unknown category {found.category!r} was not stored{why}")
+
+
+def _why(unknown: UnknownMarker) -> str:
+    return f": {unknown.reason}" if unknown.reason else ""
 
 
 def _list(answer: Mapping[str, Any], name: str, state: State) -> list[Any]:

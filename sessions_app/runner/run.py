@@ -21,6 +21,7 @@ from django.utils import timezone
 from claudeops.lib.secrets import mask
 from memories.errors import MemoriesError
 from sessions_app import escalation, queue
+from sessions_app.credit.outcome import note_injected, settle_safely
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session, Status, Trigger
 from sessions_app.runner import handover, log_masking
@@ -189,9 +190,11 @@ def close(
         if not changed:
             transaction.set_rollback(True)
             return None
+        note_injected(session)
     shutil.rmtree(folder_of(session) / "tmp", ignore_errors=True)
     (folder_of(session) / MCP_CONFIG).unlink(missing_ok=True)  # it holds the database's password
     logger.info("session %s: %s", session_id, " — ".join(filter(None, [str(status.label), reason])))
+    settle_safely(session_id, at=at)
     queue.dispatch()
     return status
 

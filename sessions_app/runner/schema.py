@@ -35,6 +35,11 @@ RESPONSE_SCHEMA: dict[str, Any] = {
                 "required": ["key", "value"],
             },
         },
+        "memories_used": {
+            "type": "array",
+            "description": "The numbers of the memories that you used: 42 for [m42].",
+            "items": {"type": "integer"},
+        },
         "escalation": {
             "type": "object",
             "properties": {

@@ -1,7 +1,7 @@
 """The change tokens of the pages of sessions, events and cooldowns.
 
-A session has no column that says when it changed, so the columns shown are hashed. Events never change, so their ids
-are enough. Cooldowns are derived from three append-only tables and from the time.
+A session has no column that says when it changed, so the columns shown are hashed. Of an event
+a person may change whether it is acknowledged. Cooldowns are derived from three append-only tables and from the time.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from django.db import connection
 from django.db.models import QuerySet
 
 from claudeops.lib.change_token import Changes, ChangeToken, changes_of, hash_of
@@ -59,15 +60,25 @@ def page_state(session: int) -> str | None:
 
 
 def events_state() -> str:
-    return str(highest(Event)[0])
+    """Return the highest id, and a hash of when one was last acknowledged or reopened: two looks into indexes."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT (SELECT MAX(id) FROM events), (SELECT MAX(touched_at) FROM events WHERE touched_at IS NOT NULL)"
+        )
+        last, touched = cursor.fetchone()
+    return f"{last or 0}.{hash_of(touched)}"
+
+
+def event_mark(event: Event) -> str:
+    return hash_of(event.acknowledged_at) if event.acknowledged_at else ""
 
 
 def events_token(state: str, events: Iterable[Event]) -> str:
-    return str(ChangeToken(state, rows={key_of(event): "" for event in events}))
+    return str(ChangeToken(state, rows={key_of(event): event_mark(event) for event in events}))
 
 
 def events_changes(seen: ChangeToken, events: list[Event], kept: Iterable[Event] = ()) -> Changes[Event]:
-    return changes_of(seen.rows, events, key_of, kept=kept)
+    return changes_of(seen.rows, events, key_of, event_mark, kept=kept)
 
 
 def cooldowns_state() -> str:

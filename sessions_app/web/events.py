@@ -6,10 +6,12 @@ from typing import Any
 
 from django.contrib.auth.decorators import permission_required
 from django.db.models import F, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseBase
 from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from claudeops.lib.change_token import read_token
 from claudeops.lib.distinct import distinct_values
@@ -18,26 +20,35 @@ from claudeops.lib.list_page.bar import CAP, View
 from claudeops.lib.list_page.columns import Column
 from claudeops.lib.list_page.export import FORMATS, MOST
 from claudeops.lib.list_page.keyset import both, moment, ordered, page_of
-from claudeops.lib.list_page.page import ListPage, declare
+from claudeops.lib.list_page.page import Action, ListPage, declare
+from claudeops.lib.list_page.selection import Selection
 from memories.taxonomy import GENERAL
+from sessions_app.events import acknowledgement
 from sessions_app.models import Event
 from sessions_app.queries.filters import SEARCHED, EventListFilterSet
-from sessions_app.web import changes
+from sessions_app.web import answers, changes
 
 
 def _agent_of(event: Event) -> str | None:
     return event.session.agent.slug if event.session and event.session.agent else None
 
 
+ACKNOWLEDGE = "sessions_app.acknowledge_event"
 SORTS = {sort.key: sort for sort in both("when", "when", F("created_at"), "created_at", moment)}
 
 PAGE = declare(
     ListPage(
         EventListFilterSet,
         Event.objects.all,
-        views=(View("All", ""), View("Critical", "level=critical"), View("Warning", "level=warning")),
-        example="level:critical service:jellyfin age:day, or words",
-        shown=("level", "service", "session", "age"),
+        views=(
+            View("All", ""),
+            View("Critical", "level=critical"),
+            View("Warning", "level=warning"),
+            View("Open", "open=yes"),
+            View("Open critical", "level=critical&open=yes"),
+        ),
+        example="open:yes level:critical service:jellyfin age:day, or words",
+        shown=("level", "open", "service", "session", "age"),
         name="events",
         permission="sessions_app.view_event",
         columns=(
@@ -47,13 +58,15 @@ PAGE = declare(
             Column("session", "Session", lambda event: event.session_id, number=True),
             Column("agent", "Agent", _agent_of),
             Column("when", "When", lambda event: event.created_at, sort="when"),
+            Column("acknowledged", "Acknowledged", lambda event: event.acknowledged_at),
         ),
         sorts=SORTS,
         first="-when",
+        actions=(Action("acknowledge", "Acknowledge", ACKNOWLEDGE, key="a"), Action("reopen", "Reopen", ACKNOWLEDGE)),
     )
 )
 
-SUGGESTED = ("level:critical", "level:warning", "age:hour", "age:day", "age:week")
+SUGGESTED = ("open:yes", "level:critical", "level:warning", "age:hour", "age:day", "age:week")
 MOST_SUGGESTED = 50
 
 
@@ -62,7 +75,17 @@ def _matching(request: HttpRequest) -> tuple[EventListFilterSet, QuerySet[Event]
     filters = EventListFilterSet(request.GET, queryset=Event.objects.all())
     rows = filters.qs if filters.is_valid() and not PAGE.errors(request) else Event.objects.none()
     return filters, rows.select_related("session__agent").only(
-        *("id", "level", "service", "message", "created_at", "session__id", "session__agent__slug")
+        *(
+            "id",
+            "level",
+            "service",
+            "message",
+            "created_at",
+            "acknowledged_at",
+            "acknowledged_by",
+            "session__id",
+            "session__agent__slug",
+        )
     )
 
 
@@ -84,6 +107,8 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "polls": not page.back and filters.is_valid(),
         "count": f"{CAP:,}+" if count > CAP else f"{count:,}",
         "one": count == 1,
+        "total": "" if count > CAP else count,
+        "bulk_url": reverse("events-bulk", args=[state.partition(".")[0]]),
         "searched": SEARCHED if request.GET.get(PAGE.text) else None,
         "seen": changes.events_token(state, page.rows),
     }
@@ -125,6 +150,50 @@ def rows(request: HttpRequest) -> HttpResponse:
     news = changes.events_changes(seen, page.rows)
     if hold.holds(request, news):
         news = changes.events_changes(seen, page.rows, hold.pushed_off(context["rows"], news))
-        context |= hold.held(request, seen, context["state"], news, changes.key_of)
+        context |= hold.held(request, seen, context["state"], news, changes.key_of, changes.event_mark)
         return render(request, "sessions/_events_news.html", context)
     return render(request, "sessions/_events_news.html", {**context, "news": news})
+
+
+@require_POST
+@permission_required(("sessions_app.view_event", ACKNOWLEDGE), raise_exception=True)
+def change(request: HttpRequest, verb: str = "", up_to: int = 0) -> HttpResponse:
+    """Acknowledge or reopen the selected events, or all that match up to the id that the page has shown."""
+    form, verb = Selection(request.POST), verb or request.POST.get("action", "")
+    if not form.is_valid() or verb not in ("acknowledge", "reopen"):
+        return HttpResponseBadRequest("The selection could not be read. Nothing was changed.")
+    if form.cleaned_data["all_matching"]:
+        found = _matching(request)[1].select_related(None).only("id").filter(pk__lte=up_to)
+        rows = Event.objects.filter(pk__in=found.order_by().values("pk"))
+    else:
+        rows = Event.objects.filter(pk__in=form.chosen())
+    at, by = timezone.now(), request.user.get_username()
+    if verb == "reopen":
+        count = acknowledgement.reopen(rows, at=at)
+        return _said(request, f"{_number(count)} open again." if count else "None of them was acknowledged.")
+    count = acknowledgement.acknowledge(rows, by=by, at=at)
+    undo = reverse("events-undo", args=[at.isoformat()]) if count else ""
+    return _said(request, f"{_number(count)} acknowledged." if count else "None of them is open.", undo)
+
+
+@require_POST
+@permission_required(("sessions_app.view_event", ACKNOWLEDGE), raise_exception=True)
+def undo(request: HttpRequest, at: str) -> HttpResponse:
+    """Reopen what this person acknowledged at this time. Twice is once."""
+    try:
+        rows = acknowledgement.acknowledged_together(request.user.get_username(), moment(at))
+    except ValueError:
+        return HttpResponseBadRequest("This is no time.")
+    count = acknowledgement.reopen(rows, at=timezone.now())
+    return _said(request, f"{_number(count)} open again." if count else "They were changed since.")
+
+
+def _number(count: int) -> str:
+    return "1 event is" if count == 1 else f"{count:,} events are"
+
+
+def _said(request: HttpRequest, text: str, undo: str = "") -> HttpResponse:
+    session = request.POST.get("session", "")
+    back = f"{reverse('session', args=[session])}?tab=events" if session.isdecimal() and len(session) < 19 else ""
+    query = PAGE.query_of(request)
+    return answers.done(request, text, back=back or reverse("events") + (f"?{query}" if query else ""), undo=undo)

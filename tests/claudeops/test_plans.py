@@ -138,7 +138,12 @@ def test_every_order_of_the_sessions_has_its_index(sort):
     [
         *({}, {"level": "critical"}, {"service": "jellyfin"}, {"service": "general"}, {"age": "week"}),
         *({"level": "critical", "service": "jellyfin"}, {"level": "warning", "age": "day"}),
-        *({"text": "slow"}, {"text": "slow", "level": "warning"}),
+        *(
+            {"text": "slow"},
+            {"text": "slow", "level": "warning"},
+            {"open": "yes"},
+            {"open": "yes", "level": "critical"},
+        ),
     ],
     ids=str,
 )

@@ -179,6 +179,7 @@ def test_the_groups_are_there_after_migrating_each_with_its_own_rights():
     assert operator - viewer == {
         *("memories.add_memory", "memories.change_memory", "memories.delete_memory"),
         *("sessions_app.run_session", "sessions_app.stop_session", "sessions_app.clear_cooldown"),
+        "sessions_app.acknowledge_event",
         "axes.view_accessattempt",
     }
     assert viewer < operator < all_of_it

@@ -68,7 +68,7 @@ def test_it_counts_what_runs_waits_is_known_and_was_reported(signed_in):
     assert re.search(r'id="chart-cost-all" href="/sessions\?spent=today">\$1.50</a>', html)
     assert "limit $20.00" in html
     assert html.count("Agent watch is busy with session 1.") == 2
-    assert "0 warning" in html
+    assert "0 warning in 24" in html
 
 
 def test_it_says_what_failed_last_and_why_newest_first(signed_in, monkeypatch):

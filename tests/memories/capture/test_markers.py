@@ -11,7 +11,7 @@ from memories.capture.markers import MemoryMarkers, UnknownMarker, memory_from_k
 from memories.capture.statement import Statement
 from memories.errors import InvalidMemory
 from memories.models.memory import valid_service
-from memories.taxonomy import OPS
+from memories.taxonomy import OPS, PROJECT
 
 
 def found(text):
@@ -165,3 +165,23 @@ def test_keys_that_are_not_stored(key, value, reason):
     assert isinstance(unknown, UnknownMarker)
     assert reason in unknown.reason
     assert unknown.line_text == f"{key}: {value}"
+
+
+@pytest.mark.parametrize("category", PROJECT.categories)
+def test_a_session_with_a_project_may_say_what_holds_for_it(category):
+    text = f"[MEMORY:{category}] The importer loses rows without a header"
+    (found,) = memory_markers(text, in_project=True).found
+    assert (found.taxonomy, found.category, found.confidence) == ("project", category, 0.5)
+    found = memory_from_key(category, "The importer loses rows", in_project=True)
+    assert (found.taxonomy, found.category) == ("project", category)
+
+
+def test_without_a_project_its_categories_are_unknown_and_the_reason_says_so():
+    for unknown in (memory_markers("[MEMORY:warning] x").unknown[0], memory_from_key("warning", "x")):
+        assert unknown.reason == "'warning' is a category of projects, and its session has none"
+    assert memory_markers("[MEMORY:timing] x", in_project=True).found[0].taxonomy == "ops"
+    assert memory_markers("[MEMORY:misc] x", in_project=True).unknown[0].reason.endswith("warning, learning, context)")
+
+
+def test_no_category_is_in_both_taxonomies():
+    assert not set(OPS.categories) & set(PROJECT.categories)

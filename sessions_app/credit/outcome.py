@@ -1,0 +1,76 @@
+"""Credit the end of a session to the memories it used, each once.
+
+A session that completed raises the confidence of those whose taxonomy says so, one that failed lowers it; any other end
+does neither. A worker may die between the close and this: the reaper calls `settle_all()`.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from django.db import DatabaseError
+from django.utils import timezone
+
+from memories.lifecycle.credit import credit
+from memories.lifecycle.lock import writing
+from memories.models import Memory
+from memories.models.project import UsedMeans
+from memories.taxonomy import PROJECT
+from sessions_app.credit.notes import note
+from sessions_app.models import OPEN_STATUSES, How, Injected, Session, Status, Trigger, UsedMemory
+
+logger = logging.getLogger(__name__)
+
+HELPED = {Status.COMPLETED.value: True, Status.FAILED.value: False}
+ENDED = {True: "completed", False: "failed"}
+SETTLED_AT_ONCE = 100
+"""Sessions of one call."""
+
+
+def note_injected(session: Session) -> int:
+    """Keep as used all project memories in the prompt, when the session's project says that these are used.
+
+    Runs in the transaction that closes the session, and returns how many are new.
+    """
+    project = session.project
+    if project is None or project.used_means != UsedMeans.INJECTED or session.trigger == Trigger.IMPORT:
+        return 0
+    injected = Injected.objects.filter(session=session).values_list("memory_id", flat=True)
+    ours = Memory.objects.filter(pk__in=list(injected), project=project, taxonomy=PROJECT.slug)
+    return note(session.pk, dict.fromkeys(ours.order_by("pk").values_list("pk", flat=True), How.INJECTED))
+
+
+def settle(session_id: int, *, at: datetime | None = None) -> int:
+    """Credit the end of a session and return how many memories changed. Nothing while it is open, or a second time."""
+    at = at or timezone.now()
+    with writing():
+        session = Session.objects.only("status").filter(pk=session_id).first()
+        if session is None or session.status in OPEN_STATUSES:
+            return 0
+        rows = UsedMemory.objects.filter(session=session_id, credited_at=None)
+        ids = list(rows.select_for_update().order_by("memory_id").values_list("memory_id", flat=True))
+        helped = HELPED.get(session.status)
+        rows.filter(memory_id__in=ids).update(credited_at=at, helped=helped)
+        if helped is None or not ids:
+            return 0
+        reason = f"Session {session_id} used it and {ENDED[helped]}."
+        return credit(ids, helped=helped, session_id=session_id, reason=reason, at=at)
+
+
+def settle_safely(session_id: int, *, at: datetime | None = None) -> int:
+    """As `settle()`; an error of the database is logged, and the reaper does it again."""
+    try:
+        return settle(session_id, at=at)
+    except DatabaseError:
+        logger.exception("session %s: its end could not be credited to the memories it used", session_id)
+        return 0
+
+
+def settle_all(*, at: datetime | None = None) -> int:
+    """Credit the ends of closed sessions whose worker died before it did, and return how many sessions that were."""
+    left = UsedMemory.objects.filter(credited_at=None).exclude(session__status__in=OPEN_STATUSES)
+    ids = list(left.values_list("session", flat=True).distinct().order_by("session")[:SETTLED_AT_ONCE])
+    for session_id in ids:
+        settle_safely(session_id, at=at)
+    return len(ids)
