@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -24,7 +25,7 @@ from claudeops.lib.list_page.page import PAGES as LISTS
 from claudeops.lib.preferences.chosen import choose, preference_of
 from claudeops.lib.preferences.models import Theme
 from claudeops.lib.preferences.saved_views import all_views_of
-from memories.models import Memory
+from memories.models import Memory, Project
 from memories.web.answers import by_htmx, toast
 from sessions_app import queue
 from sessions_app.errors import SessionsError
@@ -52,6 +53,7 @@ PAGES = (
     ("Feed", "feed", SEES_SESSIONS),
     ("Cooldowns", "cooldowns", "sessions_app.view_cooldownaction"),
     ("Agents", "admin:sessions_app_agent_changelist", "sessions_app.view_agent"),
+    ("Projects", "projects", "memories.view_project"),
     ("Preferences", "preferences", ""),
     ("Admin", "admin:index", ""),
     ("API", "api-docs", ""),
@@ -132,6 +134,15 @@ def _agents(user: Any, words: Sequence[str]) -> Iterator[Hit]:
             yield Hit(reverse("admin:sessions_app_agent_change", args=[pk]), slug, f"tier {tier}")
 
 
+def _projects(user: Any, words: Sequence[str]) -> Iterator[Hit]:
+    if words and user.has_perm("memories.view_project"):
+        rows = Project.objects.all()
+        for word in words:
+            rows = rows.filter(Q(slug__icontains=word) | Q(name__icontains=word))
+        for slug, name in rows.order_by("slug").values_list("slug", "name")[:EACH]:
+            yield Hit(reverse("project", args=[slug]), slug, name)
+
+
 def _services(user: Any, words: Sequence[str]) -> Iterator[Hit]:
     if words and user.has_perm(SEES_MEMORIES):
         wanted = " ".join(words)
@@ -202,6 +213,7 @@ def _actions(user: Any, words: Sequence[str]) -> Iterator[Hit]:
 KINDS: tuple[tuple[str, Callable[[Any, Sequence[str]], Iterator[Hit]]], ...] = (
     ("Go to", _pages),
     ("Agents", _agents),
+    ("Projects", _projects),
     ("Services", _services),
     ("Sessions", _sessions),
     ("Memories", _memories),

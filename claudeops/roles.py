@@ -23,7 +23,12 @@ VIEWER, OPERATOR, ADMIN = "viewer", "operator", "admin"
 OWN = ("memories", "sessions_app")
 OTHERS = ("auth", "axes", "django_q", "preferences")
 
-CURATES = frozenset({"memories.add_memory", "memories.change_memory", "memories.delete_memory"})
+CURATES = frozenset(
+    {
+        *("memories.add_memory", "memories.change_memory", "memories.delete_memory"),
+        *("memories.add_project", "memories.change_project"),
+    }
+)
 OPERATES = frozenset(
     f"sessions_app.{name}" for name in ("run_session", "stop_session", "clear_cooldown", "acknowledge_event")
 )

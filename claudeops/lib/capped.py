@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import IntegerField, QuerySet, Subquery
 
 CAP = 10_000
 """Rows are counted up to here; above, pages show "10,000+"."""
@@ -26,6 +26,16 @@ class Count:
 
     def __add__(self, other: Count) -> Count:
         return Count(min(self.value + other.value, CAP + 1))
+
+
+class CappedCount(Subquery):
+    """Count the rows of a subquery that refers to the outer row, up to `most` + 1: one index range for each row."""
+
+    template = "(SELECT COUNT(*) FROM (%(subquery)s) AS capped)"
+    output_field = IntegerField()
+
+    def __init__(self, rows: QuerySet[Any], most: int) -> None:
+        super().__init__(rows.order_by().values("pk")[: most + 1])
 
 
 def count_of(rows: QuerySet[Any]) -> Count:

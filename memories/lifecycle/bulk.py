@@ -164,6 +164,14 @@ def _renew(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
     return changed, unchanged, f"{_memories(changed)} renewed"
 
 
+def _extend(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
+    why = why._replace(reason=why.reason or "Renewed.")
+    changed, unchanged = change_all(
+        queryset, Change.EDITED, why, lambda row: verbs.extended(row, why.at, EXTENDED_DAYS)
+    )
+    return changed, unchanged, f"{_memories(changed)} renewed by {EXTENDED_DAYS} days"
+
+
 def _promote(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
     """Make project memories of `queryset` ones of all projects. Only a person does: a token is limited to its project.
 
@@ -235,6 +243,7 @@ TEXT = Param("observation", "Text of the merged memory (empty: the target's own)
 SERVICE = Param("service", "Service (empty: it stays; general: none)", "service", required=False)
 CATEGORY = Param("category", "Category", "category", required=False)
 REJECTED = "Rejected in review."
+EXTENDED_DAYS = 30
 
 BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
     {
@@ -250,6 +259,7 @@ BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
             BulkAction("reactivate", "Reactivate", Change.REACTIVATED, _reactivate),
             BulkAction("promote", "Promote to all projects", Change.EDITED, _promote, confirm=True),
             BulkAction("renew", "Renew (expires later)", Change.EDITED, _renew),
+            BulkAction("extend", f"Renew by {EXTENDED_DAYS} days", Change.EDITED, _extend),
             _changing(
                 "set_confidence",
                 "Set confidence",

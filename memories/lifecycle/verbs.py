@@ -7,7 +7,7 @@ when nothing changed. It raises MemoryNotFound, or InvalidMemory for a value tha
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.contrib.auth import get_user_model
@@ -246,12 +246,18 @@ def mark_persistent(
         return apply(row, Change.PERSISTENT_SET, persistence(row, persistent, why.at), why, caller=memory)
 
 
-def renew(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
-    """Begin the life of a memory anew: it expires a whole lifetime of its type from now; None where it has none."""
+def renew(
+    memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "", days: int | None = None
+) -> MemoryChange | None:
+    """Let an active memory that expires live longer: a whole lifetime of its type from now; None where it has none.
+
+    With `days` it ends so many days after its end, or after now where that is over; None for one that never expires.
+    """
     why = Why(by, to_utc(at), reason or "Renewed.")
     with writing():
         row = locked(memory)
-        return apply(row, Change.EDITED, renewed(row, why.at), why, caller=memory)
+        new = renewed(row, why.at) if days is None else extended(row, why.at, days)
+        return apply(row, Change.EDITED, new, why, caller=memory)
 
 
 def promote(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
@@ -349,6 +355,13 @@ def said_to_all(row: Memory) -> int | None:
 def renewed(row: Memory, at: datetime, lifetimes: Lifetimes | None = None) -> dict[str, Any]:
     """Return the columns that begin the life of an active memory anew; {} for one without a lifetime."""
     return _new_end(row, at, lifetimes) if row.active else {}
+
+
+def extended(row: Memory, at: datetime, days: int) -> dict[str, Any]:
+    """Return the columns of an end that is `days` later; {} for an inactive memory, and for one that never expires."""
+    if not row.active or row.expires_at is None:
+        return {}
+    return {"expires_at": fields.checked_end(max(row.expires_at, at) + timedelta(days=days))}
 
 
 def _new_end(row: Memory, at: datetime, lifetimes: Lifetimes | None = None) -> dict[str, Any]:

@@ -295,7 +295,15 @@ class Memory(models.Model):
                 name="memories_unconfirmed",
             ),
             # Rare links: partial, because PostgreSQL writes an update into every index of the row.
-            models.Index(fields=["project"], condition=Q(project__isnull=False), name="memories_project"),
+            # The memories of a project in the order in which they end, and how many of them are active.
+            models.Index(
+                F("project"),
+                FADES_AT,
+                F("id"),
+                F("active"),
+                condition=Q(project__isnull=False),
+                name="memories_project",
+            ),
             # The list of a project's memories by page and offset, newest first, and its total, from the index alone.
             models.Index(
                 fields=[

@@ -213,6 +213,12 @@ class Session(models.Model):
             models.Index(fields=["tier", "-queued_at", "-id"], name="sessions_tier"),
             models.Index(fields=["trigger", "-queued_at", "-id"], name="sessions_trigger"),
             models.Index(fields=["project", "-queued_at", "-id"], name="sessions_project"),
+            # Covers the cost and the outcomes of a project. Partial: sessions without one are not written into it.
+            models.Index(
+                fields=["project", "ended_at", "trigger", "status", "cost_usd"],
+                condition=Q(project__isnull=False),
+                name="sessions_of_project",
+            ),
             # Covers the sums of cost and turns of a day and a week.
             models.Index(fields=["-ended_at", "trigger", "cost_usd", "num_turns"], name="sessions_ended"),
             models.Index(fields=["-started_at", "-id"], name="sessions_started"),

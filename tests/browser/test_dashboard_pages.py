@@ -25,6 +25,7 @@ SIDEBAR = [
     "Memories",
     "Recall",
     "Agents",
+    "Projects",
     "Cooldowns",
     "Preferences",
     "Admin",

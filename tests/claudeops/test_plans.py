@@ -12,16 +12,19 @@ from decimal import Decimal
 
 import pytest
 from django.db import connection
+from django.db.models import OuterRef
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from claudeops.lib.capped import CappedCount
 from claudeops.lib.list_page.keyset import ordered
 from claudeops.overview import agents, changes
 from memories.access.permissions import Access, memories_of
-from memories.models import Memory, MemoryChange
+from memories.models import Memory, MemoryChange, Project
 from memories.queries import list as listing
 from memories.queries import project_memories
 from memories.queries.change_filters import MemoryChangeFilterSet
+from memories.queries.ends import next_end_of, next_of
 from memories.queries.filters import MemoryFilterSet
 from memories.web import change_list
 from sessions_app.cooldowns import history
@@ -242,3 +245,23 @@ def test_what_waits_of_a_schedule_is_found_among_what_waits():
         with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
             assert any("sessions_status" in row[-1] for row in cursor.fetchall())
+
+
+def test_the_memories_of_a_project_are_read_in_the_order_in_which_they_end():
+    rows = Memory.objects.filter(project=5)
+    for key in ("fades", "-fades"):
+        plan = plan_of(ordered(rows, listing.SORTS[key])[:51])
+        assert_served(plan, "memories")
+        assert "memories_project" in plan, plan
+
+
+def test_the_list_of_projects_reads_one_range_of_an_index_for_each_number():
+    own = OuterRef("pk")
+    active = Memory.objects.filter(project=own, active=True)
+    sessions = Session.objects.filter(project=own)
+    for number in (next_of(own), next_end_of(own), CappedCount(active, 1000)):
+        plan = plan_of(Project.objects.annotate(number=number).order_by())
+        assert "memories_project" in plan, plan
+    plan = plan_of(Project.objects.annotate(number=CappedCount(sessions, 1000)).order_by())
+    assert "sessions_" in plan, plan
+    assert "SCAN sessions" not in plan, plan

@@ -178,6 +178,7 @@ def test_the_groups_are_there_after_migrating_each_with_its_own_rights():
     assert viewer == {f"{model._meta.app_label}.view_{model._meta.model_name}" for model in models}
     assert operator - viewer == {
         *("memories.add_memory", "memories.change_memory", "memories.delete_memory"),
+        *("memories.add_project", "memories.change_project"),
         *("sessions_app.run_session", "sessions_app.stop_session", "sessions_app.clear_cooldown"),
         "sessions_app.acknowledge_event",
         "axes.view_accessattempt",

@@ -1,0 +1,260 @@
+"""`/projects` and `/projects/{slug}`: the list, one project with its tabs, its settings, and what is done there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from claudeops.lib.detail_page import Tab, Tabs, tabs_of
+from claudeops.lib.list_page.export import FORMATS
+from claudeops.lib.masked_note import masked_note
+from claudeops.projects import figures
+from claudeops.projects.forms import AddForm, NewForm, SettingsForm
+from claudeops.projects.memories import ACTIONS, CHANGE, draw_uses, exported, list_context, matching, page_for
+from memories import store
+from memories.capture.statement import Provenance
+from memories.errors import InvalidProject, MemoriesError
+from memories.lifecycle import verbs
+from memories.lifecycle.bulk import BULK_ACTIONS, EXTENDED_DAYS
+from memories.lifecycle.projects import add_project, set_project
+from memories.models import Memory, MemoryChange, Project, Source
+from memories.taxonomy import PROJECT
+from memories.web.answers import actor, by_htmx, fragment, in_words, moved
+from memories.web.bulk import UNREADABLE, confirm_and_run
+from memories.web.forms import SelectionForm
+from sessions_app.models import Agent, Event, Session
+from sessions_app.queries.last_runs import last_runs
+from sessions_app.web.strips import strip_of
+
+SEES = ("memories.view_project", "memories.view_memory")
+RECENT = 50
+"""Rows of the tabs Sessions and Events."""
+EVENTS_OF = 100
+"""The tab Events has those of so many of the project's last sessions."""
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required(SEES, raise_exception=True)
+def projects(request: HttpRequest) -> HttpResponse:
+    if request.method == "POST":
+        return _add_project(request)
+    return _projects(request, NewForm())
+
+
+def _projects(request: HttpRequest, form: NewForm, *, status: int = 200) -> HttpResponse:
+    found = figures.read(request.GET.get("page"), timezone.now())
+    context = {"projects": found, "form": form, "weeks": figures.WEEKS}
+    return render(request, "projects/list.html", context, status=status)
+
+
+@permission_required("memories.add_project", raise_exception=True)
+def _add_project(request: HttpRequest) -> HttpResponse:
+    form = NewForm(request.POST)
+    if form.is_valid():
+        try:
+            made = add_project(**form.settings())
+        except InvalidProject as error:
+            form.refuse(error)
+        else:
+            return moved(request, reverse("project", args=[made.slug]), f"Project {made.slug} is added.")
+    return _projects(request, form, status=422)
+
+
+@require_safe
+@never_cache
+@permission_required(SEES, raise_exception=True)
+def project(request: HttpRequest, slug: str) -> HttpResponseBase:
+    found = get_object_or_404(Project, slug=slug)
+    page = page_for(found)
+    if request.GET.get("format") in FORMATS:
+        return exported(request, page)
+    return page.redirect(request) or _project(request, found, AddForm())
+
+
+def _project(request: HttpRequest, found: Project, form: AddForm, *, status: int = 200) -> HttpResponse:
+    shown = figures.counted(found.pk)
+    tabs = _tabs(request, shown)
+    context: dict[str, Any] = {"project": shown, "tabs": tabs, "form": form}
+    if tabs.shown == "memories":
+        context |= list_context(request, found, page_for(found))
+        context["charts"] = figures.of_project(found, timezone.now(), shown.memory_count)
+        context["extended_days"] = EXTENDED_DAYS
+        context["for_all"] = Memory.objects.filter(project=None, taxonomy="ops").exists()
+    else:
+        context |= TABS[tabs.shown](found)
+    return render(request, "projects/project.html", context, status=status)
+
+
+def _tabs(request: HttpRequest, shown: Any) -> Tabs:
+    tabs = [Tab("memories", "Memories", figures.capped(shown.memory_count))]
+    if request.user.has_perm("sessions_app.view_session"):
+        tabs.append(Tab("sessions", "Sessions", figures.capped(shown.session_count)))
+    if request.user.has_perm("sessions_app.view_agent"):
+        tabs.append(Tab("agents", "Agents", str(shown.agent_count or 0)))
+    if request.user.has_perm("sessions_app.view_event"):
+        tabs.append(Tab("events", "Events", f"{_events(shown).count():,}"))
+    return tabs_of(tabs, request.GET.get("tab", ""), "memories")
+
+
+def _sessions_of(found: Project) -> dict[str, Any]:
+    rows = Session.objects.filter(project=found).select_related("agent").order_by("-queued_at", "-id")
+    shown = rows.only("agent__slug", "status", "summary", "status_reason", "cost_usd", "queued_at", "duration_ms")
+    return {"sessions": shown[:RECENT]}
+
+
+def _agents_of(found: Project) -> dict[str, Any]:
+    agents = list(Agent.objects.filter(project=found).defer("prompt_template").order_by("slug")[:RECENT])
+    runs = last_runs([agent.pk for agent in agents])
+    return {
+        "agents": [
+            (agent, strip_of(runs.get(agent.pk, [])), figures.usual_of(runs.get(agent.pk, []))) for agent in agents
+        ]
+    }
+
+
+def _events_of(found: Project) -> dict[str, Any]:
+    rows = _events(found).select_related("session__agent").order_by("-created_at", "-id")
+    return {"events": rows.only("level", "service", "message", "created_at", "session__agent__slug")[:RECENT]}
+
+
+def _events(found: Project) -> Any:
+    """Return the events of the project's last sessions: a search through all events for one project has no index."""
+    last = Session.objects.filter(project=found).order_by("-queued_at", "-id").values_list("pk", flat=True)
+    return Event.objects.filter(session__in=list(last[:EVENTS_OF]))
+
+
+TABS: Mapping[str, Callable[[Project], dict[str, Any]]] = {
+    "sessions": _sessions_of,
+    "agents": _agents_of,
+    "events": _events_of,
+}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required((*SEES, "memories.change_project"), raise_exception=True)
+def settings(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the settings of a project, or store them."""
+    found = get_object_or_404(Project, slug=slug)
+    form = SettingsForm(request.POST if request.method == "POST" else None, instance=found)
+    if form.is_valid():
+        try:
+            changed = set_project(get_object_or_404(Project, slug=slug), **form.settings())
+        except InvalidProject as error:
+            form.refuse(error)
+        else:
+            said = f"The settings of {slug} are saved." if changed else "Nothing was changed."
+            return moved(request, reverse("project", args=[slug]), said)
+    status = 422 if form.errors else 200
+    return render(request, "projects/settings.html", {"slug": slug, "form": form}, status=status)
+
+
+@require_POST
+@never_cache
+@permission_required((*SEES, "memories.add_memory"), raise_exception=True)
+def add(request: HttpRequest, slug: str) -> HttpResponse:
+    """Add a memory to the project."""
+    found = get_object_or_404(Project, slug=slug)
+    form = AddForm(request.POST)
+    if not form.is_valid():
+        return _project(request, found, form, status=422)
+    given = form.cleaned_data
+    statement = store.Statement(given["category"], given["observation"], None, PROJECT.slug, tags=tuple(given["tags"]))
+    said = store.Provenance(Source.HUMAN, actor(request), project_id=found.pk, channel="human")
+    further = {name: given[name] for name in ("relevance_score", "expires_at") if given[name] is not None}
+    try:
+        with transaction.atomic():
+            made = store.remember(statement, said)
+            if further and made.memory_id is not None:
+                verbs.edit(made.memory_id, by=actor(request), provenance=Provenance.typed_by(actor(request)), **further)
+    except MemoriesError as error:
+        form.add_error("observation", in_words(error))
+        return _project(request, found, form, status=422)
+    note = masked_note(request.POST.get("observation", ""))
+    return moved(request, reverse("project", args=[slug]), f"Memory {made.memory_id} is added.{note}")
+
+
+VERBS: Mapping[str, tuple[Callable[..., MemoryChange | None], str]] = {
+    "renew": (partial(verbs.renew, days=EXTENDED_DAYS), f"expires {EXTENDED_DAYS} days later"),
+    "approve": (verbs.approve, "is approved"),
+    "deactivate": (verbs.deactivate, "is deactivated"),
+    "activate": (verbs.reactivate, "is active again"),
+}
+"""What a row does, and what is said of it then."""
+
+
+@require_POST
+@permission_required((*SEES, CHANGE), raise_exception=True)
+def act(request: HttpRequest, slug: str, pk: int, verb: str) -> HttpResponse:
+    """Do one of VERBS to a memory of the project."""
+    found = get_object_or_404(Project, slug=slug)
+    memory = get_object_or_404(Memory, pk=pk, project=found)
+    if verb not in VERBS:
+        return HttpResponse(status=HTTPStatus.NOT_FOUND)
+    run, done = VERBS[verb]
+    try:
+        change = run(pk, by=actor(request))
+    except MemoriesError as error:
+        return moved(request, reverse("project", args=[slug]), in_words(error), level=messages.ERROR)
+    said = f"Memory {pk} {done}." if change else f"Memory {pk} has nothing to change."
+    undo = reverse("memory-undo", args=[pk, change.pk]) if change else ""
+    if not by_htmx(request):
+        return moved(request, _back(request, slug), said, undo=undo)
+    memory.refresh_from_db()
+    draw_uses([memory], timezone.now())
+    page = page_for(found)
+    context = {"memory": memory, "project": found, "extended_days": EXTENDED_DAYS}
+    context["shown"] = dict.fromkeys(page.chosen(request).shown, True)
+    return fragment(request, "projects/_memory_row.html", context, said=said, undo=undo)
+
+
+def _back(request: HttpRequest, slug: str) -> str:
+    """Return the list that the form stood on; any other address is that of the project."""
+    page = reverse("project", args=[slug])
+    back = request.POST.get("next", "")
+    return back if back.partition("?")[0] == page else page
+
+
+@require_POST
+@permission_required((*SEES, CHANGE), raise_exception=True)
+def bulk(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """Run an action on the selected memories of the project, or on all that match the list's filters."""
+    found = get_object_or_404(Project, slug=slug)
+    page = page_for(found)
+    query = page.query_of(request)
+    back, here = (
+        address + (f"?{query}" if query else "")
+        for address in (reverse("project", args=[slug]), reverse("project-bulk", args=[slug]))
+    )
+    rows: Any
+    form = SelectionForm(request.POST)
+    if not form.is_valid():
+        return moved(request, back, UNREADABLE, level=messages.ERROR)
+    name = form.cleaned_data["action"]
+    if name not in ACTIONS:
+        raise PermissionDenied("This list has no such action.")
+    if form.cleaned_data["all_matching"]:
+        filters, matches = matching(request, page)
+        if not filters.is_valid():
+            return moved(
+                request, back, "The list's filters could not be read. Nothing was changed.", level=messages.ERROR
+            )
+        ids, rows = None, matches
+    else:
+        ids = form.chosen()
+        rows = Memory.objects.filter(project=found, pk__in=ids)
+    return confirm_and_run(request, BULK_ACTIONS[name], rows, ids, back=back, post_url=here)
