@@ -16,7 +16,8 @@ from sessions_app.web.forms import TimelineForm
 def context(session: Session, query: QueryDict, now: datetime) -> dict[str, Any]:
     """Return the timeline, or with `timeline=errors` its errors, or with `start` the turns from that line on.
 
-    A query that cannot be read shows the whole timeline. The last calls are those of an open session. `now` (UTC) is where the bars of what still runs end.
+    The last calls are those of an open session. A query that cannot be read shows the whole timeline.
+    `now` (UTC) is where the bars of what still runs end.
     """
     form = TimelineForm(query)
     given = form.cleaned_data if form.is_valid() else {}
