@@ -23,6 +23,7 @@ SIDEBAR = [
     "Sessions",
     "Events",
     "Memories",
+    "Changes",
     "Recall",
     "Agents",
     "Projects",
