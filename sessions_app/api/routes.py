@@ -51,6 +51,15 @@ class SessionOut(Schema):
     summary: str
 
 
+class ShownOut(Schema):
+    """A memory that the session was shown: in its prompt (`injected`), or in the answer to a recall of its own."""
+
+    memory_id: int
+    injected: bool
+    how: str = Field(description="How it was used: named, answered, quoted, injected; empty = it was not used.")
+    helped: bool | None = Field(description="Whether the session that used it completed; null = not known.")
+
+
 class WholeSession(SessionOut):
     """With its answer, results, remediations and injection receipt."""
 
@@ -65,6 +74,7 @@ class WholeSession(SessionOut):
     log_file: str
     children: list[int]
     receipt: dict[str, Any] | None
+    shown: list[ShownOut]
     events: list[dict[str, Any]]
     memories: list[dict[str, Any]]
     cooldowns: list[dict[str, Any]]

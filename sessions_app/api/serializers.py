@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
+from sessions_app.credit.facts import facts_of
 from sessions_app.models import Session
 
 
@@ -59,6 +61,7 @@ def as_data(session: Session, *, review: bool = True) -> dict[str, Any]:
             "counts": receipt.counts,
             "included": receipt.included,
         },
+        "shown": [asdict(fact) for fact in facts_of(session).by_memory.values()],
         "events": list(session.events.order_by("created_at", "id").values("level", "service", "message", "created_at")),
         "memories": list(shown.values("id", "service", "category", "observation", "confidence")),
         "cooldowns": list(session.cooldown_actions.order_by("id").values("action", "service", "outcome", "message")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from claudeops.lib.humanize import span
+from sessions_app.credit.facts import Fact, facts_of
 from sessions_app.models import LogKind, Session, Status
 
 SIGNS: dict[str, str] = {
@@ -47,6 +48,12 @@ def as_text(session: Session) -> str:
     if receipt := getattr(session, "receipt", None):
         memories = "1 memory" if len(receipt.included) == 1 else f"{len(receipt.included)} memories"
         lines.append(f"Injected: {memories}, {receipt.tokens} of {receipt.budget} tokens")
+    facts = facts_of(session)
+    if facts.shown:
+        lines.append(
+            f"Memories: {facts.shown} shown, {facts.injected} injected, {facts.used} used, {facts.helped} helped"
+        )
+        lines += [f"  memory {fact.memory_id} {_fact(fact)}" for fact in facts.by_memory.values() if fact.how]
     lines.append(f"Read: {session.has_read}")
     if session.summary:
         lines.append(f"Summary: {printable(session.summary)}")
@@ -59,6 +66,11 @@ def as_text(session: Session) -> str:
     if session.stats:
         lines.append("Counted: " + ", ".join(f"{name} {number}" for name, number in sorted(session.stats.items())))
     return "\n".join(lines)
+
+
+def _fact(fact: Fact) -> str:
+    helped = {True: "; it helped", False: "; it did not help", None: ""}[fact.helped]
+    return f"used ({fact.used}){helped}"
 
 
 def closing_text(session: Session) -> str:

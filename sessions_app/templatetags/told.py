@@ -14,6 +14,7 @@ from claudeops.lib.charts.strip import MOST as STRIP
 from claudeops.lib.charts.strip import Strip
 from claudeops.lib.detail_page import Band, Figure
 from sessions_app import receipts
+from sessions_app.credit.facts import uses_of
 from sessions_app.models import Session, Status
 from sessions_app.queries.helped import helped
 from sessions_app.web.strips import strip_of
@@ -82,4 +83,4 @@ def did_it_help(memory: int, service: str) -> dict[str, Any]:
 
 @register.inclusion_tag("sessions/_of_memory.html")
 def sessions_of_memory(memory: int, told: Told) -> dict[str, Any]:
-    return {"pk": memory, "told": replace(told, rows=told.rows[:FEW])}
+    return {"pk": memory, "told": replace(told, rows=told.rows[:FEW]), "uses": uses_of(memory)}

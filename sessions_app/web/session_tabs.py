@@ -15,6 +15,7 @@ from memories.injection.block import lines_of as lines_of_block
 from memories.injection.budget import CHARACTERS_A_TOKEN
 from memories.injection.relevant import BY_CONFIDENCE
 from memories.models import Change, MemoryChange
+from sessions_app.credit.facts import Fact, Facts, facts_of
 from sessions_app.models import (
     CooldownAction,
     Event,
@@ -186,6 +187,7 @@ class Told:
     tokens: int
     percent: int
     for_task: bool
+    fact: Fact | None
     then: str
 
     @property
@@ -197,9 +199,10 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class InjectedRows:
-    """`left` counts what was left out by reason; `answered`: a row has `then`."""
+    """`left` counts what was left out by reason; `answered`: a row has `then`; `facts`: of all it was shown."""
 
     rows: list[Told]
+    facts: Facts
     shares: Shares
     left: list[tuple[str, int]]
     answered: bool
@@ -210,7 +213,8 @@ RELEVANT = "relevant to the task"
 
 
 def injected_of(session: Session, receipt: InjectionReceipt) -> InjectedRows:
-    """Return the receipt as rows and as shares of its budget; one query, for what the session said of them."""
+    """Return the receipt as rows and as shares of its budget, with what the session said and made of them."""
+    facts = facts_of(session)
     changes = MemoryChange.objects.filter(session=session, memory__in=[entry["id"] for entry in receipt.included])
     then = dict(changes.order_by("at", "pk").values_list("memory", "kind"))
     lines = lines_of_block(receipt.text, receipt.included)
@@ -223,10 +227,11 @@ def injected_of(session: Session, receipt: InjectionReceipt) -> InjectedRows:
             tokens=tokens.get(entry["id"], 0),
             percent=percent(tokens.get(entry["id"], 0), longest) or 0,
             for_task=is_for_task(entry),
+            fact=facts.by_memory.get(entry["id"]),
             then=WORDS[Change(kind)][1] if (kind := then.get(entry["id"])) in WORDS else "",
         )
         for place, entry in enumerate(receipt.included, start=1)
     ]
     shares = shares_of(lines, tokens=receipt.tokens, budget=receipt.budget)
     left = [(name, receipt.counts[name]) for name in LEFT if receipt.counts.get(name)]
-    return InjectedRows(rows, shares, left, any(row.then for row in rows))
+    return InjectedRows(rows, facts, shares, left, any(row.then for row in rows))
