@@ -41,6 +41,7 @@ def request_session(
     exposed_to: Sequence[str] = (),
     brief: Mapping[str, Any] | None = None,
     follows_as: str = "",
+    alert_key: str | None = None,
 ) -> Session:
     """Insert a queued session and wake a worker for it, in one transaction; the row says whether it has to wait.
 
@@ -51,8 +52,8 @@ def request_session(
 
     Only an escalation exceeds the agent's tier. `highest` is the highest tier that the caller may request: an API
     token's; None for a person. `exposed_to` names the outside sources of the task; a task of an API call or an alert is
-    one by itself. `brief` has the fields of `prompts.brief.Brief`. Raises InvalidSession (InvalidBrief for a field of
-    the brief), and TierDenied above `highest`.
+    one by itself. `brief` has the fields of `prompts.brief.Brief`. `alert_key` is unique among open sessions (raises
+    IntegrityError). Raises InvalidSession (InvalidBrief for a field of the brief), and TierDenied above `highest`.
     """
     at = at or timezone.now()
     tier = (agent.tier if agent else 1) if tier is None else tier
@@ -78,6 +79,7 @@ def request_session(
         replay_stream=stream,
         parent=parent,
         follows_as=follows_as,
+        alert_key=alert_key,
         requested_by=by[:150],
         dry_run=settings.CLAUDEOPS_DRY_RUN or bool(dry_run),
         queued_at=at,
