@@ -37,6 +37,7 @@ def request_session(
     wake: bool = True,
     highest: int | None = None,
     exposed_to: Sequence[str] = (),
+    alert_key: str | None = None,
 ) -> Session:
     """Insert a queued session and wake a worker for it, in one transaction; the row says whether it has to wait.
 
@@ -47,7 +48,8 @@ def request_session(
 
     Only an escalation exceeds the agent's tier. `highest` is the highest tier that the caller may request: an API
     token's; None for a person. `exposed_to` names the outside sources of the task; a task of an API call or an alert is
-    one by itself. Raises InvalidSession, and TierDenied above `highest`.
+    one by itself. `alert_key` is unique among open sessions (raises IntegrityError). Raises InvalidSession, and
+    TierDenied above `highest`.
     """
     at = at or timezone.now()
     tier = (agent.tier if agent else 1) if tier is None else tier
@@ -70,6 +72,7 @@ def request_session(
         ingest_state={"before": before} if before else {},
         replay_stream=stream,
         parent=parent,
+        alert_key=alert_key,
         requested_by=by[:150],
         dry_run=settings.CLAUDEOPS_DRY_RUN or bool(dry_run),
         queued_at=at,

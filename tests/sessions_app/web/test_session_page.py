@@ -484,6 +484,21 @@ def test_a_poll_brings_the_pieces_that_changed_and_the_next_poll(viewer):
     assert viewer.get(live(html), headers=HTMX).status_code == 204
 
 
+def test_the_last_calls_of_a_running_session_lead_to_their_lines_and_come_with_the_poll(viewer):
+    session = SessionFactory(status=Status.RUNNING, started_at=timezone.now())
+    address = live(html_of(viewer, url(session)))
+    fields = {"session": session, "at": timezone.now(), "kind": "tool_use", "turn": 1, "offset": 0}
+    LogEntry.objects.create(seq=1, text="Bash: <script>alert(1)</script>", **fields)
+    Session.objects.filter(pk=session.pk).update(ingest_offset=10)
+    html = html_of(viewer, address, **HTMX)
+    calls = html.split('<section class="panel" id="calls"')[1].split("</section>")[0]
+    assert 'href="?line=1#line-1"' in calls
+    assert "&lt;script&gt;alert(1)" in calls
+    assert "<script" not in calls
+    Session.objects.filter(pk=session.pk).update(status=Status.COMPLETED, ended_at=timezone.now())
+    assert 'id="calls"' not in html_of(viewer, url(session))
+
+
 def test_a_child_that_moves_is_news_for_its_open_parent(viewer):
     session = SessionFactory(status=Status.RUNNING, started_at=timezone.now())
     child = SessionFactory(parent=session, status=Status.QUEUED)
