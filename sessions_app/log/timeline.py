@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Substr
 
 from claudeops.lib.charts.timeline import Call, Timeline, Turn, calls_alone, timeline
@@ -23,6 +23,10 @@ MOST_ERRORS = 100
 LABEL = 160
 """Characters of a label, and of a result in which its exit code is looked for."""
 DEEPEST = 3
+LATEST = 8
+"""Calls of a running session that are listed beside its log."""
+NEAR_END = 1000
+"""Lines at the end of its log among which they are looked for."""
 
 EXIT = re.compile(r"Error: Exit code (\d+)")
 DENIED = re.compile(r"Error: Permission to use \S+ has been denied")
@@ -89,6 +93,35 @@ def timeline_of(
     return SessionTimeline(timeline(reader.turns(start), reader.length), last[0])
 
 
+@dataclass(frozen=True, slots=True)
+class LatestCall:
+    """A call with the time at which it began (UTC) and what it took in seconds; None while it runs."""
+
+    call: Call
+    at: datetime
+    seconds: float | None
+
+
+def latest_calls(session: Session, *, now: datetime) -> list[LatestCall]:
+    """Return the last `LATEST` calls of an open session among the last `NEAR_END` lines of its log, newest first."""
+    if not session.is_open or session.started_at is None:
+        return []
+    begin = session.started_at
+    reader = _Reader(session, begin, (now - begin).total_seconds(), 0)
+    last = LogEntry.objects.filter(session=session).order_by("-seq").values("seq")[:1]
+    uses = _read(reader.rows.filter(kind=LogKind.TOOL_USE, seq__gt=Subquery(last) - NEAR_END).order_by("-seq")[:LATEST])
+    if not uses:
+        return []
+    results = reader.rows.filter(kind=LogKind.TOOL_RESULT, seq__gt=uses[-1].seq, call__in=[use.seq for use in uses])
+    reader.take_answers(_read(results))
+    calls = [reader.call(use, 0) for use in uses]
+    return [LatestCall(call, begin + timedelta(seconds=call.start), _took(call)) for call in calls]
+
+
+def _took(call: Call) -> float | None:
+    return None if call.end is None or call.outcome == "running" else max(call.end - call.start, 0.0)
+
+
 class _Reader:
     """Reads one session. Seconds are from `begin`; `length` is how long it took, or takes until now."""
 
@@ -105,13 +138,13 @@ class _Reader:
         if len(found) > HEAD:
             tail = _read(self.rows.filter(seq__gt=found[-1].seq).order_by("-seq")[:TAIL])[::-1]
         if len(tail) < TAIL:  # that is all of it
-            self._take_answers([*found, *tail])
+            self.take_answers([*found, *tail])
             return self._built(_by_turn([*found, *tail]), 0.0)
         # The last turn at the head and the first one at the tail may be cut: they are summed up with what is between.
         groups = _by_turn(found)
         before, after = groups[:-1] or groups, _by_turn(tail)[1:]
         known = [entry for group in (*before, *after) for entry in group]
-        self._take_answers(known)
+        self.take_answers(known)
         self._look_for_answers(known, found[-1].seq)
         head = self._built(before, 0.0)
         upto = after[0][0].seq - 1 if after else None
@@ -135,7 +168,7 @@ class _Reader:
 
     def _error(self, entry: Entry, use: Entry | None) -> Call:
         if use is not None:
-            return self._call(use, 0)
+            return self.call(use, 0)
         at = self._seconds(entry.at)
         if entry.kind == LogKind.RESULT:
             return Call(entry.seq, _ended(entry).capitalize(), "", at, None, "failed", turn=entry.turn)
@@ -145,7 +178,7 @@ class _Reader:
     def _seconds(self, at: datetime) -> float:
         return (at - self.begin).total_seconds()
 
-    def _take_answers(self, entries: Iterable[Entry]) -> None:
+    def take_answers(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             if entry.kind == LogKind.TOOL_RESULT and entry.call:
                 self.answers.setdefault(entry.call, entry)
@@ -155,7 +188,7 @@ class _Reader:
         self.unknown = {entry.seq for entry in known if entry.kind == LogKind.TOOL_USE} - set(self.answers)
         if self.unknown:
             place = Q(seq__gt=behind, seq__lte=behind + MOST_SUMMED, call__in=self.unknown)
-            self._take_answers(_read(self.rows.filter(place, kind=LogKind.TOOL_RESULT)))
+            self.take_answers(_read(self.rows.filter(place, kind=LogKind.TOOL_RESULT)))
         if self.last_seq() <= behind + MOST_SUMMED:
             self.unknown = set()
 
@@ -197,10 +230,10 @@ class _Reader:
         waiting = [(use, int(use.call is not None)) for use in reversed(below.get(None, []))]
         while waiting:
             use, depth = waiting.pop()
-            yield self._call(use, depth)
+            yield self.call(use, depth)
             waiting += [(inner, min(depth + 1, DEEPEST)) for inner in reversed(below.get(use.seq, []))]
 
-    def _call(self, use: Entry, depth: int) -> Call:
+    def call(self, use: Entry, depth: int) -> Call:
         tool, _, argument = use.first_line.partition(": ")
         described = DESCRIBED.match(argument)
         label = described[1] if described else argument or tool

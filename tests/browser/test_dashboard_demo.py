@@ -133,3 +133,22 @@ def test_the_log_of_a_running_session_outlives_its_web_server_with_no_line_lost_
     # What was asked for while there was no server is on the console; that is meant, and nothing else is there.
     assert all("ERR_" in said or ": htmx:" in said for said in one.complaints), one.complaints
     one.complaints.clear()
+
+
+def test_what_a_run_says_of_its_project_is_approved_on_the_projects_page(one, demo):
+    session = run_now(one, "shares-move")
+
+    def recorded() -> list[tuple[int, str]]:
+        return demo.rows(
+            "SELECT id, observation FROM memories WHERE project_id IS NOT NULL AND taxonomy = 'project' "
+            "AND source = 'run' AND approved_at IS NULL ORDER BY id",
+            DATABASE,
+        )
+
+    ((new, text), *_) = until(recorded, f"a memory of the project, said by session {session} or one before it")
+    page = one.open("/projects")
+    page.click("text=nas-move")
+    assert page.text_content(f"#memory-{new}-link") == text
+    page.click(f"#memory-{new}-approve")
+    page.wait_for_selector(f"#toasts >> text=Memory {new} is approved.")
+    page.wait_for_selector(f"#memory-{new}-approve", state="detached")

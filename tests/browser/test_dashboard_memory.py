@@ -102,6 +102,12 @@ def test_a_mark_of_the_chart_opens_its_change_with_the_keys_alone(operators_wind
     assert page.evaluate("getComputedStyle(document.querySelector('.change:target')).boxShadow") != "none"
 
 
+def loaded(page: Any, selector: str) -> None:
+    """Wait for an element of the next page, and for its scripts: a key that is pressed before them is nobody's."""
+    page.wait_for_selector(selector)
+    page.wait_for_load_state()
+
+
 def test_the_keys_edit_deactivate_and_confirm_and_go_to_the_neighbours(operators_window, memory):
     one = operators_window()
     page = one.open(f"/memories/{memory.pk}")
@@ -109,17 +115,17 @@ def test_the_keys_edit_deactivate_and_confirm_and_go_to_the_neighbours(operators
     page.wait_for_url("**?edit#edit")
     page.fill("#edit textarea", "Caddy takes 100 s to start")
     page.click("#edit button[type=submit]")
-    page.wait_for_selector("h1 >> text=Caddy takes 100 s to start")
+    loaded(page, "h1 >> text=Caddy takes 100 s to start")
     page.keyboard.press("d")
-    page.wait_for_selector("#state >> text=inactive")
+    loaded(page, "#state >> text=inactive")
     page.click("#toasts .toast-undo button >> nth=-1")
-    page.wait_for_selector("#state >> text=active")
+    loaded(page, "#state >> text='active'")  # the whole word: "inactive" has it in it, before the undo is answered
     page.keyboard.press("c")
     page.wait_for_selector("#timeline >> text=operator confirmed it")
     MemoryFactory(observation="The one before", updated_at=timezone.now() + timedelta(minutes=5))
     page.reload()
     page.keyboard.press("[")
-    page.wait_for_selector("h1 >> text=The one before")
+    loaded(page, "h1 >> text=The one before")
     page.keyboard.press("]")
     page.wait_for_selector("h1 >> text=Caddy takes 100 s to start")
 

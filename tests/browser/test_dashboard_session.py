@@ -170,6 +170,45 @@ def test_an_open_session_keeps_the_tab_that_is_read_while_news_come(operators_wi
     assert page.get_attribute("#tab-events", "aria-current") == "true"
 
 
+def test_a_call_of_a_running_session_leads_to_its_line_and_stays_with_the_focus_while_news_come(operators_window, axe):
+    started = timezone.now() - timedelta(minutes=2)
+    session = SessionFactory(status=Status.RUNNING, started_at=started, agent__slug="watch")
+
+    def add(seq, kind, text, **fields):
+        fields = {"at": started + timedelta(seconds=seq), "turn": seq, "offset": 0, "is_error": False, **fields}
+        LogEntry.objects.create(session=session, seq=seq, kind=kind, text=text, **fields)
+
+    for seq in range(1, 80):
+        add(seq, "text", f"Line {seq}")
+    add(80, "tool_use", "Bash: curl -fsS " + "averyveryverylongword" * 10)
+    add(81, "tool_result", "Error: Exit code 22", call=80, is_error=True)
+    for seq in range(82, 120):
+        add(seq, "text", f"Line {seq}")
+    add(120, "tool_use", "Bash: sleep 90")
+    one = operators_window()
+    for width, dark in SCREENS:
+        one.show(width, dark)
+        page = one.open(f"/sessions/{session.pk}")
+        assert (one.sideways, page.evaluate(CUT)) == (0, [])
+        assert one.findings(axe) == []
+    one.show(1440, False)
+    page = one.open(f"/sessions/{session.pk}")
+    page.evaluate("window.isSame = true")
+    page.focus("#call-80")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#line-80.is-line")
+    assert page.url.endswith("?line=80#line-80")
+    add(121, "tool_use", "Read: /etc/caddy/Caddyfile")
+    Session.objects.filter(pk=session.pk).update(ingest_offset=10)
+    page.wait_for_selector("#call-121")
+    assert page.evaluate("[window.isSame, document.activeElement.id]") == [True, "call-80"]
+    assert page.locator("#line-80").is_visible()
+    assert page.locator("#log-following").is_hidden()
+    page = operators_window(java_script_enabled=False).open(f"/sessions/{session.pk}")
+    page.click("#call-80")
+    page.wait_for_selector("#line-80.is-line")
+
+
 def test_without_a_connection_nothing_turns_and_stop_is_off_with_the_reason(operators_window):
     session = SessionFactory(status=Status.RUNNING, started_at=timezone.now(), agent__slug="watch")
     LogEntry.objects.create(session=session, seq=1, at=timezone.now(), kind="text", text="Looking.", offset=0)

@@ -59,6 +59,7 @@ def test_the_registry_names_every_action_what_it_needs_and_what_cannot_be_taken_
         "reactivate",
         "promote",
         "renew",
+        "extend",
         "set_confidence",
         "mark_persistent",
         "unmark_persistent",

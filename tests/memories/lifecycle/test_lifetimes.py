@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from memories.capture.statement import Provenance
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
+from memories.lifecycle.sweep import sweep
 from memories.models import Change, Inactive, Memory, MemoryChange
 from memories.models.project import checked_lifetimes
 from memories.store import Statement, remember
@@ -142,3 +143,41 @@ def test_the_admin_stores_a_projects_lifetimes_and_refuses_those_that_cannot_be(
     assert project.default_expiry == {"context": 14}
     html = admin_client.post(address, {**given, "default_expiry": '{"timing": 1}'}).content.decode()
     assert "is no type; allowed are pattern, warning, learning, context." in html
+
+
+ENDS = {
+    "expired": (lambda memory: sweep(NOW), 0.5, NOW),
+    "contradicted": (lambda memory: verbs.contradict(memory, by="agent:watch", at=NOW), 0.3, None),
+    "lowered": (lambda memory: verbs.set_confidence(memory, 0.19, by="ann", at=NOW), 0.5, None),
+}
+
+
+@pytest.mark.parametrize("reason", ENDS)
+def test_expiry_and_a_confidence_below_0_2_deactivate_with_a_change_that_says_why(project, reason):
+    end, confidence, expires_at = ENDS[reason]
+    memory = of_project(project, confidence=confidence, expires_at=expires_at)
+    end(memory)
+    memory.refresh_from_db()
+    assert (memory.active, memory.inactive_reason) == (False, reason)
+    change = MemoryChange.objects.get(memory=memory)
+    assert (change.after["active"], change.after["inactive_reason"]) == (False, reason)
+
+
+def test_at_0_2_a_projects_memory_stays_active(project):
+    memory = of_project(project, confidence=0.5)
+    verbs.set_confidence(memory, 0.2, by="ann", at=NOW)
+    memory.refresh_from_db()
+    assert memory.active
+
+
+@pytest.mark.parametrize(("end", "expected"), [(NOW + timedelta(days=3), 33), (NOW - timedelta(days=3), 30)])
+def test_a_renewal_by_days_ends_later_than_the_end_or_than_now(project, end, expected):
+    memory = of_project(project, expires_at=end)
+    verbs.renew(memory, by="ann", at=NOW, days=30)
+    memory.refresh_from_db()
+    assert memory.expires_at == NOW + timedelta(days=expected)
+
+
+def test_a_renewal_by_days_leaves_what_never_expires_and_what_is_inactive(project):
+    for given in ({"expires_at": None}, {"expires_at": NOW, "active": False}):
+        assert verbs.renew(of_project(project, **given), by="ann", at=NOW, days=30) is None

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memories.models import Memory, MemoryChange, Project
 from sessions_app.demo.setup import AGENTS, set_up
 from sessions_app.models import Agent, Session, Trigger
 from sessions_app.replay.pick import next_stream
@@ -77,4 +78,27 @@ def test_every_agent_plays_a_stream_of_its_own_and_is_valid():
 def test_the_watch_comes_a_minute_after_the_first_run_and_the_review_soon():
     set_up(at=AT)
     times = dict(Agent.objects.exclude(next_run_at=None).values_list("slug", "next_run_at"))
-    assert times == {"homelab-watch": AT + timedelta(seconds=60), "nightly-review": AT + timedelta(minutes=3)}
+    minutes = {"homelab-watch": 1, "nightly-review": 3, "shares-move": 2}
+    assert times == {slug: AT + timedelta(minutes=number) for slug, number in minutes.items()}
+
+
+def test_the_project_has_memories_an_approved_one_and_one_that_ends_soon():
+    set_up(at=AT)
+    project = Project.objects.get()
+    assert (project.slug, project.used_means) == ("nas-move", "injected")
+    pattern, warning, context = Memory.objects.filter(project=project).order_by("pk")
+    assert pattern.approved_at == AT
+    assert {memory.taxonomy for memory in (pattern, warning, context)} == {"project"}
+    assert (pattern.expires_at, warning.expires_at) == (None, AT + timedelta(days=90))
+    assert context.expires_at == AT + timedelta(days=3)
+    kinds = {change.kind for change in MemoryChange.objects.filter(memory=pattern)}
+    assert kinds == {"created", "approved"}
+
+
+def test_what_an_operator_changed_of_the_project_stays():
+    set_up(at=AT)
+    Memory.objects.all().delete()
+    Project.objects.update(name="Mine")
+    set_up(at=AT)
+    assert Project.objects.get().name == "Mine"
+    assert not Memory.objects.exists()

@@ -66,7 +66,7 @@ def real_lines():
 
 def test_every_agent_of_the_demo_has_its_streams():
     assert {file.parent.name for file in FILES} == set(AGENTS)
-    assert len(FILES) == 14
+    assert len(FILES) == 16
 
 
 @streams
@@ -180,7 +180,7 @@ def test_a_good_run_ends_with_an_answer_to_the_schema(file):
 def test_every_marker_an_agent_writes_can_be_read(file):
     for text in said(file):
         assert not markers(text).malformed
-        unknown = memory_markers(text).unknown
+        unknown = memory_markers(text, in_project=bool(AGENTS[file.parent.name].get("project"))).unknown
         assert [marker.category for marker in unknown] in ([], ["baseline"])
     for memory in lines(file)[-1].get("structured_output", {}).get("memories", []):
         assert memory_from_key(memory["key"], memory["value"]).category in (

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from claudeops.lib.charts.timeline import Call, Turn
 from sessions_app.log import timeline as module
 from sessions_app.log.counts import counts_of
-from sessions_app.log.timeline import timeline_of
-from sessions_app.models import LogEntry, Session, Status
+from sessions_app.log.timeline import latest_calls, timeline_of
+from sessions_app.models import LogEntry, LogKind, Session, Status
 from tests.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db
@@ -240,3 +240,52 @@ def test_errors_are_read_through_their_index(session):
     rows = LogEntry.objects.filter(session=session, is_error=True).order_by("seq")
     if connection.vendor == "sqlite":
         assert "session_log_entries_errors" in rows.explain()
+
+
+# -- the last calls of a running session ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def running(db):
+    return SessionFactory(status=Status.RUNNING, started_at=START)
+
+
+def test_the_last_calls_of_a_running_session_are_the_newest_first_with_what_they_took(running):
+    log = Log(running)
+    good = log.add("tool_use", 1, "Bash: curl a", 1)
+    log.add("tool_result", 3, "ok", 1, call=good)
+    bad = log.add("tool_use", 4, "Bash: curl b", 2)
+    log.add("tool_result", 9, "Error: Exit code 22", 2, call=bad, is_error=True)
+    log.add("tool_use", 86, "Bash: sleep 90", 3)
+    log.save()
+    found = latest_calls(running, now=NOW)
+    assert [(row.call.label, row.call.outcome, row.call.word, row.seconds) for row in found] == [
+        ("sleep 90", "running", "running", None),
+        ("curl b", "failed", "exit 22", 5),
+        ("curl a", "ok", "", 2),
+    ]
+    assert found[0].at == after(86)
+
+
+def test_the_last_calls_are_bounded_by_number_and_by_lines_and_take_two_queries(running, monkeypatch):
+    log = Log(running)
+    for number in range(20):
+        log.add(
+            "tool_result", number, "ok", number + 1, call=log.add("tool_use", number, f"Read: {number}", number + 1)
+        )
+    log.save()
+    with CaptureQueriesContext(connection) as queries:
+        found = latest_calls(running, now=NOW)
+    assert [row.call.label for row in found] == [f"{number}" for number in range(19, 19 - module.LATEST, -1)]
+    assert len(queries) == 2
+    monkeypatch.setattr(module, "NEAR_END", 4)
+    assert [row.call.label for row in latest_calls(running, now=NOW)] == ["19", "18"]
+
+
+def test_a_session_that_is_not_running_or_has_no_calls_yet_has_no_last_calls(session, running):
+    assert latest_calls(running, now=NOW) == []
+    log = Log(session)
+    log.add(LogKind.TOOL_USE, 1, "Bash: a", 1)
+    log.save()
+    assert latest_calls(session, now=NOW) == []
+    assert latest_calls(SessionFactory(status=Status.QUEUED, started_at=None), now=NOW) == []

@@ -484,6 +484,21 @@ def test_a_poll_brings_the_pieces_that_changed_and_the_next_poll(viewer):
     assert viewer.get(live(html), headers=HTMX).status_code == 204
 
 
+def test_the_last_calls_of_a_running_session_lead_to_their_lines_and_come_with_the_poll(viewer):
+    session = SessionFactory(status=Status.RUNNING, started_at=timezone.now())
+    address = live(html_of(viewer, url(session)))
+    fields = {"session": session, "at": timezone.now(), "kind": "tool_use", "turn": 1, "offset": 0}
+    LogEntry.objects.create(seq=1, text="Bash: <script>alert(1)</script>", **fields)
+    Session.objects.filter(pk=session.pk).update(ingest_offset=10)
+    html = html_of(viewer, address, **HTMX)
+    calls = html.split('<section class="panel" id="calls"')[1].split("</section>")[0]
+    assert 'href="?line=1#line-1"' in calls
+    assert "&lt;script&gt;alert(1)" in calls
+    assert "<script" not in calls
+    Session.objects.filter(pk=session.pk).update(status=Status.COMPLETED, ended_at=timezone.now())
+    assert 'id="calls"' not in html_of(viewer, url(session))
+
+
 def test_a_child_that_moves_is_news_for_its_open_parent(viewer):
     session = SessionFactory(status=Status.RUNNING, started_at=timezone.now())
     child = SessionFactory(parent=session, status=Status.QUEUED)
@@ -579,3 +594,41 @@ def test_only_a_superuser_is_led_to_the_admin_to_delete_a_session_that_ended(cli
     assert 'id="admin-link"' not in html_of(client, url(running))
     client.force_login(person("operator"))
     assert link not in html_of(client, url(ended))
+
+
+def test_the_projects_memories_stand_with_the_parts_of_their_score(viewer):
+    session = SessionFactory()
+    entry = {
+        "id": 41,
+        "uuid": "x",
+        "service": None,
+        "category": "pattern",
+        "confidence": 0.8,
+        "reason": "tags",
+        "observation": "Uses <cookies>",
+        "taxonomy": "project",
+        "score": {"confidence": 0.8, "relevance": 0.25, "matched": ["login", "src/**"], "value": 0.2},
+    }
+    counts = dict.fromkeys(("no_room", "expired", "unconfirmed", "below_threshold", "inactive", "held"), 0)
+    counts |= {"eligible": 3, "included": 1}
+    InjectionReceipt.objects.create(
+        session=session,
+        sha256="0" * 64,
+        budget=2000,
+        tokens=0,
+        included=[entry],
+        project={
+            "text": "x",
+            "tokens": 60,
+            "budget": 500,
+            "limit": 10,
+            "counts": {**counts, "eligible": 3, "included": 1},
+        },
+    )
+    html = html_of(viewer, url(session, "?tab=injected"))
+    part = html[html.index("injected-project") :]
+    assert "1 of 3, 60 of 500 tokens, at most 10" in part
+    assert "Uses &lt;cookies&gt;" in part
+    for text in ("0.80", "0.25", "0.20", "login, src/**"):
+        assert text in part
+    assert "No memories were injected" not in html
