@@ -23,12 +23,15 @@ from memories.api.recall import router as recall_router
 from memories.api.serializers import as_data
 from memories.errors import Conflict, MemoriesError
 from memories.models import Memory
+from sessions_app.api.alerts import router as alerts_router
 from sessions_app.api.routes import router as sessions_router
 from sessions_app.errors import SessionsError
 
 log = logging.getLogger(__name__)
 
 DOCUMENT = "See /api/docs."
+WRAPPERS = ("given", "generic")
+"""Parts of pydantic's places that are no field: a route's argument, and the form of an alert that no monitor has."""
 
 api = NinjaAPI(
     title="claudeops",
@@ -38,7 +41,8 @@ api = NinjaAPI(
     openapi_url=None,  # claudeops/apidocs.py serves the document and its page
     docs_url=None,
 )
-for router in (recall_router, memories_router, projects_router, sessions_router):  # /memories/search before /{id}
+# /memories/search before /memories/{id}
+for router in (recall_router, memories_router, projects_router, sessions_router, alerts_router):
     api.add_router("", router)
 
 
@@ -94,7 +98,7 @@ def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
 
 def _place(error: dict[str, Any]) -> str:
     """Return the name of the field that pydantic refuses, such as `ids.3`; "" for the whole body."""
-    return ".".join(str(part) for part in error.get("loc", ())[1:] if part != "given")
+    return ".".join(str(part) for part in error.get("loc", ())[1:] if part not in WRAPPERS)
 
 
 @api.exception_handler(HttpError)

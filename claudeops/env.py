@@ -237,6 +237,9 @@ VARIABLES: tuple[str | Variable, ...] = (
     Variable("CLAUDEOPS_TIER1_MODEL", text, "haiku", "The model of tier 1 (observe)."),
     Variable("CLAUDEOPS_TIER2_MODEL", text, "sonnet", "The model of tier 2 (investigate)."),
     Variable("CLAUDEOPS_TIER3_MODEL", text, "opus", "The model of tier 3 (remediate)."),
+    Variable(
+        "CLAUDEOPS_ALERT_AGENT", text, "", "The agent (slug) of alerts that name none; without it they are refused."
+    ),
     Variable("CLAUDEOPS_MAX_TIER", whole(1, 3), 3, "The highest tier an escalation may reach."),
     Variable(
         "CLAUDEOPS_ALLOWED_TOOLS",

@@ -154,10 +154,7 @@ def run(request: HttpRequest, given: SessionIn) -> Status:
     403: its tier is above the token's highest tier; 422: above the agent's.
     """
     access = access_in(request)
-    agent = _agents(access).filter(slug=given.agent).select_related("project").first()
-    if agent is None:
-        known = ", ".join(_agents(access).order_by("slug").values_list("slug", flat=True)[:20]) or "none yet"
-        raise AgentNotFound(f"There is no agent {given.agent!r}.", f"Known agents: {known}.")
+    agent = agent_named(access, given.agent)
     session = queue.request_session(
         agent=agent,
         trigger=Trigger.API,
@@ -171,7 +168,13 @@ def run(request: HttpRequest, given: SessionIn) -> Status:
     return Status(202, serializers.as_row(session))
 
 
-@router.get("/sessions/{int:session_id}", **needs(Scope.READ, WholeSession), tags=["sessions"], summary="One session")
+@router.get(
+    "/sessions/{int:session_id}",
+    **needs(Scope.READ, WholeSession),
+    tags=["sessions"],
+    summary="One session",
+    url_name="session",
+)
 def session(request: HttpRequest, session_id: int) -> dict[str, Any]:
     access = access_in(request)
     return serializers.as_data(_session(access, session_id), review=access.may(Scope.REVIEW))
@@ -229,6 +232,15 @@ def check(request: HttpRequest) -> dict[str, Any]:
             fields={name: f"{name} is missing." for name in missing},
         )
     return asdict(limits.check(given["action"], given["service"]))
+
+
+def agent_named(access: Access, slug: str) -> Agent:
+    """Return an agent that a token may run. Raises AgentNotFound."""
+    agent = None if "\0" in slug else _agents(access).filter(slug=slug).select_related("project").first()
+    if agent is None:
+        known = ", ".join(_agents(access).order_by("slug").values_list("slug", flat=True)[:20]) or "none yet"
+        raise AgentNotFound(f"There is no agent {slug!r}.", f"Known agents: {known}.")
+    return agent
 
 
 def _agents(access: Access) -> QuerySet[Agent]:

@@ -162,6 +162,9 @@ class Session(models.Model):
     log_file = models.CharField(max_length=500, blank=True, default="")
     ingest_offset = models.PositiveBigIntegerField(default=0)
     ingest_state = models.JSONField(default=dict, blank=True)
+    alert_key = models.CharField(
+        max_length=64, null=True, blank=True, help_text="Its alert, as a SHA-256: one open session for each."
+    )
     import_key = models.CharField(max_length=80, null=True, blank=True, unique=True)
     host = models.CharField(max_length=255, blank=True, default="")
     pid = models.PositiveIntegerField(null=True, blank=True)
@@ -169,7 +172,7 @@ class Session(models.Model):
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     attempts = models.PositiveSmallIntegerField(default=0, help_text="How often a worker claimed this session.")
     coalesced = models.PositiveIntegerField(
-        default=0, help_text="Further firings of the schedule that joined this waiting session."
+        default=0, help_text="Further firings of the schedule, or alerts, that joined this session."
     )
     stop_requested_at = models.DateTimeField(null=True, blank=True)
     stop_requested_by = models.CharField(max_length=150, blank=True, default="")
@@ -192,6 +195,12 @@ class Session(models.Model):
             # A parent has at most one escalation, however often it is closed.
             models.UniqueConstraint(
                 fields=["parent"], condition=Q(trigger="escalation"), name="sessions_one_escalation_a_parent"
+            ),
+            # An alert that comes again while its session is open joins it.
+            models.UniqueConstraint(
+                fields=["alert_key"],
+                condition=Q(alert_key__isnull=False, status__in=("queued", "running")),
+                name="sessions_one_open_an_alert",
             ),
             # A session has at most one open retry and one open continuation, however often they are asked for.
             models.UniqueConstraint(

@@ -39,6 +39,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("delete", "/api/memories/bulk"): {"filter": {}},
     ("put", "/api/memories/{memory_id}"): {"observation": "Changed"},
     ("post", "/api/sessions"): {"agent": "watcher"},
+    ("post", "/api/alerts"): {"title": "The disk is full", "agent": "watcher"},
     ("post", "/api/projects"): {"slug": "new"},
     ("patch", "/api/projects/{project}"): {"name": "Changed"},
     ("post", "/api/projects/{project}/memories"): {"type": "warning", "content": "The build takes 60 s"},

@@ -44,6 +44,7 @@ ignored_auth.enabled = false
 def schema(settings: Any) -> Iterator[Any]:
     """Load the document as a caller does, with rows of every kind behind it."""
     settings.ALLOWED_HOSTS = ["*"]
+    settings.CLAUDEOPS_ALERT_AGENT = "watch"
     project = ProjectFactory(slug="homelab")
     agent = AgentFactory(slug="watch", runner="replay", replay_stream="homelab-watch")
     for status in (Status.COMPLETED, Status.QUEUED):
