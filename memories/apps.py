@@ -27,9 +27,11 @@ def _after_migrate(using: str, **kwargs: Any) -> None:
     from claudeops.lib import hour_counts
     from memories import counts
     from memories.embedding import triggers
+    from memories.injection import tag_index
     from memories.recall import keyword_index, pgvector
 
     triggers.make_again(connections[using])
+    tag_index.keep(connections[using])
     hour_counts.keep(counts.ALL, connections[using])
     if using == "default":
         pgvector.try_extension()

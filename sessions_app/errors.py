@@ -26,6 +26,16 @@ class InvalidSession(SessionsError):
         self.fields = {field: message} if field else {}
 
 
+class InvalidBrief(InvalidSession):
+    """A field of a session's brief is not valid; `fields` maps its name to what is wrong."""
+
+    code = "invalid_brief"
+
+    def __init__(self, field: str, message: str, fix: str = "") -> None:
+        super().__init__(f"{field}: {message}", fix)
+        self.fields = {field: message}
+
+
 class TierDenied(SessionsError):
     """A session of a tier above the highest that its requester may ask for."""
 

@@ -21,6 +21,7 @@ from claudeops.lib.secrets import mask
 from sessions_app import queue
 from sessions_app.errors import InvalidSession, SessionsError
 from sessions_app.models import Session, Trigger
+from sessions_app.queue.requests import without_note
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ def escalate(session: Session, handoff_file: Path, *, at: datetime) -> dict[str,
                 parent=session,
                 at=at,
                 exposed_to=session.exposed_to,
+                brief=without_note(session.brief),
             )
     except SessionsError as error:
         logger.warning("session %s: the escalation could not be started: %s", session.pk, error)
@@ -127,6 +129,7 @@ def hand_over(session: Session, *, by: str, at: datetime | None = None) -> Sessi
             parent=session,
             at=at,
             exposed_to=session.exposed_to,
+            brief=without_note(session.brief),
         )
         Session.objects.filter(pk=session.pk).update(escalation={**record, "child": child.pk})
     return child

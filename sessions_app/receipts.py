@@ -8,11 +8,13 @@ from datetime import datetime
 from django.db.models import Count
 
 from memories.injection.ops import Injection
+from memories.injection.project import Selection
 from memories.injection.told import count_told
 from memories.lifecycle.lock import writing
 from memories.models import Change, MemoryChange, Recalled
 from sessions_app.models import Injected, InjectionReceipt, Session, Status
 
+NO_PROJECT = Selection()
 SIZE = 50
 CAP = 10_000
 RECALLS = 500
@@ -31,11 +33,14 @@ COUNTED = 1_000
 """Latest sessions whose outcomes are counted."""
 
 
-def keep(session: Session, injection: Injection, *, at: datetime) -> InjectionReceipt:
-    """Store the receipt of an injection; it replaces that of an earlier attempt of the session.
+def keep(
+    session: Session, injection: Injection, selection: Selection = NO_PROJECT, *, at: datetime
+) -> InjectionReceipt:
+    """Store the receipt of an injection and of the project's memories; it replaces that of an earlier attempt.
 
     The memories count it in the same transaction.
     """
+    included = [*injection.included, *selection.included]
     with writing():  # before the receipt's row is locked, as every writer of memories takes this lock first
         receipt, _ = InjectionReceipt.objects.update_or_create(
             session=session,
@@ -44,16 +49,17 @@ def keep(session: Session, injection: Injection, *, at: datetime) -> InjectionRe
                 "sha256": injection.sha256,
                 "budget": injection.budget,
                 "tokens": injection.tokens,
-                "included": injection.included,
-                "left_out": injection.left_out,
+                "included": included,
+                "left_out": [*injection.left_out, *selection.left_out],
                 "counts": injection.counts,
+                "project": selection.record,
                 "created_at": at,
             },
         )
         earlier = Injected.objects.filter(session=session)
         before = set(earlier.values_list("memory_id", flat=True))
         earlier.delete()
-        rows = [Injected(session=session, memory_id=entry["id"]) for entry in injection.included]
+        rows = [Injected(session=session, memory_id=entry["id"]) for entry in included]
         count_told([row.memory_id for row in rows], before, at=at)
         Injected.objects.bulk_create(rows, batch_size=500)
     return receipt

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from sessions_app import queue, reaper
+from sessions_app.credit import relevance
 from sessions_app.log import pruning
 from sessions_app.queue import tasks
 from sessions_app.runner import handover, run
@@ -52,6 +53,12 @@ def reap_here() -> None:
     reaped = reaper.reap()
     if reaped.closed or reaped.requeued or reaped.lost or reaped.failed or reaped.ended:
         logger.info("reaped: %s", reaped)
+
+
+def adjust_relevance() -> None:
+    """Learn the relevance of project memories, when CLAUDEOPS_ADJUST_RELEVANCE says so."""
+    if settings.CLAUDEOPS_ADJUST_RELEVANCE:
+        relevance.adjust_relevance()
 
 
 def prune() -> None:

@@ -17,6 +17,8 @@ TAG = re.compile(r"<([/!?|A-Za-z][^<>]*)(>?)")
 MARKER = re.compile(r"\[(?=(?:MEMORY|EVENT|COOLDOWN):)", re.IGNORECASE)
 # A single # within a line is a comment in a shell, and no heading.
 HEADING = re.compile(r"^(?=#{1,6}(?:\s|$))|(?<![\\#])(?=#{2,6}(?:\s|$))")
+OPENING = re.compile(r"^(?=#{1,6}(?:\s|$))")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 # Within lists and quotations, in texts of several lines.
 NESTED_HEADING = re.compile(r"^((?:(?:>|[-*+]|\d{1,9}[.)])\s?)+)(?=#{1,6}(?:\s|$))")
 UNDERLINE = re.compile(r"^(?=[->*+=_\d.)\s]*[-=]$)")
@@ -57,3 +59,15 @@ def safe_lines(text: str) -> str:
 def _safe_line(line: str) -> str:
     indent = " " * min(len(line) - len(line.lstrip(" ")), 40)
     return indent + UNDERLINE.sub(r"\\", NESTED_HEADING.sub(r"\1\\", safe(line)))
+
+
+def plain_lines(text: str) -> str:
+    """Return a person's words line by line, which can open no heading and no fence; everything else stays as typed."""
+    return "\n".join(map(_plain_line, LINE_BREAK.split(text)))
+
+
+def _plain_line(line: str) -> str:
+    line = FENCE.sub(lambda run: run[0][:2], CONTROL.sub("", line)).rstrip()
+    indent = line[: len(line) - len(line.lstrip())]
+    rest = line[len(indent) :]
+    return indent + UNDERLINE.sub(r"\\", NESTED_HEADING.sub(r"\1\\", OPENING.sub(r"\\", rest)))

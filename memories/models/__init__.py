@@ -7,6 +7,7 @@ from memories.models.embedding import Embedding, EmbeddingModel, ModelState, Pen
 from memories.models.highest import highest, moment_of
 from memories.models.memory import Exposure, Inactive, Memory, Source, Verdict
 from memories.models.project import Project, UsedMeans
+from memories.models.project_tag import ProjectTag
 from memories.models.recalled import Recalled, RecallMark, RecallVote
 from memories.models.terms import MemoryTerms, MemoryTermsDue
 from memories.models.token import ApiToken, Scope
@@ -34,6 +35,7 @@ __all__ = [
     "ModelState",
     "PendingEmbedding",
     "Project",
+    "ProjectTag",
     "RecallMark",
     "RecallVote",
     "Recalled",

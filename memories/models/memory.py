@@ -15,7 +15,7 @@ from django.utils import timezone
 from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField, MaskedTextField
 from memories.models.fades import FADES_AT
 from memories.models.trust import kept_back, kept_back_condition
-from memories.taxonomy import DEFAULT_CONFIDENCE, GENERAL, TAXONOMIES, TAXONOMY_VERSION
+from memories.taxonomy import DEFAULT_CONFIDENCE, DEFAULT_RELEVANCE, GENERAL, TAXONOMIES, TAXONOMY_VERSION
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -34,6 +34,15 @@ SERVICE_TEXT = Func(F("service"), template="COALESCE(%(expressions)s, '')", outp
 
 TEXT_START = Func(F("observation"), template="LOWER(SUBSTR(%(expressions)s, 1, 100))", output_field=models.CharField())
 """The beginning of a text, for the index that finds equal texts."""
+
+PROMPT_RANK = Func(
+    F("confidence"),
+    Func(F("relevance_score"), template=f"COALESCE(%(expressions)s, {DEFAULT_RELEVANCE})"),
+    arg_joiner=" * ",  # before the template, as a migration writes them: their order is compared
+    output_field=models.FloatField(),
+    template="(%(expressions)s)",
+)
+"""Confidence × relevance, for the index in the order of a project's prompt. Without a parameter, as above."""
 
 
 ANY_PROJECT: Literal["any"] = "any"
@@ -312,6 +321,16 @@ class Memory(models.Model):
                 ],
                 condition=Q(project__isnull=False, taxonomy="project"),
                 name="memories_of_project",
+            ),
+            # The project memories of a prompt, the best first, with what decides whether one may be in it.
+            models.Index(
+                F("project").asc(),
+                PROMPT_RANK.desc(),
+                F("created_at").asc(),
+                F("id").asc(),
+                *map(F, ("taxonomy", "active", "verdict", "confidence", "expires_at", "provisional", "confirmed_at")),
+                condition=Q(taxonomy="project", active=True, verdict="allow", confidence__gte=0.3),
+                name="memories_project_rank",
             ),
             # A recall in a project also reads the global memories, which may be few among many.
             models.Index(fields=["id"], condition=Q(project__isnull=True), name="memories_global"),

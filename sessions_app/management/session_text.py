@@ -42,8 +42,9 @@ def as_text(session: Session) -> str:
         lasted = f", {span(session.lasted_ms / 1000)}" if session.lasted_ms else ""
         lines.append(f"{session.started_at:%Y-%m-%d %H:%M:%S} UTC{lasted}, {session.num_turns} turns, {cost(session)}")
     if session.parent_id:
-        lines.append(f"Escalated from session {session.parent_id}")
-    if children := list(session.children.values_list("pk", flat=True)):
+        how = f"A {session.get_follows_as_display()} of" if session.follows_as else "Escalated from"
+        lines.append(f"{how} session {session.parent_id}")
+    if children := list(session.children.filter(follows_as="").values_list("pk", flat=True)):
         lines.append(f"Escalated to session {', '.join(map(str, children))}")
     if receipt := getattr(session, "receipt", None):
         memories = "1 memory" if len(receipt.included) == 1 else f"{len(receipt.included)} memories"

@@ -1,5 +1,7 @@
 """Injection receipts: which memories a session's prompt held, which were left out, and why; and which it used."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -30,6 +32,11 @@ class InjectionReceipt(models.Model):
     class Meta:
         db_table = "injection_receipts"
         ordering = ["-created_at", "-id"]
+
+    def of(self, taxonomy: str) -> list[dict[str, Any]]:
+        """Return the included memories of one taxonomy; an entry without one is operational."""
+        entries = [entry for entry in self.included if isinstance(entry, dict) and "id" in entry]
+        return [entry for entry in entries if entry.get("taxonomy", "ops") == taxonomy]
 
     def __str__(self) -> str:
         return f"receipt of session {self.session_id}: {len(self.included)} memories, {self.tokens} tokens"

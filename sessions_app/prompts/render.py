@@ -1,4 +1,4 @@
-"""Render a session's prompt, and the text appended to its system prompt.
+"""Render the templates that a session's prompt is composed of, and the text appended to its system prompt.
 
 Prompts are Django templates without autoescape: text for a model, not HTML. Text from outside (a task, an alert, an
 escalation's context) is a value of the template, never its source.
@@ -7,7 +7,9 @@ escalation's context) is a value of the template, never its source.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -27,16 +29,48 @@ def _engine() -> Engine:
     return Engine(dirs=[str(settings.PROMPTS_DIR)], autoescape=False)
 
 
-def render_prompt(
-    session: Session, agent: Agent | None, *, limits: str, handoff_file: str, escalation: Mapping[str, Any] | None
-) -> str:
-    """Render the prompt of a session. `escalation` is the parent's record. Raises InvalidSession for a bad template."""
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The templates of a prompt, rendered. `task_in_role`: the agent's own template says the task."""
+
+    role: str
+    constraints: str
+    output_format: str
+    task_in_role: bool
+
+
+class _Said:
+    """A value of a template that remembers whether a template asked for it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.asked = False
+
+    def __call__(self) -> str:
+        self.asked = True
+        return self.text
+
+
+def rendered(
+    session: Session,
+    agent: Agent | None,
+    *,
+    task: str,
+    limits: str,
+    handoff_file: str,
+    escalation: Mapping[str, Any] | None,
+) -> Rendered:
+    """Render the templates of a session's prompt. `task` is its text, escaped; `escalation` is the parent's record.
+
+    An agent's own template replaces the role; `{{ base }}` in it is the tier's. Raises InvalidSession for a bad one.
+    """
+    said = _Said(task)
     values = {
         "tier": session.tier,
         "max_tier": settings.CLAUDEOPS_MAX_TIER,
         "agent": agent.name or agent.slug if agent else "",
         "description": agent.description.strip() if agent else "",
-        "task": session.task.strip(),
+        "task": said,
         "trigger": session.trigger,
         "dry_run": session.dry_run,
         "limits": limits,
@@ -46,19 +80,27 @@ def render_prompt(
         "structured": agent.structured_response if agent else True,
         "escalation": _escalation(escalation) if escalation else None,
     }
-    base = _render(_engine().get_template(TIER_TEMPLATES[session.tier]), values)
+    role = _of_file(TIER_TEMPLATES[session.tier], values)
     if agent and agent.prompt_template.strip():
         try:
             template = _engine().from_string(agent.prompt_template)
-            base = _render(template, {**values, "base": base})
+            role = _render(template, {**values, "base": role})
         except (TemplateSyntaxError, TemplateDoesNotExist) as error:
             raise InvalidSession(
                 f"The prompt of agent {agent.slug} cannot be rendered: {error}.",
                 "Correct it in the admin, under Agents.",
             ) from error
-    prompt = base.strip() + "\n"
-    # The CLI would run a prompt that begins with a slash as a command.
-    return f"Task: {prompt}" if prompt.startswith("/") else prompt
+    return Rendered(
+        role=role,
+        constraints=_of_file("constraints.md", values),
+        output_format=_of_file("output-format.md", values),
+        # A template may ask for the task without saying it (`{% if task %}`): then the prompt's own section says it.
+        task_in_role=said.asked and bool(task) and task in role,
+    )
+
+
+def _of_file(name: str, values: Mapping[str, Any]) -> str:
+    return re.sub(r"\n{3,}", "\n\n", _render(_engine().get_template(name), values).strip())
 
 
 def _render(template: Any, values: Mapping[str, Any]) -> str:
@@ -66,6 +108,7 @@ def _render(template: Any, values: Mapping[str, Any]) -> str:
 
 
 def _escalation(handed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an agent's own template may say of what was handed over."""
     return {
         "from_tier": handed.get("from_tier"),
         "session": handed.get("session"),

@@ -8,7 +8,7 @@ from sessions_app.queue.admission import rules_for
 from sessions_app.queue.claims import claim
 from sessions_app.queue.dispatch import Dispatched, dispatch, enqueue_follow, give_back, in_line, reap_elsewhere
 from sessions_app.queue.due import reschedule, set_enabled, tick
-from sessions_app.queue.requests import request_again, request_session, request_stop
+from sessions_app.queue.requests import request_again, request_continue, request_retry, request_session, request_stop
 
 __all__ = [
     "Dispatched",
@@ -19,6 +19,8 @@ __all__ = [
     "in_line",
     "reap_elsewhere",
     "request_again",
+    "request_continue",
+    "request_retry",
     "request_session",
     "request_stop",
     "reschedule",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -12,7 +13,8 @@ from django.utils import timezone
 from claudeops.lib.secrets import mask
 from memories.models import Project
 from sessions_app.errors import InvalidSession, SessionNotFound, TierDenied
-from sessions_app.models import TASK_TEXT, Agent, Runner, Session, Status, Trigger
+from sessions_app.models import TASK_TEXT, Agent, FollowsAs, Runner, Session, Status, Trigger
+from sessions_app.prompts.brief import checked, read
 from sessions_app.queue.dispatch import dispatch
 
 NOT_TYPED = (Trigger.API, Trigger.ALERT)
@@ -37,6 +39,8 @@ def request_session(
     wake: bool = True,
     highest: int | None = None,
     exposed_to: Sequence[str] = (),
+    brief: Mapping[str, Any] | None = None,
+    follows_as: str = "",
     alert_key: str | None = None,
 ) -> Session:
     """Insert a queued session and wake a worker for it, in one transaction; the row says whether it has to wait.
@@ -48,8 +52,8 @@ def request_session(
 
     Only an escalation exceeds the agent's tier. `highest` is the highest tier that the caller may request: an API
     token's; None for a person. `exposed_to` names the outside sources of the task; a task of an API call or an alert is
-    one by itself. `alert_key` is unique among open sessions (raises IntegrityError). Raises InvalidSession, and
-    TierDenied above `highest`.
+    one by itself. `brief` has the fields of `prompts.brief.Brief`. `alert_key` is unique among open sessions (raises
+    IntegrityError). Raises InvalidSession (InvalidBrief for a field of the brief), and TierDenied above `highest`.
     """
     at = at or timezone.now()
     tier = (agent.tier if agent else 1) if tier is None else tier
@@ -57,6 +61,7 @@ def request_session(
     stream = stream or (agent.replay_stream if agent and runner == Runner.REPLAY else "")
     _validate(tier=tier, trigger=trigger, runner=runner, stream=stream, parent=parent)
     _check_tier(tier, agent, trigger, highest)
+    asked = checked(brief or {})
     own_model = agent.model if agent and agent.tier == tier else ""
     before = list(exposed_to)
     if prompt_task.strip() and trigger in NOT_TYPED and TASK_TEXT not in before:
@@ -69,9 +74,11 @@ def request_session(
         runner=runner,
         trigger=trigger,
         task=mask(prompt_task),
+        brief=asked.as_record(),
         ingest_state={"before": before} if before else {},
         replay_stream=stream,
         parent=parent,
+        follows_as=follows_as,
         alert_key=alert_key,
         requested_by=by[:150],
         dry_run=settings.CLAUDEOPS_DRY_RUN or bool(dry_run),
@@ -79,7 +86,7 @@ def request_session(
         dispatched_at=None if wake else at,
     )
     with transaction.atomic():
-        child = _existing_escalation(row) or _insert(row)
+        child = _existing(row) or _insert(row)
         dispatch(at=at)
         child.refresh_from_db()
     return child
@@ -129,10 +136,15 @@ def _check_tier(tier: int, agent: Agent | None, trigger: str, highest: int | Non
         )
 
 
-def _existing_escalation(row: Session) -> Session | None:
-    if row.trigger != Trigger.ESCALATION:
-        return None
-    return Session.objects.filter(parent=row.parent, trigger=Trigger.ESCALATION).first()
+def _existing(row: Session) -> Session | None:
+    """Return the escalation that the parent has already, or its open session of the same kind."""
+    if row.trigger == Trigger.ESCALATION:
+        return Session.objects.filter(parent=row.parent, trigger=Trigger.ESCALATION).first()
+    if row.follows_as:
+        return Session.objects.filter(
+            parent=row.parent, follows_as=row.follows_as, status__in=(Status.QUEUED, Status.RUNNING)
+        ).first()
+    return None
 
 
 def _insert(row: Session) -> Session:
@@ -141,7 +153,7 @@ def _insert(row: Session) -> Session:
             row.save()
         return row
     except IntegrityError:
-        found = _existing_escalation(row)
+        found = _existing(row)
         if found is None:
             raise
         return found
@@ -162,7 +174,106 @@ def request_again(session: Session, *, by: str, at: datetime | None = None) -> S
         dry_run=session.dry_run,
         at=at,
         exposed_to=session.exposed_before,
+        brief=without_note(session.brief),
     )
+
+
+def without_note(brief: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored brief for another session: the note was for the one that it was written to."""
+    return {**read(brief).as_record(), "note": ""}
+
+
+def request_retry(
+    session: Session,
+    *,
+    by: str,
+    note: str = "",
+    trigger: str = Trigger.MANUAL,
+    at: datetime | None = None,
+    highest: int | None = None,
+) -> Session:
+    """Request a session that tries again what `session` was asked to do, and is told how that one ended.
+
+    `note` are the operator's words for it. While a retry is open, a second request returns it. Raises InvalidSession
+    when the session has not ended, was imported, or is retried already with other words.
+    """
+    return _follow(session, FollowsAs.RETRY, by=by, note=note, trigger=trigger, at=at, highest=highest)
+
+
+def request_continue(
+    session: Session,
+    *,
+    by: str,
+    note: str = "",
+    trigger: str = Trigger.MANUAL,
+    at: datetime | None = None,
+    highest: int | None = None,
+) -> Session:
+    """Request a session that resumes the CLI's conversation of `session`. Otherwise like `request_retry`.
+
+    Raises InvalidSession also when there is no conversation: the session never started, or played a recorded stream.
+    """
+    if refused := may_not_continue(session):
+        raise InvalidSession(f"Session {session.pk} cannot be continued: {refused}.", "Retry it instead.")
+    return _follow(session, FollowsAs.CONTINUE, by=by, note=note, trigger=trigger, at=at, highest=highest)
+
+
+def may_not_follow(session: Session) -> str:
+    """Say why a session can be neither retried nor continued; empty when it can."""
+    if session.is_open:
+        return "it has not ended yet"
+    if session.trigger == Trigger.IMPORT:
+        return "it is an imported log"
+    return ""
+
+
+def may_not_continue(session: Session) -> str:
+    if refused := may_not_follow(session):
+        return refused
+    if session.runner == Runner.REPLAY:
+        return "it played a recorded stream, so there is no conversation to resume"
+    if not session.cli_session_id or session.started_at is None:
+        return "it never started, so there is no conversation to resume"
+    return ""
+
+
+def _follow(
+    session: Session,
+    kind: FollowsAs,
+    *,
+    by: str,
+    note: str,
+    trigger: str,
+    at: datetime | None,
+    highest: int | None,
+) -> Session:
+    if refused := may_not_follow(session):
+        raise InvalidSession(f"Session {session.pk} cannot be followed by a {kind}: {refused}.")
+    made = request_session(
+        agent=session.agent,
+        trigger=trigger,
+        by=by,
+        tier=session.tier,
+        prompt_task=session.task,
+        project=session.project,
+        runner=session.runner,
+        model=session.model or None,
+        stream=session.replay_stream,
+        dry_run=session.dry_run,
+        parent=session,
+        at=at,
+        highest=highest,
+        # What it had read stands in its log, of which the prompt has a part.
+        exposed_to=list(dict.fromkeys([*session.exposed_before, *session.exposed_to])),
+        brief={**without_note(session.brief), "note": note},
+        follows_as=kind,
+    )
+    if note.strip() and made.brief.get("note") != mask(note.strip()):
+        raise InvalidSession(
+            f"Session {made.pk} is a {kind} of session {session.pk} already, and has other words.",
+            f"Wait until it has ended, or stop it: manage.py session stop {made.pk}",
+        )
+    return made
 
 
 def request_stop(session_id: int, *, by: str, at: datetime | None = None) -> str:

@@ -31,7 +31,7 @@ FIXED_ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The values of the CLI's command line. Money in US dollars."""
+    """The values of the CLI's command line. Money in US dollars. `resume` is the CLI's session that it continues."""
 
     cli_session_id: str
     model: str
@@ -42,6 +42,7 @@ class Launch:
     append_text: str
     append_file: Path
     schema: str = ""
+    resume: str = ""
     mcp_config: Path | None = None
 
 
@@ -67,6 +68,10 @@ def claude_argv(binary: str, launch: Launch) -> list[str]:
         "--max-budget-usd",
         f"{launch.max_budget_usd:g}",
     ]
+    if launch.resume:
+        # A session of its own that begins with the other's conversation. A resumed one would keep its old system
+        # prompt, and so the memories of then.
+        argv += ["--resume", launch.resume, "--fork-session", "--system-prompt-snapshot", "off"]
     if launch.append_text:
         if needs_file(launch.append_text):
             argv += ["--append-system-prompt-file", str(launch.append_file)]

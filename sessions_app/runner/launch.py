@@ -10,6 +10,7 @@ import os
 import sys
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -18,17 +19,18 @@ from django.utils import timezone
 
 from claudeops.lib.secrets import mask
 from memories.injection.ops import Injection, budget_for, build
+from memories.injection.project import Selection
 from memories.injection.relevant import Task
 from memories.lifecycle.sweep import sweep
 from sessions_app import receipts
-from sessions_app.cooldowns import limits
 from sessions_app.errors import InvalidSession
-from sessions_app.models import Agent, Runner, Session
-from sessions_app.prompts import render
+from sessions_app.models import Agent, FollowsAs, Runner, Session
+from sessions_app.prompts.render import append_text
 from sessions_app.queue.admission import budget_of
 from sessions_app.replay.pick import PLAYER, name_of, next_stream
 from sessions_app.runner import agent_mcp, process
 from sessions_app.runner.command import Launch, claude_argv, environment, needs_file, replay_argv
+from sessions_app.runner.prompt import compose_for, selection_for
 from sessions_app.runner.raw_log import sessions_folder
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
@@ -63,31 +65,31 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     at = at or timezone.now()
     agent = session.agent
     sweep(at=at)
-    injection = inject(session, at=at)
+    selection = inject(session, at=at)
     folder = folder_of(session)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     (folder / "tmp").mkdir(exist_ok=True)
     # The CLI gets what is stored: a prompt goes to a model, and into the transcript and the raw log.
-    session.prompt = mask(
-        render.render_prompt(
-            session,
-            agent,
-            limits=limits.limits_text(at=at),
-            handoff_file=str(handoff_file(session)),
-            escalation=_escalation_context(session),
-        )
-    )
-    session.injected_text = mask(render.append_text(session, injection.text))
+    composed = compose_for(session, selection.project, handoff_file=str(handoff_file(session)), at=at)
+    session.prompt, session.prompt_sha256 = composed.text, composed.sha256
+    session.injected_text = mask(append_text(session, selection.ops.text))
     session.cli_session_id = str(uuid.uuid4())
     log = folder / f"stdout-{session.attempts}.jsonl"
     session.log_file = str(log.relative_to(settings.CLAUDEOPS_DATA_DIR))
-    session.ingest_offset, session.ingest_state = 0, {"before": session.exposed_before}
+    session.ingest_offset, session.ingest_state = (
+        0,
+        {
+            "before": session.exposed_before,
+            "spending": {"carried_usd": carried_usd(session)},
+        },
+    )
     (folder / "prompt.md").write_text(session.prompt, encoding="utf-8")
     argv = command_of(session, agent, folder)
     cwd = working_directory(agent)
     session.save(
         update_fields=[
             "prompt",
+            "prompt_sha256",
             "injected_text",
             "cli_session_id",
             "log_file",
@@ -121,12 +123,21 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     return started
 
 
-def inject(session: Session, *, at: datetime) -> Injection:
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The operational memories for the system prompt, and those of the project for the prompt."""
+
+    ops: Injection
+    project: Selection
+
+
+def inject(session: Session, *, at: datetime) -> Selected:
     slug = session.agent.slug if session.agent else None
     task = Task(session.task, slug, session.pk)
     injection = build(budget=budget_for(session.tier), project_id=session.project_id, at=at, task=task)
-    receipts.keep(session, injection, at=at)
-    return injection
+    selection = selection_for(session, at=at)
+    receipts.keep(session, injection, selection, at=at)
+    return Selected(injection, selection)
 
 
 def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]:
@@ -145,6 +156,7 @@ def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]
         append_text=session.injected_text,
         append_file=folder / "system-prompt.md",
         schema=RESPONSE_SCHEMA_JSON if agent is None or agent.structured_response else "",
+        resume=resumed(session),
         mcp_config=write_mcp_config(session, folder) if settings.CLAUDEOPS_AGENT_MCP else None,
     )
     if needs_file(chosen.append_text):
@@ -218,8 +230,28 @@ def working_directory(agent: Agent | None) -> Path:
     return path
 
 
-def _escalation_context(session: Session) -> dict[str, object] | None:
+def carried_usd(session: Session) -> float:
+    """Return the dollars of the conversation that a session continues: its parent's, and of those that it continued."""
+    total, one = 0.0, session
+    while one.follows_as == FollowsAs.CONTINUE and one.parent is not None:
+        one = one.parent
+        total += float(one.cost_usd)
+    return total
+
+
+def resumed(session: Session) -> str:
+    """Return the CLI's session that this one continues; empty when it continues none. Raises InvalidSession.
+
+    The CLI keeps a conversation on the host where it ran, in its home.
+    """
     parent = session.parent
-    if parent is None or not parent.escalation:
-        return None
-    return {**parent.escalation, "from_tier": parent.tier, "session": parent.pk}
+    if session.follows_as != FollowsAs.CONTINUE:
+        return ""
+    if parent is None or not parent.cli_session_id:
+        raise InvalidSession("The session to continue is gone, or never started.", "Run the task anew.")
+    if parent.host and parent.host != session.host:
+        raise InvalidSession(
+            f"The conversation of session {parent.pk} is on the host {parent.host}; this is {session.host}.",
+            f"Retry it: manage.py session retry {parent.pk}",
+        )
+    return parent.cli_session_id

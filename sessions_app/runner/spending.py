@@ -23,9 +23,12 @@ OPEN = 64
 class Spending:
     """`open` holds the newest messages: id, dollars, turns, tokens, its turn, what log entries have of it.
 
+    `carried_usd` is what the conversation had cost before the session that continues it: result lines include it.
+
     `messages` is how many the estimate counts, `turns` how many messages the main thread has had.
     """
 
+    carried_usd: float = 0.0
     stated_usd: float = 0.0
     stated_turns: int = 0
     stated_usage: dict[str, int] = field(default_factory=dict)
@@ -75,7 +78,7 @@ class Spending:
         if result.cost_usd is None:
             self.stated_usd = self.cost_usd
         else:
-            self.stated_usd = max(self.stated_usd, result.cost_usd)
+            self.stated_usd = max(self.stated_usd, result.cost_usd - self.carried_usd)
             self.messages = 0
         self.stated_turns = added(self.stated_turns, result.num_turns, MOST_TURNS)
         _add(self.stated_usage, result.usage)

@@ -12,7 +12,7 @@ from memories.injection.block import BlockLine, Shares, lines_of, shares_of
 from memories.injection.budget import shown
 from memories.injection.ops import Injection, budget_for, build, reasons
 from memories.injection.relevant import Task
-from memories.taxonomy import GENERAL
+from memories.taxonomy import GENERAL, OPS
 from sessions_app.models import InjectionReceipt, Session, Status
 
 Entry = Mapping[str, Any]
@@ -115,7 +115,7 @@ def preview_of(
     allowed = budget_for(tier) if budget is None else budget
     injection = build(budget=allowed, project_id=project_id, at=at, task=Task(task, agent, is_preview=True))
     receipt = InjectionReceipt.objects.filter(session=beside).first() if beside else None
-    then = [entry for entry in receipt.included if isinstance(entry, dict) and "id" in entry] if receipt else []
+    then = receipt.of(OPS.slug) if receipt else []
     here = {entry["id"] for entry in injection.included}
     gone = {entry["id"] for entry in then} - here
     named = {entry["id"]: entry["reason"] for entry in injection.left_out if entry["id"] in gone}

@@ -15,6 +15,7 @@ from memories.injection.block import lines_of as lines_of_block
 from memories.injection.budget import CHARACTERS_A_TOKEN
 from memories.injection.relevant import BY_CONFIDENCE
 from memories.models import Change, MemoryChange
+from memories.taxonomy import OPS, PROJECT
 from sessions_app.credit.facts import Fact, Facts, facts_of
 from sessions_app.models import (
     CooldownAction,
@@ -198,6 +199,17 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class ToldOfProject:
+    """One memory of the project in the prompt; its entry has the parts of its score. `then` as in `Told`."""
+
+    rank: int
+    entry: Mapping[str, Any]
+    tokens: int
+    fact: Fact | None
+    then: str
+
+
+@dataclass(frozen=True, slots=True)
 class InjectedRows:
     """`left` counts what was left out by reason; `answered`: a row has `then`; `facts`: of all it was shown."""
 
@@ -206,6 +218,7 @@ class InjectedRows:
     shares: Shares
     left: list[tuple[str, int]]
     answered: bool
+    project: list[ToldOfProject]
 
 
 LEFT = ("over_budget", "unconfirmed", "below_threshold", "inactive", "held", "other_project")
@@ -217,7 +230,8 @@ def injected_of(session: Session, receipt: InjectionReceipt) -> InjectedRows:
     facts = facts_of(session)
     changes = MemoryChange.objects.filter(session=session, memory__in=[entry["id"] for entry in receipt.included])
     then = dict(changes.order_by("at", "pk").values_list("memory", "kind"))
-    lines = lines_of_block(receipt.text, receipt.included)
+    included = receipt.of(OPS.slug)
+    lines = lines_of_block(receipt.text, included)
     tokens = {line.entry["id"]: len(line.text) // CHARACTERS_A_TOKEN for line in lines if line.entry}
     longest = max(tokens.values(), default=0)
     rows = [
@@ -228,10 +242,25 @@ def injected_of(session: Session, receipt: InjectionReceipt) -> InjectedRows:
             percent=percent(tokens.get(entry["id"], 0), longest) or 0,
             for_task=is_for_task(entry),
             fact=facts.by_memory.get(entry["id"]),
-            then=WORDS[Change(kind)][1] if (kind := then.get(entry["id"])) in WORDS else "",
+            then=_words(then.get(entry["id"])),
         )
-        for place, entry in enumerate(receipt.included, start=1)
+        for place, entry in enumerate(included, start=1)
     ]
+    project = [
+        ToldOfProject(place, entry, tokens_of(entry), facts.by_memory.get(entry["id"]), _words(then.get(entry["id"])))
+        for place, entry in enumerate(receipt.of(PROJECT.slug), start=1)
+    ]
+    told, said = [row.then for row in rows], [row.then for row in project]
     shares = shares_of(lines, tokens=receipt.tokens, budget=receipt.budget)
     left = [(name, receipt.counts[name]) for name in LEFT if receipt.counts.get(name)]
-    return InjectedRows(rows, facts, shares, left, any(row.then for row in rows))
+    return InjectedRows(rows, facts, shares, left, any(told) or any(said), project)
+
+
+def _words(kind: str | None) -> str:
+    return WORDS[Change(kind)][1] if kind in WORDS else ""
+
+
+def tokens_of(entry: Mapping[str, Any]) -> int:
+    """Return the tokens of a project memory's line in the prompt."""
+    line = f"- [{entry.get('category', '')}] {entry.get('observation', '')} [m{entry['id']}]\n"
+    return len(line) // CHARACTERS_A_TOKEN

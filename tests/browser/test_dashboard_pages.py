@@ -65,7 +65,7 @@ def places(one: Window) -> Iterator[str]:
         page = one.open(path)
         row = page.locator("[data-row] [data-open]").first
         if path != "/" and not path.startswith("/admin/") and row.count():
-            rows.append(str(row.get_attribute("href")))
+            rows.append(str(row.get_attribute("href")).partition("#")[0])  # one page, whatever place in it
         yield path
     memory = next(path for path in rows if re.fullmatch(r"/memories/\d+", path))
     change = MemoryChange.objects.filter(memory__isnull=False).order_by("pk").first()

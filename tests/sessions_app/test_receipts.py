@@ -378,7 +378,7 @@ def test_with_a_task_it_is_what_a_session_with_that_task_is_told(viewer, setting
     given = inject(session, at=timezone.now())
     again = html_of(viewer, f"/memories/preview?session={session.pk}")  # with the task of that session
     assert differences(again) == []
-    assert block(html) == block(again) == given.text
+    assert block(html) == block(again) == given.ops.text
 
 
 def test_it_writes_nothing(viewer):

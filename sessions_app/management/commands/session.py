@@ -1,4 +1,4 @@
-"""`manage.py session`: run a session, import logs, list and show sessions, stop one, reap."""
+"""`manage.py session`: run, compose, retry and continue a session, import logs, list, show, stop, reap."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import OutputWrapper
 from django.utils import timezone
 
 from claudeops.lib import times
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
+from claudeops.lib.secrets import mask
 from memories.lifecycle.projects import find_project
 from memories.models import Project
 from sessions_app import queue, reaper
@@ -24,9 +26,12 @@ from sessions_app.api.serializers import as_data, as_row
 from sessions_app.errors import SessionNotFound, SessionsError
 from sessions_app.management.session_text import as_text, came_of, closing_text, entry_text, short
 from sessions_app.models import Agent, LogEntry, Runner, Session, Status, Trigger
+from sessions_app.prompts.brief import checked
 from sessions_app.runner.accept import storable
 from sessions_app.runner.importer import ImportedFile, import_log
+from sessions_app.runner.launch import handoff_file
 from sessions_app.runner.projection import Entry
+from sessions_app.runner.prompt import compose_for, selection_for
 from sessions_app.runner.run import run_session
 
 GOOD = (Status.COMPLETED, Status.ESCALATED)
@@ -39,6 +44,7 @@ def _run_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--project", help="a project's slug (default: the agent's)")
     parser.add_argument("--prompt", default="", help="the task; - reads it from stdin")
     parser.add_argument("--alert", default="", help="the text of an alert; - reads it from stdin")
+    _brief_arguments(parser)
     parser.add_argument("--model", help="default: the agent's, or the tier's")
     parser.add_argument("--runner", choices=Runner.values, help="default: the agent's, or claude")
     parser.add_argument("--stream", default="", help="a recorded stream to play; implies --runner replay")
@@ -90,6 +96,31 @@ def _id(parser: ArgumentParser) -> None:
     parser.add_argument("session_id", metavar="ID", type=int, help="the session's number")
 
 
+def _brief_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--task-id", default="", help="the task's id elsewhere, such as SHOP-42")
+    parser.add_argument("--title", default="", help="the task in a few words")
+    for option, words in (
+        ("--write-scope", "a glob of files that it may change; may be given more than once"),
+        ("--exclude", "a glob of files that it leaves alone; may be given more than once"),
+        ("--read-first", "a file that it reads first; may be given more than once"),
+        ("--prohibit", "what it does not do; may be given more than once"),
+    ):
+        parser.add_argument(option, action="append", default=[], help=words)
+
+
+def _compose_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--agent", help="an agent's slug; without one, the tier's own prompt")
+    parser.add_argument("--tier", type=int, choices=(1, 2, 3), help="default: the agent's, or 1")
+    parser.add_argument("--project", help="a project's slug (default: the agent's)")
+    parser.add_argument("--task", default="", help="the task's description; - reads it from stdin")
+    _brief_arguments(parser)
+
+
+def _follow_arguments(parser: ArgumentParser) -> None:
+    _id(parser)
+    parser.add_argument("--note", default="", help="your words for the new session; - reads them from stdin")
+
+
 def _show_arguments(parser: ArgumentParser) -> None:
     _id(parser)
     parser.add_argument("--log", action="store_true", help="show the log too")
@@ -104,6 +135,9 @@ class Command(VerbCommand):
         super().__init__(*args, **kwargs)
         self.verbs = {
             "run": Verb("Run a session here and print its log as it grows.", self.run_here, _run_arguments),
+            "compose": Verb("Print the prompt of a task without running it.", self.compose, _compose_arguments),
+            "retry": Verb("Try again what an ended session was asked to do.", self.retry, _follow_arguments),
+            "continue": Verb("Resume the conversation of an ended session.", self.continue_, _follow_arguments),
             "import": Verb(
                 "Import logs from elsewhere; importing a log twice changes nothing.", self.import_, _import_arguments
             ),
@@ -135,6 +169,7 @@ class Command(VerbCommand):
             model=options["model"],
             stream=stream,
             dry_run=options["dry_run"] or None,
+            brief=_brief(options),
             wake=options["queue"],
         )
         if options["queue"]:
@@ -150,6 +185,35 @@ class Command(VerbCommand):
             NextAction(f"manage.py session show {session.pk}", "see what it found and which memories it received")
         ]
         return Result(as_data(session), closing_text(session), actions, exit_code=0 if good else 1)
+
+    def compose(self, *, agent: str | None, project: str | None, task: str, **options: Any) -> Result:
+        by = Agent.objects.named(agent) if agent is not None else None
+        session = Session(
+            agent=by,
+            project=_project(project) or (by.project if by else None),
+            tier=options["tier"] or (by.tier if by else 1),
+            task=mask(_text_or_stdin(task)),
+            brief=checked(_brief(options)).as_record(),
+            dry_run=settings.CLAUDEOPS_DRY_RUN,
+        )
+        at = timezone.now()
+        selection = selection_for(session, at=at)
+        composed = compose_for(session, selection, handoff_file=str(handoff_file(session)), at=at)
+        data = {
+            "prompt": composed.text,
+            "sha256": composed.sha256,
+            "sections": [{"title": title, "text": text} for title, text in composed.sections],
+            "receipt": {**selection.record, "included": selection.included, "left_out": selection.left_out},
+        }
+        return Result(data, composed.text.rstrip("\n"))
+
+    def retry(self, *, session_id: int, note: str) -> Result:
+        made = queue.request_retry(_session(session_id), by=current_user(), note=_text_or_stdin(note))
+        return _followed(made, session_id)
+
+    def continue_(self, *, session_id: int, note: str) -> Result:
+        made = queue.request_continue(_session(session_id), by=current_user(), note=_text_or_stdin(note))
+        return _followed(made, session_id)
 
     def _until_ended(self, session_id: int, out: OutputWrapper, interrupt: _Interrupt) -> None:
         """Run the session here; while it has to wait, print the reason once and try again every second."""
@@ -297,6 +361,24 @@ class _Interrupt:
 
     def stop_wanted(self) -> str:
         return current_user() if self.asked else ""
+
+
+def _brief(options: dict[str, Any]) -> dict[str, Any]:
+    given = {
+        "task_id": options["task_id"],
+        "title": options["title"],
+        "write_scope": options["write_scope"],
+        "excluded_paths": options["exclude"],
+        "read_first": options["read_first"],
+        "prohibited": options["prohibit"],
+    }
+    return {name: value for name, value in given.items() if value}
+
+
+def _followed(made: Session, old: int) -> Result:
+    waits = f" It has to wait: {made.hold_reason}" if made.hold_reason else ""
+    text = f"Session {made.pk} is queued, a {made.get_follows_as_display()} of session {old}.{waits}"
+    return Result(as_row(made), text, [NextAction(f"manage.py session show {made.pk}", "see its result")])
 
 
 def _project(slug: str | None) -> Project | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from sessions_app.models import Event, LogEntry, Runner, Session, Status, Trigger
-from tests.factories import AgentFactory, SessionFactory
+from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 from tests.processes import manage, wait_for
 from tests.streams import init, result, text, tool_result, tool_use, write
 
@@ -290,3 +292,47 @@ def test_run_waits_for_the_agents_running_session_and_says_so(tmp_path, stream):
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "completed." in out
+
+
+def test_compose_prints_the_prompt_and_stores_nothing():
+    project = ProjectFactory(slug="shop", path="/srv/shop")
+    MemoryFactory(
+        taxonomy="project",
+        project=project,
+        service=None,
+        category="pattern",
+        observation="Uses cookies",
+        tags=["login"],
+    )
+    arguments = ("--project", "shop", "--task", "Fix the login.", "--title", "Login", "--write-scope", "src/**")
+    _, text, _ = run("compose", *arguments)
+    assert "## Task\n\n**Login**\n\nFix the login.\n" in text
+    assert "- [pattern] Uses cookies [m" in text
+    composed = document("compose", *arguments)[1]["result"]
+    assert composed["prompt"].rstrip("\n") == text.rstrip("\n")
+    assert composed["sha256"] == hashlib.sha256(composed["prompt"].encode()).hexdigest()
+    assert composed["receipt"]["included"][0]["score"]["matched"] == ["login"]
+    assert [section["title"] for section in composed["sections"]][:3] == ["Role", "Task", "Workspace"]
+    assert not Session.objects.exists()
+
+
+def test_compose_refuses_a_bad_glob_with_its_field():
+    code, answer = document("compose", "--task", "x", "--write-scope", "/etc/**")
+    assert (code, answer["error"]["code"]) == (1, "invalid_brief")
+    assert answer["error"]["message"].startswith("write_scope: ")
+
+
+def test_retry_and_continue_make_a_linked_session():
+    old = SessionFactory(status=Status.FAILED, cli_session_id="0b8d", started_at=timezone.now(), task="Look.")
+    for verb in ("retry", "continue"):
+        answer = document(verb, old.pk, "--note", "Look again.")[1]["result"]
+        made = Session.objects.get(pk=answer["id"])
+        assert (made.parent, made.follows_as, made.brief["note"]) == (old, verb, "Look again.")
+
+
+def test_a_replay_cannot_be_continued():
+    old = SessionFactory(status=Status.FAILED, runner="replay", replay_stream="a.jsonl", started_at=timezone.now())
+    code, answer = document("continue", old.pk)
+    assert code == 1
+    assert "recorded stream" in answer["error"]["message"]
+    assert answer["fix"] == "Retry it instead."

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from memories.capture.markers import memory_markers
 from memories.models import Project
 from memories.taxonomy import OPS, PROJECT
 from sessions_app.models import Agent, Session
-from sessions_app.prompts.render import append_text, environment_line, render_prompt
+from sessions_app.prompts.compose import compose
+from sessions_app.prompts.render import append_text, environment_line, rendered
+from sessions_app.prompts.sections import Inputs, outside_or_typed
 from sessions_app.runner.markers import markers
 
 TIERS = (1, 2, 3)
@@ -16,12 +20,24 @@ TIERS = (1, 2, 3)
 
 def prompt(tier=1, agent=None, *, limits="LIMITS", escalation=None, **fields):
     session = Session(pk=7, tier=tier, **fields)
-    return render_prompt(session, agent, limits=limits, handoff_file="/run/handoff.json", escalation=escalation)
+    alert = session.trigger == "alert"
+    task = Inputs(role="", task=session.task, task_is_outside=alert, task_is_alert=alert, escalation=escalation)
+    said = outside_or_typed(task)
+    made = rendered(session, agent, task=said, limits=limits, handoff_file="/run/handoff.json", escalation=escalation)
+    return compose(
+        replace(
+            task,
+            role=made.role,
+            constraints=made.constraints,
+            output_format=made.output_format,
+            task_in_role=made.task_in_role,
+        )
+    ).text
 
 
 def section(text, title):
     start = text.index(f"## {title}\n")
-    end = text.find("\n## ", start + 1)
+    end = text.find("## ", start + 3)
     return text[start : end if end != -1 else None]
 
 
@@ -71,8 +87,8 @@ def test_no_prompt_has_ragged_paragraphs_or_an_unrendered_tag(tier):
 
 
 def test_an_alert_is_marked_as_coming_from_outside_and_a_task_is_not():
-    assert "came from outside" in section(prompt(task="disk full", trigger="alert"), "The alert")
-    assert "came from outside" not in section(prompt(task="look", trigger="manual"), "The task")
+    assert "came from outside" in section(prompt(task="disk full", trigger="alert"), "Task")
+    assert "came from outside" not in section(prompt(task="look", trigger="manual"), "Task")
 
 
 def test_a_tasks_text_is_no_template_and_no_html():
@@ -81,7 +97,29 @@ def test_a_tasks_text_is_no_template_and_no_html():
 
 def test_a_prompt_never_begins_with_a_slash_command():
     agent = Agent(slug="a", prompt_template="  /compact now")
-    assert prompt(agent=agent).startswith("Task: /compact now")
+    assert prompt(agent=agent).startswith("## Role\n\n/compact now\n\n## ")
+
+
+def test_an_agents_own_template_is_its_role_and_may_have_the_tiers():
+    text = prompt(agent=Agent(slug="a", prompt_template="# Shop\n\n{{ base }}\n\n## Also\n\nBe kind."))
+    assert text.startswith("## Role\n\n### Shop\n\nTier 1: observe (a)\n")
+    assert "\n### Also\n\nBe kind.\n\n## Constraints\n" in text
+    assert text.count("### Memory Recording") == 1
+
+
+@pytest.mark.parametrize(
+    ("template", "in_role"),
+    [
+        ("You mend.", False),
+        ("You mend.\n\n{{ task }}", True),
+        ("{% if task %}You mend.{% endif %}", False),
+        ("{{ base }}\n\n{{ task }}", True),
+    ],
+)
+def test_the_task_is_neither_lost_nor_said_twice(template, in_role):
+    text = prompt(task="Fix the login\nof the shop.", agent=Agent(slug="a", prompt_template=template))
+    assert text.count("Fix the login\nof the shop.") == 1
+    assert ("## Task\n" not in text) == in_role
 
 
 def test_the_highest_tier_is_told_that_there_is_none_above(settings):

@@ -64,3 +64,11 @@ def test_only_what_is_allowed_gets_into_the_environment():
     assert given["CLAUDE_CODE_TMPDIR"] == "/tmp/run"
     assert given["CLAUDE_CODE_DISABLE_FILE_MENTIONS"] == "1"
     assert {name for name in given if name.startswith("ANTHROPIC_")} == {"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"}
+
+
+def test_a_continue_begins_with_the_other_conversation_and_its_own_system_prompt():
+    argv = claude_argv("claude", launch(resume="0b8d"))
+    at = argv.index("--resume")
+    assert argv[at : at + 5] == ["--resume", "0b8d", "--fork-session", "--system-prompt-snapshot", "off"]
+    assert "--session-id" in argv
+    assert "--resume" not in claude_argv("claude", launch())

@@ -137,8 +137,8 @@ def test_an_agents_own_prompt_wraps_the_tiers(stream):
     path = stream(init(), result())
     agent = AgentFactory(runner=Runner.REPLAY, replay_stream=path, prompt_template="/help first\n{{ base }}\nGoodbye.")
     prompt = ran(path, agent).prompt
-    assert prompt.startswith("Task: /help first\n# Tier 1: observe")
-    assert prompt.endswith("Goodbye.\n")
+    assert prompt.startswith("## Role\n\n/help first\nTier 1: observe")
+    assert "\nGoodbye.\n\n## Constraints\n" in prompt
 
 
 def test_a_run_with_an_error_result_failed(stream):

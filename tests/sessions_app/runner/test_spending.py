@@ -84,3 +84,11 @@ def test_sums_stay_within_their_columns():
 def test_a_guessed_price_is_reported():
     assert Spending().message(message("a", model="claude-opus-99"))["guessed"]
     assert not Spending().message(message("a"))["guessed"]
+
+
+def test_a_continued_conversation_costs_what_it_costs_beyond_the_earlier_part():
+    spent = Spending(carried_usd=0.5)
+    spent.message(message("a"))
+    assert spent.cost_usd == 2
+    spent.result(result(0.75))
+    assert spent.cost_usd == 0.25

@@ -594,3 +594,41 @@ def test_only_a_superuser_is_led_to_the_admin_to_delete_a_session_that_ended(cli
     assert 'id="admin-link"' not in html_of(client, url(running))
     client.force_login(person("operator"))
     assert link not in html_of(client, url(ended))
+
+
+def test_the_projects_memories_stand_with_the_parts_of_their_score(viewer):
+    session = SessionFactory()
+    entry = {
+        "id": 41,
+        "uuid": "x",
+        "service": None,
+        "category": "pattern",
+        "confidence": 0.8,
+        "reason": "tags",
+        "observation": "Uses <cookies>",
+        "taxonomy": "project",
+        "score": {"confidence": 0.8, "relevance": 0.25, "matched": ["login", "src/**"], "value": 0.2},
+    }
+    counts = dict.fromkeys(("no_room", "expired", "unconfirmed", "below_threshold", "inactive", "held"), 0)
+    counts |= {"eligible": 3, "included": 1}
+    InjectionReceipt.objects.create(
+        session=session,
+        sha256="0" * 64,
+        budget=2000,
+        tokens=0,
+        included=[entry],
+        project={
+            "text": "x",
+            "tokens": 60,
+            "budget": 500,
+            "limit": 10,
+            "counts": {**counts, "eligible": 3, "included": 1},
+        },
+    )
+    html = html_of(viewer, url(session, "?tab=injected"))
+    part = html[html.index("injected-project") :]
+    assert "1 of 3, 60 of 500 tokens, at most 10" in part
+    assert "Uses &lt;cookies&gt;" in part
+    for text in ("0.80", "0.25", "0.20", "login, src/**"):
+        assert text in part
+    assert "No memories were injected" not in html

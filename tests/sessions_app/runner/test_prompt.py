@@ -1,0 +1,112 @@
+"""The prompt of a session, from its row and what belongs to it: the same bytes on both databases."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+
+import pytest
+
+from memories.models import Memory
+from sessions_app import receipts
+from sessions_app.models import Injected, LogEntry, LogKind, Session, Status
+from sessions_app.prompts.digest import digest_of
+from sessions_app.runner.launch import inject
+from sessions_app.runner.prompt import compose_for, selection_for
+from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
+
+pytestmark = pytest.mark.django_db
+AT = datetime(2026, 6, 1, 12, tzinfo=UTC)
+TEMPLATES = ("Role", "Constraints", "Output Format")
+"""The sections whose text is mostly that of the templates, which no database changes."""
+
+SHA256 = "1ca7c9e510ee3c432abd37fe428d7c1d9e2a0f6a41bc39dd196599cd114e25ce"
+
+
+@pytest.fixture
+def session():
+    project = ProjectFactory(pk=5, slug="shop", name="Tea shop", description="Sells tea.", path="/srv/shop")
+    facts = (
+        (41, "Uses cookies for the login", 0.9, ["login"]),
+        (42, "Ärger mit Umlauten — 茶", 0.9, ["src/core/**"]),
+        (43, "Builds take 90 s", 0.6, []),
+        (44, "Equal one", 0.6, []),
+    )
+    for pk, text, confidence, tags in facts:
+        MemoryFactory(
+            pk=pk,
+            taxonomy="project",
+            project=project,
+            service=None,
+            category="pattern",
+            observation=text,
+            confidence=confidence,
+            tags=tags,
+            created_at=AT,
+        )
+    old = SessionFactory(
+        pk=70, agent=None, status=Status.FAILED, exit_code=1, status_reason="It reported an error.", project=project
+    )
+    entries = (
+        (1, LogKind.TOOL_USE, 'Edit: {"file_path": "src/core/a.ts"}', None, None),
+        (2, LogKind.TOOL_USE, 'Bash: {"command": "npm test"}', None, None),
+        (3, LogKind.TOOL_RESULT, "Error: 3 failed", 2, True),
+    )
+    for seq, kind, text, call, wrong in entries:
+        LogEntry.objects.create(session=old, seq=seq, at=AT, kind=kind, text=text, offset=0, call=call, is_error=wrong)
+    return SessionFactory(
+        pk=71,
+        agent=AgentFactory(slug="mender", name="Mender", structured_response=True),
+        project=project,
+        parent=old,
+        follows_as="retry",
+        status=Status.QUEUED,
+        task="Fix the login.",
+        brief={"title": "Login fails", "write_scope": ["src/core/pay/*.ts"], "note": "Mind the cookie."},
+    )
+
+
+def composed(session):
+    session = Session.objects.select_related("agent", "project", "parent").get(pk=session.pk)
+    return compose_for(session, selection_for(session, at=AT), handoff_file="/run/handoff.json", at=AT)
+
+
+def test_the_same_inputs_give_the_same_bytes_on_both_databases(session):
+    first = composed(session)
+    assert first == composed(session)
+    of_rows = [section for section in first.sections if section[0] not in TEMPLATES]
+    assert hashlib.sha256(repr(of_rows).encode()).hexdigest() == SHA256
+
+
+def test_the_prompt_names_the_projects_memories_and_what_was_tried(session):
+    text = composed(session).text
+    lines = [line for line in text.splitlines() if line.endswith("]") and line.startswith("- [pattern]")]
+    assert lines == [
+        "- [pattern] Uses cookies for the login [m41]",
+        "- [pattern] Ärger mit Umlauten — 茶 [m42]",
+        "- [pattern] Builds take 90 s [m43]",
+        "- [pattern] Equal one [m44]",
+    ]
+    assert '- Bash: {"command": "npm test"} (failed)' in text
+    assert "Files it changed:\n\n- src/core/a.ts" in text
+    assert "The operator's words:\n\nMind the cookie." in text
+
+
+def test_a_session_that_follows_none_has_no_digest(session):
+    assert digest_of(session.parent) is None
+
+
+def test_the_receipt_has_the_projects_part_and_counts_its_memories_as_injected(session):
+    MemoryFactory(observation="Restarts take 60 s", category="timing")
+    selected = inject(session, at=AT)
+    receipt = session.receipt
+    assert [entry["id"] for entry in receipt.of("project")] == [41, 42, 43, 44]
+    assert [entry["observation"] for entry in receipt.of("ops")] == ["Restarts take 60 s"]
+    assert receipt.sha256 == hashlib.sha256(receipt.text.encode()).hexdigest()
+    assert "Uses cookies" not in receipt.text
+    assert receipt.project["text"] == selected.project.text
+    assert receipt.project["counts"]["included"] == 4
+    assert set(Injected.objects.filter(session=session).values_list("memory_id", flat=True)) >= {41, 42, 43, 44}
+    assert Memory.objects.get(pk=41).told_count == 1
+    receipts.keep(session, selected.ops, selected.project, at=AT)
+    assert Memory.objects.get(pk=41).told_count == 1
