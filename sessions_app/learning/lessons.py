@@ -13,6 +13,7 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from memories import store
+from memories.candidates.generate import same_text
 from memories.candidates.relate import latest_change
 from memories.lifecycle import verbs
 from memories.models import Exposure, Inactive, Memory, MemoryChange, Project, Source, Verdict
@@ -55,6 +56,10 @@ def _store(project: Project, lesson: Lesson, sessions: list[Session], at: dateti
         return _confirm(lesson, next(iter(known.values())), latest in known, statement.key, at)
     if counted.exists():  # it was deleted: a person did not want it
         return Found(lesson, "rejected")
+    earlier = Memory.objects.filter(pk__in=same_text(statement.observation), observation=statement.observation)
+    said = earlier.filter(project=project, taxonomy=PROJECT.slug, category=lesson.category).order_by("pk").first()
+    if said is not None:  # of runs that are too old to be read
+        return _confirm(lesson, said.pk, False, statement.key, at)
     exposure, sources = _exposure(sessions)
     provenance = store.Provenance(
         source=Source.LEARNING,

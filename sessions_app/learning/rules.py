@@ -82,7 +82,10 @@ def step_of(call: str) -> Step:
 
 def lessons(runs: Sequence[Run]) -> list[Lesson]:
     """Return what the runs teach, with the most runs first: at most MOST_LESSONS. The same runs give the same texts."""
-    found = [*_in_common(runs), *_retries(runs)]
+    shown_by: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for one in (*_in_common(runs), *_retries(runs)):
+        shown_by[one.category, one.text].update(one.runs)
+    found = [Lesson(category, text, tuple(sorted(pks))) for (category, text), pks in shown_by.items()]
     return sorted(found, key=lambda one: (-len(one.runs), one.text))[:MOST_LESSONS]
 
 

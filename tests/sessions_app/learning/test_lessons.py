@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from io import StringIO
 
 import pytest
@@ -85,6 +86,27 @@ def test_the_same_runs_say_nothing_twice_and_a_new_run_confirms(project):
     memory = Memory.objects.get(observation=TEXT)
     assert memory.confidence == 0.4
     assert MemoryChange.objects.get(memory=memory, kind=Change.REINFORCED).session_id == latest.pk
+
+
+def test_a_lesson_of_runs_that_are_too_old_to_be_read_is_confirmed_and_not_said_anew(project):
+    for _ in range(3):
+        a_run(project)
+    learn(project)
+    Session.objects.update(queued_at=timezone.now() - timedelta(days=400))
+    for _ in range(3):
+        a_run(project)
+    assert outcomes(project)[TEXT] == "confirmed"
+    assert Memory.objects.filter(observation=TEXT).count() == 1
+
+
+def test_two_retries_that_did_the_same_are_one_lesson(project):
+    for _ in range(2):
+        parent = a_run(project)
+        fields = {"error": "", "commands": ("pip install pyyaml",), "parent": parent, "follows_as": FollowsAs.RETRY}
+        a_run(project, Status.COMPLETED, **fields)
+    learn(project)
+    assert Memory.objects.count() == 1
+    assert len(MemoryChange.objects.get().evidence["runs"]) == 4
 
 
 def test_what_a_person_rejected_or_deleted_is_not_said_again(project):
