@@ -127,7 +127,7 @@ TYPED = {
     "hx-target": "#preview-result",
     "hx-select": "#preview-result",
     "hx-swap": "outerHTML",
-    "hx-sync": "closest form:replace",
+    "hx-sync": "closest form:queue last",
     "hx-push-url": "false",
 }
 """A field whose text the preview follows as it is typed. The form stays, and with it the cursor."""
