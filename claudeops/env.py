@@ -250,6 +250,12 @@ VARIABLES: tuple[str | Variable, ...] = (
     ),
     Variable("CLAUDEOPS_DISALLOWED_TOOLS", tool_rules, [], "Tool rules denied to every agent, whatever is allowed."),
     Variable(
+        "CLAUDEOPS_ADJUST_RELEVANCE",
+        boolean,
+        False,
+        "Once a week, workers learn the relevance of project memories from the sessions that used them.",
+    ),
+    Variable(
         "CLAUDEOPS_DRY_RUN",
         boolean,
         False,

@@ -39,7 +39,7 @@ class Bearer(HttpBearer):
             raise Refused(
                 401,
                 "unknown_token",
-                "The token is unknown or revoked.",
+                "The token is unknown, revoked or expired.",
                 "Create another one: manage.py token add NAME.",
             )
         request.auth = found  # type: ignore[attr-defined]  # records its use even without the scope

@@ -43,6 +43,7 @@ def add_token(
     by: str,
     project: Project | None = None,
     max_tier: int = 1,
+    expires_at: datetime | None = None,
     at: datetime | None = None,
 ) -> tuple[ApiToken, str]:
     """Create a token; returns it with its secret, which is not stored. Raises InvalidToken."""
@@ -52,6 +53,9 @@ def add_token(
     held = checked_scopes(scopes)
     if max_tier not in (1, 2, 3):
         raise InvalidToken(f"max_tier is {max_tier!r}; allowed is 1, 2 or 3.")
+    now = at or timezone.now()
+    if expires_at is not None and expires_at <= now:
+        raise InvalidToken(f"expires_at is {expires_at:%Y-%m-%d %H:%M} UTC, in the past.", "Give a later time.")
     secret = BEGINNING + secrets.token_urlsafe(SECRET_BYTES)
     token = ApiToken(
         name=wanted,
@@ -61,7 +65,8 @@ def add_token(
         project=project,
         max_tier=max_tier,
         created_by=by[:150],
-        created_at=at or timezone.now(),
+        expires_at=expires_at,
+        created_at=now,
     )
     try:
         with transaction.atomic():
@@ -94,12 +99,12 @@ def revoke_token(name: str, *, by: str, at: datetime | None = None) -> ApiToken:
     return found
 
 
-def access_of(secret: str) -> Access | None:
-    """Return the access that a secret gives; None for an unknown or revoked one."""
+def access_of(secret: str, *, at: datetime | None = None) -> Access | None:
+    """Return the access that a secret gives; None for an unknown, revoked or expired one."""
     if not secret or len(secret) > LONGEST_SECRET:
         return None
     token = ApiToken.objects.filter(secret_hash=digest(secret), revoked_at=None).first()
-    if token is None:
+    if token is None or token.expired(at or timezone.now()):
         return None
     return Access(
         actor=str(token),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -10,6 +11,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
 from claudeops.lib.admin_lists import ListAdmin
@@ -36,7 +38,13 @@ class TokenForm(forms.ModelForm):
 
     class Meta:
         model = ApiToken
-        fields = ("name", "scopes", "project", "max_tier")
+        fields = ("name", "scopes", "project", "max_tier", "expires_at")
+
+    def clean_expires_at(self) -> datetime | None:
+        ends: datetime | None = self.cleaned_data["expires_at"]
+        if ends is not None and ends <= timezone.now():
+            raise ValidationError("This is in the past.")
+        return ends
 
     def clean_name(self) -> str:
         name = fold(self.cleaned_data["name"])
@@ -56,6 +64,7 @@ class ApiTokenAdmin(ListAdmin):
         "secret",
         "last_used_at",
         "created_at",
+        "expires_at",
         "revoked_at",
         "revoked_by",
     )
@@ -65,7 +74,7 @@ class ApiTokenAdmin(ListAdmin):
     actions = ("revoke",)
 
     def get_fields(self, request: HttpRequest, obj: ApiToken | None = None) -> Any:
-        return ("name", "scopes", "project", "max_tier") if obj is None else self.list_display
+        return TokenForm.Meta.fields if obj is None else self.list_display
 
     def get_readonly_fields(self, request: HttpRequest, obj: ApiToken | None = None) -> Any:
         return () if obj is None else self.list_display
@@ -90,6 +99,7 @@ class ApiTokenAdmin(ListAdmin):
                 by=request.user.get_username(),
                 project=obj.project,
                 max_tier=obj.max_tier,
+                expires_at=obj.expires_at,
             )
         except InvalidToken as error:  # somebody took the name meanwhile
             raise PermissionDenied(str(error)) from error

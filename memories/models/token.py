@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.db import models
 from django.utils import timezone
 
@@ -24,7 +26,7 @@ class ApiToken(models.Model):
 
     With a project it sees that project and the global memories, changes only the project's, and runs only the project's
     agents; deleting the project deletes the token. It requests no session above `max_tier`. `last_used_at` is exact to
-    a minute. All times are UTC.
+    a minute. From `expires_at` on (null: never) it opens nothing. All times are UTC.
     """
 
     name = models.CharField(
@@ -50,6 +52,7 @@ class ApiToken(models.Model):
     created_by = models.CharField(max_length=150, blank=True, default="", editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    expires_at = models.DateTimeField("expires", null=True, blank=True, help_text="Empty = never.")
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
     revoked_by = models.CharField(max_length=150, blank=True, default="", editable=False)
 
@@ -60,3 +63,6 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return f"token {self.name}"
+
+    def expired(self, at: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= at

@@ -10,14 +10,37 @@ from django.conf import settings
 
 from memories.models import Project
 from sessions_app.cooldowns.limits import LONGEST_REASON
+from sessions_app.errors import InvalidBrief
 from sessions_app.log.entries import HIGHEST, KINDS, Only
 from sessions_app.models import Agent, Remediation
+from sessions_app.prompts import brief
 from sessions_app.queries.filters import TIERS
 
 IN_FORCE = "in_force"
+BRIEF = ("title", "task_id", "write_scope", "excluded_paths", "read_first", "prohibited")
 LONGEST_TASK = 20_000
 LONGEST_SEARCH = 200
 MOST_TOKENS = 1_000_000
+
+
+class LinesField(forms.CharField):
+    """A list of texts, one a line."""
+
+    widget = forms.Textarea(attrs={"rows": 2, "spellcheck": "false"})
+
+    def clean(self, value: Any) -> list[str]:
+        return [line.strip() for line in super().clean(value).splitlines() if line.strip()]
+
+
+class NoteForm(forms.Form):
+    """The operator's words for a session that retries or continues another."""
+
+    note = forms.CharField(
+        required=False,
+        max_length=brief.LONGEST["note"],
+        label="Your words for it",
+        widget=forms.Textarea(attrs={"rows": 3, "placeholder": "What it should do otherwise; they arrive whole."}),
+    )
 
 
 class RunForm(forms.Form):
@@ -36,6 +59,19 @@ class RunForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 3, "placeholder": "Empty: the agent's usual task."}),
     )
     dry_run = forms.BooleanField(required=False, label="Dry run: read only, change nothing")
+    project = forms.ModelChoiceField(
+        queryset=Project.objects.order_by("slug"),
+        to_field_name="slug",
+        required=False,
+        empty_label="the agent's, or none",
+        label="Project",
+    )
+    title = forms.CharField(required=False, max_length=brief.LONGEST["title"], label="Title")
+    task_id = forms.CharField(required=False, max_length=brief.LONGEST["task_id"], label="Task id")
+    write_scope = LinesField(required=False, label="Write scope, a glob a line")
+    excluded_paths = LinesField(required=False, label="Excluded paths, a glob a line")
+    read_first = LinesField(required=False, label="Read first, a path a line")
+    prohibited = LinesField(required=False, label="Prohibited, one a line")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -54,7 +90,25 @@ class RunForm(forms.Form):
             "tier": given["tier"],
             "prompt_task": given["prompt"].strip(),
             "dry_run": given["dry_run"],
+            "project": given["project"],
+            "brief": {name: given[name] for name in BRIEF if given[name]},
         }
+
+    def usual(self) -> list[Any]:
+        return [field for field in self if field.name not in (*BRIEF, "project")]
+
+    def further(self) -> list[Any]:
+        return [field for field in self if field.name in (*BRIEF, "project")]
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse a brief that a session would refuse, at its field."""
+        given = super().clean() or {}
+        try:
+            brief.checked({name: given[name] for name in BRIEF if given.get(name)})
+        except InvalidBrief as error:
+            for name, message in error.fields.items():
+                self.add_error(name, f"{message} {error.fix}".strip())
+        return given
 
 
 class PlaceForm(forms.Form):

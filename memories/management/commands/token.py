@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -10,8 +11,12 @@ from django.utils import timezone
 from claudeops.lib.cli import NextAction, Result, Verb, VerbCommand, current_user, table
 from claudeops.lib.humanize import ago
 from memories.access.tokens import add_token, revoke_token
+from memories.errors import InvalidToken
 from memories.lifecycle.projects import find_project
 from memories.models import ApiToken, Scope
+
+LONGEST = 3650
+"""Days."""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -30,6 +35,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
         choices=(1, 2, 3),
         default=1,
         help="highest tier of the sessions it requests (default 1)",
+    )
+    parser.add_argument(
+        "--expires", type=int, metavar="DAYS", default=None, help="days after which it opens nothing (default: never)"
     )
     parser.add_argument("--by", default="", help="who creates it (default: you)")
 
@@ -51,10 +59,20 @@ class Command(VerbCommand):
             "revoke": Verb("Revoke a token for good.", self.revoke, _revoke_arguments),
         }
 
-    def add(self, name: str, scope: list[str], project: str | None, max_tier: int, by: str) -> Result:
+    def add(
+        self, name: str, scope: list[str], project: str | None, max_tier: int, expires: int | None, by: str
+    ) -> Result:
+        if expires is not None and not 1 <= expires <= LONGEST:
+            raise InvalidToken(f"--expires is {expires}; allowed are 1 to {LONGEST:,} days.")
+        ends = None if expires is None else timezone.now() + timedelta(days=expires)
         within = None if project is None else find_project(project)
         token, secret = add_token(
-            name, scope or [Scope.READ], by=by or current_user(), project=within, max_tier=max_tier
+            name,
+            scope or [Scope.READ],
+            by=by or current_user(),
+            project=within,
+            max_tier=max_tier,
+            expires_at=ends,
         )
         text = f"Token {token.name} ({', '.join(token.scopes)}). Its secret, shown only now:\n{secret}"
         return Result(_data(token) | {"secret": secret}, text, [NextAction("manage.py token list", "see all tokens")])
@@ -69,7 +87,7 @@ class Command(VerbCommand):
                 token.project or "all",
                 str(token.max_tier),
                 ago(token.last_used_at, now) if token.last_used_at else "never",
-                f"revoked {ago(token.revoked_at, now)} by {token.revoked_by}" if token.revoked_at else "valid",
+                _state(token, now),
             )
             for token in tokens
         ]
@@ -85,6 +103,14 @@ class Command(VerbCommand):
         return Result(_data(token), f"Token {token.name} is revoked.")
 
 
+def _state(token: ApiToken, now: datetime) -> str:
+    if token.revoked_at:
+        return f"revoked {ago(token.revoked_at, now)} by {token.revoked_by}"
+    if token.expires_at is None:
+        return "valid"
+    return f"{'expired' if token.expired(now) else 'valid until'} {token.expires_at:%Y-%m-%d %H:%M} UTC"
+
+
 def _data(token: ApiToken) -> dict[str, Any]:
     names = (
         "name",
@@ -94,6 +120,7 @@ def _data(token: ApiToken) -> dict[str, Any]:
         "created_by",
         "created_at",
         "last_used_at",
+        "expires_at",
         "revoked_at",
         "revoked_by",
     )

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from claudeops.workers import schedules
 from claudeops.workers.schedules import Declared, Synced, declared, sync_schedules
 
+ALL = ("tick", "reap", "prune", "relevance", "sweep", "embed", "recall", "backup")
 AT = datetime(2026, 3, 10, 12, 34, 56, tzinfo=UTC)
 
 
@@ -29,7 +30,7 @@ def test_what_is_declared_can_be_called(schedule):
     assert callable(pydoc.locate(schedule.func))
 
 
-def test_what_runs_each_minute_each_hour_and_each_day():
+def test_what_runs_each_minute_hour_day_and_week():
     assert {schedule.name: schedule.minutes for schedule in declared()} == {
         "claudeops:tick": 1,
         "claudeops:reap": 1,
@@ -38,6 +39,7 @@ def test_what_runs_each_minute_each_hour_and_each_day():
         "claudeops:sweep": 60,
         "claudeops:backup": 60,  # which makes one a day
         "claudeops:prune": 24 * 60,
+        "claudeops:relevance": 7 * 24 * 60,
     }
 
 
@@ -56,7 +58,7 @@ def test_a_first_run_is_the_next_point_of_the_grid(at, minutes, offset):
 @pytest.mark.django_db
 class TestSync:
     def test_what_is_declared_is_created_with_its_first_time(self):
-        assert sync_schedules(AT) == Synced(created=("tick", "reap", "prune", "sweep", "embed", "recall", "backup"))
+        assert sync_schedules(AT) == Synced(created=ALL)
         sweep = Schedule.objects.get(name="claudeops:sweep")
         assert (sweep.func, sweep.schedule_type, sweep.minutes, sweep.cluster, sweep.repeats) == (
             "memories.tasks.sweep",
@@ -117,9 +119,7 @@ class TestSync:
         assert Schedule.objects.filter(name="an operator's own").values().get() == theirs
 
     def test_looking_writes_nothing(self):
-        assert schedules.out_of_sync(AT) == Synced(
-            created=("tick", "reap", "prune", "sweep", "embed", "recall", "backup")
-        )
+        assert schedules.out_of_sync(AT) == Synced(created=ALL)
         assert not Schedule.objects.exists()
 
     def test_a_schedule_nobody_looked_at_is_late(self):
@@ -143,14 +143,21 @@ def test_a_schedule_is_a_value():
 class TestTheCommand:
     def test_it_says_what_it_did_and_then_that_nothing_was_left_to_do(self, capsys):
         call_command("sync_schedules")
-        assert (
-            "7 schedules in sync. created: tick, reap, prune, sweep, embed, recall, backup." in capsys.readouterr().out
-        )
+        assert f"8 schedules in sync. created: {', '.join(ALL)}." in capsys.readouterr().out
         call_command("sync_schedules")
-        assert capsys.readouterr().out.strip() == "7 schedules in sync."
+        assert capsys.readouterr().out.strip() == "8 schedules in sync."
 
     def test_as_json_it_is_one_document(self, capsys):
         call_command("sync_schedules", json=True)
         document = json.loads(capsys.readouterr().out)
         assert (document["ok"], document["command"]) == (True, "sync_schedules")
-        assert document["result"]["created"] == ["tick", "reap", "prune", "sweep", "embed", "recall", "backup"]
+        assert document["result"]["created"] == [
+            "tick",
+            "reap",
+            "prune",
+            "relevance",
+            "sweep",
+            "embed",
+            "recall",
+            "backup",
+        ]

@@ -55,6 +55,19 @@ def test_each_scope_stands_alone_and_admin_holds_all():
     assert all(boss.may(scope) for scope in ("read", "write", "run", "admin"))
 
 
+def test_an_expired_token_opens_nothing_and_one_that_expires_later_does():
+    later = timezone.now() + timedelta(days=1)
+    token, secret = add_token("n8n", ["read"], by="x", expires_at=later)
+    caller = Caller(secret)
+    assert caller.get("/api/memories").status_code == 200
+    assert access_of(secret, at=later) is None
+    ApiToken.objects.filter(pk=token.pk).update(expires_at=timezone.now())
+    for path in ("/api/memories", "/api/openapi.json"):
+        assert problem(caller.get(path))[0] == 401
+    with pytest.raises(InvalidToken, match="in the past"):
+        add_token("late", ["read"], by="x", expires_at=timezone.now())
+
+
 def test_a_revoked_token_opens_nothing_and_revoking_again_changes_nothing():
     caller = bearer("read")
     assert caller.get("/api/memories").status_code == 200

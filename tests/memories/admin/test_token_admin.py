@@ -44,6 +44,14 @@ def test_an_admin_makes_a_token_and_sees_its_secret_this_once(caplog):
     assert secret not in caplog.text
 
 
+@pytest.mark.parametrize(("day", "made"), [("2099-01-02", 1), ("2020-01-02", 0)])
+def test_a_token_expires_on_the_day_that_was_given_and_not_in_the_past(day, made):
+    form = {"name": "n8n", "scopes": ["read"], "max_tier": 1, "expires_at_0": day, "expires_at_1": "03:04:05"}
+    signed_in("admin").post(f"{TOKENS}add/", form)
+    assert ApiToken.objects.filter(expires_at__year=2099).count() == made
+    assert ApiToken.objects.count() == made
+
+
 def test_a_name_that_is_taken_and_a_token_without_a_scope_are_said_at_the_field():
     client = signed_in("admin")
     add_token("n8n", ["read"], by="x")

@@ -11,9 +11,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from memories.access.tokens import revoke_token
 from memories.api import project_shapes as shapes
 from memories.lifecycle import verbs
-from memories.models import Memory, MemoryChange, Project, Verdict
+from memories.models import ApiToken, Memory, MemoryChange, Project, Verdict
 from memories.taxonomy import PROJECT
 from tests.api_callers import bearer, problem
 from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
@@ -374,15 +375,16 @@ def test_a_project_that_is_not_there_is_said(caller):
     assert problem(caller.post("/api/projects/nowhere/memories", NEW)) == (404, "project_not_found")
 
 
-def test_a_token_that_only_reads_or_is_revoked_changes_nothing(web):
-    from memories.access.tokens import revoke_token
-
+def test_a_token_that_only_reads_or_is_revoked_or_expired_changes_nothing(web):
     row = known(web)
     before = stored()
     reader, revoked = bearer("read", name="reader"), bearer("admin", name="revoked")
+    expired = bearer("admin", name="expired")
     revoke_token("revoked", by="operator")
+    ApiToken.objects.filter(name="expired").update(expires_at=timezone.now())
     path = f"/api/projects/web/memories/{row.pk}"
-    for caller, expected in ((reader, (403, "forbidden")), (revoked, (401, "unknown_token"))):
+    unknown = (401, "unknown_token")
+    for caller, expected in ((reader, (403, "forbidden")), (revoked, unknown), (expired, unknown)):
         for answer in (
             caller.post("/api/projects", {"slug": "new"}),
             caller.patch("/api/projects/web", {"name": "New"}),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import timedelta
 
 import pytest
 from django.core.management import call_command
+from django.utils import timezone
 
 from memories.access.tokens import access_of
 from memories.models import ApiToken
@@ -45,6 +47,18 @@ def test_a_token_has_the_highest_tier_that_was_given():
     document = json.loads(out)["result"]
     assert (code, document["max_tier"], access_of(document["secret"]).max_tier) == (0, 3, 3)
     assert run("add", "other", "--max-tier", "4")[0] == 2
+
+
+def test_a_token_expires_after_the_days_that_were_given():
+    assert run("add", "short", "--expires", "30")[0] == 0
+    token = ApiToken.objects.get()
+    assert token.expires_at - token.created_at > timedelta(days=29, hours=23)
+    assert "valid until" in run("list")[1]
+    ApiToken.objects.update(expires_at=timezone.now())
+    assert "expired" in run("list")[1]
+    for days in ("0", "-3", "3651"):
+        assert run("add", "other", "--expires", days)[0] == 1
+    assert ApiToken.objects.count() == 1
 
 
 def test_without_a_scope_a_token_reads():
