@@ -167,7 +167,8 @@ def _usable(whose: str, params: dict[str, Any]) -> dict[str, int]:
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT count(*), count(*) FILTER (WHERE NOT {LASTS}), "  # noqa: S608
-            f"count(*) FILTER (WHERE {LASTS} AND {kept_back_sql()}) FROM (SELECT expires_at, provisional, confirmed_at FROM memories "
+            f"count(*) FILTER (WHERE {LASTS} AND {kept_back_sql()}) FROM ("
+            f"SELECT expires_at, provisional, confirmed_at FROM memories "
             f"WHERE {whose} AND {SURE} ORDER BY {BEST_FIRST} LIMIT {COUNTED}) AS memories",
             params,
         )
