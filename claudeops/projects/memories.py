@@ -140,6 +140,7 @@ def list_context(request: HttpRequest, project: Project, page: ListPage) -> dict
         "count": f"{listing.CAP:,}+" if count > listing.CAP else f"{count:,}",
         "total": "" if count > listing.CAP else count,
         "one": count == 1,
+        "on_page": len(shown.rows),
         "bulk_url": reverse("project-bulk", args=[project.slug]),
         "may_approve": {name for name, one in TAXONOMIES.items() if one.approved_confidence},
     }

@@ -7,6 +7,8 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.urls import reverse_lazy
 
 from memories.models import Project
 from sessions_app.cooldowns.limits import LONGEST_REASON
@@ -118,6 +120,19 @@ class PlaceForm(forms.Form):
     after = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
 
 
+TYPED = {
+    "hx-get": reverse_lazy("preview"),
+    "hx-include": "closest form",
+    "hx-trigger": "input changed delay:400ms",
+    "hx-target": "#preview-result",
+    "hx-select": "#preview-result",
+    "hx-swap": "outerHTML",
+    "hx-sync": "closest form:queue last",
+    "hx-push-url": "false",
+}
+"""A field whose text the preview follows as it is typed. The form stays, and with it the cursor."""
+
+
 class PreviewForm(forms.Form):
     """Whom the prompt is for; what is empty is the agent's, then the last session's."""
 
@@ -132,7 +147,13 @@ class PreviewForm(forms.Form):
         required=False,
         max_length=LONGEST_TASK,
         label="Task",
-        widget=forms.TextInput(attrs={"placeholder": "none; or the text of an alert"}),
+        widget=forms.TextInput(attrs={"placeholder": "none; or the text of an alert", **TYPED}),
+    )
+    write_scope = forms.CharField(
+        required=False,
+        max_length=LONGEST_TASK,
+        label="Write scope",
+        widget=forms.TextInput(attrs={"placeholder": "globs, with spaces between", "spellcheck": "false", **TYPED}),
     )
     project = forms.ModelChoiceField(
         queryset=Project.objects.order_by("slug"),
@@ -161,6 +182,13 @@ class PreviewForm(forms.Form):
         super().__init__(data, auto_id="preview-%s")
         tier: Any = self.fields["tier"]
         tier.choices = [("", "the agent's"), *((str(tier), name) for tier, name in TIERS if tier)]
+
+    def clean_write_scope(self) -> list[str]:
+        found = str(self.cleaned_data["write_scope"]).split()
+        try:
+            return list(brief.checked({"write_scope": found}).write_scope)
+        except InvalidBrief as error:
+            raise ValidationError(f"{error.fields['write_scope']} {error.fix}".strip()) from error
 
     def query(self) -> str:
         """Return the filled fields as a query string, without the session to compare with."""

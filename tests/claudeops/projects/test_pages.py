@@ -163,6 +163,7 @@ def test_filters_views_and_export_are_about_the_projects_memories_alone(signed_i
     assert signed_in.get("/projects/web?q=category:pattern").headers["Location"] == "/projects/web?category=pattern"
     lines = b"".join(signed_in.get("/projects/web?format=csv").streaming_content).decode().splitlines()
     assert len(lines) == 3
+    assert "2 memories of this project" in signed_in.get("/projects/web").content.decode()
     assert signed_in.get("/projects/web?category=nonsense").status_code == 200
 
 
