@@ -64,9 +64,17 @@ def _schema(answer: dict[str, Any]) -> dict[str, Any]:
 
 def _fields(schema: dict[str, Any], schemas: dict[str, Any]) -> Iterator[dict[str, Any]]:
     named = schemas.get(schema.get("$ref", "").rpartition("/")[2], schema)
+    for one in named.get("oneOf", ()):  # the forms of a body, of which one is sent
+        name = str(one["$ref"]).rpartition("/")[2]
+        text = " ".join(str(schemas[name].get("description", "")).split())
+        yield {"name": name, "type": "a form", "required": False, "text": f"{text} {_names(schemas[name])}"}
     required = named.get("required", [])
     for name, field in named.get("properties", {}).items():
         yield {"name": name, "type": _type(field), "required": name in required, "text": field.get("description", "")}
+
+
+def _names(schema: dict[str, Any]) -> str:
+    return f"Fields: {', '.join(schema.get('properties', {}))}."
 
 
 def _type(field: dict[str, Any]) -> str:

@@ -449,7 +449,8 @@ def _new(
         confirmed_at=at if provenance.typed else None,
     )
     memory.expires_at = Lifetimes().end(memory, at) if statement.expires_at == "by type" else statement.expires_at
-    evidence = {"channel": provenance.channel, **evidence}
+    runs = {"runs": list(provenance.runs)} if provenance.runs else {}
+    evidence = {"channel": provenance.channel, **runs, **evidence}
     key = _session_key(statement, provenance)
     return insert(memory, Why(provenance.actor, at, reason, evidence, provenance.session_id, key))
 

@@ -8,8 +8,10 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
+from memories.models import Project
 from sessions_app import queue, reaper
 from sessions_app.credit import relevance
+from sessions_app.learning import lessons
 from sessions_app.log import pruning
 from sessions_app.queue import tasks
 from sessions_app.runner import handover, run
@@ -53,6 +55,14 @@ def reap_here() -> None:
     reaped = reaper.reap()
     if reaped.closed or reaped.requeued or reaped.lost or reaped.failed or reaped.ended:
         logger.info("reaped: %s", reaped)
+
+
+def learn(project_id: int) -> None:
+    """Learn from the runs of a project; one that was deleted meanwhile teaches nothing."""
+    project = Project.objects.filter(pk=project_id).first()
+    if project is not None:
+        found = lessons.learn(project)
+        logger.info("project %s: %s lessons: %s", project, len(found), [one.outcome for one in found])
 
 
 def adjust_relevance() -> None:

@@ -104,7 +104,8 @@ def read(number: str | None, at: datetime) -> Projects:
     page = Paginator(ordered, SIZE).get_page(number)
     ids = [project.pk for project in page.object_list]
     found = _counts(Project.objects.filter(pk__in=ids)).annotate(next_memory=next_of(own)).in_bulk()
-    memories = Memory.objects.only(*COLUMNS).in_bulk([one.next_memory for one in found.values() if one.next_memory])
+    ending = [one.next_memory for one in found.values() if one.next_memory]
+    memories = Memory.objects.only(*COLUMNS).in_bulk(ending)
     runs, costs = last_runs_of_projects(ids), cost_since(ids, at - COST)
     today = start_of_day(at)
     days = ends_in_parts(ids, today, DAY, WEEKS * 7)

@@ -30,7 +30,7 @@ from sessions_app.queries.of_projects import Uses, uses_of
 CHANGE = "memories.change_memory"
 ACTIONS = {"approve": "a", "renew": "", "extend": "", "deactivate": "d"}
 """The bulk actions of this list, and their keys."""
-SHOWN = (*listing.COLUMNS, "tags", "approved_at")
+SHOWN = (*listing.LISTED, "tags", "approved_at")
 
 
 class ProjectMemoryFilterSet(MemoryFilterSet):
@@ -115,7 +115,7 @@ def _line(uses: Uses, edges: Sequence[datetime]) -> Sparkline | None:
 
 
 def _rows(rows: QuerySet[Memory], sort: Sort, size: int, **places: Any) -> Page[Memory]:
-    return keyset.page_of(rows.only(*SHOWN), sort, size, **places)
+    return keyset.page_of(rows.select_related("project").only(*SHOWN), sort, size, **places)
 
 
 def list_context(request: HttpRequest, project: Project, page: ListPage) -> dict[str, Any]:
@@ -140,6 +140,7 @@ def list_context(request: HttpRequest, project: Project, page: ListPage) -> dict
         "count": f"{listing.CAP:,}+" if count > listing.CAP else f"{count:,}",
         "total": "" if count > listing.CAP else count,
         "one": count == 1,
+        "on_page": len(shown.rows),
         "bulk_url": reverse("project-bulk", args=[project.slug]),
         "may_approve": {name for name, one in TAXONOMIES.items() if one.approved_confidence},
     }
@@ -150,4 +151,4 @@ def exported(request: HttpRequest, page: ListPage) -> Any:
     sort, _, _ = page.place(request)
     _, rows = matching(request, page)
     shown = page.chosen(request).shown - {"helped", "used"}
-    return page.export(request.GET["format"], shown, keyset.ordered(rows.only(*SHOWN), sort))
+    return page.export(request.GET["format"], shown, keyset.ordered(rows.select_related("project").only(*SHOWN), sort))

@@ -93,7 +93,6 @@ def _project(request: HttpRequest, found: Project, form: AddForm, *, status: int
         context |= list_context(request, found, page_for(found))
         context["charts"] = figures.of_project(found, timezone.now(), shown.memory_count)
         context["extended_days"] = EXTENDED_DAYS
-        context["for_all"] = Memory.objects.filter(project=None, taxonomy="ops").exists()
     else:
         context |= TABS[tabs.shown](found)
     return render(request, "projects/project.html", context, status=status)

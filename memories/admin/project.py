@@ -1,6 +1,9 @@
 """The admin of projects."""
 
+from typing import ClassVar
+
 from django.contrib import admin
+from django.urls import reverse
 
 from claudeops.lib.admin_lists import ListAdmin
 from memories.models import Project
@@ -8,6 +11,7 @@ from memories.models import Project
 
 @admin.register(Project)
 class ProjectAdmin(ListAdmin):
+    page_permission: ClassVar[str] = "memories.view_memory"
     list_display = ("slug", "name", "path", "memories_in_prompt", "memory_budget", "used_means", "created_at")
     list_filter = ("used_means",)
     search_fields = ("slug", "name", "description", "path")
@@ -15,3 +19,6 @@ class ProjectAdmin(ListAdmin):
         *("slug", "name", "description", "path"),
         *("default_expiry", "memories_in_prompt", "memory_budget", "used_means"),
     )
+
+    def view_on_site(self, project: Project) -> str:
+        return reverse("project", args=[project.slug])

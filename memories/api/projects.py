@@ -97,8 +97,10 @@ def memories(request: HttpRequest, project: str, asked: Query[shapes.MemoriesAsk
     check_names(request, shapes.MemoriesAsked.model_fields)
     access = access_in(request)
     with in_camel_case():
+        within = project_named(access, project)
         rows = project_memories.narrowed(
-            memories_of(access, project_named(access, project)),
+            memories_of(access, within),
+            within.pk,
             category=asked.type,
             active=ACTIVE[asked.active],
             tags=asked.tags.split(","),

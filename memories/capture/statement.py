@@ -76,7 +76,7 @@ class Provenance:
 
     `exposure` (a value of `Exposure`) and `exposed_to` (names of outside sources) tell what its session had read by
     then, `taint` why it is not the session's own words (empty = they are), `told` the ids of the memories that the
-    session was told.
+    session was told. `runs` are the sessions that a lesson by rules was drawn from.
     """
 
     source: str
@@ -91,6 +91,7 @@ class Provenance:
     exposed_to: tuple[str, ...] = ()
     taint: str = ""
     told: frozenset[int] = frozenset()
+    runs: tuple[int, ...] = ()
 
     @property
     def typed(self) -> bool:

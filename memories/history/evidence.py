@@ -11,6 +11,7 @@ CHANNELS = {
     "structured": "its structured answer",
     "human": "typed by a person",
     "import": "an import",
+    "rules": "rules over runs",
 }
 MATCHERS = {"lexical": "words and values"}
 VERDICTS = {"same": "the same", "different": "different", "unsure": "perhaps the same"}
@@ -121,6 +122,7 @@ KNOWN: dict[str, Callable[[Any], list[EvidenceLine]]] = {
     "contradicts": _memories("contradicts"),
     "merged": _memories("merged memories"),
     "into": _memories("merged into"),
+    "runs": lambda value: [EvidenceLine("sessions", _some(value))],
     "helped": lambda value: [EvidenceLine("the session", "completed" if value is True else "failed")],
     "count": lambda value: [EvidenceLine("memories merged", _plain(value))],
     "before_change": lambda value: [EvidenceLine("restored to before", f"change {_plain(value)}")],

@@ -12,6 +12,9 @@ from typing import Any
 
 from django.db import connection
 
+ALL_PROJECTS = 0
+"""The `project_id` of the tags of memories of all projects."""
+
 PLAIN, PATTERN = 0, 1
 """A tag of ASCII letters, digits and underscores, stored in lower case: found by a word. Any other is compared."""
 
@@ -22,14 +25,15 @@ MOST_PATTERNS = 5000
 
 NAMES = ("project_tags_added", "project_tags_changed", "project_tags_removed")
 _INTO = "INSERT INTO project_tags (memory_id, project_id, kind, tag)"
-_OURS = "{row}.taxonomy = 'project' AND {row}.project_id IS NOT NULL"
+_OURS = "{row}.taxonomy = 'project'"
 _CHANGED = ("tags", "project_id", "taxonomy")
 
-_SQLITE_TAGS = f"""{_INTO} SELECT DISTINCT m.id, m.project_id, t.value GLOB '*[^A-Za-z0-9_]*',
+_SQLITE_TAGS = f"""{_INTO} SELECT DISTINCT m.id, COALESCE(m.project_id, {ALL_PROJECTS}), t.value GLOB '*[^A-Za-z0-9_]*',
   CASE WHEN t.value GLOB '*[^A-Za-z0-9_]*' THEN t.value ELSE lower(t.value) END
   FROM memories m, json_each(m.tags) t
   WHERE t.type = 'text' AND t.value <> '' AND length(t.value) <= {LONGEST} AND {_OURS.format(row="m")}"""  # noqa: S608
-_POSTGRESQL_TAGS = f"""{_INTO} SELECT DISTINCT m.id, m.project_id, (t.tag ~ '[^A-Za-z0-9_]')::int,
+_POSTGRESQL_TAGS = f"""{_INTO} SELECT DISTINCT m.id, COALESCE(m.project_id, {ALL_PROJECTS}),
+  (t.tag ~ '[^A-Za-z0-9_]')::int,
   CASE WHEN t.tag ~ '[^A-Za-z0-9_]' THEN t.tag ELSE lower(t.tag) END
   FROM memories m, jsonb_array_elements(CASE jsonb_typeof(m.tags) WHEN 'array' THEN m.tags ELSE '[]' END) e(item),
   LATERAL (SELECT e.item #>> '{{}}' AS tag) t

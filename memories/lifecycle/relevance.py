@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import connection
+
 from memories.lifecycle.bulk_write import BATCH, batches, write_all
 from memories.lifecycle.lock import writing
+from memories.lifecycle.sweep import PAUSE
 from memories.lifecycle.write import Why
 from memories.models import Change, Memory, MemoryChange, to_utc
 
@@ -72,6 +76,8 @@ def adjust(
     when, found = to_utc(at), []
     ids = sorted(outcomes)
     for start in range(0, len(ids), BATCH):
+        if start and not connection.in_atomic_block:
+            time.sleep(PAUSE)
         with writing():
             for rows in batches(Memory.objects.filter(pk__in=ids[start : start + BATCH])):
                 by_people = set() if also_set else _set_by_people(rows)

@@ -38,7 +38,10 @@ COLUMNS = (
     *("id", "service", "category", "observation", "confidence", "active", "inactive_reason", "verdict"),
     *("verdict_reason", "updated_at", "session_id", "source", "persistent", "taxonomy", "tier"),
     *("exposure", "provisional", "confirmed_at", "decayed_until", "expires_at", "created_at", "told_count"),
+    "project_id",
 )
+LISTED = (*COLUMNS, "project__slug")
+"""What the queries of the list read."""
 RISK = ExpressionWrapper(
     Case(When(exposure=Exposure.OUTSIDE, then=200.0), When(exposure=Exposure.HOUSE, then=100.0), default=0.0)
     + Case(When(verdict=Verdict.HOLD, then=50.0), default=0.0)
@@ -86,14 +89,14 @@ def why_of(memory: Memory) -> str:
 
 
 def ordered(rows: QuerySet[Memory], sort: Sort, *, backwards: bool = False) -> QuerySet[Memory]:
-    return keyset.ordered(rows.only(*COLUMNS), sort, backwards=backwards)
+    return keyset.ordered(rows.select_related("project").only(*LISTED), sort, backwards=backwards)
 
 
 def page_of(
     rows: QuerySet[Memory], sort: Sort, *, size: int = SIZE, after: Place | None = None, before: Place | None = None
 ) -> Page[Memory]:
     """Return `size` of `rows` with the list's columns: those after a place, just before one, or the first ones."""
-    return keyset.page_of(rows.only(*COLUMNS), sort, size, after=after, before=before)
+    return keyset.page_of(rows.select_related("project").only(*LISTED), sort, size, after=after, before=before)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from django.db import connection
-from django.db.models import BooleanField, Func, Q, QuerySet, Value
+from django.db.models import Q, QuerySet
 
 from memories.capture.fields import checked_tags
-from memories.models import Change, Memory, MemoryChange, Verdict
+from memories.models import Change, Memory, MemoryChange, ProjectTag, Verdict
 from memories.models.memory import MemoryQuerySet
 
 TOLD = Q(active=True, verdict=Verdict.ALLOW)
 """What counts as active here: a held memory is told to nobody until it is approved."""
 
-TAGGED = "EXISTS (SELECT 1 FROM json_each(memories.tags) WHERE json_each.value IN (%(expressions)s))"
-"""On SQLite."""
+WORD = re.compile(r"[A-Za-z0-9_]+")
+"""A tag of these characters is in `project_tags` in lower case."""
 
 
 def narrowed(
-    rows: MemoryQuerySet, *, category: str | None = None, active: bool | None = True, tags: Sequence[str] = ()
+    rows: MemoryQuerySet,
+    project_id: int,
+    *,
+    category: str | None = None,
+    active: bool | None = True,
+    tags: Sequence[str] = (),
 ) -> MemoryQuerySet:
-    """Filter by category, by whether it is active (None: either) and by tags (any of them). Raises InvalidMemory."""
+    """Filter `rows`, which are of this project, by category, by whether they are active (None: either) and by tags.
+
+    They have any of the tags; of one word, whatever its case. Raises InvalidMemory for tags that none can have.
+    """
     if active is not None:
         rows = rows.filter(TOLD) if active else rows.exclude(TOLD)
     if category is not None:
@@ -29,9 +37,9 @@ def narrowed(
     wanted = checked_tags(tags)
     if not wanted:
         return rows
-    if connection.vendor == "postgresql":
-        return rows.filter(tags__has_any_keys=wanted)
-    return rows.filter(Func(*map(Value, wanted), template=TAGGED, output_field=BooleanField()))
+    kept = [tag.lower() if WORD.fullmatch(tag) else tag for tag in wanted]
+    tagged = ProjectTag.objects.filter(project_id=project_id, kind__in=(0, 1), tag__in=kept)
+    return rows.filter(pk__in=tagged.values("memory_id"))
 
 
 def page_at(rows: QuerySet[Memory], *, limit: int, offset: int) -> tuple[list[Memory], int]:

@@ -75,6 +75,7 @@ PAGE = declare(
             Column("source", "From", lambda memory: memory.session_id or memory.get_source_display()),
             Column("why", "Why", listing.why_of, shown=False),
             Column("exposure", "Read before", lambda memory: memory.get_exposure_display(), shown=False),
+            Column("project", "Project", lambda memory: memory.project and memory.project.slug, shown=False),
             Column("taxonomy", "Taxonomy", lambda memory: memory.taxonomy, shown=False),
             Column("tier", "Tier", lambda memory: memory.tier, shown=False, number=True),
         ),

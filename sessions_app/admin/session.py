@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
@@ -38,7 +39,7 @@ class SessionAdmin(ReadOnlyAdmin):
     search_help_text = "A session's number, or words of its agent, its summary and its reason."
     sortable_by = ("queued_at",)
     page_permission = "sessions_app.view_session"
-    actions = ("run_again", "stop")
+    actions = ("run_again", "retry", "continue_", "stop")
     exclude = ("ingest_state", "log_file", "task", "prompt", "injected_text", "response", "structured", "duration_ms")
     readonly_fields = ("duration", "has_read")
 
@@ -92,6 +93,29 @@ class SessionAdmin(ReadOnlyAdmin):
             else:
                 link = session_link(made.pk)
                 text = format_html("Queued {} like session {}. {}", link, session.pk, made.hold_reason)
+                self.message_user(request, text, messages.SUCCESS)
+
+    @admin.action(description="Retry", permissions=["run"])
+    def retry(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
+        self._follow(request, queryset, queue.request_retry, "retried")
+
+    @admin.action(description="Continue", permissions=["run"])
+    def continue_(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
+        self._follow(request, queryset, queue.request_continue, "continued")
+
+    def _follow(
+        self, request: HttpRequest, queryset: QuerySet[Session], verb: Callable[..., Session], words: str
+    ) -> None:
+        for session in self._few(request, queryset):
+            try:
+                made = verb(session, by=request.user.get_username())
+            except SessionsError as error:
+                text = f"Session {session.pk} is not {words}: {error} {error.fix}".strip()
+                self.message_user(request, text, messages.ERROR)
+            else:
+                text = format_html(
+                    "Session {} is {} by {}. {}", session.pk, words, session_link(made.pk), made.hold_reason
+                )
                 self.message_user(request, text, messages.SUCCESS)
 
     @admin.action(description="Stop", permissions=["stop"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -24,6 +25,7 @@ from sessions_app.events import acknowledgement
 from sessions_app.models import Agent, Event, Session, Trigger
 from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
 
+BRIEF = ("task_id", "title", "write_scope", "excluded_paths", "read_first", "prohibited")
 AFTER = {"after": "`next` of the page before."}
 
 router = Router()
@@ -93,6 +95,19 @@ class SessionIn(Given):
     tier: Whole | None = Field(None, ge=1, le=3, description="1 to 3; null = the agent's own.")
     project: str | None = Field(None, description="A slug; null = the agent's, or the token's.")
     dry_run: StrictBool | None = None
+    task_id: str = Field("", max_length=100, description="The task's id elsewhere, such as SHOP-42.")
+    title: str = Field("", max_length=300, description="The task in a few words.")
+    write_scope: list[str] = Field([], max_length=100, description="Globs of files that it may change.")
+    excluded_paths: list[str] = Field([], max_length=100, description="Globs of files that it leaves alone.")
+    read_first: list[str] = Field([], max_length=100, description="Files that it reads first.")
+    prohibited: list[str] = Field([], max_length=100, description="What it does not do.")
+
+    def brief(self) -> dict[str, Any]:
+        return {name: value for name in BRIEF if (value := getattr(self, name))}
+
+
+class FollowIn(Given):
+    note: str = Field("", max_length=20_000, description="Words for the new session; they arrive whole.")
 
 
 class Stopped(Schema):
@@ -175,8 +190,32 @@ def run(request: HttpRequest, given: SessionIn) -> Status:
         project=project_of(access, given.project),
         dry_run=given.dry_run,
         highest=access.max_tier,
+        brief=given.brief(),
     )
     return Status(202, serializers.as_row(session))
+
+
+@router.post(
+    "/sessions/{int:session_id}/retry", **needs(Scope.RUN, {202: SessionOut}), tags=["sessions"], summary="Try again"
+)
+def retry(request: HttpRequest, session_id: int, given: FollowIn) -> Status:
+    """A new session is asked the same, and told how this one ended. While it is open, asking again returns it."""
+    return _follow(request, session_id, given, queue.request_retry)
+
+
+@router.post(
+    "/sessions/{int:session_id}/continue", **needs(Scope.RUN, {202: SessionOut}), tags=["sessions"], summary="Go on"
+)
+def continue_(request: HttpRequest, session_id: int, given: FollowIn) -> Status:
+    """A new session resumes the conversation of this one. While it is open, asking again returns it."""
+    return _follow(request, session_id, given, queue.request_continue)
+
+
+def _follow(request: HttpRequest, session_id: int, given: FollowIn, verb: Callable[..., Session]) -> Status:
+    access = access_in(request)
+    old = _session(access, session_id)
+    made = verb(old, by=access.actor, note=given.note, trigger=Trigger.API, highest=access.max_tier)
+    return Status(202, serializers.as_row(made))
 
 
 @router.get(

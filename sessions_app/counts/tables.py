@@ -20,6 +20,15 @@ SESSIONS = Counted(
     sums={"paid_micros": _PAID % _MICROS, "paid_turns": _PAID % "{row}.num_turns"},
     watched=("ended_at", "status", "cost_usd", "num_turns", "trigger"),
 )
+AGENTS = Counted(
+    counts="agent_counts",
+    source="sessions",
+    time="ended_at",
+    name=dict.fromkeys(("sqlite", "postgresql"), "{row}.agent_id || ':' || {row}.status"),
+    where=f"{{row}}.agent_id IS NOT NULL AND {SESSIONS.where}",
+    sums=SESSIONS.sums,
+    watched=("agent_id", *SESSIONS.watched),
+)
 EVENTS = Counted(
     counts="event_counts",
     source="events",
@@ -27,4 +36,4 @@ EVENTS = Counted(
     name={"sqlite": "{row}.level", "postgresql": "{row}.level"},
     watched=("created_at", "level"),
 )
-ALL = (SESSIONS, EVENTS)
+ALL = (SESSIONS, AGENTS, EVENTS)

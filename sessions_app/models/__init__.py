@@ -2,7 +2,7 @@
 
 from sessions_app.models.agent import Agent, Runner, ScheduleKind
 from sessions_app.models.cooldown import CooldownAction, CooldownClearance, Outcome, Remediation, ServiceCheck
-from sessions_app.models.counts import EventCount, SessionCount
+from sessions_app.models.counts import AgentCount, EventCount, SessionCount
 from sessions_app.models.event import Event, Level
 from sessions_app.models.heartbeat import Ending, WorkerHeartbeat, WorkerRun
 from sessions_app.models.receipt import How, Injected, InjectionReceipt, UsedMemory
@@ -12,6 +12,7 @@ __all__ = [
     "OPEN_STATUSES",
     "TASK_TEXT",
     "Agent",
+    "AgentCount",
     "CooldownAction",
     "CooldownClearance",
     "Ending",

@@ -281,6 +281,13 @@ class Session(models.Model):
         return list(self._reading.get("sources", ()))
 
     @property
+    def task_text(self) -> str:
+        """All that it was asked in words: its task, and the sentences of its brief."""
+        brief = self.brief
+        note = brief.get("note", "") if self.trigger in (Trigger.API, Trigger.ALERT) else ""  # else a person's
+        return "\n".join(filter(None, [self.task, brief.get("title", ""), *brief.get("prohibited", []), note]))
+
+    @property
     def exposed_before(self) -> list[str]:
         """The outside sources that it was exposed to by its task or its parent, before its first line."""
         return list(self.ingest_state.get("before", ()))

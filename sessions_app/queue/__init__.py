@@ -6,7 +6,15 @@ how a session runs.
 
 from sessions_app.queue.admission import rules_for
 from sessions_app.queue.claims import claim
-from sessions_app.queue.dispatch import Dispatched, dispatch, enqueue_follow, give_back, in_line, reap_elsewhere
+from sessions_app.queue.dispatch import (
+    Dispatched,
+    dispatch,
+    enqueue_follow,
+    enqueue_learn,
+    give_back,
+    in_line,
+    reap_elsewhere,
+)
 from sessions_app.queue.due import reschedule, set_enabled, tick
 from sessions_app.queue.requests import request_again, request_continue, request_retry, request_session, request_stop
 
@@ -15,6 +23,7 @@ __all__ = [
     "claim",
     "dispatch",
     "enqueue_follow",
+    "enqueue_learn",
     "give_back",
     "in_line",
     "reap_elsewhere",

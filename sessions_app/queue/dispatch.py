@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from sessions_app.models import Session, Status, WorkerHeartbeat
+from sessions_app.models import FollowsAs, Session, Status, Trigger, WorkerHeartbeat
 from sessions_app.queue import tasks
 from sessions_app.queue.admission import Rules, in_order
 
@@ -156,6 +156,15 @@ def enqueue_follow(session_id: int, *, at: datetime | None = None) -> bool:
         if not host or session_id in tasks.waiting(tasks.FOLLOW, at):
             return False
         tasks.send_follow(session_id, host)
+    return True
+
+
+def enqueue_learn(session: Session, status: Status) -> bool:
+    """Have the project of a session that ended so looked through for lessons, when the end may bring one."""
+    retried = status == Status.COMPLETED and session.follows_as == FollowsAs.RETRY
+    if session.project_id is None or session.trigger == Trigger.IMPORT or not (retried or status == Status.FAILED):
+        return False
+    tasks.send_learn(session.project_id)
     return True
 
 

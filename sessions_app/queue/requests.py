@@ -64,7 +64,8 @@ def request_session(
     asked = checked(brief or {})
     own_model = agent.model if agent and agent.tier == tier else ""
     before = list(exposed_to)
-    if prompt_task.strip() and trigger in NOT_TYPED and TASK_TEXT not in before:
+    written = prompt_task.strip() or asked.as_record()
+    if written and trigger in NOT_TYPED and TASK_TEXT not in before:
         before.append(TASK_TEXT)
     row = Session(
         agent=agent,

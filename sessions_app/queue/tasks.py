@@ -17,6 +17,7 @@ from django_q.tasks import async_task
 RUN = "sessions_app.tasks.run_session"
 FOLLOW = "sessions_app.tasks.follow_session"
 REAP = "sessions_app.tasks.reap_here"
+LEARN = "sessions_app.tasks.learn"
 
 DEFAULT = "default"
 SESSIONS = "sessions"
@@ -48,6 +49,11 @@ def send_follow(session_id: int, host: str) -> None:
 def send_reap(host: str, cluster: str = DEFAULT) -> None:
     """Make the workers of `cluster` on `host` reap its sessions: only that host sees their processes."""
     async_task(REAP, cluster=address(cluster, host), task_name=f"reap on {host}"[:100])
+
+
+def send_learn(project_id: int) -> None:
+    """Have what the runs of a project teach looked for, on any host."""
+    async_task(LEARN, project_id, cluster=DEFAULT, task_name=f"learn in project {project_id}")
 
 
 def waiting(function: str, at: datetime) -> set[int]:

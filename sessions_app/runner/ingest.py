@@ -319,7 +319,7 @@ class Sources:
 
     def taint(self, text: str, read: Read) -> str:
         """Say what of its results or its task a statement repeats; empty when it is the session's own."""
-        task = [(TASK_TEXT, quoting.Text(self.session.task))] if TASK_TEXT in read.sources else []
+        task = [(TASK_TEXT, quoting.Text(self.session.task_text))] if TASK_TEXT in read.sources else []
         results = [(source, one) for at, source in read.results for one in self._of(at)]
         return quoting.repeated(text, task + results)
 

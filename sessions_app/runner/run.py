@@ -195,6 +195,7 @@ def close(
     (folder_of(session) / MCP_CONFIG).unlink(missing_ok=True)  # it holds the database's password
     logger.info("session %s: %s", session_id, " — ".join(filter(None, [str(status.label), reason])))
     settle_safely(session_id, at=at)
+    queue.enqueue_learn(session, status)
     queue.dispatch()
     return status
 

@@ -7,17 +7,42 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.urls import reverse_lazy
 
 from memories.models import Project
 from sessions_app.cooldowns.limits import LONGEST_REASON
+from sessions_app.errors import InvalidBrief
 from sessions_app.log.entries import HIGHEST, KINDS, Only
 from sessions_app.models import Agent, Remediation
+from sessions_app.prompts import brief
 from sessions_app.queries.filters import TIERS
 
 IN_FORCE = "in_force"
+BRIEF = ("title", "task_id", "write_scope", "excluded_paths", "read_first", "prohibited")
 LONGEST_TASK = 20_000
 LONGEST_SEARCH = 200
 MOST_TOKENS = 1_000_000
+
+
+class LinesField(forms.CharField):
+    """A list of texts, one a line."""
+
+    widget = forms.Textarea(attrs={"rows": 2, "spellcheck": "false"})
+
+    def clean(self, value: Any) -> list[str]:
+        return [line.strip() for line in super().clean(value).splitlines() if line.strip()]
+
+
+class NoteForm(forms.Form):
+    """The operator's words for a session that retries or continues another."""
+
+    note = forms.CharField(
+        required=False,
+        max_length=brief.LONGEST["note"],
+        label="Your words for it",
+        widget=forms.Textarea(attrs={"rows": 3, "placeholder": "What it should do otherwise; they arrive whole."}),
+    )
 
 
 class RunForm(forms.Form):
@@ -36,6 +61,19 @@ class RunForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 3, "placeholder": "Empty: the agent's usual task."}),
     )
     dry_run = forms.BooleanField(required=False, label="Dry run: read only, change nothing")
+    project = forms.ModelChoiceField(
+        queryset=Project.objects.order_by("slug"),
+        to_field_name="slug",
+        required=False,
+        empty_label="the agent's, or none",
+        label="Project",
+    )
+    title = forms.CharField(required=False, max_length=brief.LONGEST["title"], label="Title")
+    task_id = forms.CharField(required=False, max_length=brief.LONGEST["task_id"], label="Task id")
+    write_scope = LinesField(required=False, label="Write scope, a glob a line")
+    excluded_paths = LinesField(required=False, label="Excluded paths, a glob a line")
+    read_first = LinesField(required=False, label="Read first, a path a line")
+    prohibited = LinesField(required=False, label="Prohibited, one a line")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -54,7 +92,25 @@ class RunForm(forms.Form):
             "tier": given["tier"],
             "prompt_task": given["prompt"].strip(),
             "dry_run": given["dry_run"],
+            "project": given["project"],
+            "brief": {name: given[name] for name in BRIEF if given[name]},
         }
+
+    def usual(self) -> list[Any]:
+        return [field for field in self if field.name not in (*BRIEF, "project")]
+
+    def further(self) -> list[Any]:
+        return [field for field in self if field.name in (*BRIEF, "project")]
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse a brief that a session would refuse, at its field."""
+        given = super().clean() or {}
+        try:
+            brief.checked({name: given[name] for name in BRIEF if given.get(name)})
+        except InvalidBrief as error:
+            for name, message in error.fields.items():
+                self.add_error(name, f"{message} {error.fix}".strip())
+        return given
 
 
 class PlaceForm(forms.Form):
@@ -62,6 +118,19 @@ class PlaceForm(forms.Form):
 
     before = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
     after = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
+
+
+TYPED = {
+    "hx-get": reverse_lazy("preview"),
+    "hx-include": "closest form",
+    "hx-trigger": "input changed delay:400ms",
+    "hx-target": "#preview-result",
+    "hx-select": "#preview-result",
+    "hx-swap": "outerHTML",
+    "hx-sync": "closest form:queue last",
+    "hx-push-url": "false",
+}
+"""A field whose text the preview follows as it is typed. The form stays, and with it the cursor."""
 
 
 class PreviewForm(forms.Form):
@@ -78,7 +147,13 @@ class PreviewForm(forms.Form):
         required=False,
         max_length=LONGEST_TASK,
         label="Task",
-        widget=forms.TextInput(attrs={"placeholder": "none; or the text of an alert"}),
+        widget=forms.TextInput(attrs={"placeholder": "none; or the text of an alert", **TYPED}),
+    )
+    write_scope = forms.CharField(
+        required=False,
+        max_length=LONGEST_TASK,
+        label="Write scope",
+        widget=forms.TextInput(attrs={"placeholder": "globs, with spaces between", "spellcheck": "false", **TYPED}),
     )
     project = forms.ModelChoiceField(
         queryset=Project.objects.order_by("slug"),
@@ -107,6 +182,13 @@ class PreviewForm(forms.Form):
         super().__init__(data, auto_id="preview-%s")
         tier: Any = self.fields["tier"]
         tier.choices = [("", "the agent's"), *((str(tier), name) for tier, name in TIERS if tier)]
+
+    def clean_write_scope(self) -> list[str]:
+        found = str(self.cleaned_data["write_scope"]).split()
+        try:
+            return list(brief.checked({"write_scope": found}).write_scope)
+        except InvalidBrief as error:
+            raise ValidationError(f"{error.fields['write_scope']} {error.fix}".strip()) from error
 
     def query(self) -> str:
         """Return the filled fields as a query string, without the session to compare with."""

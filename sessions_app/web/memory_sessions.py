@@ -78,12 +78,13 @@ def preview(request: HttpRequest) -> HttpResponse:
     if beside and "project" not in request.GET:
         project = beside.project
     task = beside.task if beside and "task" not in request.GET else given["task"]
+    at = timezone.now()
     found = preview_of.preview_of(
         tier=max(1, tier or (beside.tier if beside else 1)),
         project_id=project.pk if project else None,
         budget=given["budget"],
         beside=beside,
-        at=timezone.now(),
+        at=at,
         task=task,
         agent=agent.slug if agent else None,
     )
@@ -94,12 +95,22 @@ def preview(request: HttpRequest) -> HttpResponse:
         "tier": str(found.tier),
         "budget": given["budget"] if given["budget"] is not None else "",
         "session": given["session"] or "",
+        "write_scope": " ".join(given["write_scope"]),
     }
-    return _preview(request, PreviewForm(shown), found)
+    session = Session(
+        agent=agent, project=project, tier=found.tier, task=task, brief={"write_scope": given["write_scope"]}
+    )
+    return _preview(request, PreviewForm(shown), found, preview_of.composed_of(session, at=at))
 
 
 def _preview(
-    request: HttpRequest, form: PreviewForm, found: preview_of.Preview | None, *, status: int = 200
+    request: HttpRequest,
+    form: PreviewForm,
+    found: preview_of.Preview | None,
+    composed: preview_of.ComposedPreview | None = None,
+    *,
+    status: int = 200,
 ) -> HttpResponse:
+    context = {"form": form, "preview": found, "composed": composed, "query": form.query()}
     template = "sessions/_preview.html" if _inside(request) else "sessions/preview.html"
-    return render(request, template, {"form": form, "preview": found, "query": form.query()}, status=status)
+    return render(request, template, context, status=status)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from claudeops.lib.word_diff import GONE, NEW, Piece, word_diff
 from memories.injection.block import BlockLine, Shares, lines_of, shares_of
-from memories.injection.budget import shown
+from memories.injection.budget import shown, tokens
 from memories.injection.ops import Injection, budget_for, build, reasons
+from memories.injection.project import Selection
 from memories.injection.relevant import Task
 from memories.taxonomy import GENERAL, OPS
+from sessions_app.errors import InvalidSession
 from sessions_app.models import InjectionReceipt, Session, Status
+from sessions_app.runner.prompt import compose_for, selection_for
 
 Entry = Mapping[str, Any]
 
@@ -135,6 +138,26 @@ def preview_of(
         differences=compare(ordered, then, named),
         good=_last_good(beside),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedPreview:
+    """The prompt of a session that is not stored, and the project's memories in it; `why` says why there is none."""
+
+    text: str = ""
+    tokens: int = 0
+    selection: Selection = field(default_factory=Selection)
+    why: str = ""
+
+
+def composed_of(session: Session, *, at: datetime) -> ComposedPreview:
+    """Compose the prompt of an unsaved session at `at` (aware UTC)."""
+    selection = selection_for(session, at=at)
+    try:
+        composed = compose_for(session, selection, handoff_file="handoff.json", at=at)
+    except InvalidSession as error:
+        return ComposedPreview(selection=selection, why=f"{error} {error.fix}".strip())
+    return ComposedPreview(composed.text, tokens(composed.text), selection)
 
 
 def _last_good(beside: Session | None) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -22,8 +23,10 @@ from sessions_app.models import Session, Status
 from sessions_app.queries.failures import equal_to
 from sessions_app.queries.usual import usual_for
 from sessions_app.queue import waiting
+from sessions_app.queue.requests import may_not_continue, may_not_follow
 from sessions_app.web import changes, session_page, session_tabs, timeline
 from sessions_app.web.answers import done
+from sessions_app.web.forms import NoteForm
 from sessions_app.web.log import panel
 from sessions_app.web.session_band import band_of
 from sessions_app.web.session_steps import steps_for
@@ -73,6 +76,7 @@ def _context(request: HttpRequest, session: Session, state: str) -> dict[str, An
             now=timezone.now(),
         ),
         "advice": steps_for(session, request.user),
+        "follow": _follow(request, session),
         "equal": equal_to(session),
         "usual": usual,
         "tabs": tabs,
@@ -83,6 +87,13 @@ def _context(request: HttpRequest, session: Session, state: str) -> dict[str, An
         "tier_words": session_page.TIERS.get(session.tier, session.tier),
         **session_page.counted(session),
     }
+
+
+def _follow(request: HttpRequest, session: Session) -> dict[str, str]:
+    """Return why the session cannot be continued (empty: it can); nothing when it cannot be followed at all."""
+    if may_not_follow(session) or not request.user.has_perm("sessions_app.run_session"):
+        return {}
+    return {"not_continued": may_not_continue(session)}
 
 
 def _pieces(request: HttpRequest, context: dict[str, Any]) -> dict[str, str]:
@@ -152,6 +163,33 @@ def hand_over(request: HttpRequest, pk: int) -> HttpResponse:
         made = escalation.hand_over(one, by=request.user.get_username())
     except SessionsError as error:
         messages.error(request, f"Session {one.pk} is not handed over: {in_words(error)}")
+        return HttpResponseRedirect(reverse("session", args=[one.pk]))
+    say_asked(request, made)
+    return HttpResponseRedirect(reverse("session", args=[made.pk]))
+
+
+@require_POST
+@permission_required(("sessions_app.view_session", "sessions_app.run_session"), raise_exception=True)
+def retry(request: HttpRequest, pk: int) -> HttpResponse:
+    return _followed(request, pk, queue.request_retry, "retried")
+
+
+@require_POST
+@permission_required(("sessions_app.view_session", "sessions_app.run_session"), raise_exception=True)
+def continue_(request: HttpRequest, pk: int) -> HttpResponse:
+    return _followed(request, pk, queue.request_continue, "continued")
+
+
+def _followed(request: HttpRequest, pk: int, verb: Callable[..., Session], words: str) -> HttpResponse:
+    one = _session(pk)
+    form = NoteForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, f"Session {one.pk} is not {words}: {form.errors['note'][0]}")
+        return HttpResponseRedirect(reverse("session", args=[one.pk]))
+    try:
+        made = verb(one, by=request.user.get_username(), note=form.cleaned_data["note"])
+    except SessionsError as error:
+        messages.error(request, f"Session {one.pk} is not {words}: {in_words(error)}")
         return HttpResponseRedirect(reverse("session", args=[one.pk]))
     say_asked(request, made)
     return HttpResponseRedirect(reverse("session", args=[made.pk]))

@@ -84,7 +84,7 @@ def _in_order(pk: int, children: dict[int, list[Session]], depth: int) -> list[L
     return found
 
 
-CHAINED = ("id", "agent", "tier", "status", "parent")
+CHAINED = ("id", "agent", "tier", "status", "parent", "follows_as")
 
 
 def neighbours_of(session: Session) -> Neighbours:

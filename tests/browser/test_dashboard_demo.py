@@ -152,3 +152,8 @@ def test_what_a_run_says_of_its_project_is_approved_on_the_projects_page(one, de
     page.click(f"#memory-{new}-approve")
     page.wait_for_selector(f"#toasts >> text=Memory {new} is approved.")
     page.wait_for_selector(f"#memory-{new}-approve", state="detached")
+    helped = "SELECT memory_id FROM used_memories WHERE helped ORDER BY id"
+    ((best,), *_) = until(lambda: demo.rows(helped, DATABASE), "a memory that helped a session of the project")
+    page.reload()
+    assert re.search(r"[1-9]\d* of [1-9]\d*", page.text_content(f"#memory-{best} .cell-helped"))
+    assert "never" not in page.text_content(f"#memory-{best} .cell-used")

@@ -372,3 +372,14 @@ def test_the_pages_fit_and_are_pictured(window, operator, memories, axe, album, 
     look("none")
     one.complaints.clear()  # the 409, which is meant
     assert found == []
+
+
+def test_on_a_phone_a_memory_stands_beside_its_icon_and_its_numbers_have_words(one):
+    one.show(390, False)
+    page = one.open("/memories")
+    cells = "#memory-1 :is(.cell-pick, .cell-status, .cell-text)"
+    first, *others = page.eval_on_selector_all(cells, "all => all.map(one => one.getBoundingClientRect().top)")
+    assert all(abs(first - other) < 12 for other in others)
+    assert "told" in page.evaluate(
+        "getComputedStyle(document.querySelector('#memory-1 .cell-told'), '::after').content"
+    )

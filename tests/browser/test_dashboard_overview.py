@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from claudeops.lib import humanize
 from memories.lifecycle import verbs
-from sessions_app.models import LogEntry, Session, Status
+from sessions_app.models import Agent, LogEntry, Session, Status
 from tests.browser.test_dashboard_pages import picture_name
-from tests.factories import EventFactory, MemoryFactory, SessionFactory
+from tests.factories import AgentFactory, EventFactory, MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -130,3 +130,17 @@ def test_the_feeds_page_has_no_barrier_and_fits(operators_window, axe, album, wi
     assert one.findings(axe) == []
     assert one.sideways == 0
     album(page, picture_name("feed", width, dark))
+
+
+@pytest.mark.parametrize("width", [1440, 1280, 390])
+def test_a_long_schedule_and_a_long_name_push_no_button_of_an_agent_out_of_its_table(operators_window, width):
+    agent = AgentFactory(slug="the-one-that-looks-after-the-certificates", schedule_kind="cron")
+    Agent.objects.update(cron="15 3,7,11,15,19,23 * * 1-5", schedule_kind="cron", enabled=True)
+    Agent.objects.update(next_run_at=timezone.now() - timedelta(minutes=28))
+    for number in range(20):
+        at = timezone.now() - timedelta(hours=number + 1)
+        SessionFactory(agent=agent, queued_at=at, started_at=at, ended_at=at, duration_ms=313_000, cost_usd="0.1598")
+    page = operators_window(width=width).open("/")
+    hidden = page.eval_on_selector(".agents .table-box", "box => box.scrollWidth - box.clientWidth")
+    assert hidden == 0
+    assert page.locator(f"#agent-switch-{agent.pk}").is_visible()

@@ -117,6 +117,12 @@ def test_a_refusal_names_each_field_that_is_wrong(method, path, body, names):
     assert set(response.json()["error"]["fields"]) == names
 
 
+def test_the_page_shows_the_forms_of_an_alert():
+    html = signed_in("viewer").get("/api/docs").content.decode()
+    for name in ("AlertGroup", "UptimeKuma", "GrafanaLegacy", "Generic", "groupKey", "severity"):
+        assert name in html, name
+
+
 def test_a_refusal_of_no_field_has_no_fields_and_one_without_advice_no_fix():
     document = bearer("read").get("/api/memories/7").json()
     assert set(document["error"]) == {"code", "message"}

@@ -39,6 +39,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("delete", "/api/memories/bulk"): {"filter": {}},
     ("put", "/api/memories/{memory_id}"): {"observation": "Changed"},
     ("post", "/api/sessions"): {"agent": "watcher"},
+    ("post", "/api/sessions/{session_id}/retry"): {"note": "Again."},
+    ("post", "/api/sessions/{session_id}/continue"): {"note": "Go on."},
     ("post", "/api/alerts"): {"title": "The disk is full", "agent": "watcher"},
     ("post", "/api/projects"): {"slug": "new"},
     ("patch", "/api/projects/{project}"): {"name": "Changed"},

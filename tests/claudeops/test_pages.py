@@ -33,6 +33,23 @@ def test_nothing_here_is_kept_by_a_cache_or_changed_by_a_post(signed_in):
     assert signed_in.post("/").status_code == 405
 
 
+@pytest.mark.parametrize(
+    ("address", "label"),
+    [
+        ("/", "Overview"),
+        ("/feed", "Overview"),
+        ("/memories", "Memories"),
+        ("/memories/changes", "Changes"),
+        ("/memories/preview", "Recall"),
+        ("/memories/recall/asked", "Recall"),
+    ],
+)
+def test_the_sidebar_marks_the_one_entry_whose_page_is_shown(signed_in, address, label):
+    nav = re.findall(r'<nav class="side-nav".*?</nav>', signed_in.get(address).content.decode(), re.DOTALL)
+    marked = re.findall(r'aria-current="page">([^<]+)<', nav[0])
+    assert marked == [label]
+
+
 # -- signing in and out ------------------------------------------------------------------------------------------
 
 

@@ -97,8 +97,9 @@ def test_what_many_memories_share_narrows_the_list_in_its_first_order(asked):
 @pytest.mark.parametrize("active", [True, False, None])
 @pytest.mark.parametrize("scopes", [("read",), ("read", "review")], ids=str)
 def test_the_total_and_the_ids_of_a_projects_memories_come_from_one_index_alone(active, scopes):
-    rows = memories_of(Access("x", frozenset(scopes)), ProjectFactory())
-    rows = project_memories.narrowed(rows, active=active, category="warning")
+    project = ProjectFactory()
+    rows = memories_of(Access("x", frozenset(scopes)), project)
+    rows = project_memories.narrowed(rows, project.pk, active=active, category="warning")
     for plan in (
         plan_of(rows.order_by().values("pk")),
         plan_of(rows.order_by("-pk").values("pk")[1000:1050]),
@@ -107,6 +108,14 @@ def test_the_total_and_the_ids_of_a_projects_memories_come_from_one_index_alone(
         assert_served(plan, "memories")
         if connection.vendor == "sqlite":
             assert "COVERING INDEX memories_of_project" in plan, plan
+
+
+def test_the_memories_of_a_project_with_a_tag_are_found_by_the_index_of_tags():
+    project = ProjectFactory()
+    rows = memories_of(Access("x", frozenset({"read"})), project)
+    plan = plan_of(project_memories.narrowed(rows, project.pk, tags=["ci"]).order_by().values("pk"))
+    assert "project_tags_by_tag" in plan
+    assert "json_each" not in plan
 
 
 @pytest.mark.parametrize("asked", [{"fades": "<14d"}, {"fades": "3d..10d"}], ids=str)

@@ -10,6 +10,7 @@ from claudeops.lib.cli import Result, Verb, table
 from memories.lifecycle.projects import find_project
 from memories.management.commands.memory import Command as MemoryCommand
 from sessions_app.credit.relevance import adjust_relevance
+from sessions_app.learning.lessons import learn
 
 
 class Command(MemoryCommand):
@@ -21,6 +22,11 @@ class Command(MemoryCommand):
                 "Learn the relevance of project memories from the sessions that used them.",
                 self.adjust_relevance,
                 _of_adjust,
+            ),
+            "learn": Verb(
+                "Learn from the runs of a project: what failed runs had in common, what a retry did differently.",
+                self.learn,
+                _of_learn,
             ),
         }
 
@@ -46,6 +52,16 @@ class Command(MemoryCommand):
         if dry_run and rows:
             lines.append("Nothing was written (--dry-run).")
         return Result([asdict(of) for of in found], "\n".join(lines) or "There is no project.")
+
+    def learn(self, project: str, dry_run: bool) -> Result:
+        found = learn(find_project(project), dry_run=dry_run)
+        lines = [f"{one.outcome}: {one.lesson.text} (sessions {', '.join(map(str, one.lesson.runs))})" for one in found]
+        return Result([asdict(one) for one in found], "\n".join(lines) or "Its runs teach nothing yet.")
+
+
+def _of_learn(parser: ArgumentParser) -> None:
+    parser.add_argument("--project", metavar="SLUG", required=True)
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be stored")
 
 
 def _of_adjust(parser: ArgumentParser) -> None:

@@ -163,6 +163,7 @@ def test_filters_views_and_export_are_about_the_projects_memories_alone(signed_i
     assert signed_in.get("/projects/web?q=category:pattern").headers["Location"] == "/projects/web?category=pattern"
     lines = b"".join(signed_in.get("/projects/web?format=csv").streaming_content).decode().splitlines()
     assert len(lines) == 3
+    assert "2 memories of this project" in signed_in.get("/projects/web").content.decode()
     assert signed_in.get("/projects/web?category=nonsense").status_code == 200
 
 
@@ -343,3 +344,29 @@ def test_counts_stop_at_their_cap():
     MemoryFactory.create_batch(5, project=project)
     rows = Project.objects.annotate(n=CappedCount(Memory.objects.filter(project=OuterRef("pk")), 3))
     assert rows.get().n == 4
+
+
+def test_a_project_is_a_link_where_a_memory_or_a_session_names_it_and_the_admin_leads_to_its_page(
+    signed_in, admin_client
+):
+    project = ProjectFactory(slug="web")
+    of_project(project)
+    session = SessionFactory(project=project)
+    link = 'href="/projects/web"'
+    assert link in signed_in.get("/memories").content.decode()
+    assert link in signed_in.get(f"/sessions/{session.pk}").content.decode()
+    assert link in admin_client.get("/admin/memories/project/").content.decode()
+
+
+def test_the_admin_refuses_settings_that_cannot_be(admin_client):
+    project = ProjectFactory(slug="web")
+    address = f"/admin/memories/project/{project.pk}/change/"
+    given = {"slug": "web", "name": "", "description": "", "path": "/srv/web", "default_expiry": "{}"}
+    given |= {"memories_in_prompt": "101", "memory_budget": "-1", "used_means": "seen"}
+    html = admin_client.post(address, given).content.decode()
+    for said in ("less than or equal to 100", "greater than or equal to 0", "Select a valid choice"):
+        assert said in html
+    given |= {"memories_in_prompt": "100", "memory_budget": "0", "used_means": "injected"}
+    assert admin_client.post(address, given).status_code == 302
+    project.refresh_from_db()
+    assert (project.memories_in_prompt, project.memory_budget, project.path) == (100, 0, "/srv/web")

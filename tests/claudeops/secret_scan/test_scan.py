@@ -159,6 +159,7 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
             "usage",
             "stats",
         },
+        "sessions_app.AgentCount": {"name"},
         "sessions_app.SessionCount": {"name"},
         "sessions_app.WorkerHeartbeat": {"host", "cluster"},
         "sessions_app.WorkerRun": {"host", "queues"},

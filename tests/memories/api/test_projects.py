@@ -210,6 +210,7 @@ def test_the_list_narrows_by_type_activity_and_tags(caller, web):
     assert ids("tags=ci") == [pattern.pk]
     assert ids("tags=ci, deploy&active=all") == [off.pk, warning.pk, pattern.pk]
     assert ids("tags=ci,deploy&type=pattern") == [pattern.pk]
+    assert ids("tags=CI") == [pattern.pk]
     assert ids("tags=c") == []
     assert ids("tags=,") == [warning.pk, pattern.pk]
 

@@ -25,11 +25,11 @@ from memories.lifecycle.write import Why
 from memories.models import Change, Memory, MemoryChange, MemoryChangeCount
 from sessions_app import queue
 from sessions_app.counts import tables
-from sessions_app.models import Event, EventCount, Session, SessionCount, Status, Trigger
+from sessions_app.models import Agent, AgentCount, Event, EventCount, Session, SessionCount, Status, Trigger
 from sessions_app.runner.importer import import_log
 from sessions_app.runner.ingest import ingest
 from sessions_app.runner.run import close
-from tests.factories import EventFactory, MemoryFactory, SessionFactory
+from tests.factories import AgentFactory, EventFactory, MemoryFactory, SessionFactory
 from tests.streams import init, result, text, write
 
 ALL = (*tables.ALL, *counts.ALL)
@@ -82,6 +82,15 @@ class Steps:
         path = write(self.folder / f"{n}.jsonl", init(**own), said, result(**own))
         import_log(path, by="operator")
         import_log(path, by="operator")
+
+    def give_to_an_agent(self, n: int) -> None:
+        if row := self.any_of(Session, n):
+            agent = self.any_of(Agent, n) if n % 3 else AgentFactory()
+            Session.objects.filter(pk=row.pk).update(agent=agent)
+
+    def delete_an_agent(self, n: int) -> None:
+        if agent := self.any_of(Agent, n):
+            agent.delete()
 
     def open_again(self, n: int) -> None:
         if row := self.any_of(Session, n):
@@ -168,6 +177,21 @@ def test_a_session_counts_in_the_hour_in_which_it_ended_with_what_it_cost():
 
 
 @pytest.mark.django_db
+def test_a_session_counts_for_its_agent_and_no_more_when_the_agent_is_deleted():
+    watch, other = AgentFactory(), AgentFactory()
+    SessionFactory(agent=watch, ended_at=START, cost_usd="0.5", num_turns=3)
+    SessionFactory(agent=watch, ended_at=START, status=Status.FAILED)
+    SessionFactory(agent=other, ended_at=START)
+    SessionFactory(agent=None, ended_at=START)
+    hour = START.replace(minute=0)
+    names = [f"{watch.pk}:completed", f"{watch.pk}:failed", f"{other.pk}:completed"]
+    assert counted(AgentCount) == {(hour, name): 1 for name in names}
+    assert AgentCount.objects.get(name=names[0]).paid_micros == 500_000
+    watch.delete()
+    assert counted(AgentCount) == {(hour, names[2]): 1}
+
+
+@pytest.mark.django_db
 def test_events_count_by_level_and_once():
     session = SessionFactory()
     for level in ("info", "critical", "critical"):
@@ -216,10 +240,12 @@ def test_the_command_says_what_differs_and_mends_it(capsys):
 def test_triggers_that_are_missing_come_back_with_the_next_migrate_and_what_was_not_counted_is_counted():
     for what in ALL:
         hour_counts.drop(what.counts, what.source, connection)
-    EventFactory(created_at=START, session=SessionFactory(ended_at=START))
+    EventFactory(created_at=START, session=SessionFactory(ended_at=START, agent=AgentFactory()))
     MemoryChange.objects.create(kind=Change.CREATED, at=START)
-    assert sorted(hour_counts.missing(ALL)) == ["event_counts", "memory_change_counts", "session_counts"]
-    assert len(differences()) == 3
+    assert sorted(hour_counts.missing(ALL)) == [
+        *("agent_counts", "event_counts", "memory_change_counts", "session_counts")
+    ]
+    assert len(differences()) == 4
     call_command("migrate", verbosity=0, interactive=False)
     assert hour_counts.missing(ALL) == []
     assert differences() == []

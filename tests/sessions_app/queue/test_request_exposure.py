@@ -23,6 +23,15 @@ def requested(trigger: str, task: str = "Disk full on nas", **fields) -> Session
     return Session.objects.get(pk=made.pk)
 
 
+@pytest.mark.parametrize("trigger", [Trigger.API, Trigger.ALERT, Trigger.MANUAL])
+def test_a_brief_that_no_person_typed_is_outside_text_and_a_note_of_a_person_is_not(trigger):
+    brief = {"title": "Disk full on nas", "prohibited": ["Delete nothing"], "note": "Mind the snapshots"}
+    session = requested(trigger, "", brief=brief)
+    assert session.exposed_before == (["task text"] if trigger in (Trigger.API, Trigger.ALERT) else [])
+    assert ("snapshots" in session.task_text) == bool(session.exposed_before)
+    assert "Disk full on nas\nDelete nothing" in session.task_text
+
+
 @pytest.mark.parametrize(
     ("trigger", "task", "sources"),
     [

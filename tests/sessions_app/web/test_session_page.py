@@ -499,6 +499,12 @@ def test_the_last_calls_of_a_running_session_lead_to_their_lines_and_come_with_t
     assert 'id="calls"' not in html_of(viewer, url(session))
 
 
+def test_the_log_stands_above_the_timeline_while_the_session_runs(viewer):
+    for status, parts in ((Status.RUNNING, ["log", "timeline"]), (Status.COMPLETED, ["timeline", "log"])):
+        html = html_of(viewer, url(SessionFactory(status=status, started_at=timezone.now())))
+        assert re.findall(r'<section class="panel[^"]*" id="(log|timeline)"', html) == parts
+
+
 def test_a_child_that_moves_is_news_for_its_open_parent(viewer):
     session = SessionFactory(status=Status.RUNNING, started_at=timezone.now())
     child = SessionFactory(parent=session, status=Status.QUEUED)

@@ -30,7 +30,7 @@ def ended(**fields) -> Session:
 
 def timeline_of(client, address: str) -> str:
     html = client.get(address).content.decode()
-    return html[html.index('<section class="panel" id="timeline"') : html.index('<section class="panel log-panel"')]
+    return html.split('<section class="panel" id="timeline"')[1].split("</section>")[0]
 
 
 def words(html: str) -> str:
