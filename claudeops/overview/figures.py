@@ -38,7 +38,7 @@ ROWS = ("running", "queued", "failed")
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Times are UTC, money is US dollars. `events` are of the last 24 hours by level, `critical_open` of any age,
-    `memories` by status.
+    `lost_workers` were lost in them; `memories` by status.
 
     `trust` is CLAUDEOPS_TRUST.
 
@@ -58,6 +58,7 @@ class Figures:
     trust: str
     events: dict[str, Count]
     critical_open: Count
+    lost_workers: Count
     cooldowns: int
     cost_today: Decimal
     week_cost: Decimal
@@ -89,6 +90,7 @@ def read(at: datetime) -> Figures:
         trust=trust.mode(),
         events={level.value: events.get(level, Count(0)) for level in reversed(Level)},
         critical_open=of_sessions.critical_open(),
+        lost_workers=of_sessions.lost_workers(at),
         cooldowns=len(limits.refused(at=at)),
         cost_today=cost_today,
         week_cost=week_cost,

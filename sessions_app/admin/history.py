@@ -23,6 +23,7 @@ from sessions_app.models import (
     LogEntry,
     ServiceCheck,
     WorkerHeartbeat,
+    WorkerRun,
 )
 
 
@@ -110,4 +111,13 @@ class LogEntryAdmin(OfSessionAdmin):
 class WorkerHeartbeatAdmin(ReadOnlyAdmin):
     list_display = ("host", "cluster", "pid", "started_at", "beat_at")
     ordering = ("-beat_at",)
+    sortable_by = ()
+
+
+@admin.register(WorkerRun)
+class WorkerRunAdmin(ReadOnlyAdmin):
+    """The overview leads here, to the workers that were lost within 24 hours."""
+
+    list_display = ("host", "pid", "queues", "ending", "started_at", "ended_at")
+    list_filter = ("ending", age_filter("ended_at", "ended"))
     sortable_by = ()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from claudeops.lib import hour_counts
 from claudeops.lib.capped import CAP, Count, count_of
 from claudeops.lib.periods import RANGES, edges_of
-from sessions_app.models import Event, EventCount, Level, Session, SessionCount
+from sessions_app.models import Ending, Event, EventCount, Level, Session, SessionCount, WorkerRun
 from sessions_app.models.event import OPEN
 from sessions_app.queries.filters import GROUPS, WENT_WRONG
 
@@ -39,6 +39,11 @@ def events_last_day(at: datetime) -> dict[str, Count]:
 def critical_open() -> Count:
     """Count the critical events that nobody has acknowledged, whatever their age; the list's `open=yes`."""
     return count_of(Event.objects.filter(OPEN, level=Level.CRITICAL))
+
+
+def lost_workers(at: datetime) -> Count:
+    """Count the workers that were lost in the 24 hours before `at`; the admin's list `ending=lost`, `age=day`."""
+    return count_of(WorkerRun.objects.filter(ending=Ending.LOST, ended_at__gte=at - timedelta(days=1)))
 
 
 def _capped(number: int) -> Count:

@@ -15,7 +15,7 @@ ADMIN = {
     "memories": ("memory", "memorychange", "project"),
     "sessions_app": (
         *("agent", "session", "event", "cooldownaction"),
-        *("injectionreceipt", "logentry", "servicecheck", "workerheartbeat"),
+        *("injectionreceipt", "logentry", "servicecheck", "workerheartbeat", "workerrun"),
     ),
     "auth": ("user", "group"),
 }

@@ -19,7 +19,7 @@ from claudeops.overview import figures
 from memories.lifecycle import disagreements
 from memories.models import EmbeddingModel, MemoryChange, ModelState
 from memories.queries import list as listing
-from sessions_app.models import LogEntry, Session, Status, Trigger, WorkerHeartbeat
+from sessions_app.models import LogEntry, Session, Status, Trigger, WorkerHeartbeat, WorkerRun
 from tests.claudeops.front import figure, front, piece
 from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
 from tests.sessions_app.people import person
@@ -139,6 +139,7 @@ LISTED = {
     "disagreements": r'view=disagreements"[^>]*>Disagreements <b>([^<]+)<',
     "week": r'id="sessions-cost">([^<]+)<',
     "turns": r'id="sessions-turns">([^<]+)<',
+    "lost": r"([\d,]+) worker run",
     "cooldowns": r'id="cooldowns-count">([^<]+)<',
 }
 """The count that the list linked by a figure shows."""
@@ -165,6 +166,9 @@ def lived_in():
         CooldownActionFactory.create_batch(2, service=service)
     CooldownActionFactory(service="jellyfin", action="redeployment")
     CooldownActionFactory(service="paperless")
+    for ending, age in (("lost", 1), ("lost", 23), ("lost", 25), ("stopped", 1)):
+        WorkerRun.objects.create(host="nas", pid=1, ending=ending, ended_at=now - timedelta(hours=age))
+    WorkerRun.objects.create(host="nas", pid=2)
     disagreements.note(MemoryFactory(), MemoryFactory(), "contradiction")
     disagreements.note(MemoryFactory(), MemoryFactory(), "duplicate")
 

@@ -20,6 +20,7 @@ from sessions_app.models import (
     LogEntry,
     ServiceCheck,
     WorkerHeartbeat,
+    WorkerRun,
 )
 from tests.factories import CooldownActionFactory, EventFactory, SessionFactory
 from tests.sessions_app.people import person
@@ -46,6 +47,10 @@ def check():
     return ServiceCheck.objects.create(session=SessionFactory(), service="caddy", status="degraded", healthy=False)
 
 
+def worker_run():
+    return WorkerRun.objects.create(host="nuc-1", pid=1, ending="lost", ended_at=timezone.now())
+
+
 def worker():
     pid = WorkerHeartbeat.objects.count() + 1
     return WorkerHeartbeat.objects.create(host="nuc-1", cluster="sessions", pid=pid)
@@ -63,6 +68,7 @@ RECORDS = {
     "logentry": entry,
     "servicecheck": check,
     "workerheartbeat": worker,
+    "workerrun": worker_run,
 }
 
 
