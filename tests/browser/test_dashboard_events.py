@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from sessions_app.models import CooldownClearance
+from sessions_app.models import CooldownClearance, Event
 from tests.browser.test_dashboard_pages import picture_name
 from tests.factories import CooldownActionFactory, EventFactory
 
@@ -120,3 +122,43 @@ def test_both_pages_fit_and_have_no_barriers(operators_window, axe, album, width
         album(page, picture_name(path, width, dark))
         assert one.findings(axe) == []
         assert one.sideways == 0
+
+
+def open_critical(page: Any) -> str:
+    """The number of the overview's strip."""
+    page.goto("/")
+    return str(page.text_content("#figure-critical b")).split()[0]
+
+
+def test_an_event_is_acknowledged_and_opened_again_and_the_strip_agrees(operators_window):
+    one = operators_window()
+    event = EventFactory(level="critical", message="The disk fails.")
+    page = one.open("/")
+    assert open_critical(page) == "2"
+    page.goto("/events")
+    page.click(f"#event-{event.pk}-do")
+    page.wait_for_selector(f"#event-{event.pk} >> text=Reopen", timeout=SOON)
+    assert open_critical(page) == "1"
+    page.goto("/events")
+    other = Event.objects.exclude(pk=event.pk).get()
+    page.click(f"#event-{other.pk}-do")
+    page.click("#toasts >> text=Undo")
+    page.wait_for_selector("#toasts >> text=1 event is open again.", timeout=SOON)
+    page.wait_for_selector(f"#event-{other.pk}-do >> text=Acknowledge", timeout=SOON)
+    assert open_critical(page) == "1"
+
+
+@pytest.mark.parametrize("by_key", [False, True])
+def test_selected_events_are_acknowledged_by_the_bar_and_by_its_key(operators_window, by_key):
+    events = EventFactory.create_batch(3, level="critical", message="The disk fails.")
+    page = operators_window().open("/events")
+    for event in events:
+        page.check(f"#event-{event.pk}-pick")
+    page.wait_for_selector("#bulk >> text=3 selected")
+    if by_key:
+        page.keyboard.press("a")
+    else:
+        page.click("#bulk [value=acknowledge]")
+    page.wait_for_selector("#toasts >> text=3 events are acknowledged.", timeout=SOON)
+    page.wait_for_selector(f"#event-{events[0].pk}-do >> text=Reopen", timeout=SOON)
+    assert open_critical(page) == "1"
