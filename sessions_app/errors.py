@@ -46,6 +46,10 @@ class SessionNotFound(SessionsError):
     code = "session_not_found"
 
 
+class EventNotFound(SessionsError):
+    code = "event_not_found"
+
+
 class AgentNotFound(SessionsError):
     code = "agent_not_found"
 

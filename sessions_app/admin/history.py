@@ -1,16 +1,20 @@
-"""The read-only admin of events, remediations, checks, receipts, log lines and workers."""
+"""The read-only admin of events (which can be acknowledged), remediations, checks, receipts, log lines and workers."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from claudeops.lib.admin_lists import ReadOnlyAdmin, age_filter, value_filter
 from memories.taxonomy import GENERAL
 from memories.templatetags.claudeops import session_link, shortened
+from sessions_app.events import acknowledgement
 from sessions_app.models import (
     CooldownAction,
     CooldownClearance,
@@ -42,9 +46,20 @@ class OfSessionAdmin(ReadOnlyAdmin):
 
 @admin.register(Event)
 class EventAdmin(OfSessionAdmin):
-    list_display = ("message", "level", "service", "of_session", "created_at")
+    list_display = ("message", "level", "service", "of_session", "created_at", "acknowledged_at", "acknowledged_by")
+    actions = ("acknowledge",)
     list_filter = ("level", value_filter("service", null=GENERAL), age_filter("created_at", "when"))
     search_fields = ("message",)
+
+    def has_acknowledge_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm("sessions_app.acknowledge_event"))
+
+    @admin.action(description="Acknowledge", permissions=["acknowledge"])
+    def acknowledge(self, request: HttpRequest, queryset: QuerySet[Event]) -> None:
+        rows = Event.objects.filter(pk__in=queryset.order_by().values("pk"))
+        count = acknowledgement.acknowledge(rows, by=request.user.get_username(), at=timezone.now())
+        text = f"{count:,} event{'' if count == 1 else 's'} acknowledged." if count else "None of them is open."
+        self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
 
 
 @admin.register(CooldownAction)

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from ninja import Router, Schema, Status
 from pydantic import Field, StrictBool
 
@@ -19,7 +20,8 @@ from memories.models import Project, Scope
 from sessions_app import queue
 from sessions_app.api import serializers
 from sessions_app.cooldowns import limits
-from sessions_app.errors import AgentNotFound, SessionNotFound
+from sessions_app.errors import AgentNotFound, EventNotFound, SessionNotFound
+from sessions_app.events import acknowledgement
 from sessions_app.models import Agent, Event, Session, Trigger
 from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
 
@@ -119,6 +121,10 @@ class EventOut(Schema):
     service: str | None
     message: str
     created_at: datetime
+    acknowledged_at: datetime | None = Field(
+        description="A warning or a critical event without it is open; information needs nobody."
+    )
+    acknowledged_by: str = Field(description="An account or a token; `import` or `upgrade` for what was old; or empty.")
 
 
 class EventsOut(Schema):
@@ -143,6 +149,11 @@ class DecisionOut(Schema):
 def visible_sessions(access: Access) -> QuerySet[Session]:
     rows = Session.objects.all()
     return rows.filter(project=access.project_id) if access.confined else rows
+
+
+def visible_events(access: Access) -> QuerySet[Event]:
+    rows = Event.objects.all()
+    return rows.filter(session__project=access.project_id) if access.confined else rows
 
 
 @router.get(
@@ -236,15 +247,26 @@ def stop(request: HttpRequest, session_id: int) -> dict[str, Any]:
 def events(request: HttpRequest) -> dict[str, Any]:
     access = access_in(request)
     check_names(request, [*EventFilterSet.base_filters, *AFTER])
-    rows = Event.objects.all()
-    if access.confined:
-        rows = rows.filter(session__project=access.project_id)
-    found, further = page_of(
-        narrowed(EventFilterSet(request.GET, queryset=rows)), "created_at", request.GET.get("after", "")
-    )
-    names = ("level", "service", "message", "created_at")
-    shown = [{"id": row.pk, "session": row.session_id} | {name: getattr(row, name) for name in names} for row in found]
-    return {"events": shown, "next": further}
+    filters = EventFilterSet(request.GET, queryset=visible_events(access))
+    found, further = page_of(narrowed(filters), "created_at", request.GET.get("after", ""))
+    return {"events": [serializers.event_as_row(row) for row in found], "next": further}
+
+
+@router.post(
+    "/events/{int:event_id}/acknowledge",
+    **needs(Scope.RUN, EventOut),
+    tags=["events"],
+    summary="Acknowledge an event",
+)
+def acknowledge(request: HttpRequest, event_id: int) -> dict[str, Any]:
+    """The event is not open any more. One that is not open, or is information, stays as it is."""
+    access = access_in(request)
+    rows = visible_events(access).filter(pk=event_id) if event_id < 2**63 else Event.objects.none()
+    acknowledgement.acknowledge(Event.objects.filter(pk__in=rows.values("pk")), by=access.actor, at=timezone.now())
+    found = rows.first()
+    if found is None:
+        raise EventNotFound(f"There is no event {event_id}.", "List what there is: GET /api/events")
+    return serializers.event_as_row(found)
 
 
 @router.get(

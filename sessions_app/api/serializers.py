@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sessions_app.credit.facts import facts_of
-from sessions_app.models import Session
+from sessions_app.models import Event, Session
 
 
 def as_row(session: Session) -> dict[str, Any]:
@@ -31,6 +31,13 @@ def as_row(session: Session) -> dict[str, Any]:
         "dry_run": session.dry_run,
         "summary": session.summary,
     }
+
+
+EVENT = ("level", "service", "message", "created_at", "acknowledged_at", "acknowledged_by")
+
+
+def event_as_row(event: Event) -> dict[str, Any]:
+    return {"id": event.pk, "session": event.session_id} | {name: getattr(event, name) for name in EVENT}
 
 
 HELD = "Left out: it holds texts that wait for review. The scope review shows them."
@@ -62,7 +69,7 @@ def as_data(session: Session, *, review: bool = True) -> dict[str, Any]:
             "included": receipt.included,
         },
         "shown": [asdict(fact) for fact in facts_of(session).by_memory.values()],
-        "events": list(session.events.order_by("created_at", "id").values("level", "service", "message", "created_at")),
+        "events": list(session.events.order_by("created_at", "id").values("id", *EVENT)),
         "memories": list(shown.values("id", "service", "category", "observation", "confidence")),
         "cooldowns": list(session.cooldown_actions.order_by("id").values("action", "service", "outcome", "message")),
     }

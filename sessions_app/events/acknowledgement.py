@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
 from sessions_app.models import Event
 from sessions_app.models.event import OPEN
+
+OLD = timedelta(days=1)
+"""From this age on an event that arrives late, with an imported log, needs nobody any more."""
 
 
 def acknowledge(rows: QuerySet[Event], *, by: str, at: datetime) -> int:
@@ -24,3 +28,10 @@ def reopen(rows: QuerySet[Event], *, at: datetime) -> int:
 def acknowledged_together(by: str, at: datetime) -> QuerySet[Event]:
     """Select what a person acknowledged at once at `at`, and nobody has touched since."""
     return Event.objects.filter(touched_at=at, acknowledged_at=at, acknowledged_by=by)
+
+
+def born_old(events: Iterable[Event], *, by: str, at: datetime) -> None:
+    """Acknowledge those of `events`, which are not stored yet, that are older than OLD at `at` (UTC) and open."""
+    for event in events:
+        if event.is_open and event.created_at < at - OLD:
+            event.acknowledged_at, event.acknowledged_by = at, by

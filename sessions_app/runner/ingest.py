@@ -23,6 +23,7 @@ from memories import store
 from memories.errors import MemoriesError
 from memories.models import Source
 from sessions_app.credit import notes
+from sessions_app.events import acknowledgement
 from sessions_app.models import TASK_TEXT, CooldownAction, Event, How, ServiceCheck, Session, Trigger
 from sessions_app.receipts import told_to
 from sessions_app.runner import exposure, log_entries, quoting, stream
@@ -43,6 +44,9 @@ ATTEMPTS = 3
 REFUSALS = (DataError, IntegrityError, ValueError, TypeError, ArithmeticError, RecursionError)
 """What a database or its driver raises for a value that it does not take. Not the errors of a database that is down,
 locked, full or not migrated: these are not the line's."""
+
+IMPORTED = "import"
+"""Who acknowledges the old events of an imported log."""
 
 OnEntries = Callable[[Sequence[Entry]], None]
 Row = TypeVar("Row", Event, CooldownAction)
@@ -208,6 +212,8 @@ def _write(
             Event(session_id=session.pk, fingerprint=event.fingerprint, created_at=at, **asdict(event))
             for event, at in batch.events
         ]
+        if session.trigger == Trigger.IMPORT:
+            acknowledgement.born_old(events, by=IMPORTED, at=timezone.now())
         _insert_new(Event.objects, "events", events, session, state)
         if state.stats != before:
             Session.objects.filter(pk=session.pk).update(**_columns(session, state))

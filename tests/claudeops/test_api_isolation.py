@@ -68,7 +68,9 @@ def address(path: str, pk: int) -> str:
     """Return the address of row `pk`, or of memory `pk + 10` of project `pk`."""
     if "{project}" in path:
         path = path.replace("{project}", str(pk)).replace("{memory_id}", str(pk + 10))
-    return path.replace("{memory_id}", str(pk)).replace("{session_id}", str(pk)) + QUERIES.get(path, "")
+    return path.replace("{memory_id}", str(pk)).replace("{session_id}", str(pk)).replace(
+        "{event_id}", str(pk)
+    ) + QUERIES.get(path, "")
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from sessions_app.models import (
     WorkerHeartbeat,
 )
 from tests.factories import CooldownActionFactory, EventFactory, SessionFactory
+from tests.sessions_app.people import person
 
 
 def receipt():
@@ -82,7 +83,8 @@ def test_a_record_is_looked_at_and_never_written(signed_in, name):
     assert signed_in.get(base + "add/").status_code == 403
     assert signed_in.post(f"{base}{row.pk}/change/", {"service": "x"}).status_code == 403
     assert signed_in.post(f"{base}{row.pk}/delete/", {"post": "yes"}).status_code == 403
-    assert 'name="action"' not in signed_in.get(base).content.decode()
+    actions = re.findall(r'<option value="(\w+)"', signed_in.get(base).content.decode())
+    assert actions == (["acknowledge"] if name == "event" else [])
     assert model.objects.values().get(pk=row.pk) == before
 
 
@@ -166,3 +168,19 @@ def test_a_receipt_shows_its_numbers_its_text_and_its_session(signed_in):
     page = signed_in.get(f"/admin/sessions_app/injectionreceipt/{row.pk}/change/").content.decode()
     for text in ("the text", "b" * 64, "over_budget", f'href="/sessions/{row.session_id}"'):
         assert text in page
+
+
+@pytest.mark.django_db
+def test_events_are_acknowledged_in_the_admin_by_who_may(client):
+    event, other = EventFactory(level="critical"), EventFactory(level="critical")
+    sent = {"action": "acknowledge", "_selected_action": [event.pk]}
+    client.force_login(person("viewer"))
+    client.post("/admin/sessions_app/event/", sent)
+    event.refresh_from_db()
+    assert event.is_open
+    client.force_login(person("operator"))
+    answer = client.post("/admin/sessions_app/event/", sent, follow=True).content.decode()
+    event.refresh_from_db()
+    other.refresh_from_db()
+    assert (event.is_open, event.acknowledged_by, other.is_open) == (False, "one-operator", True)
+    assert "1 event acknowledged." in answer

@@ -133,6 +133,21 @@ def test_events_are_narrowed_and_a_wrong_value_is_named(caller):
     assert problem(caller.get("/api/events?level=loud")) == (422, "invalid_filter")
 
 
+def test_an_event_is_acknowledged_once_and_says_by_whom(caller):
+    event, info = EventFactory(level="critical"), EventFactory(level="info")
+    answer = caller.post(f"/api/events/{event.pk}/acknowledge", {}).json()
+    assert (answer["id"], bool(answer["acknowledged_at"])) == (event.pk, True)
+    assert answer["acknowledged_by"]
+    again = bearer("run", name="another").post(f"/api/events/{event.pk}/acknowledge", {}).json()
+    assert again == answer
+    assert caller.post(f"/api/events/{info.pk}/acknowledge", {}).json()["acknowledged_at"] is None
+    assert caller.get("/api/events?level=critical").json()["events"] == [answer]
+    [of_session] = caller.get(f"/api/sessions/{event.session_id}").json()["events"]
+    assert (of_session["id"], of_session["acknowledged_by"]) == (event.pk, answer["acknowledged_by"])
+    for pk in (event.pk + 999, 2**70):
+        assert problem(caller.post(f"/api/events/{pk}/acknowledge", {})) == (404, "event_not_found")
+
+
 def test_a_cooldown_is_checked(caller):
     decision = caller.get("/api/cooldowns/check?action=restart&service=Jellyfin").json()
     assert (decision["allowed"], decision["service"], decision["used"]) == (True, "jellyfin", 0)

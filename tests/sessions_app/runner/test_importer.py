@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.utils import timezone
 
 from memories.models import Memory, MemoryChange, Source
 from sessions_app.errors import InvalidStream
 from sessions_app.models import Event, LogEntry, Session, Status, Trigger
 from sessions_app.runner.importer import Imported, ImportedFile, import_log
+from sessions_app.runner.ingest import ingest
+from sessions_app.runner.raw_log import log_path
 from tests.factories import ProjectFactory, SessionFactory
 from tests.streams import SESSION, init, result, text, write
 
@@ -97,6 +101,32 @@ def test_a_longer_log_of_the_same_session_goes_on_where_the_shorter_one_ended(tm
     assert session.status == Status.COMPLETED
     assert Event.objects.get().message == "later"
     assert Memory.objects.get().confidence == 0.7
+
+
+def test_events_of_an_old_log_are_known_and_importing_it_again_opens_none(tmp_path):
+    said = "[EVENT:critical:nas] The disk fails\n[EVENT:info] All quiet"
+    old, new = timezone.now() - timedelta(days=2), timezone.now() - timedelta(hours=1)
+    import_log(write(tmp_path / "old", init(), text(said), result()), by="anna", at=old)
+    other = {"session_id": "another"}
+    import_log(write(tmp_path / "new", init(**other), text(said, **other), result(**other)), by="anna", at=new)
+    known = [(row.level, row.acknowledged_by, row.is_open) for row in Event.objects.order_by("session_id", "level")]
+    unread = [("critical", "", True), ("info", "", False)]
+    assert known == [("critical", "import", False), ("info", "", False), *unread]
+    before = everything()
+    import_log(tmp_path / "old", by="anna", at=old)
+    assert everything() == before
+
+
+def test_an_old_event_of_a_session_that_ran_here_stays_open(tmp_path):
+    """Its worker was away for days: nobody has seen what it reported."""
+    session = SessionFactory(log_file="sessions/late.jsonl", started_at=timezone.now() - timedelta(days=3))
+    late = text("[EVENT:critical] The disk fails", timestamp=(timezone.now() - timedelta(days=2)).isoformat())
+    log_path(session).parent.mkdir(parents=True, exist_ok=True)
+    write(log_path(session), late)
+    ingest(session.pk, final=True)
+    event = Event.objects.get()
+    assert event.created_at < timezone.now() - timedelta(days=1)
+    assert event.is_open
 
 
 def test_another_log_of_the_same_session_is_refused_and_changes_nothing(tmp_path):
