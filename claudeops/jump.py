@@ -126,12 +126,12 @@ def _pages(user: Any, words: Sequence[str]) -> Iterator[Hit]:
 
 
 def _agents(user: Any, words: Sequence[str]) -> Iterator[Hit]:
-    if words and user.has_perm("sessions_app.view_agent"):
+    if words and user.has_perms(("sessions_app.view_agent", "sessions_app.view_session")):
         rows = Agent.objects.all()
         for word in words:
             rows = rows.filter(slug__icontains=word)
-        for pk, slug, tier in rows.order_by("slug").values_list("pk", "slug", "tier")[:EACH]:
-            yield Hit(reverse("admin:sessions_app_agent_change", args=[pk]), slug, f"tier {tier}")
+        for slug, tier in rows.order_by("slug").values_list("slug", "tier")[:EACH]:
+            yield Hit(reverse("agent", args=[slug]), slug, f"tier {tier}")
 
 
 def _projects(user: Any, words: Sequence[str]) -> Iterator[Hit]:

@@ -88,6 +88,12 @@ def read(at: datetime, spent: Decimal) -> Agents:
     return Agents(tuple(rows), counted["total"], counted["enabled"])
 
 
+def row_of(agent: Agent, runs: Sequence[Session], at: datetime) -> Row:
+    """Return the row of one agent with its last `runs` (oldest first), as of `at` (aware)."""
+    ids = [agent.pk]
+    return _row(agent, runs, _waiting(ids).get(agent.pk), Rules(at, agents=ids))
+
+
 def usual_of(runs: Sequence[Session]) -> Usual:
     """Sum up the `runs` that have ended."""
     ended = [run for run in runs if not run.is_open]

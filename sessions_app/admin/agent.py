@@ -31,6 +31,7 @@ class AgentAdmin(ListAdmin):
     form = AgentForm
     list_display = ("slug", "enabled", "schedule", "next_run", "last_run_at", "tier", "model", "runner")
     list_filter = ("enabled", "tier", "runner", "schedule_kind")
+    page_permission = "sessions_app.view_session"
     list_defer = ("prompt_template", "description", "allowed_tools", "disallowed_tools")
     search_fields = ("slug", "name", "description")
     sortable_by = ("slug", "tier")
@@ -64,7 +65,7 @@ class AgentAdmin(ListAdmin):
         return due(agent.next_run_at)
 
     def view_on_site(self, agent: Agent) -> str:
-        return f"{reverse('sessions')}?agent={agent.slug}"
+        return reverse("agent", args=[agent.slug])
 
     def save_model(self, request: HttpRequest, obj: Agent, form: Any, change: bool) -> None:
         """Save only the fields that the person changed: the schedule's own columns move meanwhile."""

@@ -1,4 +1,4 @@
-"""`/agents/…`: run an agent now, pause its schedule, resume it; make one from a template."""
+"""`/agents/…/run` and others: run an agent now, pause its schedule, resume it; make one from a template."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ from sessions_app.web.sessions import in_words, said_of
 MAY_RUN = ("sessions_app.view_session", "sessions_app.run_session")
 
 
+def _back(request: HttpRequest, agent: Agent) -> str:
+    """Return the page that the form stood on: the agent's, or the overview."""
+    return reverse("agent", args=[agent.slug]) if request.POST.get("next") == "agent" else reverse("overview")
+
+
 def _agent(pk: int) -> Agent:
     if pk > HIGHEST:
         raise Http404
@@ -29,7 +34,8 @@ def _agent(pk: int) -> Agent:
 @require_POST
 @permission_required(MAY_RUN, raise_exception=True)
 def run(request: HttpRequest, pk: int) -> HttpResponse:
-    agent, back = _agent(pk), reverse("overview")
+    agent = _agent(pk)
+    back = _back(request, agent)
     try:
         made = queue.request_session(agent=agent, trigger=Trigger.MANUAL, by=request.user.get_username())
     except SessionsError as error:
@@ -69,7 +75,7 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _set_enabled(request: HttpRequest, agent: Agent, *, enabled: bool) -> HttpResponse:
-    back, word = reverse("overview"), "resumed" if enabled else "paused"
+    back, word = _back(request, agent), "resumed" if enabled else "paused"
     if not queue.set_enabled(agent, enabled):
         text = f"{agent.slug} is {'not paused' if enabled else 'paused already'}."
         return done(request, text, back=back, level=messages.INFO)

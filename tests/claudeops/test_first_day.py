@@ -99,7 +99,7 @@ def test_an_agent_is_created_from_each_template_and_its_schedule_begins(signed_i
     assert f"Created {slug}: its schedule runs." in html
     made = step(html, "agent")
     assert DONE in made
-    assert f'href="/admin/sessions_app/agent/{agent.pk}/change/"' in made
+    assert f'href="/agents/{slug}"' in made
     assert CREATE.format(slug) not in made
 
 

@@ -24,13 +24,12 @@ def allow(person, *codenames: str):
 
 
 def test_it_finds_what_the_account_may_see(client, admin_client, django_user_model, django_assert_max_num_queries):
-    agent = AgentFactory(slug="restic-repair")
-    session = SessionFactory(agent=agent, summary="The <b>repository</b> is locked")
+    session = SessionFactory(agent=AgentFactory(slug="restic-repair"), summary="The <b>repository</b> is locked")
     memory = MemoryFactory(service="restic", observation="On Tuesdays the prune holds the RESTIC lock")
     with django_assert_max_num_queries(16):
         html = admin_client.get("/jump", {"q": "restic"}).content.decode()
     for address in (
-        f'href="/admin/sessions_app/agent/{agent.pk}/change/"',
+        'href="/agents/restic-repair"',
         'href="/memories?service=restic"',
         f'href="/sessions/{session.pk}"',
         f'href="/memories/{memory.pk}"',

@@ -112,7 +112,7 @@ def test_the_list_says_when_it_runs_and_links_to_its_sessions(signed_in):
     assert "every 1 h 30 min" in html
     assert ">in 23 minutes</time>" in html
     assert "<code>15 3 * * *</code> UTC" in html
-    assert 'href="/sessions?agent=watch"' in signed_in.get(f"{LIST}{agent.pk}/change/").content.decode()
+    assert 'href="/agents/watch"' in signed_in.get(f"{LIST}{agent.pk}/change/").content.decode()
 
 
 def test_run_now_queues_a_session_in_the_persons_name(signed_in):

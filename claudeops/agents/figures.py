@@ -1,0 +1,101 @@
+"""Read the figures of an agent's page: its calendar and what it cost, from the counts by hour."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+
+from django.conf import settings
+from django.urls import reverse
+from django.utils import timezone
+
+from claudeops.lib import hour_counts, local_time, periods
+from claudeops.lib.charts.calendar import Calendar, Day, calendar
+from claudeops.lib.humanize import span
+from claudeops.lib.periods import Range
+from memories.models import Memory
+from sessions_app.models import Agent, AgentCount, Session, Status
+from sessions_app.queries.filters import TIERS
+from sessions_app.queries.outcomes import OUTCOMES, by_outcome
+from sessions_app.queue.admission import budget_of
+
+WEEKS, MONTH = 13, 30
+"""Weeks of the calendar, the last one that of today; days of the cost, as the list's `ended=30d`."""
+MICROS = 1_000_000
+LAST, MEMORIES = 100, 20
+"""The newest MEMORIES that the LAST sessions made are listed: a search of all sessions could read most memories."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What an agent ran: the calendar of WEEKS, and the sessions and US dollars (without imported logs) of MONTH."""
+
+    days: Calendar
+    runs: int
+    cost: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A value in force; `is_default` when the settings give it and not the agent."""
+
+    label: str
+    value: str
+    is_default: bool
+
+
+def ran(agent: Agent, at: datetime) -> Ran:
+    """Read the counts of an agent up to `at` (aware), in days of the active zone. One query."""
+    zone = timezone.get_current_timezone()
+    days = 7 * (WEEKS - 1) + timezone.localtime(at).weekday() + 1
+    edges = periods.edges_of(Range("", "", "", days, 24), at, zone)
+    numbers, micros = hour_counts.in_parts(AgentCount, edges, "number", "paid_micros", names=_names(agent))
+    spent = sum((part.total() for part in micros[-MONTH:]), 0)
+    address = f"{reverse('sessions')}?agent={agent.slug}&ended="
+    drawn = [
+        _day(since, until, address, by_outcome(_statuses(part)))
+        for (since, until), part in zip(pairwise(edges), numbers, strict=True)
+    ]
+    return Ran(
+        days=calendar(f"Sessions by day, {WEEKS} weeks", drawn, OUTCOMES),
+        runs=sum(part.total() for part in numbers[-MONTH:]),
+        cost=Decimal(spent) / MICROS,
+    )
+
+
+def memories_of(agent: Agent) -> list[Memory]:
+    """Return the newest memories that the last sessions of an agent made. Two queries."""
+    last = Session.objects.filter(agent=agent).order_by("-queued_at", "-id").values_list("pk", flat=True)
+    rows = Memory.objects.filter(session__in=list(last[:LAST])).order_by("-id")
+    return list(rows.only("observation", "service", "category", "confidence", "active", "created_at")[:MEMORIES])
+
+
+def limits_of(agent: Agent) -> list[Limit]:
+    """Return the values in force: the agent's own, or else those of the settings."""
+    model = getattr(settings, f"CLAUDEOPS_TIER{agent.tier}_MODEL")
+    return [
+        Limit("Tier", dict(TIERS)[agent.tier], is_default=False),
+        Limit("Model", agent.model or model, not agent.model),
+        Limit("Turns at most", str(agent.max_turns or settings.CLAUDEOPS_MAX_TURNS), not agent.max_turns),
+        Limit("Cost at most", f"${budget_of(agent):.2f}", not agent.max_budget_usd),
+        Limit(
+            "Time at most", span(agent.timeout_seconds or settings.CLAUDEOPS_SESSION_TIMEOUT), not agent.timeout_seconds
+        ),
+    ]
+
+
+def _names(agent: Agent) -> list[str]:
+    return [f"{agent.pk}:{status}" for status in Status.values]
+
+
+def _statuses(part: Counter[str]) -> Counter[str]:
+    return Counter({name.partition(":")[2]: number for name, number in part.items()})
+
+
+def _day(since: datetime, until: datetime, address: str, numbers: Counter[str]) -> Day:
+    noon = since + timedelta(hours=12)  # in zones with half hours a day begins before its midnight
+    words = f"{timezone.localtime(noon):%a} {local_time.day(noon, until)}"
+    return Day(timezone.localtime(noon).date(), words, address + periods.write(since, until), numbers)
