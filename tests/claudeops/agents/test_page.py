@@ -146,3 +146,8 @@ def test_it_asks_as_many_queries_however_much_it_ran(signed_in, watch):
             MemoryFactory(session=ended(watch, now - timedelta(hours=n)))
         counts.append(asked())
     assert counts[0] == counts[1] <= 20
+
+
+def test_the_sidebar_marks_agents(signed_in):
+    AgentFactory(slug="watcher")
+    assert '"page">Agents<' in signed_in.get("/agents/watcher").content.decode()
