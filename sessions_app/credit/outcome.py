@@ -37,7 +37,7 @@ def note_injected(session: Session) -> int:
     if project is None or project.used_means != UsedMeans.INJECTED or session.trigger == Trigger.IMPORT:
         return 0
     injected = Injected.objects.filter(session=session).values_list("memory_id", flat=True)
-    ours = Memory.objects.filter(pk__in=list(injected), taxonomy=PROJECT.slug)  # those of all projects too
+    ours = Memory.objects.filter(pk__in=list(injected), taxonomy=PROJECT.slug).visible_to(project)
     return note(session.pk, dict.fromkeys(ours.order_by("pk").values_list("pk", flat=True), How.INJECTED))
 
 

@@ -224,11 +224,11 @@ def test_memories_of_other_taxonomies_keep_their_confidence_and_know_whether_the
 
 def test_a_project_may_count_what_was_injected():
     session, memory = in_project(used_means=UsedMeans.INJECTED)
-    ops, foreign = MemoryFactory(), project_memory(ProjectFactory())
-    for row in (ops, foreign):
+    ops, foreign, of_all = MemoryFactory(), project_memory(ProjectFactory()), project_memory(None)
+    for row in (ops, foreign, of_all):
         Injected.objects.create(session=session, memory_id=row.pk)
     run.close(session.pk, Status.COMPLETED, "x")
-    assert uses(session) == {memory.pk: "injected"}
+    assert uses(session) == {memory.pk: "injected", of_all.pk: "injected"}
     assert confidence(memory) == 0.6
 
 
