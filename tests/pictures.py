@@ -18,7 +18,9 @@ from tests.up import Up
 
 FOLDER = BASE_DIR / "docs" / "pictures"
 DATABASE = "demo/claudeops.sqlite3"
-MOST = "SELECT {0} FROM memory_changes WHERE session_id IS NOT NULL AND {0} IS NOT NULL GROUP BY 1 ORDER BY count(*) DESC, 1"
+MOST = """
+SELECT {0} FROM memory_changes WHERE session_id IS NOT NULL AND {0} IS NOT NULL GROUP BY 1 ORDER BY count(*) DESC, 1
+"""
 """The rows with most to show first, by the column that names them."""
 
 
