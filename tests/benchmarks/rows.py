@@ -217,7 +217,7 @@ class House:
 
 def put(model: type[Model], count: int, values: Callable[[int], Values]) -> None:
     """Insert `count` rows, numbered from 1; what `values` does not give has the column's default."""
-    fields = model._meta.concrete_fields
+    fields = [field for field in model._meta.concrete_fields if not field.generated]
     columns = [field.column for field in fields]
     usual = {field.attname: field.get_default() for field in fields}
     as_json = {field.attname for field in fields if isinstance(field, JSONField)}
