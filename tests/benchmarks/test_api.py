@@ -59,6 +59,7 @@ def without_triggers(table: str) -> Iterator[None]:
         if connection.vendor == "postgresql":
             cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
             yield
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # a table with deferred checks cannot be altered
             cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER USER")
             return
         cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [table])
