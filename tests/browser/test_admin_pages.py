@@ -82,7 +82,7 @@ def test_the_overview_says_when_its_numbers_stand_still(window, house, operator)
     page = one.open("/")
     one.context.clear_cookies()
     page.wait_for_function("() => document.querySelector('#connection').textContent.includes('signed out')")
-    assert page.locator("#overview .needs a").count() == 5
+    assert page.locator("#overview .needs a").count() == 6
     assert page.locator("form.login-form").count() == 0
     # A refused request is on the console; that one is meant.
     assert all("403" in complaint for complaint in one.complaints)
