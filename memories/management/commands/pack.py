@@ -57,7 +57,7 @@ class Command(VerbCommand):
         count = len(content["memories"])
         return Result(
             {"file": file, "memories": count, "sha256": content["sha256"]},
-            f"{count:,} approved memories of {project} are in {file}.\nSHA-256: {content['sha256']}",
+            f"Approved memories of {project} in {file}: {count:,}.\nSHA-256: {content['sha256']}",
             [NextAction(f"manage.py pack diff {file} --into SLUG", "compare it with a project")],
         )
 
@@ -127,7 +127,7 @@ def _data(pack: Pack, found: Difference) -> dict[str, Any]:
 
 def _text(pack: Pack, found: Difference, into: str) -> str:
     lines = [
-        f"Pack of {pack.project}, {len(pack.memories):,} memories, beside project {into}: {len(found.new):,} new, "
+        f"Pack of {pack.project}, memories in it: {len(pack.memories):,}. In {into}: {len(found.new):,} new, "
         f"{len(found.changed):,} changed, {len(found.same):,} the same, {len(found.missing):,} only here (they stay)."
     ]
     for one in found.new[:SHOWN]:

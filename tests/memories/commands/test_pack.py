@@ -38,7 +38,7 @@ def test_a_pack_goes_from_one_project_to_another(memory, tmp_path):
     ProjectFactory(slug="shop")
     file = tmp_path / "web.json"
     code, out, _ = run("pack", "export", "--project", "web", file)
-    assert (code, f"1 approved memories of web are in {file}." in out) == (0, True)
+    assert (code, f"Approved memories of web in {file}: 1." in out) == (0, True)
     assert "+ [pattern] Tests run with pytest" in run("pack", "diff", file, "--into", "shop")[1]
     assert "Nothing was stored; add --apply." in run("pack", "import", file, "--into", "shop")[1]
     assert Memory.objects.count() == 1
