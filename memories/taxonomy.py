@@ -90,6 +90,7 @@ AGENT = Taxonomy(
         "integration",
         "performance",
         "context",
+        "learning",
     ),
     scope=("project", "agent", "category"),
     first_confidence=_frozen(human=1.0, run=0.7, learning=0.7),

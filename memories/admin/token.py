@@ -25,6 +25,7 @@ MEANING = {
     Scope.REVIEW: "review: texts that wait for review",
     Scope.WRITE: "write: add, change and delete memories",
     Scope.RUN: "run: run and stop sessions",
+    Scope.HOOK: "hook: answer the hooks of the Claude Code CLI",
     Scope.ADMIN: "admin: all of these",
 }
 

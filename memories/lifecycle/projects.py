@@ -13,6 +13,7 @@ from memories.models import Project
 SETTINGS = (
     *("name", "description", "path", "default_expiry"),
     *("memories_in_prompt", "memory_budget", "used_means"),
+    *("files_folder", "files_pattern", "files_limits", "files_sections", "takes_phrases"),
 )
 """The fields that can be given when a project is made, and changed later. Its slug stays."""
 

@@ -1,5 +1,15 @@
 """The models of memories. QuerySets read; `store.py` and `lifecycle/` write."""
 
+from memories.models.agent_file import (
+    AgentCapture,
+    AgentFile,
+    AgentFileConflict,
+    AgentFileEntry,
+    CaptureOutcome,
+    ConflictAnswer,
+    ConflictKind,
+    FileState,
+)
 from memories.models.change import By, Change, Listed, MemoryChange, drop_lost_links, states_before, to_utc
 from memories.models.counts import MemoryChangeCount
 from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, DisagreementKind, DisagreementState
@@ -15,16 +25,24 @@ from memories.models.token import ApiToken, Scope
 __all__ = [
     "ANSWERS",
     "LABELS",
+    "AgentCapture",
+    "AgentFile",
+    "AgentFileConflict",
+    "AgentFileEntry",
     "Answer",
     "ApiToken",
     "By",
+    "CaptureOutcome",
     "Change",
+    "ConflictAnswer",
+    "ConflictKind",
     "Disagreement",
     "DisagreementKind",
     "DisagreementState",
     "Embedding",
     "EmbeddingModel",
     "Exposure",
+    "FileState",
     "Inactive",
     "Listed",
     "Memory",

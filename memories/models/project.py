@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -21,6 +24,18 @@ MOST_IN_PROMPT = 100
 """Memories."""
 LARGEST_BUDGET = 100_000
 """Tokens."""
+
+
+FILES_FOLDER = ".claude-mpm/memories"
+FILES_PATTERN = "{agent}_agent.md"
+CLAUDE_CODE = (".claude/agent-memory", "{agent}/MEMORY.md")
+"""Folder and pattern of Claude Code's own agent memories: the other named choice."""
+AGENT_ID = re.compile(r"[a-z0-9_]{1,64}")
+MOST_SECTIONS = 20
+FILE_LIMITS: Mapping[str, tuple[int, int, int]] = MappingProxyType(
+    {"kilobytes": (8, 1, 256), "sections": (10, 1, 50), "items": (15, 1, 200), "line": (120, 40, 500)}
+)
+"""What an agent file may hold: (default, least, most). Kilobytes are 1,024 bytes; a line is in characters."""
 
 
 class UsedMeans(models.TextChoices):
@@ -41,6 +56,47 @@ def checked_lifetimes(value: Any) -> None:
             continue
         if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= LONGEST_LIFETIME:
             raise ValidationError(f"{name} expires after 1 to {LONGEST_LIFETIME:,} days, or never (null).")
+
+
+def checked_folder(value: str) -> None:
+    """Raise ValidationError unless `value` is a folder below the repository."""
+    parts = PurePosixPath(value).parts
+    if not parts or value.startswith(("/", "~")) or ".." in parts or "\\" in value or not value.isprintable():
+        raise ValidationError("Give a folder below the repository, such as .claude-mpm/memories.")
+
+
+def checked_pattern(value: str) -> None:
+    """Raise ValidationError unless `value` is a file's path below the folder, with {agent} once."""
+    checked_folder(value)
+    rest = value.replace("{agent}", "", 1)
+    if "{agent}" not in value or "{" in rest or "}" in rest or not value.endswith(".md"):
+        raise ValidationError("Give a file's name with {agent} once that ends with .md, such as {agent}_agent.md.")
+
+
+def checked_file_limits(value: Any) -> None:
+    """Raise ValidationError unless `value` maps names of FILE_LIMITS to whole numbers that are allowed."""
+    if not isinstance(value, Mapping):
+        raise ValidationError('Give an object, such as {"kilobytes": 8, "items": 15}.')
+    for name, number in value.items():
+        if name not in FILE_LIMITS:
+            raise ValidationError(f"{str(name)[:40]!r} is no limit; allowed are {', '.join(FILE_LIMITS)}.")
+        _, least, most = FILE_LIMITS[name]
+        if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
+            raise ValidationError(f"{name} is a whole number from {least} to {most}.")
+
+
+def checked_section_sets(value: Any) -> None:
+    """Raise ValidationError unless `value` maps normalised agent ids to lists of section names."""
+    if not isinstance(value, Mapping):
+        raise ValidationError('Give an object, such as {"research": ["Sources"]}.')
+    for agent, names in value.items():
+        if not isinstance(agent, str) or not AGENT_ID.fullmatch(agent):
+            raise ValidationError(f"{str(agent)[:40]!r} is no agent id: lower case letters, digits and underscores.")
+        if not isinstance(names, list) or not 1 <= len(names) <= MOST_SECTIONS:
+            raise ValidationError(f"{agent}: give a list of 1 to {MOST_SECTIONS} section names.")
+        for name in names:
+            if not isinstance(name, str) or not name.strip() or len(name) > 80 or not name.isprintable():
+                raise ValidationError(f"{agent}: a section's name is one line of 1 to 80 characters.")
 
 
 class Project(models.Model):
@@ -79,6 +135,39 @@ class Project(models.Model):
         default=UsedMeans.NAMED,
         choices=UsedMeans.choices,
         help_text="What counts as a use, which raises or lowers a memory's confidence by the session's outcome.",
+    )
+    files_folder = models.CharField(
+        "folder of agent files",
+        max_length=200,
+        default=FILES_FOLDER,
+        validators=[checked_folder],
+        help_text=f"Below the repository path. Claude Code's own is {CLAUDE_CODE[0]}.",
+    )
+    files_pattern = models.CharField(
+        "name of an agent file",
+        max_length=200,
+        default=FILES_PATTERN,
+        validators=[checked_pattern],
+        help_text=f"With {{agent}} once. Claude Code's own is {CLAUDE_CODE[1]}.",
+    )
+    files_limits = models.JSONField(
+        "limits of agent files",
+        default=dict,
+        blank=True,
+        validators=[checked_file_limits],
+        help_text="What is missing has the default: " + ", ".join(f"{k} {v[0]}" for k, v in FILE_LIMITS.items()) + ".",
+    )
+    files_sections = models.JSONField(
+        "sections of agent files",
+        default=dict,
+        blank=True,
+        validators=[checked_section_sets],
+        help_text="Sections that an agent has beside the standard ones, by its id.",
+    )
+    takes_phrases = models.BooleanField(
+        "takes the legacy phrases",
+        default=False,
+        help_text='Learn also from "Discovered pattern:", "Best practice:", "Mistake:" and "Architecture:".',
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

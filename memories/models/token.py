@@ -11,13 +11,15 @@ from django.utils import timezone
 class Scope(models.TextChoices):
     """The permissions of a token. Each stands alone (write does not read); admin includes all.
 
-    `review` shows what the gate holds, in what the other scopes read or change.
+    `review` shows what the gate holds, in what the other scopes read or change. `hook` opens the door of the CLI's
+    hooks alone.
     """
 
     READ = "read", "read"
     REVIEW = "review", "review"
     WRITE = "write", "write"
     RUN = "run", "run"
+    HOOK = "hook", "hook"
     ADMIN = "admin", "admin"
 
 

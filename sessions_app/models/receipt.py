@@ -15,7 +15,8 @@ class InjectionReceipt(models.Model):
     `included` and `left_out` are lists of {id, uuid, service, category, confidence, observation, reason}; `left_out`
     has the first ones only, `counts` counts all by reason. `sha256` is that of the text in UTF-8. `project` is the
     part of the project's memories: {text, tokens, budget, limit, counts}; their entries have `taxonomy` "project" and
-    `score` {confidence, relevance, matched, value}.
+    `score` {confidence, relevance, matched, value}. `agent_file` is the part of the agent's memory file: {file, path,
+    text, sha256, tokens, items, left_out}; its entries have `taxonomy` "agent".
     """
 
     session = models.OneToOneField("sessions_app.Session", on_delete=models.CASCADE, related_name="receipt")
@@ -27,6 +28,7 @@ class InjectionReceipt(models.Model):
     left_out = MaskedJSONField(default=list, blank=True)
     counts = models.JSONField(default=dict, blank=True)
     project = MaskedJSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
+    agent_file = MaskedJSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

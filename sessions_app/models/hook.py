@@ -1,0 +1,63 @@
+"""What the door of the CLI's hooks has heard, and what it gave to a session of the CLI."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils import timezone
+
+from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField, MaskedTextField
+
+
+class HookHeard(models.Model):
+    """When a hook was last heard of, by its event and the installation that called. Times are UTC.
+
+    `installation` is the name of the token with which it was installed, or `sessions` for those of our own sessions.
+    """
+
+    event = models.CharField(max_length=32)
+    installation = models.CharField(max_length=80)
+    first_at = models.DateTimeField(default=timezone.now)
+    last_at = models.DateTimeField(default=timezone.now)
+    calls = models.PositiveBigIntegerField(default=0)
+    problem = MaskedCharField(max_length=300, blank=True, default="", help_text="Why the last call was not answered.")
+
+    class Meta:
+        db_table = "hooks_heard"
+        verbose_name_plural = "hooks heard"
+        constraints = [models.UniqueConstraint(fields=["event", "installation"], name="hooks_heard_once")]
+
+    def __str__(self) -> str:
+        return f"{self.event} of {self.installation}"
+
+
+class HookReceipt(models.Model):
+    """The receipt of what a hook's answer put into a session of the CLI, ours (`session`) or a developer's.
+
+    `cli_session_id`, `event` and `part` (the subagent's id; empty for the session itself) make it once. `included` is
+    a list of {id, category, confidence, observation}, `sha256` that of the text in UTF-8, tokens are characters / 4.
+    """
+
+    cli_session_id = models.CharField(max_length=100)
+    event = models.CharField(max_length=32)
+    part = models.CharField(max_length=100, blank=True, default="")
+    session = models.ForeignKey(
+        "sessions_app.Session", null=True, on_delete=models.SET_NULL, related_name="hook_receipts"
+    )
+    project = models.ForeignKey("memories.Project", null=True, on_delete=models.SET_NULL, related_name="+")
+    agent = models.CharField(max_length=64, blank=True, default="", help_text="The normalised id.")
+    text = MaskedTextField(blank=True, default="")
+    sha256 = models.CharField(max_length=64)
+    tokens = models.PositiveIntegerField()
+    included = MaskedJSONField(default=list, blank=True)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        db_table = "hook_receipts"
+        ordering = ["-at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["cli_session_id", "event", "part"], name="hook_receipts_once"),
+        ]
+        indexes = [models.Index(fields=["project", "agent", "-at"], name="hook_receipts_of_agent")]
+
+    def __str__(self) -> str:
+        return f"{self.event} of {self.cli_session_id}"
