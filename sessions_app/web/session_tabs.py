@@ -260,7 +260,7 @@ def injected_of(session: Session, receipt: InjectionReceipt) -> InjectedRows:
         for place, entry in enumerate(receipt.of(PROJECT.slug), start=1)
     ]
     agent = [ToldOfFile(entry, _words(then.get(entry["id"]))) for entry in receipt.of(AGENT.slug)]
-    answered = any(row.then for row in (*rows, *project, *agent))
+    answered = any([*(row.then for row in rows), *(row.then for row in project), *(row.then for row in agent)])
     shares = shares_of(lines, tokens=receipt.tokens, budget=receipt.budget)
     left = [(name, receipt.counts[name]) for name in LEFT if receipt.counts.get(name)]
     return InjectedRows(rows, facts, shares, left, answered, project, agent)
