@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.db.models import Count
 
+from memories.files.told import NOTHING_TOLD, Told
 from memories.injection.ops import Injection
 from memories.injection.project import Selection
 from memories.injection.told import count_told
@@ -34,13 +35,20 @@ COUNTED = 1_000
 
 
 def keep(
-    session: Session, injection: Injection, selection: Selection = NO_PROJECT, *, at: datetime
+    session: Session,
+    injection: Injection,
+    selection: Selection = NO_PROJECT,
+    told: Told = NOTHING_TOLD,
+    *,
+    at: datetime,
 ) -> InjectionReceipt:
-    """Store the receipt of an injection and of the project's memories; it replaces that of an earlier attempt.
+    """Store the receipt of an injection, of the project's memories and of the agent's file.
+
+    It replaces that of an earlier attempt.
 
     The memories count it in the same transaction.
     """
-    included = [*injection.included, *selection.included]
+    included = [*injection.included, *selection.included, *told.included]
     with writing():  # before the receipt's row is locked, as every writer of memories takes this lock first
         receipt, _ = InjectionReceipt.objects.update_or_create(
             session=session,
@@ -50,9 +58,10 @@ def keep(
                 "budget": injection.budget,
                 "tokens": injection.tokens,
                 "included": included,
-                "left_out": [*injection.left_out, *selection.left_out],
+                "left_out": [*injection.left_out, *selection.left_out, *told.left_out],
                 "counts": injection.counts,
                 "project": selection.record,
+                "agent_file": told.record,
                 "created_at": at,
             },
         )

@@ -7,7 +7,7 @@ import re
 LONGEST = 64
 SUFFIX = re.compile(r"_*agent\Z")
 SEPARATORS = re.compile(r"[\s_-]+")
-ALLOWED = re.compile(r"[^a-z0-9_]+")
+DROPPED = re.compile(r"[^a-z0-9_\s-]+")
 
 
 def agent_id(name: str) -> str:
@@ -17,5 +17,5 @@ def agent_id(name: str) -> str:
     `_agent` or `agent` at the end is removed unless nothing else is there.
     """
     last = re.split(r"[/\\:]", name.strip().rstrip("/\\:"))[-1].lower()
-    plain = ALLOWED.sub("", SEPARATORS.sub("_", last).removesuffix(".md")).strip("_")
+    plain = SEPARATORS.sub("_", DROPPED.sub("", last.removesuffix(".md"))).strip("_")
     return (SUFFIX.sub("", plain).strip("_") or plain)[:LONGEST].strip("_")

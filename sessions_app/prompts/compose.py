@@ -16,6 +16,7 @@ SECTIONS = (
     ("Workspace", sections.workspace),
     ("Read First", sections.read_first),
     ("Memories", sections.memories),
+    ("Agent Memory", sections.agent_memory),
     ("Constraints", sections.constraints),
     ("Retry/Continue Digest", sections.digest),
     ("Output Format", sections.output_format),

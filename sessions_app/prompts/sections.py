@@ -59,7 +59,7 @@ class Inputs:
 
     `role`, `constraints` and `output_format` are rendered templates. `task` is from outside unless a signed-in person
     typed it; `task_in_role`: the agent's own template says it already. `memories` is the text of a selection,
-    `escalation` the record that the parent handed over.
+    `agent_memory` that of the agent's memory file, `escalation` the record that the parent handed over.
     """
 
     role: str
@@ -70,6 +70,7 @@ class Inputs:
     brief: Brief = field(default_factory=Brief)
     workspace: Workspace = field(default_factory=Workspace)
     memories: str = ""
+    agent_memory: str = ""
     constraints: str = ""
     escalation: Mapping[str, Any] | None = None
     digest: Digest | None = None
@@ -122,6 +123,10 @@ def read_first(inputs: Inputs) -> str:
 
 def memories(inputs: Inputs) -> str:
     return inputs.memories
+
+
+def agent_memory(inputs: Inputs) -> str:
+    return inputs.agent_memory
 
 
 def constraints(inputs: Inputs) -> str:

@@ -7,6 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from memories.capture.agent_id import agent_id
+from memories.files.instructions import section
+from memories.files.sections import sections_for
+from memories.files.told import NOTHING_TOLD, Told, told_to
 from memories.injection.project import Selection, select
 from memories.injection.tags import Subject
 from sessions_app.cooldowns import limits
@@ -24,7 +28,14 @@ def selection_for(session: Session, *, at: datetime) -> Selection:
     return select(session.project, subject, at=at)
 
 
-def compose_for(session: Session, selection: Selection, *, handoff_file: str, at: datetime) -> Composed:
+def told_for(session: Session) -> Told:
+    """Return what the session's agent is told of its memory file; nothing without an agent, a project or a file."""
+    return told_to(session.agent.slug, session.project_id) if session.agent else NOTHING_TOLD
+
+
+def compose_for(
+    session: Session, selection: Selection, told: Told = NOTHING_TOLD, *, handoff_file: str, at: datetime
+) -> Composed:
     """Compose the prompt of a session, which may be one that is not stored. Raises InvalidSession."""
     agent, project = session.agent, session.project
     outside = TASK_TEXT in session.exposed_before or session.trigger == Trigger.ALERT
@@ -42,6 +53,7 @@ def compose_for(session: Session, selection: Selection, *, handoff_file: str, at
             folder=agent.working_directory if agent else "",
         ),
         memories=selection.text,
+        agent_memory=_of_file(told, session),
         escalation=_handed_over(session),
         digest=digest_of(session),
     )
@@ -62,6 +74,12 @@ def compose_for(session: Session, selection: Selection, *, handoff_file: str, at
             task_in_role=made.task_in_role,
         )
     )
+
+
+def _of_file(told: Told, session: Session) -> str:
+    if told.file is None or session.agent is None or session.project is None:
+        return ""
+    return section(told.text, sections_for(agent_id(session.agent.slug), session.project.files_sections))
 
 
 def _handed_over(session: Session) -> Mapping[str, Any] | None:

@@ -16,7 +16,7 @@ from memories.injection.relevant import Task
 from memories.taxonomy import GENERAL, OPS
 from sessions_app.errors import InvalidSession
 from sessions_app.models import InjectionReceipt, Session, Status
-from sessions_app.runner.prompt import compose_for, selection_for
+from sessions_app.runner.prompt import compose_for, selection_for, told_for
 
 Entry = Mapping[str, Any]
 
@@ -154,7 +154,7 @@ def composed_of(session: Session, *, at: datetime) -> ComposedPreview:
     """Compose the prompt of an unsaved session at `at` (aware UTC)."""
     selection = selection_for(session, at=at)
     try:
-        composed = compose_for(session, selection, handoff_file="handoff.json", at=at)
+        composed = compose_for(session, selection, told_for(session), handoff_file="handoff.json", at=at)
     except InvalidSession as error:
         return ComposedPreview(selection=selection, why=f"{error} {error.fix}".strip())
     return ComposedPreview(composed.text, tokens(composed.text), selection)

@@ -15,7 +15,7 @@ from memories.injection.block import lines_of as lines_of_block
 from memories.injection.budget import CHARACTERS_A_TOKEN
 from memories.injection.relevant import BY_CONFIDENCE
 from memories.models import Change, MemoryChange
-from memories.taxonomy import OPS, PROJECT
+from memories.taxonomy import AGENT, OPS, PROJECT
 from sessions_app.credit.facts import Fact, Facts, facts_of
 from sessions_app.models import (
     CooldownAction,
@@ -210,6 +210,14 @@ class ToldOfProject:
 
 
 @dataclass(frozen=True, slots=True)
+class ToldOfFile:
+    """One line of the agent's memory file in the prompt. `then` as in `Told`."""
+
+    entry: Mapping[str, Any]
+    then: str
+
+
+@dataclass(frozen=True, slots=True)
 class InjectedRows:
     """`left` counts what was left out by reason; `answered`: a row has `then`; `facts`: of all it was shown."""
 
@@ -219,6 +227,7 @@ class InjectedRows:
     left: list[tuple[str, int]]
     answered: bool
     project: list[ToldOfProject]
+    agent: list[ToldOfFile]
 
 
 LEFT = ("over_budget", "unconfirmed", "below_threshold", "inactive", "held", "other_project")
@@ -250,10 +259,11 @@ def injected_of(session: Session, receipt: InjectionReceipt) -> InjectedRows:
         ToldOfProject(place, entry, tokens_of(entry), facts.by_memory.get(entry["id"]), _words(then.get(entry["id"])))
         for place, entry in enumerate(receipt.of(PROJECT.slug), start=1)
     ]
-    told, said = [row.then for row in rows], [row.then for row in project]
+    agent = [ToldOfFile(entry, _words(then.get(entry["id"]))) for entry in receipt.of(AGENT.slug)]
+    answered = any([*(row.then for row in rows), *(row.then for row in project), *(row.then for row in agent)])
     shares = shares_of(lines, tokens=receipt.tokens, budget=receipt.budget)
     left = [(name, receipt.counts[name]) for name in LEFT if receipt.counts.get(name)]
-    return InjectedRows(rows, facts, shares, left, any(told) or any(said), project)
+    return InjectedRows(rows, facts, shares, left, answered, project, agent)
 
 
 def _words(kind: str | None) -> str:

@@ -31,7 +31,7 @@ from sessions_app.runner.accept import storable
 from sessions_app.runner.importer import ImportedFile, import_log
 from sessions_app.runner.launch import handoff_file
 from sessions_app.runner.projection import Entry
-from sessions_app.runner.prompt import compose_for, selection_for
+from sessions_app.runner.prompt import compose_for, selection_for, told_for
 from sessions_app.runner.run import run_session
 
 GOOD = (Status.COMPLETED, Status.ESCALATED)
@@ -198,12 +198,18 @@ class Command(VerbCommand):
         )
         at = timezone.now()
         selection = selection_for(session, at=at)
-        composed = compose_for(session, selection, handoff_file=str(handoff_file(session)), at=at)
+        told = told_for(session)
+        composed = compose_for(session, selection, told, handoff_file=str(handoff_file(session)), at=at)
         data = {
             "prompt": composed.text,
             "sha256": composed.sha256,
             "sections": [{"title": title, "text": text} for title, text in composed.sections],
-            "receipt": {**selection.record, "included": selection.included, "left_out": selection.left_out},
+            "receipt": {
+                **selection.record,
+                "agent_file": told.record,
+                "included": [*selection.included, *told.included],
+                "left_out": [*selection.left_out, *told.left_out],
+            },
         }
         return Result(data, composed.text.rstrip("\n"))
 

@@ -28,6 +28,7 @@ WHOLE = Inputs(
     ),
     workspace=Workspace("shop", "The shop", "Sells tea.", "/srv/shop"),
     memories="Known.\n\n- [pattern] Uses cookies [m1]",
+    agent_memory="### Recent Learnings\n- The suite takes 4 minutes",
     constraints="### Limits on remediation\n\nNone.",
     escalation={"session": 3, "from_tier": 1, "reason": "too hard", "failed_checks": ["login"], "context": "tried"},
     digest=Digest(
@@ -83,6 +84,11 @@ Sells tea.
 Known.
 
 - [pattern] Uses cookies [m1]
+
+## Agent Memory
+
+### Recent Learnings
+- The suite takes 4 minutes
 
 ## Constraints
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memories.models import Memory
+from memories.models import AgentFile, AgentFileEntry, Memory
 from sessions_app import receipts
 from sessions_app.models import Injected, LogEntry, LogKind, Session, Status
 from sessions_app.prompts.digest import digest_of
@@ -110,3 +110,32 @@ def test_the_receipt_has_the_projects_part_and_counts_its_memories_as_injected(s
     assert Memory.objects.get(pk=41).told_count == 1
     receipts.keep(session, selected.ops, selected.project, at=AT)
     assert Memory.objects.get(pk=41).told_count == 1
+
+
+def test_the_agent_is_told_its_file_in_a_section_of_its_own_and_the_receipt_keeps_it(session):
+    file = AgentFile.objects.create(project=session.project, agent="mender", path="mender_agent.md")
+    memory = MemoryFactory(
+        taxonomy="agent",
+        category="mistake",
+        project=session.project,
+        agent="mender",
+        observation="Cookies expire early",
+    )
+    section = "Common Mistakes to Avoid"
+    AgentFileEntry.objects.create(file=file, memory=memory, section=section, text=memory.observation)
+    selected = inject(session, at=AT)
+    text = compose_for(session, selected.project, selected.agent, handoff_file="/run/handoff.json", at=AT).text
+    assert "## Agent Memory\n\n### Common Mistakes to Avoid\n- Cookies expire early\n\n" in text
+    assert text.index("## Memories") < text.index("## Agent Memory") < text.index("## Constraints")
+    assert "# Add To Memory:\nType: <type>" in text
+    receipt = session.receipt
+    assert [entry["id"] for entry in receipt.of("agent")] == [memory.pk]
+    assert receipt.agent_file["file"] == file.pk and receipt.agent_file["items"] == 1
+    assert Memory.objects.get(pk=memory.pk).told_count == 1
+
+
+def test_an_agent_without_a_file_has_no_such_section(session):
+    selected = inject(session, at=AT)
+    text = compose_for(session, selected.project, selected.agent, handoff_file="/run/handoff.json", at=AT).text
+    assert "## Agent Memory" not in text
+    assert session.receipt.agent_file == {}

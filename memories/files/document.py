@@ -1,0 +1,307 @@
+"""An agent's memory file as a document: sections, entries and everything else, byte for byte. Pure.
+
+The file is a person's: an edit replaces, removes or adds lines of entries and touches no other byte.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+
+from claudeops.lib.secrets import mask
+from memories.capture.text import fold
+from memories.files.sections import SectionSet
+
+LONGEST = 5 * 1024 * 1024
+"""Bytes of a file that is read."""
+
+BREAK = re.compile(r"\r\n|\n|\r")
+TITLE = re.compile(r"#\s+\S")
+HEADING = re.compile(r"##\s+(\S.*?)[\s#]*\Z")
+MOST_ITEMS = re.compile(r"\s*\(max:?[^()]*\)\s*\Z", re.IGNORECASE)
+ENTRY = re.compile(r"([-*+])(\s+)(\S.*)\Z", re.DOTALL)
+CONTINUED = re.compile(r"(?: {2,}|\t)\s*(\S.*)\Z", re.DOTALL)
+BULLET = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
+FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+RULE = re.compile(r"([-*_])\s*(?:\1\s*){2,}\Z")
+UPDATED = re.compile(r"<!--\s*Last Updated\b.*-->\s*\Z", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry: its lines in the document, from `start` up to `end` (exclusive), and their folded text.
+
+    Credentials are masked in the text, as it is stored, and stay in the lines.
+    """
+
+    text: str
+    section: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section by its name without "(Max: …)"; "" is what stands before the first. `prose` are its other lines.
+
+    `line` is that of its heading (-1 without one), `room` the line before which a new entry goes. Comments and code are
+    no prose.
+    """
+
+    name: str
+    line: int
+    room: int
+    entries: tuple[Entry, ...]
+    prose: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """Edits of one document. `add` are (section, text), in order; `replace` is by the entry."""
+
+    replace: Mapping[Entry, str] = field(default_factory=dict)
+    remove: frozenset[Entry] = frozenset()
+    add: Sequence[tuple[str, str]] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.replace or self.remove or self.add)
+
+
+@dataclass(frozen=True)
+class Document:
+    """The lines of a file as (text, line end). `unreadable` says why it could not be read; it then has no lines."""
+
+    lines: tuple[tuple[str, str], ...] = ()
+    bom: bool = False
+    unreadable: str = ""
+
+    def to_bytes(self) -> bytes:
+        text = "".join(text + end for text, end in self.lines)
+        return (codecs.BOM_UTF8 if self.bom else b"") + text.encode()
+
+    @property
+    def size(self) -> int:
+        return len(self.to_bytes())
+
+    @property
+    def line_end(self) -> str:
+        return next((end for _, end in self.lines if end), "\n")
+
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        return _sections(self.lines)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(entry for section in self.sections for entry in section.entries)
+
+    def section(self, name: str) -> Section | None:
+        """Return the first section of this name, whatever its case and blanks."""
+        return next((one for one in self.sections if same_name(one.name, name) and one.line >= 0), None)
+
+    def edited(self, edits: Edits, order: Sequence[str] = (), items: int = 15) -> Document:
+        """Return the document with the edits. A section to add to that is missing is put in by `order`."""
+        missing = [name for name, _ in edits.add if self.section(name) is None]
+        if missing:
+            # The entries keep their lines only where nothing is put in before them: first everything else.
+            rest = self.edited(Edits(edits.replace, edits.remove))
+            return rest.with_sections(missing, order, items).edited(Edits(add=edits.add), order, items)
+        lines: list[list[tuple[str, str]]] = [[line] for line in self.lines]
+        for entry in edits.remove:
+            for number in range(entry.start, entry.end):
+                lines[number] = []
+        for entry, text in edits.replace.items():
+            first, end = self.lines[entry.start][0], self.lines[entry.end - 1][1]
+            found = ENTRY.match(first)
+            opening = f"{found[1]}{found[2]}" if found else "- "
+            for number in range(entry.start, entry.end):
+                lines[number] = []
+            lines[entry.start] = [(opening + fold(text), end)]
+        added: dict[int, list[tuple[str, str]]] = {}
+        for name, text in edits.add:
+            section = self.section(name)
+            if section is not None:
+                added.setdefault(section.room, []).append((f"- {fold(text)}", self.line_end))
+        made: list[tuple[str, str]] = []
+        for number in range(len(lines) + 1):
+            made += added.get(number, [])
+            made += lines[number] if number < len(lines) else []
+        return Document(self._ended(made), self.bom)
+
+    def with_sections(self, names: Sequence[str], order: Sequence[str], items: int) -> Document:
+        """Return the document with those sections of `names` that it lacks, where `order` has them, else at the end."""
+        document = self
+        for name in dict.fromkeys(names):
+            if document.section(name) is None:
+                document = document._with_section(name, order, items)
+        return document
+
+    def _with_section(self, name: str, order: Sequence[str], items: int) -> Document:
+        known = [wanted.casefold() for wanted in order]
+        later = known[known.index(name.casefold()) + 1 :] if name.casefold() in known else []
+        after = (section for section in self.sections if section.line >= 0 and _key(section.name) in map(_key, later))
+        place = next((section.line for section in after), len(self.lines))
+        end = self.line_end
+        new = [(heading(name, items), end), ("", end)]
+        before = list(self.lines[:place])
+        if before and before[-1][0].strip():
+            new.insert(0, ("", end))
+        made = [*before, *new, *self.lines[place:]]
+        if place == len(self.lines):
+            made.pop()  # no blank line at the end
+        return Document(self._ended(made), self.bom)
+
+    def updated(self, at: datetime, by: str) -> Document:
+        """Return the document with its line "Last Updated" renewed; one without such a line stays as it is."""
+        line = f"<!-- Last Updated: {at:%Y-%m-%d %H:%M} UTC | Auto-updated by: {_one_line(by)} -->"
+        classes = _classes(self.lines)
+        for number, (text, end) in enumerate(self.lines):
+            if UPDATED.match(text) and classes[number] != FENCED:
+                return Document((*self.lines[:number], (line, end), *self.lines[number + 1 :]), self.bom)
+        return self
+
+    def _ended(self, lines: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+        """Return lines of which each but the last has an end, and the last has one if the document's last had one."""
+        had = not self.lines or bool(self.lines[-1][1])
+        last = len(lines) - 1
+        return tuple(
+            (text, (end or self.line_end) if number < last or had else "") for number, (text, end) in enumerate(lines)
+        )
+
+
+def parse(data: bytes) -> Document:
+    """Read a file. Never raises for its content: what cannot be read is `unreadable`."""
+    if len(data) > LONGEST:
+        return Document(unreadable=f"it has more than {LONGEST // 1024 // 1024} MB")
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return Document(unreadable="it is in UTF-16; save it in UTF-8")
+    if b"\x00" in data:
+        return Document(unreadable="it holds NUL bytes")
+    bom = data.startswith(codecs.BOM_UTF8)
+    try:
+        text = data.removeprefix(codecs.BOM_UTF8).decode()
+    except UnicodeDecodeError as error:
+        return Document(unreadable=f"byte {error.start + 3 * bom:,} is not UTF-8")
+    lines, start = [], 0
+    for found in BREAK.finditer(text):
+        lines.append((text[start : found.start()], found[0]))
+        start = found.end()
+    if start < len(text):
+        lines.append((text[start:], ""))
+    return Document(tuple(lines), bom)
+
+
+def new_document(agent: str, project: str, sections: SectionSet, limits: Mapping[str, int], at: datetime) -> Document:
+    """Return the file of an agent that has learned nothing: its sections, empty."""
+    rows = [
+        f"# {_one_line(title_of(agent))} Memory - {_one_line(project)}",
+        "",
+        (
+            f"<!-- MEMORY LIMITS: {limits['kilobytes']} KB | {limits['sections']} sections | "
+            f"{limits['items']} items a section | {limits['line']} characters a line -->"
+        ),
+        f"<!-- Last Updated: {at:%Y-%m-%d %H:%M} UTC | Auto-updated by: claudeops -->",
+    ]
+    for name in sections.names:
+        rows += ["", heading(name, limits["items"])]
+    return Document(tuple((row, "\n") for row in rows))
+
+
+def title_of(agent: str) -> str:
+    """Return the name of an agent for a heading: data_engineer is Data Engineer."""
+    return " ".join(part.capitalize() for part in agent.split("_") if part)
+
+
+def heading(name: str, items: int) -> str:
+    return f"## {_one_line(name)} (Max: {items} items)"
+
+
+def same_name(one: str, other: str) -> bool:
+    return _key(one) == _key(other)
+
+
+def _key(name: str) -> str:
+    return " ".join(MOST_ITEMS.sub("", name).split()).casefold()
+
+
+def _one_line(text: str) -> str:
+    return fold(text).replace("--", "-").replace("<", "").replace(">", "").replace("|", "/")
+
+
+FENCED, COMMENT = "fenced", "comment"
+
+
+def _classes(lines: Sequence[tuple[str, str]]) -> list[str]:
+    """Say for each line whether it stands in a fence or an HTML comment; "" for neither."""
+    found, fence, comment = [], "", False
+    for text, _ in lines:
+        if comment:
+            found.append(COMMENT)
+            comment = "-->" not in text
+        elif fence:
+            found.append(FENCED)
+            closing = FENCE.match(text)
+            if closing and closing[1].startswith(fence) and not text.strip().strip(fence[0]):
+                fence = ""
+        elif opening := FENCE.match(text):
+            found.append(FENCED)
+            fence = opening[1]
+        elif text.lstrip().startswith("<!--"):
+            found.append(COMMENT)
+            comment = "-->" not in text.split("<!--", 1)[1]
+        else:
+            found.append("")
+    return found
+
+
+def _sections(lines: Sequence[tuple[str, str]]) -> tuple[Section, ...]:
+    classes = _classes(lines)
+    starts = [
+        (number, MOST_ITEMS.sub("", found[1]).strip() or found[1].strip())
+        for number, (text, _) in enumerate(lines)
+        if not classes[number] and (found := HEADING.match(text))
+    ]
+    made = []
+    bounds = [(-1, ""), *starts]
+    for place, (line, name) in enumerate(bounds):
+        end = bounds[place + 1][0] if place + 1 < len(bounds) else len(lines)
+        section = _section(lines, classes, name, line, end)
+        if line >= 0 or section.entries or section.prose:
+            made.append(section)
+    return tuple(made)
+
+
+def _section(lines: Sequence[tuple[str, str]], classes: Sequence[str], name: str, line: int, end: int) -> Section:
+    entries: list[Entry] = []
+    prose: list[str] = []
+    number = room = line + 1
+    while number < end:
+        text = lines[number][0]
+        found = None if classes[number] or RULE.match(text) else ENTRY.match(text)
+        number += 1
+        if found is None:
+            if not classes[number - 1] and text.strip() and not (line < 0 and TITLE.match(text)):
+                prose.append(text)
+            if text.strip() and not entries:
+                room = number  # below what people wrote, which would else become a part of the entry
+            continue
+        start, parts = number - 1, [found[3]]
+        while number < end and (more := _continues(lines, classes, number)) and not BULLET.match(lines[number][0]):
+            parts.append(more)
+            number += 1
+        if folded := mask(fold(" ".join(parts))):
+            entries.append(Entry(folded, name, start, number))
+        while number < end and _continues(lines, classes, number):  # nested bullets
+            prose.append(lines[number][0])
+            number += 1
+        room = number
+    return Section(name, line, room, tuple(entries), tuple(prose))
+
+
+def _continues(lines: Sequence[tuple[str, str]], classes: Sequence[str], number: int) -> str:
+    found = None if classes[number] else CONTINUED.match(lines[number][0])
+    return found[1] if found else ""

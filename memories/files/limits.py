@@ -1,0 +1,113 @@
+"""The limits of an agent's file: what has to leave so that it stays within them, and what a file exceeds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from memories.files.document import Document, same_name
+from memories.files.sections import RECENT
+from memories.models.project import FILE_LIMITS
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Kilobytes (of 1,024 bytes), sections, items a section, characters a line."""
+
+    kilobytes: int
+    sections: int
+    items: int
+    line: int
+
+    @classmethod
+    def of(cls, *levels: Mapping[str, int]) -> Limits:
+        """Return the limits of the first of `levels` (the file's, the project's) that states each, else the default."""
+        return cls(
+            **{
+                name: next((level[name] for level in levels if name in level), default)
+                for name, (default, _, _) in FILE_LIMITS.items()
+            }
+        )
+
+    @property
+    def bytes(self) -> int:
+        return self.kilobytes * 1024
+
+    def as_dict(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in FILE_LIMITS}
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Generic[K]):
+    """An entry that is in the file, or is to come in: what decides who leaves. `since` is aware UTC."""
+
+    key: K
+    section: str
+    text: str
+    confidence: float
+    since: datetime
+
+    @property
+    def size(self) -> int:
+        """Bytes of its line, with bullet and line end."""
+        return len(self.text.encode()) + 4
+
+    @property
+    def rank(self) -> tuple[bool, float, datetime, str]:
+        """Order what leaves first: of Recent Learnings, the lowest in confidence, the oldest."""
+        return (not same_name(self.section, RECENT), self.confidence, self.since, self.text)
+
+
+def fit(items: Sequence[Item[K]], limits: Limits, room: int) -> dict[K, str]:
+    """Return which of the items have to leave, and why, so that the others are within the limits.
+
+    `room` are the bytes that the file has for entries. A line that is too long leaves; of a section that is full, and
+    of a file that is full, what ranks lowest.
+    """
+    gone = {item.key: f"longer than {limits.line} characters" for item in items if len(item.text) + 2 > limits.line}
+    by_section: dict[str, list[Item[K]]] = {}
+    for item in items:
+        if item.key not in gone:
+            by_section.setdefault(" ".join(item.section.split()).casefold(), []).append(item)
+    for found in by_section.values():
+        found.sort(key=lambda item: item.rank)
+        for item in found[: max(0, len(found) - limits.items)]:
+            gone[item.key] = f"more than {limits.items} items in {item.section}"
+    left = sorted((item for item in items if item.key not in gone), key=lambda item: item.rank)
+    taken = sum(item.size for item in left)
+    for item in left:
+        if taken <= room:
+            break
+        taken -= item.size
+        gone[item.key] = f"more than {limits.kilobytes} KB"
+    return gone
+
+
+def exceeded(document: Document, limits: Limits) -> list[str]:
+    """Say what of the document is beyond the limits; empty when nothing is."""
+    named = [section for section in document.sections if section.line >= 0]
+    found = []
+    if document.size > limits.bytes:
+        found.append(f"{document.size / 1024:.1f} KB, at most {limits.kilobytes}")
+    if len(named) > limits.sections:
+        found.append(f"{len(named)} sections, at most {limits.sections}")
+    found += [
+        f"{len(section.entries)} items in {section.name}, at most {limits.items}"
+        for section in named
+        if len(section.entries) > limits.items
+    ]
+    if long := sum(_longest(document, entry.start, entry.end) > limits.line for entry in document.entries):
+        found.append(f"{long} line{'s' * (long > 1)} longer than {limits.line} characters")
+    return found
+
+
+def _longest(document: Document, start: int, end: int) -> int:
+    return max(len(text) for text, _ in document.lines[start:end])
+
+
+def sizes(items: Iterable[Item[K]]) -> int:
+    return sum(item.size for item in items)

@@ -1,0 +1,256 @@
+"""Compare three sides of an agent's file: as both sides had it at the last sync, as the file is, as the memories are.
+
+Pure. What changed on one side only goes to the other; what changed on both is a conflict, and the file keeps its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+
+from memories.files.document import Document, Edits, Entry, same_name
+from memories.files.sections import SectionSet
+from memories.models.agent_file import ConflictKind
+
+ALIKE = 0.6
+"""difflib's ratio from which a line counts as the changed form of another in its section."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A line as both sides had it at the last sync."""
+
+    memory_id: int
+    section: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A memory as it is now."""
+
+    text: str
+    category: str
+    active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A person's change of a memory: a new text, a new category, or both (None: as it was)."""
+
+    memory_id: int
+    entry: Entry
+    text: str | None = None
+    category: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A conflict. Empty `file_text`: the line was removed; empty `other_text`: the memory was deactivated."""
+
+    memory_id: int
+    kind: ConflictKind
+    section: str
+    base_text: str
+    file_text: str
+    other_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A memory and its line after the plan; in a conflict `text` stays that of the last sync."""
+
+    memory_id: int
+    section: str
+    text: str
+    order: int
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to be done. `added` are a person's new lines, `returned` the lines of known memories that were not in it.
+
+    `placed` are the memories that stand in the file afterwards, in its order, without the added ones.
+    """
+
+    added: list[Entry] = field(default_factory=list)
+    returned: dict[int, Entry] = field(default_factory=dict)
+    changed: list[Changed] = field(default_factory=list)
+    removed: list[int] = field(default_factory=list)
+    conflicts: list[Found] = field(default_factory=list)
+    placed: list[Placed] = field(default_factory=list)
+    gone: list[int] = field(default_factory=list)
+    replace: dict[Entry, str] = field(default_factory=dict)
+    remove: set[Entry] = field(default_factory=set)
+    add: list[tuple[int, str, str]] = field(default_factory=list)
+    """Lines that move to another section because their memory's type changed: (memory, section, text)."""
+
+    @property
+    def edits(self) -> Edits:
+        return Edits(self.replace, frozenset(self.remove), [(section, text) for _, section, text in self.add])
+
+    @property
+    def by_people(self) -> bool:
+        """Whether the file holds a change of a person that the memories do not have yet."""
+        return bool(self.added or self.returned or self.changed or self.removed)
+
+
+def plan(
+    base: Sequence[Base],
+    document: Document,
+    known: Mapping[int, Known],
+    sections: SectionSet,
+    outside: Mapping[str, int] | None = None,
+) -> Plan:
+    """Compare the three sides. `outside` are active memories that are not in the file, by their text.
+
+    A memory that `known` lacks was deleted. The same inputs give the same plan; the plan of its outcome is empty.
+    """
+    made = Plan()
+    pairs, left, free = paired(base, document.entries)
+    for one, entry in pairs:
+        _compare(made, one, entry, known.get(one.memory_id), sections)
+    for one in left:
+        _removed(made, one, known.get(one.memory_id))
+    spare = dict(outside or {})
+    for entry in free:
+        memory_id = spare.pop(entry.text, None)
+        if memory_id is None:
+            made.added.append(entry)
+            continue
+        made.returned[memory_id] = entry
+        made.placed.append(Placed(memory_id, entry.section, entry.text, entry.start))
+        kind = _type_after_move(entry.section, known.get(memory_id), sections)
+        if kind is not None:
+            made.changed.append(Changed(memory_id, entry, category=kind))
+    edited = {(entry.section.casefold(), entry.text) for entry in (*made.remove, *made.replace)}
+    others = set(document.entries) - {entry for _, entry in pairs} - set(free)
+    made.remove |= {one for one in others if (one.section.casefold(), one.text) in edited}  # repetitions of a line
+    made.placed.sort(key=lambda row: row.order)
+    return made
+
+
+def paired(base: Sequence[Base], entries: Sequence[Entry]) -> tuple[list[tuple[Base, Entry]], list[Base], list[Entry]]:
+    """Return each base line with its entry, the base lines without one, and the entries without a base line.
+
+    Equal text in the same section goes first, then equal text elsewhere (moved), then the most alike of a section. An
+    entry that repeats another of its section is no new one.
+    """
+    pairs: dict[int, Entry] = {}
+    free = list(entries)
+    for within in (True, False):
+        by_text: dict[str, list[Entry]] = {}
+        for entry in free:
+            by_text.setdefault(entry.text, []).append(entry)
+        for number, one in enumerate(base):
+            if number in pairs:
+                continue
+            wanted = [
+                entry for entry in by_text.get(one.text, ()) if not within or same_name(entry.section, one.section)
+            ]
+            if wanted:
+                pairs[number] = wanted[0]
+                by_text[one.text].remove(wanted[0])
+                free.remove(wanted[0])
+    for number, entry in _alike(((n, one) for n, one in enumerate(base) if n not in pairs), free):
+        pairs[number] = entry
+        free.remove(entry)
+    taken = {(entry.section.casefold(), entry.text) for entry in pairs.values()}
+    fresh = []
+    for entry in free:
+        key = (entry.section.casefold(), entry.text)
+        if key not in taken:
+            taken.add(key)
+            fresh.append(entry)
+    return (
+        [(base[number], pairs[number]) for number in sorted(pairs)],
+        [one for number, one in enumerate(base) if number not in pairs],
+        fresh,
+    )
+
+
+def _alike(base: Iterable[tuple[int, Base]], free: Collection[Entry]) -> list[tuple[int, Entry]]:
+    """Pair what is left by likeness within a section, the most alike first."""
+    scored = []
+    for number, one in base:
+        matcher = SequenceMatcher(b=one.text, autojunk=False)
+        for place, entry in enumerate(free):
+            if not same_name(entry.section, one.section):
+                continue
+            matcher.set_seq1(entry.text)
+            if matcher.real_quick_ratio() >= ALIKE and matcher.quick_ratio() >= ALIKE and matcher.ratio() >= ALIKE:
+                scored.append((-matcher.ratio(), number, place, entry))
+    scored.sort(key=lambda row: row[:3])
+    found: list[tuple[int, Entry]] = []
+    numbers, places = set(), set()
+    for _, number, place, entry in scored:
+        if number not in numbers and place not in places:
+            numbers.add(number)
+            places.add(place)
+            found.append((number, entry))
+    return found
+
+
+def _compare(made: Plan, one: Base, entry: Entry, memory: Known | None, sections: SectionSet) -> None:
+    """Decide about a line that stands in the file."""
+    edited, moved = entry.text != one.text, not same_name(entry.section, one.section)
+    if memory is None or not memory.active:
+        if memory is not None and (edited or moved):
+            _conflict(made, one, ConflictKind.REMOVED_HERE, entry, "")
+            return
+        if edited or moved:  # its memory was deleted: a person's line is a new one
+            made.added.append(entry)
+        else:
+            made.remove.add(entry)
+        made.gone.append(one.memory_id)
+        return
+    text = memory.text
+    if edited and text not in (one.text, entry.text):
+        _conflict(made, one, ConflictKind.EDITED, entry, text)
+        return
+    kind = _type_after_move(entry.section, memory, sections) if moved else None
+    if edited and text != entry.text:
+        made.changed.append(Changed(one.memory_id, entry, entry.text, kind))
+        text = entry.text
+    elif kind is not None:
+        made.changed.append(Changed(one.memory_id, entry, category=kind))
+    section = entry.section if moved else _section_now(one.section, memory, sections)
+    if not same_name(section, entry.section):
+        made.remove.add(entry)
+        made.add.append((one.memory_id, section, text))
+    elif text != entry.text:
+        made.replace[entry] = text
+    made.placed.append(Placed(one.memory_id, section, text, entry.start))
+
+
+def _removed(made: Plan, one: Base, memory: Known | None) -> None:
+    """Decide about a line that a person took out of the file."""
+    if memory is None or not memory.active:
+        made.gone.append(one.memory_id)
+    elif memory.text != one.text:
+        _conflict(made, one, ConflictKind.REMOVED_IN_FILE, None, memory.text)
+    else:
+        made.removed.append(one.memory_id)
+        made.gone.append(one.memory_id)
+
+
+def _conflict(made: Plan, one: Base, kind: ConflictKind, entry: Entry | None, other: str) -> None:
+    section = entry.section if entry else one.section
+    text = entry.text if entry else ""
+    made.conflicts.append(Found(one.memory_id, kind, section, one.text, text, other))
+    made.placed.append(Placed(one.memory_id, one.section, one.text, entry.start if entry else -1))
+
+
+def _type_after_move(section: str, memory: Known | None, sections: SectionSet) -> str | None:
+    """Return the type that a memory gets in a section; None when it stays what it is."""
+    if memory is None or same_name(sections.section_of(memory.category), section):
+        return None
+    kind = sections.type_of(section)
+    return None if kind == memory.category else kind
+
+
+def _section_now(section: str, memory: Known, sections: SectionSet) -> str:
+    """Return where the line of a memory belongs: where it is, unless its type changed since."""
+    belongs = sections.section_of(memory.category)
+    return section if sections.type_of(section) == memory.category or same_name(belongs, section) else belongs

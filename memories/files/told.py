@@ -1,0 +1,193 @@
+"""What an agent is told of its memory file: the lines that are trusted, made safe for a prompt, within the limits.
+
+It is not the file as it stands: a line that is held, unconfirmed or in conflict stays in the file and is left out here.
+Reads the database alone, so that it answers while a hook waits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from claudeops.lib.secrets import mask
+from memories.capture.agent_id import agent_id
+from memories.capture.gate import judge
+from memories.capture.text import fold
+from memories.capture.topics import topics
+from memories.files.document import Document, parse
+from memories.files.sections import RECENT
+from memories.injection.budget import tokens
+from memories.injection.escape import safe
+from memories.injection.ops import below_threshold, held, inactive
+from memories.models import AgentFile, AgentFileEntry, Memory, Verdict
+from memories.models.agent_file import limit_of
+from memories.models.trust import kept_back
+from memories.taxonomy import AGENT
+
+IN_CONFLICT = "in conflict: a person decides which text holds"
+NO_ROOM = "no room within the limits of the file"
+MOST_PROSE = 100
+"""Lines of prose that are told; a file of notes has few."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The text for a prompt (empty when there is nothing to tell) and the record of it.
+
+    `included` and `left_out` are entries as in a receipt, with `taxonomy` "agent". `untold` are the other lines that
+    are left out, prose or of a deleted memory, as {text, reason}. `tokens` are characters / 4.
+    """
+
+    text: str = ""
+    sha256: str = ""
+    tokens: int = 0
+    included: Sequence[dict[str, Any]] = ()
+    left_out: Sequence[dict[str, Any]] = ()
+    untold: Sequence[dict[str, str]] = ()
+    file: int | None = None
+    path: str = ""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Return what a receipt keeps beside the entries; empty without a file."""
+        if self.file is None:
+            return {}
+        return {
+            **{name: getattr(self, name) for name in ("file", "path", "text", "sha256", "tokens", "untold")},
+            "items": len(self.included),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One line that may be told. `memory` is None for prose."""
+
+    section: str
+    text: str
+    memory: Memory | None
+    since: datetime | None
+    order: int
+
+    @property
+    def rank(self) -> tuple[bool, float, float]:
+        """Order what leaves first: Recent Learnings, the lowest confidence, the oldest. Prose stays longest."""
+        confidence = 2.0 if self.memory is None else self.memory.confidence
+        return (self.section != RECENT, confidence, self.since.timestamp() if self.since else 0.0)
+
+
+NOTHING_TOLD = Told()
+
+
+def told_to(agent: str, project_id: int | None) -> Told:
+    """Return what the agent of this name is told in a project: nothing where it has no file, or its file is off."""
+    if project_id is None or not agent:
+        return NOTHING_TOLD
+    file = AgentFile.objects.select_related("project").filter(project=project_id, agent=agent_id(agent)).first()
+    return told(file) if file is not None and file.enabled else NOTHING_TOLD
+
+
+def told(file: AgentFile) -> Told:
+    """Return what the agent of `file` is told, whether it is on or off."""
+    document = parse(file.text.encode())
+    conflicts = set(file.conflicts.filter(answered_at=None).values_list("memory_id", flat=True)) - {None}
+    lines: list[_Line] = []
+    left: list[tuple[str, Memory | None, str]] = []
+    rows = list(file.entries.filter(left_because="").select_related("memory").order_by("position", "pk"))
+    for order, row in enumerate(rows):
+        memory = row.memory
+        if why := _why_not(row, memory, conflicts):
+            left.append((row.text, memory, why))
+        elif memory is not None:
+            lines.append(_Line(row.section, memory.observation, memory, row.since, order))
+    for order, (section, text) in enumerate(_prose(document)):
+        if why := _why_not_prose(text):
+            left.append((text, None, why))
+        else:
+            lines.append(_Line(section, text, None, None, order - MOST_PROSE))
+    names = [section.name for section in document.sections]
+    kept, no_room = _within(lines, names, 1024 * limit_of("kilobytes", file.limits, file.project.files_limits))
+    left += [(line.text, line.memory, NO_ROOM) for line in no_room]
+    text = mask(_text(kept, names))
+    return Told(
+        text=text,
+        sha256=hashlib.sha256(text.encode()).hexdigest() if text else "",
+        tokens=tokens(text),
+        included=[_entry(line.memory, "in its file") for line in kept if line.memory is not None],
+        left_out=[_entry(memory, why) for _, memory, why in left if memory is not None],
+        untold=[{"text": mask(text)[:400], "reason": why} for text, memory, why in left if memory is None],
+        file=file.pk,
+        path=file.path,
+    )
+
+
+def _why_not(row: AgentFileEntry, memory: Memory | None, conflicts: set[int]) -> str:
+    if memory is None:
+        return "its memory was deleted"
+    if memory.pk in conflicts:
+        return IN_CONFLICT
+    if memory.verdict != Verdict.ALLOW:
+        return held(memory.verdict_reason)
+    if not memory.active:
+        return inactive(memory.inactive_reason)
+    if memory.expires_at is not None and memory.expires_at <= timezone.now():
+        return "expired"
+    if waits := kept_back(memory):
+        return waits
+    return below_threshold(memory.confidence) if memory.confidence < (AGENT.injected_from or 0.0) else ""
+
+
+def _why_not_prose(text: str) -> str:
+    """Say why a line of prose is not told. Nobody confirms prose, so what would need a confirmation is left out."""
+    judgement = judge(text, fold(text))
+    if judgement.verdict != "allow":
+        return held(judgement.reason)
+    found = topics(text)
+    return f"prose about {', '.join(found)}: write it as an entry, so that a person can confirm it" if found else ""
+
+
+def _prose(document: Document) -> list[tuple[str, str]]:
+    """Return (section, line) of what people wrote between the entries."""
+    return [(section.name, text) for section in document.sections for text in section.prose][:MOST_PROSE]
+
+
+def _within(lines: list[_Line], names: Sequence[str], most: int) -> tuple[list[_Line], list[_Line]]:
+    """Return the lines whose text has at most `most` bytes, and those that had to leave."""
+    kept, gone = list(lines), []
+    for line in sorted(lines, key=lambda line: line.rank):
+        if len(_text(kept, names).encode()) <= most:
+            break
+        kept.remove(line)
+        gone.append(line)
+    return kept, gone
+
+
+def _text(lines: Iterable[_Line], names: Sequence[str]) -> str:
+    """Format the lines below their sections, in the order of the file; a section without lines is left out."""
+    by_section: dict[str, list[_Line]] = {name: [] for name in names}
+    for line in lines:
+        by_section.setdefault(line.section, []).append(line)
+    parts = []
+    for name, found in by_section.items():
+        if found:
+            rows = sorted(found, key=lambda line: line.order)
+            parts.append("\n".join([f"### {safe(name)}", *(f"- {safe(line.text)}" for line in rows)]))
+    return "\n\n".join(parts)
+
+
+def _entry(memory: Memory, reason: str) -> dict[str, Any]:
+    """Return the entry of a receipt. The text of a held memory is not copied: the gate held it."""
+    return {
+        "id": memory.pk,
+        "uuid": str(memory.uuid),
+        "service": None,
+        "category": memory.category,
+        "confidence": memory.confidence,
+        "observation": memory.observation if memory.verdict == Verdict.ALLOW else "",
+        "taxonomy": AGENT.slug,
+        "reason": reason,
+    }
