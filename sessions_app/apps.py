@@ -13,7 +13,11 @@ class SessionsAppConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from memories.queries import uses
         from sessions_app import checks  # noqa: F401  (registers the system checks)
+        from sessions_app.credit.facts import counts_of
+
+        uses.count_by(counts_of)
 
         post_migrate.connect(_after_migrate, sender=self, dispatch_uid="sessions_app.counts")
 

@@ -74,3 +74,35 @@ class RawLogOutside(SessionsError):
 
 class StreamNotFound(SessionsError):
     code = "stream_not_found"
+
+
+class UnknownHook(SessionsError):
+    """The address names a hook that the CLI does not have."""
+
+    code = "unknown_hook"
+
+
+class UnknownCaller(SessionsError):
+    """A hook comes with no token, or with one that opens nothing."""
+
+    code = "unknown_token"
+
+
+class TooManyHooks(SessionsError):
+    code = "too_many_hooks"
+
+
+class InvalidHook(SessionsError):
+    """What a hook posted cannot be read."""
+
+    code = "invalid_hook"
+
+
+class HookTooBig(InvalidHook):
+    code = "too_big"
+
+
+class HookFailed(SessionsError):
+    """A handler of a hook failed; the log says how."""
+
+    code = "hook_failed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -11,6 +12,7 @@ from django.utils import timezone
 from memories.models import Project
 from sessions_app import queue, reaper
 from sessions_app.credit import relevance
+from sessions_app.hooks import door
 from sessions_app.learning import lessons
 from sessions_app.log import pruning
 from sessions_app.queue import tasks
@@ -63,6 +65,10 @@ def learn(project_id: int) -> None:
     if project is not None:
         found = lessons.learn(project)
         logger.info("project %s: %s lessons: %s", project, len(found), [one.outcome for one in found])
+
+
+def handle_hook(event: str, stored: dict[str, Any]) -> None:
+    door.handle_later(event, stored)
 
 
 def adjust_relevance() -> None:

@@ -9,6 +9,7 @@ from sessions_app.web import (
     compare,
     cooldowns,
     events,
+    hooks,
     hours,
     log,
     mcp,
@@ -46,6 +47,7 @@ urlpatterns: list[URLPattern] = [
     path("events/undo/<str:at>", events.undo, name="events-undo"),
     path("events/rows", events.rows, name="events-rows"),
     path("mcp", mcp.mcp, name="mcp"),
+    path("hooks/<str:event>", hooks.hooks, name="hooks"),
     path("cooldowns", cooldowns.cooldowns, name="cooldowns"),
     path("cooldowns/rows", cooldowns.rows, name="cooldowns-rows"),
 ]

@@ -45,7 +45,7 @@ def memories(request: HttpRequest) -> dict[str, Any]:
         row.pk: row for row in Memory.objects.filter(pk__in=[row.pk for row in page.rows]).select_related("project")
     }
     shown = [whole[row.pk] for row in page.rows if row.pk in whole]
-    return {"memories": [serializers.as_data(row) for row in shown], "next": page.further}
+    return {"memories": serializers.all_as_data(shown), "next": page.further}
 
 
 @router.post(

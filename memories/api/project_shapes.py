@@ -126,6 +126,8 @@ class ProjectMemoryOut(Out):
     approved_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    used_count: int = Field(description="Sessions that used it.")
+    helped_count: int = Field(description="Sessions that used it and completed.")
 
 
 class ProjectMemoriesOut(Out):

@@ -27,6 +27,7 @@ from memories.lifecycle.projects import add_project, set_project
 from memories.models import Memory, Project, Scope, Verdict
 from memories.queries import project_memories
 from memories.queries.list import latest_change_of
+from memories.queries.uses import Uses, uses_of
 from memories.taxonomy import PROJECT
 
 CHANNEL = "api"
@@ -277,10 +278,11 @@ def _shown(access: Access, within: Project, memory_id: str, response: HttpRespon
 
 def _memories(rows: Sequence[Memory]) -> list[dict[str, Any]]:
     who = project_memories.approvers(rows)
-    return [_memory(row, who.get(row.pk)) for row in rows]
+    uses = uses_of([row.pk for row in rows])
+    return [_memory(row, who.get(row.pk), uses[row.pk]) for row in rows]
 
 
-def _memory(row: Memory, approved_by: str | None) -> dict[str, Any]:
+def _memory(row: Memory, approved_by: str | None, uses: Uses) -> dict[str, Any]:
     return shapes.ProjectMemoryOut(
         id=row.pk,
         project_id=row.project_id or 0,
@@ -297,4 +299,6 @@ def _memory(row: Memory, approved_by: str | None) -> dict[str, Any]:
         approved_at=row.approved_at,
         created_at=row.created_at,
         updated_at=row.updated_at,
+        used_count=uses.used,
+        helped_count=uses.helped,
     ).model_dump(by_alias=True)

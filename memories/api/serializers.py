@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from memories.models import Change, Memory, MemoryChange, Verdict
+from memories.queries.uses import uses_of
 
 COLUMNS = (
     "uuid",
@@ -38,9 +40,20 @@ COLUMNS = (
 
 
 def as_data(memory: Memory) -> dict[str, Any]:
-    """Return one memory; its project by slug, times aware and UTC."""
-    data = {"id": memory.pk, "project": memory.project.slug if memory.project else None}
-    return data | {name: getattr(memory, name) for name in COLUMNS} | {"unconfirmed": bool(memory.unconfirmed)}
+    """As `all_as_data()`, for one memory."""
+    return all_as_data([memory])[0]
+
+
+def all_as_data(memories: Sequence[Memory]) -> list[dict[str, Any]]:
+    """Return each of `memories`: its project by slug, times aware and UTC, its uses counted in one query for all."""
+    uses = uses_of([memory.pk for memory in memories])
+    return [
+        {"id": memory.pk, "project": memory.project.slug if memory.project else None}
+        | {name: getattr(memory, name) for name in COLUMNS}
+        | {"unconfirmed": bool(memory.unconfirmed)}
+        | {"used_count": uses[memory.pk].used, "helped_count": uses[memory.pk].helped}
+        for memory in memories
+    ]
 
 
 def change_data(change: MemoryChange) -> dict[str, Any]:

@@ -59,6 +59,8 @@ class MemoryOut(Schema):
     expires_at: datetime | None
     decayed_until: datetime | None
     approved_at: datetime | None
+    used_count: int = Field(description="Sessions that used it.")
+    helped_count: int = Field(description="Sessions that used it and completed.")
 
 
 class ChangeOut(Schema):

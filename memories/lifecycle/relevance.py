@@ -12,7 +12,7 @@ from datetime import datetime
 
 from django.db import connection
 
-from memories.lifecycle.bulk_write import BATCH, batches, write_all
+from memories.lifecycle.bulk_write import BATCH, write_all
 from memories.lifecycle.lock import writing
 from memories.lifecycle.sweep import PAUSE
 from memories.lifecycle.write import Why
@@ -79,17 +79,18 @@ def adjust(
         if start and not connection.in_atomic_block:
             time.sleep(PAUSE)
         with writing():
-            for rows in batches(Memory.objects.filter(pk__in=ids[start : start + BATCH])):
-                by_people = set() if also_set else _set_by_people(rows)
-                changes = []
-                for row in rows:
-                    one, after = outcomes[row.pk], learned(outcomes[row.pk], base)
-                    kept = row.pk in by_people
-                    found.append(Adjustment(row.pk, one, row.relevance_score, after, kept))
-                    why = Why(ACTOR, when, REASON, {"helped_of": f"{one.helped} of {one.decided}", "base_rate": base})
-                    changes.append((row, Change.EDITED.value, {} if kept else {"relevance_score": after}, why))
-                if not dry_run:
-                    write_all(changes)
+            locked = Memory.objects.select_for_update(of=("self",)).filter(pk__in=ids[start : start + BATCH])
+            rows = list(locked.only("uuid", "relevance_score").order_by("pk"))  # what a change row needs
+            by_people = set() if also_set else _set_by_people(rows)
+            changes = []
+            for row in rows:
+                one, after = outcomes[row.pk], learned(outcomes[row.pk], base)
+                kept = row.pk in by_people
+                found.append(Adjustment(row.pk, one, row.relevance_score, after, kept))
+                why = Why(ACTOR, when, REASON, {"helped_of": f"{one.helped} of {one.decided}", "base_rate": base})
+                changes.append((row, Change.EDITED.value, {} if kept else {"relevance_score": after}, why))
+            if not dry_run:
+                write_all(changes)
     return found
 
 

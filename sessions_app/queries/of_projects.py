@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Sum
 
+from sessions_app.credit.facts import counts_of
 from sessions_app.models import Session, Status, Trigger, UsedMemory
 from sessions_app.queries.helped import ENDED
 
@@ -116,10 +117,9 @@ def uses_of(memories: Collection[int], edges: Sequence[datetime]) -> dict[int, U
     A memory that was never used is not among them.
     """
     rows = UsedMemory.objects.filter(memory_id__in=memories).order_by()
-    totals = rows.values_list("memory_id").annotate(used=Count("pk"), helped=Count("pk", filter=Q(helped=True)))
     parts: dict[int, list[int]] = defaultdict(lambda: [0] * (len(edges) - 1))
     recent = rows.filter(credited_at__gte=edges[0], credited_at__lt=edges[-1])
     for memory, at in recent.values_list("memory_id", "credited_at"):
         if at is not None:
             parts[memory][bisect_right(edges, at) - 1] += 1
-    return {pk: Uses(used, helped, tuple(parts[pk])) for pk, used, helped in totals}
+    return {pk: Uses(used, helped, tuple(parts[pk])) for pk, (used, helped) in counts_of(memories).items()}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Q
@@ -166,6 +167,11 @@ def enqueue_learn(session: Session, status: Status) -> bool:
         return False
     tasks.send_learn(session.project_id)
     return True
+
+
+def enqueue_hook(event: str, stored: dict[str, Any]) -> None:
+    """Have a worker do what a hook of the CLI could wait for; `stored` holds plain values."""
+    tasks.send_hook(event, stored)
 
 
 def reap_elsewhere(host: str, *, at: datetime | None = None) -> int:

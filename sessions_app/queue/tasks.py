@@ -18,6 +18,7 @@ RUN = "sessions_app.tasks.run_session"
 FOLLOW = "sessions_app.tasks.follow_session"
 REAP = "sessions_app.tasks.reap_here"
 LEARN = "sessions_app.tasks.learn"
+HOOK = "sessions_app.tasks.handle_hook"
 
 DEFAULT = "default"
 SESSIONS = "sessions"
@@ -54,6 +55,11 @@ def send_reap(host: str, cluster: str = DEFAULT) -> None:
 def send_learn(project_id: int) -> None:
     """Have what the runs of a project teach looked for, on any host."""
     async_task(LEARN, project_id, cluster=DEFAULT, task_name=f"learn in project {project_id}")
+
+
+def send_hook(event: str, stored: dict[str, Any]) -> None:
+    """Have a worker on any host do what a hook of the CLI could wait for; `stored` holds plain values."""
+    async_task(HOOK, event, stored, cluster=DEFAULT, task_name=f"hook {event}")
 
 
 def waiting(function: str, at: datetime) -> set[int]:

@@ -191,11 +191,11 @@ def close(
             transaction.set_rollback(True)
             return None
         note_injected(session)
+        queue.enqueue_learn(session, status)  # with the close: nobody would ask again for a worker that died after it
     shutil.rmtree(folder_of(session) / "tmp", ignore_errors=True)
     (folder_of(session) / MCP_CONFIG).unlink(missing_ok=True)  # it holds the database's password
     logger.info("session %s: %s", session_id, " — ".join(filter(None, [str(status.label), reason])))
     settle_safely(session_id, at=at)
-    queue.enqueue_learn(session, status)
     queue.dispatch()
     return status
 

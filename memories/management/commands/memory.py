@@ -16,7 +16,7 @@ from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user
-from memories.api.serializers import as_data, change_data
+from memories.api.serializers import all_as_data, as_data, change_data
 from memories.errors import MemoryNotFound
 from memories.exchange.copies import copy_to
 from memories.exchange.import_export import export_lines, import_lines
@@ -100,7 +100,7 @@ class Command(VerbCommand):
         text = as_table(found) if found else "No memory matches."
         if count > len(found):
             text += f"\n{len(found):,} of {count:,}; --limit shows more."
-        return Result({"count": count, "memories": [as_data(memory) for memory in found]}, text)
+        return Result({"count": count, "memories": all_as_data(found)}, text)
 
     def show(self, memory: str) -> Result:
         found = _memory(memory)

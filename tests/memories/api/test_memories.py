@@ -8,8 +8,9 @@ import pytest
 from django.utils import timezone
 
 from memories.models import Memory, MemoryChange, Source, Verdict
+from sessions_app.models import How, UsedMemory
 from tests.api_callers import bearer, problem
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -67,8 +68,20 @@ def test_the_list_costs_the_same_number_of_queries_whatever_it_holds(caller, dja
     project = ProjectFactory()
     for _ in range(30):
         MemoryFactory(project=project)
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(7):
         assert len(ids(caller.get("/api/memories"))) == 30
+
+
+def test_a_memory_says_how_many_sessions_used_it_and_completed(caller):
+    unused, row = MemoryFactory(), MemoryFactory()
+    for helped in (True, True, False, None):
+        UsedMemory.objects.create(session=SessionFactory(), memory_id=row.pk, how=How.NAMED, helped=helped)
+    listed = {
+        one["id"]: (one["used_count"], one["helped_count"]) for one in caller.get("/api/memories").json()["memories"]
+    }
+    assert listed == {row.pk: (4, 2), unused.pk: (0, 0)}
+    for answer in (caller.get(f"/api/memories/{row.pk}"), caller.put(f"/api/memories/{row.pk}", {"confidence": 0.4})):
+        assert (answer.json()["used_count"], answer.json()["helped_count"]) == (4, 2)
 
 
 def test_one_is_found_by_number_and_by_uuid_with_its_history(caller):

@@ -1,0 +1,117 @@
+"""Answer one hook of the CLI: who calls, for which project, what its handlers say, and what a worker does later."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.utils import timezone
+
+from claudeops.lib.secrets import mask, mask_value
+from memories.access.tokens import note_use
+from memories.models import Project
+from sessions_app import queue
+from sessions_app.errors import HookFailed, SessionsError
+from sessions_app.hooks import cooldowns, heard
+from sessions_app.hooks.answers import HANDLERS, LATER, HookAnswer, HookCall, document
+from sessions_app.hooks.callers import Caller, caller_of
+from sessions_app.hooks.events import Payload, known, parse
+from sessions_app.hooks.place import project_at
+from sessions_app.models import Session
+
+REGISTERED = (cooldowns,)
+"""The modules whose handlers are in the tables: importing one registers them."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The JSON for the CLI, or the error. `note` records the call in the database: for after the reply is sent."""
+
+    document: dict[str, Any]
+    error: SessionsError | None
+    note: Callable[[], None]
+
+
+def answer(event: str, secret: str, data: Callable[[], bytes], *, at: datetime | None = None) -> Reply:
+    """Answer a hook whose caller has `secret`; `data` reads the posted JSON, once the caller is known.
+
+    Raises UnknownHook, UnknownCaller, AccessDenied and TooManyHooks. What fails after that is the reply's error.
+    """
+    at = at or timezone.now()
+    known(event)
+    caller = caller_of(secret, at=at)
+    found, error = {}, None
+    try:
+        call = _call(event, caller, parse(event, data()), at)
+        found = document(event, _answers(call))
+        if LATER[event]:
+            queue.enqueue_hook(event, _stored(call))
+    except SessionsError as refused:
+        error = refused
+    return Reply(found, error, partial(_note, event, caller, str(error or ""), at))
+
+
+def handle_later(event: str, stored: dict[str, Any]) -> None:
+    """Call the handlers of a hook that could wait, in a worker. Raises what a handler raises, after the others ran."""
+    project, session = stored["project"], stored["session"]
+    call = HookCall(
+        event,
+        Payload(**stored["payload"]),
+        project and Project.objects.filter(pk=project).first(),
+        session and Session.objects.filter(pk=session).first(),
+        stored["installation"],
+        stored["at"],
+    )
+    failed: list[Exception] = []
+    for handler in LATER[event]:
+        try:
+            handler(call)
+        except Exception as error:
+            logger.exception("a handler of the hook %s failed", event)
+            failed.append(error)
+    if failed:
+        raise failed[0]
+
+
+def _call(event: str, caller: Caller, payload: Payload, at: datetime) -> HookCall:
+    session = caller.session
+    project = session.project if session else project_at(payload.cwd, within=caller.project)
+    return HookCall(event, payload, project, session, caller.installation, at)
+
+
+def _stored(call: HookCall) -> dict[str, Any]:
+    """Return plain values, because a task outlives the program that queued it."""
+    return {
+        "payload": mask_value(asdict(call.payload)),  # the queue's own tables mask nothing
+        "project": call.project and call.project.pk,
+        "session": call.session and call.session.pk,
+        "installation": call.installation,
+        "at": call.at,
+    }
+
+
+def _answers(call: HookCall) -> list[HookAnswer]:
+    """Return the answers of all handlers. Raises HookFailed when one fails and none denies."""
+    answers: list[HookAnswer] = []
+    failed = ""
+    for handler in HANDLERS[call.event]:
+        try:
+            answers += filter(None, [handler(call)])
+        except Exception as error:  # whatever it is, the person who looks at `hook status` must learn of it
+            logger.exception("a handler of the hook %s failed", call.event)
+            failed = failed or mask(f"{type(error).__name__}: {error}")
+    if failed and not any(answer.deny for answer in answers):
+        raise HookFailed(f"The hook could not be answered: {failed}", "See the log of the web server.")
+    return answers
+
+
+def _note(event: str, caller: Caller, problem: str, at: datetime) -> None:
+    if caller.access:
+        note_use(caller.access, at=at)
+    heard.note((event, caller.installation), problem, at=at)

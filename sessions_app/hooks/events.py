@@ -1,0 +1,81 @@
+"""What the CLI posts when a hook fires, with the types of its fields. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from sessions_app.errors import InvalidHook, UnknownHook
+
+EVENTS = frozenset(
+    {
+        "SessionStart",
+        "UserPromptSubmit",
+        "PreToolUse",
+        "PostToolUse",
+        "SubagentStart",
+        "SubagentStop",
+        "PreCompact",
+        "PostCompact",
+        "Stop",
+        "SessionEnd",
+    }
+)
+LONGEST_ID = 100
+"""Characters of a session's or a subagent's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """The fields of a hook's JSON. All of it comes from outside; a text that is missing is empty.
+
+    `agent_id` and `agent_type` are the subagent's, `cwd` is the folder in which the CLI works, on its host.
+    """
+
+    cli_session_id: str
+    cwd: str = ""
+    transcript_path: str = ""
+    agent_id: str = ""
+    agent_type: str = ""
+    tool_name: str = ""
+    tool_input: dict[str, Any] = field(default_factory=dict)
+    prompt: str = ""
+    last_assistant_message: str = ""
+
+
+TEXTS = ("cwd", "transcript_path", "agent_id", "agent_type", "tool_name", "prompt", "last_assistant_message")
+
+
+def known(event: str) -> str:
+    """Return `event`. Raises UnknownHook for one that the CLI does not have."""
+    if event not in EVENTS:
+        raise UnknownHook(f"There is no hook {event[:40]!r}.", f"Known hooks: {', '.join(sorted(EVENTS))}.")
+    return event
+
+
+def parse(event: str, data: bytes) -> Payload:
+    """Read the JSON of a hook. Raises InvalidHook."""
+    try:
+        given = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InvalidHook(f"The body is not JSON: {error}.", "Send the JSON that the CLI gives to a hook.") from error
+    if not isinstance(given, dict):
+        raise InvalidHook("The body is no JSON object.", "Send the JSON that the CLI gives to a hook.")
+    named = given.get("hook_event_name", event)
+    if named != event:
+        raise InvalidHook(f"The body is that of the hook {str(named)[:40]!r}.", "Send it to the address of that hook.")
+    tool_input = given.get("tool_input")
+    found = Payload(
+        cli_session_id=_text(given.get("session_id")),
+        tool_input=tool_input if isinstance(tool_input, dict) else {},
+        **{name: _text(given.get(name)) for name in TEXTS},
+    )
+    if not found.cli_session_id or max(len(found.cli_session_id), len(found.agent_id)) > LONGEST_ID:
+        raise InvalidHook(f"session_id is needed; it and agent_id have at most {LONGEST_ID} characters.")
+    return found
+
+
+def _text(value: Any) -> str:
+    """Return a text that every database stores: no NUL characters, no lone surrogates."""
+    return value.replace("\0", "").encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""

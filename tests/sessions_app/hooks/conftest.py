@@ -1,0 +1,42 @@
+"""What the tests of the door share: calls as the CLI makes them, and a door that remembers nothing of other tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from memories.access.tokens import add_token
+from sessions_app.hooks import callers, heard
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def fresh_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callers, "RATE", callers.Rate(callers.MOST_A_SECOND))
+    monkeypatch.setattr(heard, "TALLY", heard.Tally())
+
+
+@pytest.fixture
+def secret(db: None) -> str:
+    return add_token("laptop", ["hook"], by="anna")[1]
+
+
+@pytest.fixture
+def call(secret: str, client: Client) -> Call:
+    """Post a hook as the CLI does; `body` replaces the JSON, `token` the secret."""
+
+    def posted(event: str = "PreToolUse", *, token: str = secret, body: bytes | None = None, **fields: Any) -> Any:
+        given = {"session_id": "s-1", "hook_event_name": event, "cwd": "/srv/app", **fields}
+        return client.post(
+            f"/hooks/{event}",
+            json.dumps(given).encode() if body is None else body,
+            content_type="application/json",
+            headers={"Authorization": f"Bearer {token}"},
+        )
+
+    return posted
