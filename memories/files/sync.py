@@ -212,7 +212,7 @@ def _bring_in_step(context: _Context, done: Synced) -> bool:
 
 
 def _explain_folder(context: _Context) -> None:
-    """Put the README into the folder with an agent's first sync; one that a person deletes stays away until the next."""
+    """Put the README into the folder with the first sync of an agent: a person may delete it."""
     file = context.file
     if file.sha256:
         return
