@@ -41,6 +41,7 @@ __all__ = [
     "insert",
     "insert_all",
     "note_relations",
+    "place",
     "prepare",
     "remember",
     "same_observation",
@@ -120,6 +121,34 @@ def prepare(statement: Statement, provenance: Provenance) -> Prepared:
     if provenance.source == Source.HUMAN:
         return Prepared()
     return _prepare(statement, provenance, _judge(statement, provenance))
+
+
+def place(statement: Statement, provenance: Provenance, *, at: datetime | None = None) -> Remembered:
+    """Store a line of a file that people edit: through the gate, unless a person wrote it, and as it stands.
+
+    It confirms and lowers nothing, since the file says a thing where and how its readers want it; what it contradicts
+    becomes a question. The same active or held text in its scope is that memory (outcome "known"). A text that no
+    person wrote and that a person deactivated is held. Raises InvalidMemory as `remember` does.
+    """
+    _check_source(provenance)
+    when = to_utc(at or provenance.at)
+    judgement = Judgement("allow") if provenance.typed else _judge(statement, provenance)
+    if judgement.verdict == "discard":
+        return Remembered("discarded", reason=judgement.reason)
+    prepared = compare(_scope_sql(statement, provenance), statement, of_service="service" in statement.policy.scope)
+    with writing():
+        rows = _scope_rows(statement, provenance)
+        if known := same_observation(rows.active(), statement.observation):
+            return Remembered("known", known.pk)
+        if judgement.verdict != "allow":
+            return _hold(statement, provenance, when, judgement.reason)
+        rejected = None if provenance.typed else same_observation(rows.rejected(), statement.observation)
+        if rejected is not None:
+            return _hold(statement, provenance, when, f"a person deactivated it before, as memory {rejected.pk}")
+        memory = _new(statement, provenance, when, {}, reason="Written into the file.")
+        keyword_index.put(memory)
+        note_relations(memory, statement, provenance, prepared, at=when)
+    return Remembered("created", memory.pk)
 
 
 def decide(relations: Mapping[int, Relation], rows: Iterable[Memory]) -> Decision:

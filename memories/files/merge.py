@@ -91,6 +91,11 @@ class Plan:
         return Edits(self.replace, frozenset(self.remove), [(section, text) for _, section, text in self.add])
 
     @property
+    def unsettled(self) -> set[int]:
+        """Return the memories whose line differs from them: in a conflict, or changed by a person."""
+        return {one.memory_id for one in self.conflicts} | {one.memory_id for one in self.changed}
+
+    @property
     def by_people(self) -> bool:
         """Whether the file holds a change of a person that the memories do not have yet."""
         return bool(self.added or self.returned or self.changed or self.removed)

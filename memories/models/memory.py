@@ -108,6 +108,10 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         """Held, and not rejected: a person who deactivates a held memory has reviewed it."""
         return self.held().exclude(inactive_reason=Inactive.OPERATOR)
 
+    def rejected(self) -> MemoryQuerySet:
+        """Deactivated by a person, held or not."""
+        return self.filter(active=False, inactive_reason=Inactive.OPERATOR)
+
     def allowed(self) -> MemoryQuerySet:
         return self.filter(verdict=Verdict.ALLOW)
 

@@ -1,0 +1,118 @@
+"""Read and write an agent's file in the repository of its project: whole or not at all, and never outside of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from claudeops.lib.locks import file_lock
+from claudeops.lib.whole_file import replace_file
+from memories.files.document import LONGEST
+from memories.models import FileState, Project
+
+LOCKS = "agent-files"
+"""The folder of the locks, in the data folder: nothing of ours but the files stands in a person's repository."""
+
+
+class Unusable(Exception):
+    """The file cannot be read or written; `state` is what its row says then."""
+
+    def __init__(self, state: FileState, message: str) -> None:
+        super().__init__(message)
+        self.state = state
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The bytes of a file, and what the file system says of them. `missing`: there is no such file."""
+
+    data: bytes = b""
+    size: int = 0
+    modified_ns: int = 0
+    missing: bool = False
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+
+def relative_path(project: Project, agent: str) -> str:
+    return f"{project.files_folder.rstrip('/')}/{project.files_pattern.replace('{agent}', agent)}"
+
+
+def location(project: Project, agent: str) -> Path:
+    """Return where the file of an agent is, or would be. Raises Unusable.
+
+    A symbolic link is followed within the repository; one that leads out of it is refused.
+    """
+    if not project.path:
+        raise Unusable(FileState.NO_REPOSITORY, f"Project {project.slug} has no repository path.")
+    try:
+        root = Path(project.path).resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise Unusable(FileState.NO_REPOSITORY, f"{project.path}: {_words(error)}.") from None
+    if not root.is_dir():
+        raise Unusable(FileState.NO_REPOSITORY, f"{project.path} is not a folder.")
+    wanted = root / relative_path(project, agent)
+    try:
+        found = wanted.resolve()
+    except (OSError, RuntimeError) as error:
+        raise Unusable(FileState.UNREADABLE, f"{wanted}: {_words(error)}.") from None
+    if not found.is_relative_to(root):
+        raise Unusable(FileState.UNREADABLE, f"{wanted} leads out of the repository, to {found}; it is not followed.")
+    return found
+
+
+def read(path: Path) -> Stored:
+    """Read a file; at most LONGEST + 1 bytes, so that a larger one is noticed. Raises Unusable."""
+    try:
+        # Not through a link that was put there since `location` looked, and never waiting for a pipe.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        return Stored(missing=True)
+    except OSError as error:
+        raise Unusable(FileState.UNREADABLE, f"{path}: {_words(error)}.") from None
+    try:
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(file.fileno())
+            data = file.read(LONGEST + 1)
+    except OSError as error:
+        raise Unusable(FileState.UNREADABLE, f"{path}: {_words(error)}.") from None
+    return Stored(data, status.st_size, status.st_mtime_ns)
+
+
+def look(path: Path) -> tuple[int, int] | None:
+    """Return (size, modified in ns) of a file; None when it is missing, or cannot be looked at."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def write(path: Path, data: bytes) -> Stored:
+    """Write a file whole: it has the new content afterwards, or the old one. Its mode stays. Raises Unusable."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, data)
+        status = path.lstat()
+    except OSError as error:
+        raise Unusable(FileState.UNWRITABLE, f"{path}: {_words(error)}.") from None
+    return Stored(data, status.st_size, status.st_mtime_ns)
+
+
+@contextmanager
+def lock_of(project_id: int, agent: str) -> Iterator[None]:
+    """Wait for the one lock of a file on this host, and hold it. Not inside a transaction that writes memories."""
+    with file_lock(Path(settings.CLAUDEOPS_DATA_DIR) / LOCKS / f"{project_id}-{agent}.lock", wait=True):
+        yield
+
+
+def _words(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
