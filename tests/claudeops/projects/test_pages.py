@@ -252,6 +252,26 @@ def test_renew_adds_30_days_to_an_end_as_one_change(signed_in):
     assert "expires 30 days later" in html
 
 
+def test_a_renewal_that_is_sent_twice_adds_30_days_once_and_a_second_press_adds_30_more(signed_in):
+    memory = of_project(ProjectFactory(slug="web"), days=1)
+    end = memory.expires_at
+    address = f"/projects/web/memories/{memory.pk}/renew"
+    html = signed_in.get("/projects/web").content.decode()
+    assert f'name="end" value="{end.isoformat()}"' in html
+    signed_in.post(address, {"end": end.isoformat()})
+    again = signed_in.post(address, {"end": end.isoformat()}, headers={"HX-Request": "true"}).content.decode()
+    memory.refresh_from_db()
+    assert memory.expires_at == end + timedelta(days=30)
+    assert MemoryChange.objects.filter(memory=memory).count() == 1
+    assert "has nothing to change" in again
+    shown = (end + timedelta(days=30)).isoformat()
+    assert f'value="{shown}"' in again
+    signed_in.post(address, {"end": shown})
+    signed_in.post(address, {"end": "soon"})
+    memory.refresh_from_db()
+    assert memory.expires_at == end + timedelta(days=60)
+
+
 @pytest.mark.parametrize("elsewhere", ["//evil.example/projects/web", "https://evil.example", "/memories"])
 def test_after_a_renewal_nobody_is_led_elsewhere(signed_in, elsewhere):
     memory = of_project(ProjectFactory(slug="web"), days=1)
@@ -335,8 +355,12 @@ def test_ends_are_counted_by_part_and_what_is_overdue_counts_now():
     for days in (-1, 0.5, 7.5, 7.6, 100):
         of_project(project, f"Ends {days}", expires_at=now + timedelta(days=days))
     of_project(project, "Persistent", expires_at=None, persistent=True)
-    found = ends_in_parts([project.pk], now, timedelta(days=7), 8)
-    assert found[project.pk] == {0: 2, 1: 2}
+    other, unasked = ProjectFactory(), ProjectFactory()
+    for one in (other, unasked):
+        of_project(one, "Ends later", expires_at=now + timedelta(days=50))
+    found = ends_in_parts([project.pk, other.pk], now, timedelta(days=7), 8)
+    assert found == {project.pk: {0: 2, 1: 2}, other.pk: {7: 1}}
+    assert ends_in_parts([], now, timedelta(days=7), 8) == {}
 
 
 def test_counts_stop_at_their_cap():
