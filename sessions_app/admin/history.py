@@ -1,4 +1,4 @@
-"""The read-only admin of events (which can be acknowledged), remediations, checks, receipts, log lines and workers."""
+"""The read-only admin of what happened: events (which can be acknowledged), remediations, receipts, hooks, workers."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from sessions_app.models import (
     CooldownAction,
     CooldownClearance,
     Event,
+    HookHeard,
     InjectionReceipt,
     LogEntry,
     ServiceCheck,
@@ -120,4 +121,11 @@ class WorkerRunAdmin(ReadOnlyAdmin):
 
     list_display = ("host", "pid", "queues", "ending", "started_at", "ended_at")
     list_filter = ("ending", age_filter("ended_at", "ended"))
+    sortable_by = ()
+
+
+@admin.register(HookHeard)
+class HookHeardAdmin(ReadOnlyAdmin):
+    list_display = ("event", "installation", "last_at", "calls", "problem")
+    ordering = ("-last_at",)
     sortable_by = ()
