@@ -107,10 +107,14 @@ def write(path: Path, data: bytes) -> Stored:
     return Stored(data, status.st_size, status.st_mtime_ns)
 
 
+def locks_folder() -> Path:
+    return Path(settings.CLAUDEOPS_DATA_DIR) / LOCKS
+
+
 @contextmanager
 def lock_of(project_id: int, agent: str) -> Iterator[None]:
     """Wait for the one lock of a file on this host, and hold it. Not inside a transaction that writes memories."""
-    with file_lock(Path(settings.CLAUDEOPS_DATA_DIR) / LOCKS / f"{project_id}-{agent}.lock", wait=True):
+    with file_lock(locks_folder() / f"{project_id}-{agent}.lock", wait=True):
         yield
 
 
