@@ -157,7 +157,7 @@ class Document:
 
     def updated(self, at: datetime, by: str) -> Document:
         """Return the document with its line "Last Updated" renewed; one without such a line stays as it is."""
-        line = f"<!-- Last Updated: {at:%Y-%m-%d %H:%M} UTC | Auto-updated by: {_one_line(by)} -->"
+        line = f"<!-- Last Updated: {at:%Y-%m-%d %H:%M} UTC | Auto-updated by: {one_line(by)} -->"
         classes = _classes(self.lines)
         for number, (text, end) in enumerate(self.lines):
             if UPDATED.match(text) and classes[number] != FENCED:
@@ -198,7 +198,7 @@ def parse(data: bytes) -> Document:
 def new_document(agent: str, project: str, sections: SectionSet, limits: Mapping[str, int], at: datetime) -> Document:
     """Return the file of an agent that has learned nothing: its sections, empty."""
     rows = [
-        f"# {_one_line(title_of(agent))} Memory - {_one_line(project)}",
+        f"# {one_line(title_of(agent))} Memory - {one_line(project)}",
         "",
         (
             f"<!-- MEMORY LIMITS: {limits['kilobytes']} KB | {limits['sections']} sections | "
@@ -217,7 +217,7 @@ def title_of(agent: str) -> str:
 
 
 def heading(name: str, items: int) -> str:
-    return f"## {_one_line(name)} (Max: {items} items)"
+    return f"## {one_line(name)} (Max: {items} items)"
 
 
 def same_name(one: str, other: str) -> bool:
@@ -228,7 +228,7 @@ def _key(name: str) -> str:
     return " ".join(MOST_ITEMS.sub("", name).split()).casefold()
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     return fold(text).replace("--", "-").replace("<", "").replace(">", "").replace("|", "/")
 
 

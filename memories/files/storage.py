@@ -51,6 +51,10 @@ def location(project: Project, agent: str) -> Path:
 
     A symbolic link is followed within the repository; one that leads out of it is refused.
     """
+    return _inside(project, relative_path(project, agent))
+
+
+def _inside(project: Project, relative: str) -> Path:
     if not project.path:
         raise Unusable(FileState.NO_REPOSITORY, f"Project {project.slug} has no repository path.")
     try:
@@ -59,7 +63,7 @@ def location(project: Project, agent: str) -> Path:
         raise Unusable(FileState.NO_REPOSITORY, f"{project.path}: {_words(error)}.") from None
     if not root.is_dir():
         raise Unusable(FileState.NO_REPOSITORY, f"{project.path} is not a folder.")
-    wanted = root / relative_path(project, agent)
+    wanted = root / relative
     try:
         found = wanted.resolve()
     except (OSError, RuntimeError) as error:
@@ -109,6 +113,20 @@ def write(path: Path, data: bytes) -> Stored:
 
 def locks_folder() -> Path:
     return Path(settings.CLAUDEOPS_DATA_DIR) / LOCKS
+
+
+def put_beside(project: Project, name: str, text: str) -> bool:
+    """Write a file into the folder of agent files, unless something of that name is there. Raises Unusable."""
+    path = _inside(project, project.files_folder) / name
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8", newline="\n") as file:  # never over a file or through a link
+            file.write(text)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise Unusable(FileState.UNWRITABLE, f"{path}: {_words(error)}.") from None
+    return True
 
 
 @contextmanager

@@ -25,6 +25,8 @@ from memories.files.authors import FILE, Authors, authors_of, is_person
 from memories.files.document import Document, Edits, Entry, new_document, parse, same_name
 from memories.files.limits import Item, Limits, exceeded, fit
 from memories.files.merge import Base, Changed, Found, Known, Plan, plan
+from memories.files.readme import NAME as README
+from memories.files.readme import readme
 from memories.files.sections import RECENT, SectionSet, sections_for
 from memories.files.storage import Stored, Unusable
 from memories.lifecycle import verbs
@@ -198,6 +200,7 @@ def _bring_in_step(context: _Context, done: Synced) -> bool:
     after, leaving = _after(context, document, found)
     with writing():
         _mark_left(context, leaving)
+    _explain_folder(context)
     if after.to_bytes() != stored.data or stored.missing:
         now = storage.read(context.path)
         if (now.missing, now.data) != (stored.missing, stored.data):
@@ -206,6 +209,16 @@ def _bring_in_step(context: _Context, done: Synced) -> bool:
         done.written += 1
     _settle(context, after, stored, found, done)
     return True
+
+
+def _explain_folder(context: _Context) -> None:
+    """Put the README into the folder with the first sync of an agent: a person may delete it."""
+    file = context.file
+    if file.sha256:
+        return
+    name = file.project.name or file.project.slug
+    text = readme(name, context.sections, Limits.of(file.project.files_limits))
+    storage.put_beside(file.project, README, text)
 
 
 def _read(context: _Context) -> Stored:

@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
-from django.db.models import Count, F, OuterRef, Subquery
+from django.db import connection
+from django.db.models import OuterRef, Subquery
+from django.db.models.expressions import RawSQL
 
 from memories.models import Memory
 from memories.models.fades import FADES_AT, NEVER
+
+LONG_AGO = -NEVER
 
 
 def next_of(project: OuterRef) -> Subquery:
@@ -32,13 +37,25 @@ def ends_in_parts(projects: Collection[int], since: datetime, part: timedelta, p
 
     What should have ended before counts in part 0.
     """
-    start, seconds = round(since.timestamp()), round(part.total_seconds())
-    rows = _ending().filter(project__in=projects, fades__lt=start + parts * seconds)
-    # Whole numbers on both sides, so that both databases divide to whole numbers.
-    grouped = rows.order_by().annotate(part=(F("fades") - start) / seconds).values_list("project", "part")
     found: dict[int, Counter[int]] = defaultdict(Counter)
-    for project, number, count in grouped.annotate(count=Count("pk")):
-        found[project][max(0, number)] += count
+    if not projects:
+        return found
+    start, seconds = round(since.timestamp()), round(part.total_seconds())
+    spans = [(n, start + n * seconds if n else LONG_AGO, start + (n + 1) * seconds) for n in range(parts)]
+    # One range of the index for each project and part. Grouped by part, SQLite computes the end of each memory anew.
+    low, high = RawSQL("spans.low", ()), RawSQL("spans.high", ())
+    rows = Memory.objects.annotate(fades=FADES_AT).filter(fades__gte=low, fades__lt=high)
+    one, params = rows.filter(project=RawSQL("asked.id", ())).order_by().values("pk").query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH spans (part, low, high) AS (VALUES {', '.join(['(%s, %s, %s)'] * parts)}) "  # noqa: S608  (no values)
+            f"SELECT asked.id, spans.part, (SELECT COUNT(*) FROM ({one}) AS ending) "
+            f"FROM projects AS asked CROSS JOIN spans WHERE asked.id IN ({', '.join(['%s'] * len(projects))})",
+            [*chain.from_iterable(spans), *params, *projects],
+        )
+        for project, number, count in cursor.fetchall():
+            if count:
+                found[project][number] = count
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -24,7 +25,7 @@ from memories.models import Memory, MemoryChange, Project
 from memories.queries import list as listing
 from memories.queries import project_memories
 from memories.queries.change_filters import MemoryChangeFilterSet
-from memories.queries.ends import next_end_of, next_of
+from memories.queries.ends import ends_in_parts, next_end_of, next_of
 from memories.queries.filters import MemoryFilterSet
 from memories.web import change_list
 from sessions_app.cooldowns import history
@@ -262,6 +263,19 @@ def test_the_memories_of_a_project_are_read_in_the_order_in_which_they_end():
         plan = plan_of(ordered(rows, listing.SORTS[key])[:51])
         assert_served(plan, "memories")
         assert "memories_project" in plan, plan
+
+
+def test_what_ends_in_each_part_of_a_span_is_one_range_of_an_index():
+    project = ProjectFactory()
+    with CaptureQueriesContext(connection) as captured:
+        ends_in_parts([project.pk], timezone.now(), timedelta(days=1), 3)
+    (query,) = captured.captured_queries
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")
+            plan = "\n".join(row[-1] for row in cursor.fetchall())
+        assert "memories_project (project_id=? AND <expr>>? AND <expr><?)" in plan, plan
+        assert "TEMP B-TREE" not in plan, plan
 
 
 def test_the_list_of_projects_reads_one_range_of_an_index_for_each_number():

@@ -335,8 +335,12 @@ def test_ends_are_counted_by_part_and_what_is_overdue_counts_now():
     for days in (-1, 0.5, 7.5, 7.6, 100):
         of_project(project, f"Ends {days}", expires_at=now + timedelta(days=days))
     of_project(project, "Persistent", expires_at=None, persistent=True)
-    found = ends_in_parts([project.pk], now, timedelta(days=7), 8)
-    assert found[project.pk] == {0: 2, 1: 2}
+    other, unasked = ProjectFactory(), ProjectFactory()
+    for one in (other, unasked):
+        of_project(one, "Ends later", expires_at=now + timedelta(days=50))
+    found = ends_in_parts([project.pk, other.pk], now, timedelta(days=7), 8)
+    assert found == {project.pk: {0: 2, 1: 2}, other.pk: {7: 1}}
+    assert ends_in_parts([], now, timedelta(days=7), 8) == {}
 
 
 def test_counts_stop_at_their_cap():
