@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from memories.files import capture
 from memories.files.sync import sync_project
 from memories.models import Project
 from sessions_app import queue, reaper
@@ -110,5 +111,6 @@ def adjust_relevance() -> None:
 def prune() -> None:
     at = timezone.now()
     pruned = pruning.prune(at=at)
+    captures = capture.forget_old(at=at)
     untaken, failures = tasks.forget(at - FORGET_TASKS_AFTER)
-    logger.info("pruned: %s, %s untaken tasks, %s failed tasks", pruned, untaken, failures)
+    logger.info("pruned: %s, %s captures, %s untaken tasks, %s failed tasks", pruned, captures, untaken, failures)
