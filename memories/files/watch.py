@@ -124,7 +124,8 @@ class Watcher:
                 paths = {Path(name) for _, name in changes}
                 # A folder that was replaced is no longer watched, and the new one may have its number.
                 self._folders -= {folder for folder in self._folders if folder.path in paths}
-                yield self._projects_of(path for path in paths if path.suffix == ".md")
+                # A file may have been saved in a new folder before that was watched, too.
+                yield self._projects_of(path for path in paths if path.suffix == ".md" or path.is_dir())
         except OSError as error:  # a folder that has just gone, or the kernel's limit of watches
             logger.warning("agent files: not watched: %s", error)
             time.sleep(self._look_every)
