@@ -144,6 +144,10 @@ def _names(folder: Path) -> list[str]:
         raise Unusable(FileState.UNREADABLE, f"{folder}: {_words(error)}.") from None
 
 
+def locks_folder() -> Path:
+    return Path(settings.CLAUDEOPS_DATA_DIR) / LOCKS
+
+
 def put_beside(project: Project, name: str, data: bytes) -> bool:
     """Write a file into the folder of agent files, unless something of that name is there. Raises Unusable."""
     path = _inside(project, project.files_folder) / name
@@ -161,7 +165,7 @@ def put_beside(project: Project, name: str, data: bytes) -> bool:
 @contextmanager
 def lock_of(project_id: int, agent: str) -> Iterator[None]:
     """Wait for the one lock of a file on this host, and hold it. Not inside a transaction that writes memories."""
-    with file_lock(Path(settings.CLAUDEOPS_DATA_DIR) / LOCKS / f"{project_id}-{agent}.lock", wait=True):
+    with file_lock(locks_folder() / f"{project_id}-{agent}.lock", wait=True):
         yield
 
 
