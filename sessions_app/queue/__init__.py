@@ -17,7 +17,15 @@ from sessions_app.queue.dispatch import (
     reap_elsewhere,
 )
 from sessions_app.queue.due import reschedule, set_enabled, tick
-from sessions_app.queue.requests import request_again, request_continue, request_retry, request_session, request_stop
+from sessions_app.queue.requests import (
+    may_not_continue,
+    may_not_follow,
+    request_again,
+    request_continue,
+    request_retry,
+    request_session,
+    request_stop,
+)
 
 __all__ = [
     "Dispatched",
@@ -28,6 +36,8 @@ __all__ = [
     "enqueue_learn",
     "give_back",
     "in_line",
+    "may_not_continue",
+    "may_not_follow",
     "reap_elsewhere",
     "request_again",
     "request_continue",
