@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -29,19 +30,19 @@ from sessions_app.models import Agent, FollowsAs, Runner, Session
 from sessions_app.prompts.render import append_text
 from sessions_app.queue.admission import budget_of
 from sessions_app.replay.pick import PLAYER, name_of, next_stream
-from sessions_app.runner import agent_mcp, process
+from sessions_app.runner import agent_hooks, agent_mcp, process
 from sessions_app.runner.command import Launch, claude_argv, environment, needs_file, replay_argv
 from sessions_app.runner.prompt import compose_for, selection_for, told_for
 from sessions_app.runner.raw_log import sessions_folder
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
 SECRET_FILES = (
-    *("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json"),
+    *("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json", "sessions/**/hooks.json"),
     *("backups/**", "before-restore-*/**"),
 )
 """Files in the data folder that the agent's user could read; a tool rule forbids it."""
 
-MCP_CONFIG = "mcp.json"
+MCP_CONFIG, HOOK_SETTINGS = "mcp.json", "hooks.json"
 WRITE_TOOLS = ("Edit", "Write", "NotebookEdit")
 
 
@@ -161,6 +162,7 @@ def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]
         schema=RESPONSE_SCHEMA_JSON if agent is None or agent.structured_response else "",
         resume=resumed(session),
         mcp_config=write_mcp_config(session, folder) if settings.CLAUDEOPS_AGENT_MCP else None,
+        settings=write_hook_settings(session, folder),
     )
     if needs_file(chosen.append_text):
         chosen.append_file.write_text(chosen.append_text, encoding="utf-8")
@@ -168,7 +170,7 @@ def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]
 
 
 def write_mcp_config(session: Session, folder: Path) -> Path:
-    """Write the CLI's MCP configuration for this session, readable by its user only."""
+    """Write the CLI's MCP configuration for this session."""
     content = agent_mcp.config(
         os.environ,
         python=sys.executable,
@@ -178,7 +180,19 @@ def write_mcp_config(session: Session, folder: Path) -> Path:
         settings_module="claudeops.settings",
         read_only=session.dry_run,
     )
-    path = folder / MCP_CONFIG
+    return write_private(folder / MCP_CONFIG, content)
+
+
+def write_hook_settings(session: Session, folder: Path) -> Path | None:
+    """Write the CLI's settings with the hooks of this session; None when it has none."""
+    url, sets = settings.CLAUDEOPS_HOOK_URL, settings.CLAUDEOPS_SESSION_HOOKS
+    if not url or not sets:
+        return None
+    return write_private(folder / HOOK_SETTINGS, agent_hooks.settings_of(session, url=url, sets=sets))
+
+
+def write_private(path: Path, content: dict[str, Any]) -> Path:
+    """Write JSON that holds a secret, readable by its user only."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         json.dump(content, file)
