@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -36,11 +37,19 @@ OUTCOMES = {
 
 
 def capture(
-    answer: str, *, project: Project, agent: str, origin: str, provenance: Provenance, at: datetime
+    answer: str,
+    *,
+    project: Project,
+    agent: str,
+    origin: str,
+    provenance: Provenance,
+    at: datetime,
+    repeats: Callable[[str], str] | None = None,
 ) -> list[AgentCapture]:
     """Take what an answer of an agent brings for its file; returns the rows that are new. `at` is aware UTC.
 
-    `origin` names the answer. `provenance` says what the agent had read; its project and agent are set here.
+    `origin` names the answer. `provenance` says what the agent had read; its project and agent are set here. `repeats`
+    says what of that a learning repeats (empty: it is the agent's own).
     """
     name = agent_id(agent)
     said = replace(provenance, project_id=project.pk, agent=name)
@@ -50,13 +59,14 @@ def capture(
         statement = one.statement
         if AgentCapture.objects.filter(origin=origin, key=statement.key).exists():
             continue
-        prepared = store.prepare(statement, said)
+        own = replace(said, taint=repeats(one.text)) if repeats else said
+        prepared = store.prepare(statement, own)
         with writing():
             try:
-                remembered = store.remember(statement, said, at=at, prepared=prepared)
+                remembered = store.remember(statement, own, at=at, prepared=prepared)
             except MemoriesError as error:
                 remembered = store.Remembered("discarded", reason=str(error))
-            rows += note(one, remembered, said, origin=origin, key=statement.key, at=at)
+            rows += note(one, remembered, own, origin=origin, key=statement.key, at=at)
     for refused in found.refused:
         rows += note_refused(refused, said, origin=origin, at=at)
     if found.replaces:

@@ -6,6 +6,7 @@ Everything about the process is stored before it starts, so that the reaper can 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import uuid
@@ -19,11 +20,14 @@ from django.conf import settings
 from django.utils import timezone
 
 from claudeops.lib.secrets import mask
+from memories.capture.agent_id import agent_id
+from memories.files.sync import sync_file
 from memories.files.told import Told
 from memories.injection.ops import Injection, budget_for, build
 from memories.injection.project import Selection
 from memories.injection.relevant import Task
 from memories.lifecycle.sweep import sweep
+from memories.models import AgentFile
 from sessions_app import receipts
 from sessions_app.errors import InvalidSession
 from sessions_app.models import Agent, FollowsAs, Runner, Session
@@ -35,6 +39,8 @@ from sessions_app.runner.command import Launch, claude_argv, environment, needs_
 from sessions_app.runner.prompt import compose_for, selection_for, told_for
 from sessions_app.runner.raw_log import sessions_folder
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
+
+logger = logging.getLogger(__name__)
 
 SECRET_FILES = (
     *("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json", "sessions/**/hooks.json"),
@@ -67,6 +73,7 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     at = at or timezone.now()
     agent = session.agent
     sweep(at=at)
+    sync_agent_file(session, at=at)
     selection = inject(session, at=at)
     folder = folder_of(session)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -123,6 +130,22 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     session.pid, session.pid_started_at = started.pid, started.started_at
     session.save(update_fields=["pid", "pid_started_at"])
     return started
+
+
+def sync_agent_file(session: Session, *, at: datetime) -> None:
+    """Sync the memory file of the session's agent, and make it when it is missing.
+
+    Whatever happens in there, the session goes on with what was told last; the file's page says what happened.
+    """
+    if session.agent is None or session.project is None or not session.project.path:
+        return
+    agent = agent_id(session.agent.slug)
+    try:
+        sync_file(session.project, agent, create=True, at=at)
+    except Exception as error:
+        logger.exception("session %s: the file of agent %s could not be synced", session.pk, agent)
+        problem = f"The sync before session {session.pk} failed: {error}"
+        AgentFile.objects.filter(project=session.project, agent=agent).update(problem=problem)
 
 
 @dataclass(frozen=True, slots=True)
