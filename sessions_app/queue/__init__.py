@@ -20,7 +20,15 @@ from sessions_app.queue.dispatch import (
     sync_elsewhere,
 )
 from sessions_app.queue.due import reschedule, set_enabled, tick
-from sessions_app.queue.requests import request_again, request_continue, request_retry, request_session, request_stop
+from sessions_app.queue.requests import (
+    may_not_continue,
+    may_not_follow,
+    request_again,
+    request_continue,
+    request_retry,
+    request_session,
+    request_stop,
+)
 
 __all__ = [
     "Dispatched",
@@ -33,6 +41,8 @@ __all__ = [
     "give_back",
     "in_line",
     "living_hosts",
+    "may_not_continue",
+    "may_not_follow",
     "reap_elsewhere",
     "request_again",
     "request_continue",
