@@ -1,4 +1,4 @@
-"""The read-only admin of what happened: events (which can be acknowledged), remediations, receipts, hooks, workers."""
+"""The read-only admin of events (which can be acknowledged), remediations, checks, receipts, log lines and workers."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from sessions_app.models import (
     CooldownClearance,
     Event,
     HookHeard,
+    HookReceipt,
     InjectionReceipt,
     LogEntry,
     ServiceCheck,
@@ -126,6 +127,23 @@ class WorkerRunAdmin(ReadOnlyAdmin):
 
 @admin.register(HookHeard)
 class HookHeardAdmin(ReadOnlyAdmin):
-    list_display = ("event", "installation", "last_at", "calls", "problem")
-    ordering = ("-last_at",)
-    sortable_by = ()
+    list_display = ("event", "installation", "last_at", "calls", "problem", "first_at")
+    list_filter = ("event", value_filter("installation"))
+    sortable_by = ("last_at",)
+
+
+@admin.register(HookReceipt)
+class HookReceiptAdmin(ReadOnlyAdmin):
+    list_display = ("event", "agent", "project", "tokens", "cli_session_id", "of_session", "at")
+    list_filter = ("event", value_filter("agent"), age_filter("at", "when"))
+    list_select_related = ("project",)
+    list_defer = ("text",)
+    search_fields = ("cli_session_id", "agent")
+    sortable_by = ("at",)
+    page_permission = "sessions_app.view_session"
+    exclude = ("session",)
+    readonly_fields = ("of_session",)
+
+    @admin.display(description="session")
+    def of_session(self, row: HookReceipt) -> SafeString:
+        return session_link(row.session_id)
