@@ -5,7 +5,8 @@ Pure. What changed on one side only goes to the other; what changed on both is a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
@@ -15,6 +16,10 @@ from memories.models.agent_file import ConflictKind
 
 ALIKE = 0.6
 """difflib's ratio from which a line counts as the changed form of another in its section."""
+LONGEST_COMPARED = 500
+"""Characters of a line that are compared for likeness: the longest line that limits allow."""
+MOST_COMPARED = 40_000
+"""Pairs of lines in one section, the largest that limits allow on both sides; of more, likeness takes too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,58 +148,61 @@ def paired(base: Sequence[Base], entries: Sequence[Entry]) -> tuple[list[tuple[B
     entry that repeats another of its section is no new one.
     """
     pairs: dict[int, Entry] = {}
-    free = list(entries)
+    free = dict(enumerate(entries))
     for within in (True, False):
-        by_text: dict[str, list[Entry]] = {}
-        for entry in free:
-            by_text.setdefault(entry.text, []).append(entry)
+        places: dict[tuple[str, str], deque[int]] = {}
+        for place, entry in free.items():
+            places.setdefault((entry.section.casefold() if within else "", entry.text), deque()).append(place)
         for number, one in enumerate(base):
-            if number in pairs:
-                continue
-            wanted = [
-                entry for entry in by_text.get(one.text, ()) if not within or same_name(entry.section, one.section)
-            ]
-            if wanted:
-                pairs[number] = wanted[0]
-                by_text[one.text].remove(wanted[0])
-                free.remove(wanted[0])
-    for number, entry in _alike(((n, one) for n, one in enumerate(base) if n not in pairs), free):
-        pairs[number] = entry
-        free.remove(entry)
+            key = (one.section.casefold() if within else "", one.text)
+            if number not in pairs and places.get(key):
+                pairs[number] = free.pop(places[key].popleft())
+    left = {number: one for number, one in enumerate(base) if number not in pairs}
+    for number, place in _alike(left, free):
+        pairs[number] = free.pop(place)
+        del left[number]
     taken = {(entry.section.casefold(), entry.text) for entry in pairs.values()}
     fresh = []
-    for entry in free:
+    for entry in free.values():
         key = (entry.section.casefold(), entry.text)
         if key not in taken:
             taken.add(key)
             fresh.append(entry)
-    return (
-        [(base[number], pairs[number]) for number in sorted(pairs)],
-        [one for number, one in enumerate(base) if number not in pairs],
-        fresh,
-    )
+    return [(base[number], pairs[number]) for number in sorted(pairs)], list(left.values()), fresh
 
 
-def _alike(base: Iterable[tuple[int, Base]], free: Collection[Entry]) -> list[tuple[int, Entry]]:
-    """Pair what is left by likeness within a section, the most alike first."""
+def _alike(base: Mapping[int, Base], free: Mapping[int, Entry]) -> list[tuple[int, int]]:
+    """Pair the lines that are left by likeness within a section, the most alike first: (number, place)."""
+    by_section: dict[str, list[tuple[int, str]]] = {}
+    for place, entry in free.items():
+        by_section.setdefault(entry.section.casefold(), []).append((place, entry.text[:LONGEST_COMPARED]))
+    lines: dict[str, list[tuple[int, str]]] = {}
+    for number, one in base.items():
+        lines.setdefault(one.section.casefold(), []).append((number, one.text[:LONGEST_COMPARED]))
     scored = []
-    for number, one in base:
-        matcher = SequenceMatcher(b=one.text, autojunk=False)
-        for place, entry in enumerate(free):
-            if not same_name(entry.section, one.section):
-                continue
-            matcher.set_seq1(entry.text)
-            if matcher.real_quick_ratio() >= ALIKE and matcher.quick_ratio() >= ALIKE and matcher.ratio() >= ALIKE:
-                scored.append((-matcher.ratio(), number, place, entry))
-    scored.sort(key=lambda row: row[:3])
-    found: list[tuple[int, Entry]] = []
-    numbers, places = set(), set()
-    for _, number, place, entry in scored:
-        if number not in numbers and place not in places:
+    for section, known in lines.items():
+        found = by_section.get(section, [])
+        if len(known) * len(found) <= MOST_COMPARED:
+            scored += [(-ratio, n, place) for n, one in known for place, ratio in _ratios(one, found)]
+    pairs: list[tuple[int, int]] = []
+    numbers, taken = set(), set()
+    for _, number, place in sorted(scored):
+        if number not in numbers and place not in taken:
             numbers.add(number)
-            places.add(place)
-            found.append((number, entry))
-    return found
+            taken.add(place)
+            pairs.append((number, place))
+    return pairs
+
+
+def _ratios(text: str, others: Sequence[tuple[int, str]]) -> Iterator[tuple[int, float]]:
+    """Yield (place, ratio) of the texts that are alike enough."""
+    matcher = SequenceMatcher(b=text, autojunk=False)
+    for place, other in others:
+        matcher.set_seq1(other)
+        if matcher.real_quick_ratio() >= ALIKE and matcher.quick_ratio() >= ALIKE:
+            ratio = matcher.ratio()
+            if ratio >= ALIKE:
+                yield place, ratio
 
 
 def _compare(made: Plan, one: Base, entry: Entry, memory: Known | None, sections: SectionSet) -> None:

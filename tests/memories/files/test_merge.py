@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -201,3 +202,13 @@ def test_whatever_both_sides_did_nothing_is_lost_and_a_second_comparison_is_empt
     last = plan(base_after, after, known_after, SECTIONS)
     assert not last.edits and not last.by_people and not last.gone
     assert {one.memory_id for one in last.conflicts} == conflicts
+
+
+def test_a_file_whose_lines_all_changed_is_compared_in_time() -> None:
+    base = [Base(number, RECENT, f"The suite {number} takes {number} minutes " + "x" * 900) for number in range(300)]
+    known = {one.memory_id: Known(one.text, "learning", True) for one in base}
+    document = file_of([replace(one, text=one.text.replace("suite", "linter")) for one in base])
+    started = time.process_time()
+    made = plan(base, document, known, SECTIONS)
+    assert time.process_time() - started < 2
+    assert len(made.removed) == len(made.added) == 300  # more than limits allow: removed and added, nothing is lost
