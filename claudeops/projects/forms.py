@@ -114,3 +114,9 @@ class AddForm(forms.Form):
     def clean_tags(self) -> list[str]:
         tags: list[str] = checked(stored.checked_tags, self.cleaned_data["tags"].split(","))
         return tags
+
+
+class EndForm(forms.Form):
+    """The end of a memory that a person saw when renewing it; nothing where no page showed one."""
+
+    end = TimeField(required=False)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from memories.capture.fields import SERVICE, SERVICE_LENGTH
 from memories.capture.lines import accepted_lines
 from memories.capture.statement import Statement
+from memories.errors import InvalidMemory
 from memories.taxonomy import OPS, PROJECT, Taxonomy
 
 OF_SERVICES = dict.fromkeys(OPS.categories, OPS)
@@ -75,7 +76,7 @@ def memory_from_key(key: str, value: str, *, in_project: bool = False) -> Statem
     """
     parts = [part.strip() for part in str(key).split(":")]
     shown = f"{key}: {value}"
-    known = OF_SERVICES | OF_PROJECTS if in_project else OF_SERVICES
+    known = _known(in_project)
     if len(parts) == 2 and parts[1] not in known and parts[0] in known:
         parts.reverse()
     category = parts[-1]
@@ -88,6 +89,21 @@ def memory_from_key(key: str, value: str, *, in_project: bool = False) -> Statem
         return UnknownMarker(category, shown, _no_service(service))
     statement = _statement(category, str(value), service)
     return statement if statement.observation else UnknownMarker(category, shown, "there is no observation")
+
+
+def statement_of(category: str, text: str, service: str | None = None, *, in_project: bool = False) -> Statement:
+    """Return the statement of a caller that names its category, in the taxonomy that the category is of.
+
+    `in_project` as for `memory_markers`. Raises InvalidMemory.
+    """
+    if _taxonomy(category, in_project) is None:
+        known = "a category of projects, and you have none" if category in OF_PROJECTS else "not a category"
+        raise InvalidMemory(f"{category!r} is {known}.", f"Use {', '.join(_known(in_project))}.", field="category")
+    return _statement(category, text, service)
+
+
+def _known(in_project: bool) -> dict[str, Taxonomy]:
+    return OF_SERVICES | OF_PROJECTS if in_project else OF_SERVICES
 
 
 def _taxonomy(category: str, in_project: bool) -> Taxonomy | None:
@@ -114,8 +130,7 @@ def _unknown(line: str, start: int, in_project: bool) -> list[UnknownMarker]:
 def _no_category(category: str, in_project: bool) -> str:
     if category in OF_PROJECTS:
         return f"{category!r} is a category of projects, and its session has none"
-    known = OF_SERVICES | OF_PROJECTS if in_project else OF_SERVICES
-    return f"{category!r} is not a category ({', '.join(known)})"
+    return f"{category!r} is not a category ({', '.join(_known(in_project))})"
 
 
 def _no_service(service: str) -> str:

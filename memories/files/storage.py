@@ -111,6 +111,10 @@ def write(path: Path, data: bytes) -> Stored:
     return Stored(data, status.st_size, status.st_mtime_ns)
 
 
+def locks_folder() -> Path:
+    return Path(settings.CLAUDEOPS_DATA_DIR) / LOCKS
+
+
 def put_beside(project: Project, name: str, text: str) -> bool:
     """Write a file into the folder of agent files, unless something of that name is there. Raises Unusable."""
     path = _inside(project, project.files_folder) / name
@@ -128,7 +132,7 @@ def put_beside(project: Project, name: str, text: str) -> bool:
 @contextmanager
 def lock_of(project_id: int, agent: str) -> Iterator[None]:
     """Wait for the one lock of a file on this host, and hold it. Not inside a transaction that writes memories."""
-    with file_lock(Path(settings.CLAUDEOPS_DATA_DIR) / LOCKS / f"{project_id}-{agent}.lock", wait=True):
+    with file_lock(locks_folder() / f"{project_id}-{agent}.lock", wait=True):
         yield
 
 

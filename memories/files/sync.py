@@ -556,7 +556,7 @@ def _settle(context: _Context, after: Document, stored: Stored, found: _Found, d
         done.conflicts = file.conflicts.filter(answered_at=None).count()
         done.left = file.entries.exclude(left_because="").count()
         done.state = FileState.FULL if over else FileState.OK
-        done.problem = f"Larger than its limits: {'; '.join(over)}. Nothing is added to it." if over else ""
+        done.problem = f"{'; '.join(over)}. Nothing is added to it." if over else ""
         file.path, file.state, file.problem = done.path, done.state, done.problem[:500]
         file.text, file.sha256 = after.to_bytes().decode(), stored.sha256
         file.size, file.modified_ns, file.synced_at = stored.size, stored.modified_ns, context.at

@@ -247,15 +247,25 @@ def mark_persistent(
 
 
 def renew(
-    memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "", days: int | None = None
+    memory: Memory | int,
+    *,
+    by: str,
+    at: datetime | None = None,
+    reason: str = "",
+    days: int | None = None,
+    end: datetime | None = None,
 ) -> MemoryChange | None:
     """Let an active memory that expires live longer: a whole lifetime of its type from now; None where it has none.
 
     With `days` it ends so many days after its end, or after now where that is over; None for one that never expires.
+    `end` is the end that the caller saw: None when the memory ends at another time by now, so that a request that
+    arrives twice renews once.
     """
     why = Why(by, to_utc(at), reason or "Renewed.")
     with writing():
         row = locked(memory)
+        if end is not None and row.expires_at != end:
+            return None
         new = renewed(row, why.at) if days is None else extended(row, why.at, days)
         return apply(row, Change.EDITED, new, why, caller=memory)
 

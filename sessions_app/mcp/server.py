@@ -32,8 +32,21 @@ Service = Annotated[
     str | None, Field(description="One service, like jellyfin; general = memories of no service. Leave out for all.")
 ]
 Category = Annotated[
-    Literal["timing", "dependency", "behavior", "remediation", "maintenance"],
-    Field(description="The kind of knowledge."),
+    Literal[
+        "timing",
+        "dependency",
+        "behavior",
+        "remediation",
+        "maintenance",
+        "pattern",
+        "warning",
+        "learning",
+        "context",
+    ],
+    Field(
+        description="The kind of knowledge. Of services: timing to maintenance. Of the project that you work on, if "
+        "any: pattern, warning, learning, context."
+    ),
 ]
 Limit = Annotated[int, Field(ge=1, le=20, description="The most memories to return.")]
 

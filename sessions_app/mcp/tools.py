@@ -12,6 +12,7 @@ from memories import store
 from memories.access.permissions import Access, memory_of
 from memories.api import serializers
 from memories.capture import fields
+from memories.capture.markers import statement_of
 from memories.capture.text import fold
 from memories.injection.escape import safe
 from memories.models import MemoryChange
@@ -61,9 +62,12 @@ def memory_show(access: Access, memory_id: int) -> dict[str, Any]:
 
 
 def remember(access: Access, observation: str, category: str, service: str | None) -> dict[str, Any]:
-    """Store a statement for the session and its project; return what the gate and the matching decided."""
+    """Store a statement for the session and its project; return what the gate and the matching decided.
+
+    A category of projects needs a project, and its memory begins like one of a marker. Raises InvalidMemory.
+    """
     provenance = access.provenance(CHANNEL, project_id=access.project_id)
-    statement = store.Statement(category, observation, service)
+    statement = statement_of(category, observation, service, in_project=access.project_id is not None)
     if access.session_id is not None:
         provenance = provenance_now(Session.objects.get(pk=access.session_id), provenance, statement.text)
     made = store.remember(statement, provenance)

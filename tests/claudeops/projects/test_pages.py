@@ -252,6 +252,26 @@ def test_renew_adds_30_days_to_an_end_as_one_change(signed_in):
     assert "expires 30 days later" in html
 
 
+def test_a_renewal_that_is_sent_twice_adds_30_days_once_and_a_second_press_adds_30_more(signed_in):
+    memory = of_project(ProjectFactory(slug="web"), days=1)
+    end = memory.expires_at
+    address = f"/projects/web/memories/{memory.pk}/renew"
+    html = signed_in.get("/projects/web").content.decode()
+    assert f'name="end" value="{end.isoformat()}"' in html
+    signed_in.post(address, {"end": end.isoformat()})
+    again = signed_in.post(address, {"end": end.isoformat()}, headers={"HX-Request": "true"}).content.decode()
+    memory.refresh_from_db()
+    assert memory.expires_at == end + timedelta(days=30)
+    assert MemoryChange.objects.filter(memory=memory).count() == 1
+    assert "has nothing to change" in again
+    shown = (end + timedelta(days=30)).isoformat()
+    assert f'value="{shown}"' in again
+    signed_in.post(address, {"end": shown})
+    signed_in.post(address, {"end": "soon"})
+    memory.refresh_from_db()
+    assert memory.expires_at == end + timedelta(days=60)
+
+
 @pytest.mark.parametrize("elsewhere", ["//evil.example/projects/web", "https://evil.example", "/memories"])
 def test_after_a_renewal_nobody_is_led_elsewhere(signed_in, elsewhere):
     memory = of_project(ProjectFactory(slug="web"), days=1)
