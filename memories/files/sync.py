@@ -303,8 +303,6 @@ def _take_in(context: _Context, document: Document, found: _Found, done: Synced)
     if not (made.by_people or made.conflicts or _has_unsure_lines(context)):
         return
     authors = authors_of(context.path)
-    for entry in made.added:
-        done.taken += _add(context, entry, authors)
     for memory_id, entry in made.returned.items():
         _place(context, memory_id, entry, authors.of(entry.start, entry.end))
     for one in made.changed:
@@ -312,6 +310,8 @@ def _take_in(context: _Context, document: Document, found: _Found, done: Synced)
     for memory_id in made.removed:
         _remove(context, memory_id, authors.last)
         done.taken += 1
+    for entry in made.added:  # last: a line may say in its section what a memory said before it moved
+        done.taken += _add(context, entry, authors)
     with writing():
         for conflict in made.conflicts:
             line = next((row for row in document.entries if row.text == conflict.file_text), None)
@@ -481,7 +481,7 @@ def _fill(
         memory, known = found.memories.get(pk), found.entries.get(pk)
         if memory is not None:
             since = known.since if known else memory.created_at
-            items.append(Item(pk, entry.section, entry.text, memory.confidence, since))
+            items.append(Item(pk, entry.section, entry.text, memory.confidence, since, stays=entry.secret))
     taken = sum(
         len(text.encode()) + len(end)
         for entry in inside.values()
