@@ -387,10 +387,15 @@ def test_the_admin_refuses_settings_that_cannot_be(admin_client):
     address = f"/admin/memories/project/{project.pk}/change/"
     given = {"slug": "web", "name": "", "description": "", "path": "/srv/web", "default_expiry": "{}"}
     given |= {"memories_in_prompt": "101", "memory_budget": "-1", "used_means": "seen"}
+    given |= {"files_folder": "../elsewhere", "files_pattern": "agent.md", "files_limits": '{"items": 0}'}
     html = admin_client.post(address, given).content.decode()
-    for said in ("less than or equal to 100", "greater than or equal to 0", "Select a valid choice"):
+    for said in (
+        *("less than or equal to 100", "greater than or equal to 0", "Select a valid choice"),
+        *("a folder below the repository", "with {agent} once", "items is a whole number from 1 to 200"),
+    ):
         assert said in html
     given |= {"memories_in_prompt": "100", "memory_budget": "0", "used_means": "injected"}
+    given |= {"files_folder": "docs/agents", "files_pattern": "{agent}.md", "files_limits": '{"items": 20}'}
     assert admin_client.post(address, given).status_code == 302
     project.refresh_from_db()
     assert (project.memories_in_prompt, project.memory_budget, project.path) == (100, 0, "/srv/web")

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memories', '0080_agent_files'),
+        ('memories', '0081_agent_ids'),
     ]
 
     operations = [
