@@ -111,6 +111,7 @@ def answer(conflict: AgentFileConflict | int, choice: str, *, by: str, at: datet
             _answer_contradiction(row, ConflictAnswer(choice), by, when)
         else:
             _carry_out(row, ConflictAnswer(choice), by, when)
+        AgentFile.objects.filter(pk=row.file_id).update(seen_change=None)  # an answer may change no memory
         row.refresh_from_db()
     return row
 
