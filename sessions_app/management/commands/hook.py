@@ -55,6 +55,10 @@ def _install_arguments(parser: ArgumentParser) -> None:
     _changing(parser)
 
 
+def _status_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--project", metavar="PATH", help="also the settings of the repository at PATH")
+
+
 def _uninstall_arguments(parser: ArgumentParser) -> None:
     _where(parser)
     _sets(parser)
@@ -69,7 +73,7 @@ class Command(VerbCommand):
         super().__init__(*args, **kwargs)
         self.verbs = {
             "install": Verb("Install hooks; shows the difference and asks.", self.install, _install_arguments),
-            "status": Verb("Say for each hook when it was last heard of.", self.status, _where),
+            "status": Verb("Say for each hook when it was last heard of.", self.status, _status_arguments),
             "uninstall": Verb("Take out exactly what was installed.", self.uninstall, _uninstall_arguments),
         }
 
@@ -102,8 +106,10 @@ class Command(VerbCommand):
         after = written(secret or NEW_TOKEN)
         difference = _difference(path, before, after)
         data = {"file": str(path), "hooks": names, "url": address, "difference": difference, "written": False}
-        if before == after or not self.agreed(difference, dry_run, yes):
-            return Result(data, "Nothing was changed." if difference else "The hooks are installed already.")
+        if before == after:
+            return Result(data, "The hooks are installed already.")
+        if not self.agreed(difference, dry_run, yes):
+            return Result(data, _unchanged(difference, dry_run))
         if secret is None:
             of = project_at(str(path.parent.parent)) if project else None
             where = installations.where_of(path, of)
@@ -118,7 +124,7 @@ class Command(VerbCommand):
         said = [f"Installed in {path}.", *installer.warnings(after), *_of_the_secret(path, secret, bool(project))]
         return Result(data | {"written": True, "warnings": said[1:]}, "\n".join(said), [STATUS])
 
-    def status(self, user: bool, project: str | None) -> Result:
+    def status(self, project: str | None) -> Result:
         now = timezone.now()
         files = installations.files_of(os.environ, [Path(project).absolute()] if project else [])
         found = installations.states(files, os.environ, at=now)
@@ -153,7 +159,7 @@ class Command(VerbCommand):
         if not changes:
             return Result(data, f"No hook of ours is in {' or '.join(map(str, files))}.")
         if not self.agreed(difference, dry_run, yes):
-            return Result(data, "Nothing was changed.")
+            return Result(data, _unchanged(difference, dry_run))
         said = []
         for path, before, rest in changes:
             settings_file.write(path, before, rest)
@@ -165,15 +171,19 @@ class Command(VerbCommand):
 
     def agreed(self, difference: str, dry_run: bool, yes: bool) -> bool:
         """Show the difference, and ask whether to write it. Raises Refusal where nobody can answer."""
-        if yes:
-            return True
-        if not dry_run and not sys.stdin.isatty():
+        if dry_run:
+            return False
+        if not yes and not sys.stdin.isatty():
             raise Refusal("not_agreed", "Nobody is there to agree to the change.", "Add --yes, or --dry-run to see it.")
-        self.stderr.write(difference)
-        return not dry_run and input("Write this? [y/N] ").strip().lower() in ("y", "yes")
+        self.stderr.write(difference)  # stdout is for the result
+        return yes or input("Write this? [y/N] ").strip().lower() in ("y", "yes")
 
 
 STATUS = NextAction("manage.py hook status", "see when each hook was last heard of")
+
+
+def _unchanged(difference: str, dry_run: bool) -> str:
+    return f"{difference}Nothing was changed (--dry-run)." if dry_run else "Nothing was changed."
 
 
 def _names(agents: bool, cooldowns: bool) -> list[str]:

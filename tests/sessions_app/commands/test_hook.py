@@ -112,8 +112,9 @@ def test_a_dry_run_shows_the_difference_without_secrets_and_changes_nothing(home
     secret = add_token("mine", ["hook"], by="anna")[1]
     (home / "settings.json").write_text(THEIRS)
     code, out, err = run("install", "--agents", "--token", secret, "--dry-run")
-    assert (code, out.strip()) == (0, "Nothing was changed.")
-    assert '+    "SubagentStart": [' in err
+    assert (code, err) == (0, "")
+    assert '+    "SubagentStart": [' in out
+    assert out.endswith("Nothing was changed (--dry-run).\n")
     assert secret not in out + err
     assert (home / "settings.json").read_text() == THEIRS
     assert run("install", "--agents", "--dry-run")[0] == 0
