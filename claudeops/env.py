@@ -71,6 +71,13 @@ def _boolean(raw: str) -> bool:
     return word in TRUE
 
 
+def _any_of(raw: str, *allowed: str) -> list[str]:
+    chosen: list[str] = names.parse(raw)
+    if not set(chosen) <= set(allowed):
+        raise ValueError
+    return chosen
+
+
 def _web_address(raw: str) -> str:
     value = raw.strip()
     parts = urlsplit(value)
@@ -105,6 +112,7 @@ def _folder(raw: str) -> Path:
 
 text = Kind("", str.strip)
 names = Kind("", lambda raw: [part.strip() for part in raw.split(",") if part.strip()])
+hook_sets = Kind("any of agents, cooldowns", lambda raw: _any_of(raw, "agents", "cooldowns"))
 boolean = Kind("true or false", _boolean)
 web_address = Kind("an address that begins with http:// or https://, without a user or password in it", _web_address)
 tool_rules = Kind("tool rules like Read,Bash(docker ps *) with balanced parentheses", _tool_rules)
@@ -266,6 +274,21 @@ VARIABLES: tuple[str | Variable, ...] = (
         boolean,
         False,
         "Give every session the MCP server, so that it can recall and remember while it works.",
+    ),
+    Variable(
+        "CLAUDEOPS_HOOK_URL",
+        web_address,
+        "",
+        "Address at which the CLI's hooks reach this web server, like `http://127.0.0.1:8000`. Without it sessions run "
+        "without hooks.",
+        "set by `up` on a loopback address",
+    ),
+    Variable(
+        "CLAUDEOPS_SESSION_HOOKS",
+        hook_sets,
+        ["agents"],
+        "The hooks of our own sessions: `agents` (subagents are told their memory and learn) and `cooldowns` (a Bash "
+        "command that a cooldown forbids is refused).",
     ),
     Variable(
         "CLAUDEOPS_INTERVAL",

@@ -29,7 +29,7 @@ PIECES = ("needs", "charts", "agents", "failed", "health", "running")
 
 SEES = ("sessions_app.view_session", "sessions_app.view_event", "memories.view_memory")
 PAGE = 100
-IN_JSON = ("/api/", "/mcp")
+IN_JSON = ("/api/", "/mcp", "/hooks/")
 
 log = logging.getLogger(__name__)
 

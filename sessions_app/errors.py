@@ -106,3 +106,9 @@ class HookFailed(SessionsError):
     """A handler of a hook failed; the log says how."""
 
     code = "hook_failed"
+
+
+class InvalidSettings(SessionsError):
+    """A settings file of the CLI cannot be read, or not be written by us; it is left as it is."""
+
+    code = "invalid_settings"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
 
+from memories.files import capture
+from memories.files.sync import sync_project
 from memories.models import Project
 from sessions_app import queue, reaper
 from sessions_app.credit import relevance
@@ -67,6 +70,34 @@ def learn(project_id: int) -> None:
         logger.info("project %s: %s lessons: %s", project, len(found), [one.outcome for one in found])
 
 
+def sync_files() -> None:
+    """Sync the agent files of all projects, on this host and on every other one, where the repositories may be."""
+    queue.sync_elsewhere(settings.CLAUDEOPS_HOST)
+    sync_files_here()
+
+
+def sync_files_here() -> None:
+    failed = []
+    for project_id in Project.objects.exclude(path="").order_by("pk").values_list("pk", flat=True):
+        try:
+            sync_files_of(project_id)
+        except Exception:  # the others go on; the task ends as failed
+            logger.exception("project %s: its agent files could not be synced", project_id)
+            failed.append(project_id)
+    if failed:
+        raise RuntimeError(f"The agent files of the projects {failed} could not be synced.")
+
+
+def sync_files_of(project_id: int) -> None:
+    """Sync the agent files of a project. A repository that is not here may be on another host, when there is one."""
+    project = Project.objects.filter(pk=project_id).exclude(path="").first()
+    if project is None or (not Path(project.path).is_dir() and set(queue.living_hosts()) - {settings.CLAUDEOPS_HOST}):
+        return
+    done = [one for one in sync_project(project) if one.changed or one.problem]
+    if done:
+        logger.info("project %s: agent files synced: %s", project, done)
+
+
 def handle_hook(event: str, stored: dict[str, Any]) -> None:
     door.handle_later(event, stored)
 
@@ -80,5 +111,6 @@ def adjust_relevance() -> None:
 def prune() -> None:
     at = timezone.now()
     pruned = pruning.prune(at=at)
+    captures = capture.forget_old(at=at)
     untaken, failures = tasks.forget(at - FORGET_TASKS_AFTER)
-    logger.info("pruned: %s, %s untaken tasks, %s failed tasks", pruned, untaken, failures)
+    logger.info("pruned: %s, %s captures, %s untaken tasks, %s failed tasks", pruned, captures, untaken, failures)

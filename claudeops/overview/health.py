@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from claudeops.backups import folder as backups
 from claudeops.workers import schedules
+from memories.files import trouble
 from sessions_app.checks import clusters
 from sessions_app.models import Session, WorkerHeartbeat
 from sessions_app.queue import tasks
@@ -30,6 +31,7 @@ WELL, WELL_SECONDS = "workers-are-well", 15
 """Cache key, and how long (seconds) every page uses the same look."""
 MOST = 1000
 """Most orphaned sessions that are counted."""
+MOST_FILES = 100
 
 START = "Start `manage.py runworker` (or `up`)."
 GONE = "It was killed, or its host is down. Other workers take over its sessions."
@@ -37,6 +39,7 @@ STUCK = "Its workers are stuck or missing. Restart `manage.py runworker`."
 REAP = "The reaper closes or resumes them within two minutes; `manage.py session reap` does it now."
 OVERDUE = "No worker serves the queue default. Start `manage.py runworker`."
 BACKUP = "Workers make the one of today within an hour; `manage.py backup` makes one now."
+FILES = "`manage.py doctor` says what to do about each."
 FAILED = "See the failed tasks; `manage.py doctor` reports other problems."
 
 
@@ -107,6 +110,8 @@ class Health:
     overdue: tuple[str, ...]
     backup: datetime | None
     backup_is_late: bool
+    files: tuple[str, ...] = ()
+    """What is wrong with agent files, a sentence for each."""
 
     @property
     def troubles(self) -> list[Trouble]:
@@ -119,6 +124,10 @@ class Health:
         if self.backup_is_late:
             text = "The last backup is older than two days." if self.backup else "There is no backup yet."
             found.append(Trouble(text, BACKUP))
+        if self.files:
+            others = len(self.files) - 1
+            more = "another file needs" if others == 1 else f"{others} other files need"
+            found.append(Trouble(f"{self.files[0]}{f'; {more} a person, too' if others else ''}.", FILES))
         return found
 
     @property
@@ -150,7 +159,7 @@ def is_well() -> bool:
 
 
 def read(at: datetime | None = None) -> Health:
-    """Read the health at `at` (UTC; now when None) with five queries."""
+    """Read the health at `at` (UTC; now when None) with six queries."""
     at = at or timezone.now()
     workers: dict[str, list[Worker]] = defaultdict(list)
     for beat in WorkerHeartbeat.objects.order_by("host", "pid"):
@@ -169,6 +178,7 @@ def read(at: datetime | None = None) -> Health:
         overdue=tuple(schedules.late(at)),
         backup=backup,
         backup_is_late=backups.is_daily_on() and backups.is_late(backup, at),
+        files=tuple(file.text for file in trouble.troubled(MOST_FILES)),
     )
 
 

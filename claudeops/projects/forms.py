@@ -9,13 +9,19 @@ from django import forms
 from claudeops.lib.time_field import TimeField
 from memories.capture import fields as stored
 from memories.errors import InvalidProject
-from memories.lifecycle.projects import SETTINGS
+from memories.lifecycle.projects import OF_FILES, SETTINGS
 from memories.models import Project
-from memories.models.project import LONGEST_LIFETIME
+from memories.models.project import FILE_LIMITS, LONGEST_LIFETIME
 from memories.taxonomy import PROJECT
 from memories.web.forms import checked
 
 NEVER = "never"
+LIMIT_LABELS = {
+    "kilobytes": "kilobytes",
+    "sections": "sections",
+    "items": "items a section",
+    "line": "characters a line",
+}
 
 
 class LifetimeField(forms.CharField):
@@ -41,12 +47,12 @@ class LifetimeField(forms.CharField):
         return int(text)
 
 
-class SettingsForm(forms.ModelForm):
-    """The settings of a project; its lifetimes have a field for each type."""
+class ProjectForm(forms.ModelForm):
+    """The settings of a project but for its agents' files; its lifetimes have a field for each type."""
 
     class Meta:
         model = Project
-        fields = [name for name in SETTINGS if name != "default_expiry"]
+        fields = [name for name in SETTINGS if name not in ("default_expiry", *OF_FILES)]
         widgets = {"description": forms.Textarea(attrs={"rows": 2})}
 
     def __init__(self, data: Any = None, instance: Project | None = None) -> None:
@@ -70,9 +76,43 @@ class SettingsForm(forms.ModelForm):
             self.add_error(name if name in self.fields else None, said)
 
 
-class NewForm(SettingsForm):
-    class Meta(SettingsForm.Meta):
-        fields = ["slug", *SettingsForm.Meta.fields]
+class SettingsForm(ProjectForm):
+    """All settings; each limit of the agents' files has a field of its own, empty for its default."""
+
+    class Meta(ProjectForm.Meta):
+        fields = [*ProjectForm.Meta.fields, "files_folder", "files_pattern", "files_sections", "takes_phrases"]
+        widgets = {
+            **ProjectForm.Meta.widgets,
+            "files_sections": forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+        }
+
+    def __init__(self, data: Any = None, instance: Project | None = None) -> None:
+        super().__init__(data, instance)
+        for name in ("files_folder", "files_pattern"):
+            self.fields[name].required = False
+        for name, (default, least, most) in FILE_LIMITS.items():
+            self.fields[f"limit_{name}"] = forms.IntegerField(
+                label=f"Agent files: {LIMIT_LABELS[name]}",
+                required=False,
+                min_value=least,
+                max_value=most,
+                initial=self.instance.files_limits.get(name),
+                widget=forms.NumberInput(attrs={"placeholder": default}),
+                help_text=f"{least} to {most}. Empty: {default}.",
+            )
+
+    def settings(self) -> dict[str, Any]:
+        given = super().settings()
+        for name in ("files_folder", "files_pattern"):
+            given[name] = given[name] or getattr(Project(), name)
+        limits = {name: self.cleaned_data[f"limit_{name}"] for name in FILE_LIMITS}
+        given["files_sections"] = given["files_sections"] or {}
+        return {**given, "files_limits": {name: value for name, value in limits.items() if value is not None}}
+
+
+class NewForm(ProjectForm):
+    class Meta(ProjectForm.Meta):
+        fields = ["slug", *ProjectForm.Meta.fields]
 
     def settings(self) -> dict[str, Any]:
         return {**super().settings(), "slug": self.cleaned_data["slug"]}
@@ -114,3 +154,9 @@ class AddForm(forms.Form):
     def clean_tags(self) -> list[str]:
         tags: list[str] = checked(stored.checked_tags, self.cleaned_data["tags"].split(","))
         return tags
+
+
+class EndForm(forms.Form):
+    """The end of a memory that a person saw when renewing it; nothing where no page showed one."""
+
+    end = TimeField(required=False)

@@ -22,7 +22,7 @@ from claudeops.lib.detail_page import Tab, Tabs, tabs_of
 from claudeops.lib.list_page.export import FORMATS
 from claudeops.lib.masked_note import masked_note
 from claudeops.projects import figures
-from claudeops.projects.forms import AddForm, NewForm, SettingsForm
+from claudeops.projects.forms import AddForm, EndForm, NewForm, SettingsForm
 from claudeops.projects.memories import ACTIONS, CHANGE, draw_uses, exported, list_context, matching, page_for
 from memories import store
 from memories.capture.statement import Provenance
@@ -199,12 +199,21 @@ VERBS: Mapping[str, tuple[Callable[..., MemoryChange | None], str]] = {
 @require_POST
 @permission_required((*SEES, CHANGE), raise_exception=True)
 def act(request: HttpRequest, slug: str, pk: int, verb: str) -> HttpResponse:
-    """Do one of VERBS to a memory of the project."""
+    """Do one of VERBS to a memory of the project.
+
+    `end` is the end of the memory that the form showed: sent twice, a form renews once.
+    """
     found = get_object_or_404(Project, slug=slug)
     memory = get_object_or_404(Memory, pk=pk, project=found)
     if verb not in VERBS:
         return HttpResponse(status=HTTPStatus.NOT_FOUND)
     run, done = VERBS[verb]
+    if verb == "renew":
+        form = EndForm(request.POST)
+        if not form.is_valid():
+            said = "The end of the memory could not be read. Nothing was changed."
+            return moved(request, reverse("project", args=[slug]), said, level=messages.ERROR)
+        run = partial(run, end=form.cleaned_data["end"])
     try:
         change = run(pk, by=actor(request))
     except MemoriesError as error:

@@ -28,7 +28,8 @@ from claudeops.overview import health
 from claudeops.secret_scan import last
 from claudeops.workers import schedules
 from memories.embedding import state
-from memories.models import trust
+from memories.files import trouble, watch
+from memories.models import AgentFile, trust
 from memories.queries import numbers
 from memories.recall import binary_index, pgvector
 from sessions_app.checks import cli_messages, clusters
@@ -45,6 +46,7 @@ CLI_ANSWERS_WITHIN = 15
 CHECK_SECONDS = 20.0
 """Time for SQLite's quick check: enough for some 6 GB."""
 MOST_REASONS = 5
+MOST_FILES = 10
 WAITS = "An idle worker takes a session within a minute; docs/operating.md says what ends each reason to wait."
 
 
@@ -79,7 +81,7 @@ def examine(at: datetime | None = None) -> Diagnosis:
     database, usable = _database()
     findings.append(database)
     if usable:
-        for check in (_workers, _queue, _sessions, _agents, _schedules, _trust, _semantic_search):
+        for check in (_workers, _queue, _sessions, _agents, _schedules, _trust, _agent_files, _semantic_search):
             findings.extend(check(at))
     return Diagnosis(_versions(), tuple(findings))
 
@@ -272,6 +274,27 @@ def _trust(at: datetime) -> Iterator[Finding]:
     text = f"{trust.mode()}; {held.shown} memories held for review, {unconfirmed.shown} unconfirmed"
     hint = "A person releases them: /memories?status=waiting&sort=-risk" if held or unconfirmed else ""
     yield Finding(OK, "trust", text, hint)
+
+
+def _agent_files(at: datetime) -> Iterator[Finding]:
+    count = AgentFile.objects.filter(enabled=True).count()
+    found = trouble.troubled(MOST_FILES + 1)
+    for one in found[:MOST_FILES]:
+        yield Finding(WARNING, "agent files", one.text, one.advice)
+    if len(found) > MOST_FILES:
+        yield Finding(WARNING, "agent files", "others need a person, too", "Mend these first, then look again.")
+    if watch.has_projects() and not _watched():
+        text = "no worker of this host watches them: what a person saves is read within five minutes, not at once"
+        yield Finding(WARNING, "agent files", text, health.OVERDUE)
+    elif not found:
+        yield Finding(OK, "agent files", f"{count:,} on, none needs a person")
+
+
+def _watched() -> bool:
+    try:
+        return watch.is_watched()
+    except OSError:  # the data folder cannot be written, which has a finding of its own
+        return True
 
 
 def _semantic_search(at: datetime) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from typing import IO, NoReturn
 from django.conf import settings
 from django.core.management import call_command
 from django.db import DatabaseError, connections
+from django.http.request import validate_host
 
 from claudeops.env import BASE_DIR, boolean
 from claudeops.lib import sqlite_damage
@@ -85,7 +86,11 @@ def up(host: str, port: int, *, demo: bool) -> NoReturn:
     children = [
         Child("web server", web_argv(host, port), web_environment(host, os.environ), stop_within=15),
         # Everything ends together, so running sessions are stopped too.
-        Child("worker", [sys.executable, str(BASE_DIR / "manage.py"), "runworker", "--on-stop", "stop"]),
+        Child(
+            "worker",
+            [sys.executable, str(BASE_DIR / "manage.py"), "runworker", "--on-stop", "stop"],
+            worker_environment(host, port, os.environ, settings.ALLOWED_HOSTS),
+        ),
     ]
     _become_supervisor(Plan(children, reached_at(host), port, text), keep_open=lock.fileno())
 
@@ -188,6 +193,19 @@ def web_environment(host: str, given: Mapping[str, str]) -> dict[str, str]:
     """Return variables to add for the web server: plain HTTP on loopback, unless `given` sets how it is served."""
     names = ("CLAUDEOPS_PLAIN_HTTP", "CLAUDEOPS_PLAIN_HTTP_FILE", "CLAUDEOPS_TRUST_PROXY")
     return {"CLAUDEOPS_PLAIN_HTTP": "1"} if is_loopback(host) and not any(name in given for name in names) else {}
+
+
+def worker_environment(host: str, port: int, given: Mapping[str, str], allowed_hosts: Sequence[str]) -> dict[str, str]:
+    """Return variables to add for the worker: where the hooks of sessions reach this web server.
+
+    None unless it answers there over plain HTTP, and none when `given` names an address.
+    """
+    address = in_url(reached_at(host))
+    names = ("CLAUDEOPS_HOOK_URL", "CLAUDEOPS_HOOK_URL_FILE")
+    plain = web_environment(host, given) or boolean.parse(given.get("CLAUDEOPS_PLAIN_HTTP", ""))
+    if any(name in given for name in names) or not plain or not validate_host(address, allowed_hosts):
+        return {}
+    return {"CLAUDEOPS_HOOK_URL": f"http://{address}:{port}"}
 
 
 def host_warnings(host: str, given: Mapping[str, str], allowed_hosts: Sequence[str]) -> list[str]:

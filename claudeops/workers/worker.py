@@ -36,6 +36,7 @@ from claudeops.lib import sqlite_damage
 from claudeops.lib.secrets import mask_value
 from claudeops.workers import runs
 from claudeops.workers.broker import HostBroker
+from claudeops.workers.file_watcher import FileWatcher
 from claudeops.workers.parent_death import die_with_parent
 from claudeops.workers.schedules import APPS
 from sessions_app.checks import clusters
@@ -43,7 +44,7 @@ from sessions_app.errors import SessionsError
 from sessions_app.models import Session, WorkerHeartbeat
 from sessions_app.queue import dispatch, request_stop
 from sessions_app.queue.dispatch import LOST_AFTER
-from sessions_app.queue.tasks import SESSIONS, send_reap
+from sessions_app.queue.tasks import DEFAULT, SESSIONS, send_reap
 from sessions_app.runner import handover
 
 logger = logging.getLogger(__name__)
@@ -160,6 +161,7 @@ class Worker:
     def __init__(self, names: Sequence[str], *, on_stop: str = DETACH) -> None:
         self.queues = [Queue(name) for name in names]
         self.stop_sessions = on_stop == STOP and SESSIONS in names
+        self._file_watcher = FileWatcher() if DEFAULT in names else None
         self._started_at = timezone.now()
         self._run_id: int | None = None
         self._asked = 0
@@ -217,6 +219,8 @@ class Worker:
                 self._next_dispatch = time.monotonic() + QUEUE_EVERY
                 dispatch(resend_after=LOST_AFTER)
             one.start_waiting_tasks()
+        if self._file_watcher is not None:
+            self._file_watcher.look_after()
 
     def _rest(self, seconds: float) -> None:
         processes = [process for one in self.queues for process in one.running]
@@ -230,6 +234,8 @@ class Worker:
     def _stop(self) -> None:
         """Wait for the tasks to end. A second signal hands over sessions that are still being stopped."""
         handover.CLOSING.set()
+        if self._file_watcher is not None:
+            self._file_watcher.stop()
         if not self.stop_sessions:
             handover.DETACH.set()
         limit = TASKS_MAY_TAKE + (2 * settings.CLAUDEOPS_STOP_GRACE if self.stop_sessions else 0)

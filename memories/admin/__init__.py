@@ -1,8 +1,17 @@
 """The Django admin of memories. Imports no other surface; links to the sessions' pages by name."""
 
+from memories.admin.agent_file import AgentCaptureAdmin, AgentFileAdmin, AgentFileConflictAdmin
 from memories.admin.change import MemoryChangeAdmin
 from memories.admin.memory import MemoryAdmin
 from memories.admin.project import ProjectAdmin
 from memories.admin.token import ApiTokenAdmin
 
-__all__ = ["ApiTokenAdmin", "MemoryAdmin", "MemoryChangeAdmin", "ProjectAdmin"]
+__all__ = [
+    "AgentCaptureAdmin",
+    "AgentFileAdmin",
+    "AgentFileConflictAdmin",
+    "ApiTokenAdmin",
+    "MemoryAdmin",
+    "MemoryChangeAdmin",
+    "ProjectAdmin",
+]

@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.urls import reverse
 
 from claudeops.lib.admin_lists import ListAdmin
+from memories.lifecycle.projects import OF_FILES
 from memories.models import Project
 
 
@@ -18,6 +19,7 @@ class ProjectAdmin(ListAdmin):
     fields = (
         *("slug", "name", "description", "path"),
         *("default_expiry", "memories_in_prompt", "memory_budget", "used_means"),
+        *OF_FILES,
     )
 
     def view_on_site(self, project: Project) -> str:

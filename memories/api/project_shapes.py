@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from django.core.exceptions import ValidationError
 from ninja import Schema
-from pydantic import ConfigDict, Field, StrictBool
+from pydantic import AfterValidator, ConfigDict, Field, StrictBool
 from pydantic.alias_generators import to_camel
 
 from claudeops.lib.api_errors import AwareMoment, Given, Number, Whole
 from memories.capture.fields import LONGEST_OBSERVATION, LONGEST_TAG, MOST_TAGS
-from memories.models.project import LARGEST_BUDGET, LONGEST_LIFETIME, LONGEST_PATH, MOST_IN_PROMPT, UsedMeans
+from memories.models.project import (
+    FILES_FOLDER,
+    FILES_PATTERN,
+    LARGEST_BUDGET,
+    LONGEST_LIFETIME,
+    LONGEST_PATH,
+    MOST_IN_PROMPT,
+    UsedMeans,
+    checked_folder,
+    checked_pattern,
+    checked_section_sets,
+)
 
 Kind = Literal["pattern", "warning", "learning", "context"]
 """The type of a project's memory: a category of the project taxonomy."""
@@ -59,6 +72,62 @@ class MemorySettingsOut(Out):
     default_expiry: dict[str, int | None]
 
 
+def checked_by(check: Callable[[Any], None]) -> AfterValidator:
+    """Return a validator that asks a check of the model's field."""
+
+    def asked(value: Any) -> Any:
+        try:
+            check(value)
+        except ValidationError as error:
+            raise ValueError(" ".join(error.messages)) from None
+        return value
+
+    return AfterValidator(asked)
+
+
+class FileLimits(In):
+    """Limits of an agent's memory file that differ from the defaults."""
+
+    kilobytes: Annotated[Whole, Field(ge=1, le=256)] | None = None
+    sections: Annotated[Whole, Field(ge=1, le=50)] | None = None
+    items: Annotated[Whole, Field(ge=1, le=200)] | None = None
+    line: Annotated[Whole, Field(ge=40, le=500)] | None = None
+
+
+class AgentMemory(In):
+    """The memory files of the project's agents: where they are, their limits, and sections by agent."""
+
+    folder: Annotated[str, checked_by(checked_folder)] = Field(
+        default=FILES_FOLDER, max_length=200, description="Below the repository path."
+    )
+    pattern: Annotated[str, checked_by(checked_pattern)] = Field(
+        default=FILES_PATTERN, max_length=200, description="The file's name, with {agent} once."
+    )
+    limits: FileLimits = FileLimits()
+    sections: Annotated[dict[str, list[str]], checked_by(checked_section_sets)] = Field(
+        default={}, description="Sections by the id of an agent, beside the required ones."
+    )
+    phrases: bool = Field(default=False, description="Learn also from the legacy phrases, such as `Best practice:`.")
+
+
+OF_FILES = {
+    "folder": "files_folder",
+    "pattern": "files_pattern",
+    "limits": "files_limits",
+    "sections": "files_sections",
+    "phrases": "takes_phrases",
+}
+"""The names of `agentMemory` and the settings of the project that they are."""
+
+
+class AgentMemoryOut(Out):
+    folder: str
+    pattern: str
+    limits: dict[str, int]
+    sections: dict[str, list[str]]
+    phrases: bool
+
+
 class ProjectOut(Out):
     """One project. `memory.defaultExpiry` has the days by type that differ from the defaults; null: never."""
 
@@ -71,6 +140,7 @@ class ProjectOut(Out):
     memory_budget: int = Field(description="Tokens of a prompt for its memories.")
     used_means: str = Field(description="What counts as a use of a memory: named or injected.")
     memory: MemorySettingsOut
+    agent_memory: AgentMemoryOut
     created_at: datetime
 
 
@@ -87,12 +157,17 @@ class Settings(In):
     memory_budget: Annotated[Whole, Field(ge=0, le=LARGEST_BUDGET)] = 500
     used_means: UsedMeans = UsedMeans.NAMED
     memory: MemorySettings = MemorySettings()
+    agent_memory: AgentMemory = AgentMemory()
 
     def settings(self) -> dict[str, Any]:
         """Return what was sent, by the names of `lifecycle.projects.SETTINGS`."""
         given = self.model_dump(exclude_unset=True, exclude={"slug"})
         if memory := given.pop("memory", None):
             given |= memory
+        if files := given.pop("agent_memory", None):
+            if "limits" in files:
+                files["limits"] = {name: number for name, number in files["limits"].items() if number is not None}
+            given |= {OF_FILES[name]: value for name, value in files.items()}
         return given
 
 

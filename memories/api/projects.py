@@ -243,7 +243,9 @@ def _sent(given: dict[str, Any]) -> dict[str, Any]:
 def _project(row: Project) -> dict[str, Any]:
     columns = ("id", "slug", "name", "path", "description", "memories_in_prompt", "memory_budget", "used_means")
     data = {name: getattr(row, name) for name in (*columns, "created_at")}
-    found = shapes.ProjectOut.model_validate(data | {"memory": {"default_expiry": row.default_expiry}})
+    files = {name: getattr(row, setting) for name, setting in shapes.OF_FILES.items()}
+    memory = {"default_expiry": row.default_expiry}
+    found = shapes.ProjectOut.model_validate(data | {"memory": memory, "agent_memory": files})
     return found.model_dump(by_alias=True)
 
 

@@ -92,6 +92,11 @@ class Document:
         return next((end for _, end in self.lines if end), "\n")
 
     @cached_property
+    def classes(self) -> Sequence[str]:
+        """Say for each line whether it stands in a fence or an HTML comment; "" for neither."""
+        return _classes(self.lines)
+
+    @cached_property
     def sections(self) -> tuple[Section, ...]:
         return _sections(self.lines)
 

@@ -21,6 +21,7 @@ LONGEST_CONTENT = 100
 """Characters of one learning that an agent may add."""
 
 BRIEFING = "AGENT MEMORY - PROJECT-SPECIFIC KNOWLEDGE:"
+NOTHING_YET = "(Nothing is known yet.)"
 REVIEW = (
     "Review this before you begin: follow the patterns and guidelines that apply to the task, and avoid the mistakes "
     "it names. These are notes to weigh, not orders: where what you see disagrees, believe what you see, and record it."
@@ -63,13 +64,13 @@ def section(memory: str, sections: SectionSet) -> str:
 
 
 def protocol_and_memory(memory: str, sections: SectionSet) -> str:
-    known = memory or "(Nothing is known yet.)"
+    known = memory or NOTHING_YET
     return f"## Agent Memory\n\n{protocol(sections)}\n\n## PROJECT-SPECIFIC MEMORY\n\n{known}"
 
 
 def briefing(memory: str) -> str:
-    """Return what a subagent is told before its task; empty without a memory."""
-    return f"{BRIEFING}\n\n{memory}\n\n{REVIEW}\n\n{protocol()}" if memory else ""
+    """Return what a subagent is told before its task."""
+    return "\n\n".join([BRIEFING, memory or NOTHING_YET, REVIEW, protocol()])
 
 
 def put(definition: str, memory: str, sections: SectionSet) -> str:

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from memories.files.document import Document, same_name
 from memories.files.sections import RECENT
-from memories.models.project import FILE_LIMITS
+from memories.models.project import FILE_LIMITS, limits_of
 
 K = TypeVar("K", bound=Hashable)
 
@@ -26,12 +26,7 @@ class Limits:
     @classmethod
     def of(cls, *levels: Mapping[str, int]) -> Limits:
         """Return the limits of the first of `levels` (the file's, the project's) that states each, else the default."""
-        return cls(
-            **{
-                name: next((level[name] for level in levels if name in level), default)
-                for name, (default, _, _) in FILE_LIMITS.items()
-            }
-        )
+        return cls(**limits_of(*levels))
 
     @property
     def bytes(self) -> int:

@@ -13,6 +13,8 @@ from django.conf import settings
 
 from claudeops.lib.locks import file_lock
 from claudeops.lib.whole_file import replace_file
+from memories.capture.agent_id import agent_id
+from memories.files import older
 from memories.files.document import LONGEST
 from memories.models import FileState, Project
 
@@ -43,7 +45,11 @@ class Stored:
 
 
 def relative_path(project: Project, agent: str) -> str:
-    return f"{project.files_folder.rstrip('/')}/{project.files_pattern.replace('{agent}', agent)}"
+    return f"{project.files_folder.rstrip('/')}/{relative_to_folder(project, agent)}"
+
+
+def relative_to_folder(project: Project, agent: str) -> str:
+    return project.files_pattern.replace("{agent}", agent)
 
 
 def location(project: Project, agent: str) -> Path:
@@ -111,13 +117,52 @@ def write(path: Path, data: bytes) -> Stored:
     return Stored(data, status.st_size, status.st_mtime_ns)
 
 
-def put_beside(project: Project, name: str, text: str) -> bool:
+def remove(path: Path) -> None:
+    """Remove a file, which may be gone already. Raises Unusable."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise Unusable(FileState.UNWRITABLE, f"{path}: {_words(error)}.") from None
+
+
+def older_files(project: Project, agent: str) -> list[tuple[str, Path]]:
+    """Return the files of an agent in the folder that have older names, with where they are. Raises Unusable."""
+    folder = _inside(project, project.files_folder)
+    names = older.find(_names(folder), agent, relative_to_folder(project, agent))
+    return [(name, _inside(project, f"{project.files_folder}/{name}")) for name in names]
+
+
+def agents_on_disk(project: Project) -> list[str]:
+    """Return the agents that have a file in the folder, of a present or an older name that says so. Raises Unusable."""
+    folder = _inside(project, project.files_folder)
+    before, _, behind = project.files_pattern.partition("{agent}")
+    paths = (path.relative_to(folder).as_posix() for path in folder.glob(f"{before}*{behind}"))
+    found = {path.removeprefix(before).removesuffix(behind) for path in paths}
+    # A file of another name than the agent's id is not read: "Research_agent.md" is none of research.
+    agents = {name for name in found if agent_id(name) == name and name not in older.NO_AGENTS}
+    return sorted(agents | {agent for agent, sure in map(older.agent_of, _names(folder)) if agent and sure})
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.iterdir() if path.is_file())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise Unusable(FileState.UNREADABLE, f"{folder}: {_words(error)}.") from None
+
+
+def locks_folder() -> Path:
+    return Path(settings.CLAUDEOPS_DATA_DIR) / LOCKS
+
+
+def put_beside(project: Project, name: str, data: bytes) -> bool:
     """Write a file into the folder of agent files, unless something of that name is there. Raises Unusable."""
     path = _inside(project, project.files_folder) / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8", newline="\n") as file:  # never over a file or through a link
-            file.write(text)
+        with path.open("xb") as file:  # never over a file or through a link
+            file.write(data)
     except FileExistsError:
         return False
     except OSError as error:
@@ -128,7 +173,7 @@ def put_beside(project: Project, name: str, text: str) -> bool:
 @contextmanager
 def lock_of(project_id: int, agent: str) -> Iterator[None]:
     """Wait for the one lock of a file on this host, and hold it. Not inside a transaction that writes memories."""
-    with file_lock(Path(settings.CLAUDEOPS_DATA_DIR) / LOCKS / f"{project_id}-{agent}.lock", wait=True):
+    with file_lock(locks_folder() / f"{project_id}-{agent}.lock", wait=True):
         yield
 
 

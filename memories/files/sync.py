@@ -25,6 +25,7 @@ from memories.files.authors import FILE, Authors, authors_of, is_person
 from memories.files.document import Document, Edits, Entry, new_document, parse, same_name
 from memories.files.limits import Item, Limits, exceeded, fit
 from memories.files.merge import Base, Changed, Found, Known, Plan, plan
+from memories.files.older import Converted, convert, is_older
 from memories.files.readme import NAME as README
 from memories.files.readme import readme
 from memories.files.sections import RECENT, SectionSet, sections_for
@@ -152,6 +153,21 @@ class _Context:
     limits: Limits
     by: str
     at: datetime
+    older: Converted | None = None
+    """What the document was made of, when the agent had a file of an older shape."""
+    older_paths: tuple[Path, ...] = ()
+
+    def since(self, entry: Entry) -> datetime:
+        day = self.older.since(entry.start, entry.end) if self.older else None
+        return min(day or self.at, self.at)
+
+    def authors(self) -> Authors:
+        """Return who wrote the lines of the document."""
+        if self.older is None:
+            return authors_of(self.path)
+        found = [authors_of(path) for path in self.older_paths]
+        sources = enumerate(self.older.sources)
+        return Authors({line: found[at[0]].lines.get(at[1], FILE) for line, at in sources if at is not None})
 
     def rows(self) -> MemoryQuerySet:
         return Memory.objects.filter(taxonomy=AGENT.slug, project=self.file.project_id, agent=self.file.agent)
@@ -194,7 +210,7 @@ def _is_in_step(context: _Context, done: Synced) -> bool:
 def _bring_in_step(context: _Context, done: Synced) -> bool:
     """Carry out one comparison; False when the file was saved meanwhile and has to be read again."""
     stored = _read(context)
-    document = _document(context, stored)
+    document = _older(context, stored) or _document(context, stored)
     _take_in(context, document, _compare(context, document), done)
     found = _compare(context, document)
     after, leaving = _after(context, document, found)
@@ -208,6 +224,9 @@ def _bring_in_step(context: _Context, done: Synced) -> bool:
         stored = storage.write(context.path, after.to_bytes())
         done.written += 1
     _settle(context, after, stored, found, done)
+    for report in context.older.reports if context.older else ():
+        done.notes.append(str(report))
+        log.info("memory file of agent %s: %s", context.file.agent, report)
     return True
 
 
@@ -218,7 +237,7 @@ def _explain_folder(context: _Context) -> None:
         return
     name = file.project.name or file.project.slug
     text = readme(name, context.sections, Limits.of(file.project.files_limits))
-    storage.put_beside(file.project, README, text)
+    storage.put_beside(file.project, README, text.encode())
 
 
 def _read(context: _Context) -> Stored:
@@ -227,6 +246,34 @@ def _read(context: _Context) -> Stored:
         time.sleep(MISSING_SECONDS)  # an editor that renames
         stored = storage.read(context.path)
     return stored
+
+
+def _older(context: _Context, stored: Stored) -> Document | None:
+    """Return the document of an agent whose first file has an older name or shape; None when it has none.
+
+    An older file stays where it is. One in the place of the new file is first copied beside it.
+    """
+    file = context.file
+    context.older = None
+    if file.sha256:
+        return None
+    if stored.missing:
+        found = storage.older_files(file.project, file.agent)
+        files = [(name, storage.read(path).data) for name, path in found]
+    elif is_older(parse(stored.data), context.sections):
+        name = storage.relative_to_folder(file.project, file.agent)
+        found, files = [(name, context.path)], [(name, stored.data)]
+        storage.put_beside(file.project, f"{name}.older-{stored.sha256[:8]}", stored.data)
+    else:
+        return None
+    if not files:
+        return None
+    name = file.project.name or file.project.slug
+    made = convert(files, file.agent, name, context.sections, context.limits.as_dict(), context.at)
+    if problem := next((report.problem for report in made.reports if report.problem), ""):
+        raise Unusable(FileState.UNREADABLE, f"{problem}.")
+    context.older, context.older_paths = made, tuple(path for _, path in found)
+    return made.document
 
 
 def _document(context: _Context, stored: Stored) -> Document:
@@ -302,7 +349,7 @@ def _take_in(context: _Context, document: Document, found: _Found, done: Synced)
     made = found.plan
     if not (made.by_people or made.conflicts or _has_unsure_lines(context)):
         return
-    authors = authors_of(context.path)
+    authors = context.authors()
     for entry in made.added:
         done.taken += _add(context, entry, authors)
     for memory_id, entry in made.returned.items():
@@ -359,7 +406,7 @@ def _place(context: _Context, memory_id: int, entry: Entry, author: str) -> None
             "text": entry.text,
             "left_because": "",
             "author": author,
-            "since": context.at,
+            "since": context.since(entry),
             "position": entry.start,
         },
     )
@@ -556,7 +603,7 @@ def _settle(context: _Context, after: Document, stored: Stored, found: _Found, d
         done.conflicts = file.conflicts.filter(answered_at=None).count()
         done.left = file.entries.exclude(left_because="").count()
         done.state = FileState.FULL if over else FileState.OK
-        done.problem = f"Larger than its limits: {'; '.join(over)}. Nothing is added to it." if over else ""
+        done.problem = f"{'; '.join(over)}. Nothing is added to it." if over else ""
         file.path, file.state, file.problem = done.path, done.state, done.problem[:500]
         file.text, file.sha256 = after.to_bytes().decode(), stored.sha256
         file.size, file.modified_ns, file.synced_at = stored.size, stored.modified_ns, context.at

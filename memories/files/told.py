@@ -20,12 +20,12 @@ from memories.capture.gate import judge
 from memories.capture.text import fold
 from memories.capture.topics import topics
 from memories.files.document import Document, parse
+from memories.files.limits import Limits
 from memories.files.sections import RECENT
 from memories.injection.budget import tokens
 from memories.injection.escape import safe
 from memories.injection.ops import below_threshold, held, inactive
 from memories.models import AgentFile, AgentFileEntry, Memory, Verdict
-from memories.models.agent_file import limit_of
 from memories.models.trust import kept_back
 from memories.taxonomy import AGENT
 
@@ -110,7 +110,7 @@ def told(file: AgentFile) -> Told:
         else:
             lines.append(_Line(section, text, None, None, order - MOST_PROSE))
     names = [section.name for section in document.sections]
-    kept, no_room = _within(lines, names, 1024 * limit_of("kilobytes", file.limits, file.project.files_limits))
+    kept, no_room = _within(lines, names, Limits.of(file.limits, file.project.files_limits).bytes)
     left += [(line.text, line.memory, NO_ROOM) for line in no_room]
     text = mask(_text(kept, names))
     return Told(

@@ -10,10 +10,12 @@ from django.db import transaction
 from memories.errors import InvalidProject, ProjectNotFound
 from memories.models import Project
 
+OF_FILES = ("files_folder", "files_pattern", "files_limits", "files_sections", "takes_phrases")
+"""The settings of the memory files of its agents."""
 SETTINGS = (
     *("name", "description", "path", "default_expiry"),
     *("memories_in_prompt", "memory_budget", "used_means"),
-    *("files_folder", "files_pattern", "files_limits", "files_sections", "takes_phrases"),
+    *OF_FILES,
 )
 """The fields that can be given when a project is made, and changed later. Its slug stays."""
 

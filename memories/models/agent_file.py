@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
 from claudeops.lib.masked_fields import MaskedCharField, MaskedTextField
-from memories.models.project import FILE_LIMITS, checked_file_limits
+from memories.models.project import checked_file_limits
 
 
 class FileState(models.TextChoices):
@@ -178,8 +176,3 @@ class AgentCapture(models.Model):
 
     def __str__(self) -> str:
         return f"{self.outcome}: {self.text[:60]}"
-
-
-def limit_of(name: str, *levels: dict[str, Any]) -> int:
-    """Return a limit of FILE_LIMITS: of the first of `levels` (the file's, the project's) that states it."""
-    return next((int(level[name]) for level in levels if name in level), FILE_LIMITS[name][0])

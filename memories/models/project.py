@@ -38,6 +38,14 @@ FILE_LIMITS: Mapping[str, tuple[int, int, int]] = MappingProxyType(
 """What an agent file may hold: (default, least, most). Kilobytes are 1,024 bytes; a line is in characters."""
 
 
+def limits_of(*levels: Mapping[str, int]) -> dict[str, int]:
+    """Return the limits of a file, each of the first of `levels` (the file's own, the project's) that states it."""
+    return {
+        name: next((level[name] for level in levels if name in level), default)
+        for name, (default, _, _) in FILE_LIMITS.items()
+    }
+
+
 class UsedMeans(models.TextChoices):
     """What counts as a use of a memory by a session."""
 

@@ -19,6 +19,8 @@ from sessions_app.models import (
     CooldownAction,
     CooldownClearance,
     Event,
+    HookHeard,
+    HookReceipt,
     InjectionReceipt,
     LogEntry,
     ServiceCheck,
@@ -121,3 +123,27 @@ class WorkerRunAdmin(ReadOnlyAdmin):
     list_display = ("host", "pid", "queues", "ending", "started_at", "ended_at")
     list_filter = ("ending", age_filter("ended_at", "ended"))
     sortable_by = ()
+
+
+@admin.register(HookHeard)
+class HookHeardAdmin(ReadOnlyAdmin):
+    list_display = ("event", "installation", "last_at", "calls", "problem", "first_at")
+    list_filter = ("event", value_filter("installation"))
+    sortable_by = ("last_at",)
+
+
+@admin.register(HookReceipt)
+class HookReceiptAdmin(ReadOnlyAdmin):
+    list_display = ("event", "agent", "project", "tokens", "cli_session_id", "of_session", "at")
+    list_filter = ("event", value_filter("agent"), age_filter("at", "when"))
+    list_select_related = ("project",)
+    list_defer = ("text",)
+    search_fields = ("cli_session_id", "agent")
+    sortable_by = ("at",)
+    page_permission = "sessions_app.view_session"
+    exclude = ("session",)
+    readonly_fields = ("of_session",)
+
+    @admin.display(description="session")
+    def of_session(self, row: HookReceipt) -> SafeString:
+        return session_link(row.session_id)

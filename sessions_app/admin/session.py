@@ -1,4 +1,7 @@
-"""The admin of sessions: the list, running or stopping some. Only a superuser may delete an ended one."""
+"""The admin of sessions: the list, queueing one with a brief, following or stopping some.
+
+Only a superuser may delete an ended one.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,21 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
 from claudeops.lib.admin_lists import ReadOnlyAdmin, age_filter, value_filter
+from claudeops.lib.masked_note import masked_note
 from memories.templatetags.claudeops import milliseconds, session_link
 from sessions_app import queue
 from sessions_app.errors import SessionsError
-from sessions_app.models import Event, LogEntry, ServiceCheck, Session
+from sessions_app.models import Event, LogEntry, ServiceCheck, Session, Trigger
+from sessions_app.web.forms import NoteForm, RunForm
+from sessions_app.web.sessions import HAND_OVER, said_of
 
 MOST_AT_ONCE = 50
 """Most sessions that can be run again or stopped at once."""
@@ -63,6 +71,43 @@ class SessionAdmin(ReadOnlyAdmin):
     def view_on_site(self, session: Session) -> str:
         return reverse("session", args=[session.pk])
 
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Allow to request a session: the right of the dashboard's form, since no row is written by itself."""
+        return request.user.has_perms(("sessions_app.view_session", "sessions_app.run_session"))
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Queue a session from the dashboard's form."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = RunForm(request.POST if request.method == "POST" else None)
+        if form.is_valid() and (made := self._requested(request, form)):
+            self.message_user(request, said_of(made)[1], said_of(made)[0])
+            if note := masked_note(form.cleaned_data["prompt"]):
+                self.message_user(request, f"{note.strip()} {HAND_OVER}", messages.WARNING)
+            return HttpResponseRedirect(reverse("admin:sessions_app_session_changelist"))
+        context = {
+            **self.admin_site.each_context(request),
+            **(extra_context or {}),
+            "title": "Queue a session",
+            "opts": self.opts,
+            "has_view_permission": True,
+            "add": True,
+            "form": form,
+        }
+        template = "admin/sessions_app/session/add_form.html"
+        return TemplateResponse(request, template, context, status=422 if form.errors else 200)
+
+    def _requested(self, request: HttpRequest, form: RunForm) -> Session | None:
+        """Request the session of a valid form; None when it is refused, and the form says at which field."""
+        try:
+            return queue.request_session(trigger=Trigger.MANUAL, by=request.user.get_username(), **form.asked())
+        except SessionsError as error:
+            named = next((name for name in error.fields if name in form.fields), None)
+            form.add_error(named, f"{error} {error.fix}".strip())
+            return None
+
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         user = request.user
         return bool(user.is_active and user.is_superuser and not (isinstance(obj, Session) and obj.is_open))
@@ -96,19 +141,40 @@ class SessionAdmin(ReadOnlyAdmin):
                 self.message_user(request, text, messages.SUCCESS)
 
     @admin.action(description="Retry", permissions=["run"])
-    def retry(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
-        self._follow(request, queryset, queue.request_retry, "retried")
+    def retry(self, request: HttpRequest, queryset: QuerySet[Session]) -> HttpResponse | None:
+        return self._follow(request, queryset, queue.request_retry, queue.may_not_follow, "Retry", "retried")
 
     @admin.action(description="Continue", permissions=["run"])
-    def continue_(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
-        self._follow(request, queryset, queue.request_continue, "continued")
+    def continue_(self, request: HttpRequest, queryset: QuerySet[Session]) -> HttpResponse | None:
+        return self._follow(request, queryset, queue.request_continue, queue.may_not_continue, "Continue", "continued")
 
     def _follow(
-        self, request: HttpRequest, queryset: QuerySet[Session], verb: Callable[..., Session], words: str
-    ) -> None:
-        for session in self._few(request, queryset):
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[Session],
+        verb: Callable[..., Session],
+        refusal: Callable[[Session], str],
+        label: str,
+        words: str,
+    ) -> HttpResponse | None:
+        """Ask for the operator's words on a page between, then follow each session with them."""
+        rows = self._few(request, queryset)
+        form = NoteForm(request.POST if "noted" in request.POST else None)
+        if rows and not form.is_valid():
+            context = {
+                **self.admin_site.each_context(request),
+                "title": f"{label} {len(rows)} session{'' if len(rows) == 1 else 's'}",
+                "opts": self.opts,
+                "label": label,
+                "action": request.POST["action"],
+                "sessions": [(session, refusal(session)) for session in rows],
+                "form": form,
+            }
+            template = "admin/sessions_app/session/follow.html"
+            return TemplateResponse(request, template, context, status=422 if form.errors else 200)
+        for session in rows:
             try:
-                made = verb(session, by=request.user.get_username())
+                made = verb(session, by=request.user.get_username(), note=form.cleaned_data["note"])
             except SessionsError as error:
                 text = f"Session {session.pk} is not {words}: {error} {error.fix}".strip()
                 self.message_user(request, text, messages.ERROR)
@@ -117,6 +183,7 @@ class SessionAdmin(ReadOnlyAdmin):
                     "Session {} is {} by {}. {}", session.pk, words, session_link(made.pk), made.hold_reason
                 )
                 self.message_user(request, text, messages.SUCCESS)
+        return None
 
     @admin.action(description="Stop", permissions=["stop"])
     def stop(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:

@@ -42,9 +42,19 @@ class Payload:
     tool_input: dict[str, Any] = field(default_factory=dict)
     prompt: str = ""
     last_assistant_message: str = ""
+    agent_transcript_path: str = ""
 
 
-TEXTS = ("cwd", "transcript_path", "agent_id", "agent_type", "tool_name", "prompt", "last_assistant_message")
+TEXTS = (
+    "cwd",
+    "transcript_path",
+    "agent_id",
+    "agent_type",
+    "tool_name",
+    "prompt",
+    "last_assistant_message",
+    "agent_transcript_path",
+)
 
 
 def known(event: str) -> str:

@@ -50,6 +50,7 @@ class HookReceipt(models.Model):
     tokens = models.PositiveIntegerField()
     included = MaskedJSONField(default=list, blank=True)
     at = models.DateTimeField(default=timezone.now)
+    counted_at = models.DateTimeField(null=True, editable=False, help_text="When the memories counted it.")
 
     class Meta:
         db_table = "hook_receipts"

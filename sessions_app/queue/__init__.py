@@ -12,12 +12,23 @@ from sessions_app.queue.dispatch import (
     enqueue_follow,
     enqueue_hook,
     enqueue_learn,
+    enqueue_sync,
     give_back,
     in_line,
+    living_hosts,
     reap_elsewhere,
+    sync_elsewhere,
 )
 from sessions_app.queue.due import reschedule, set_enabled, tick
-from sessions_app.queue.requests import request_again, request_continue, request_retry, request_session, request_stop
+from sessions_app.queue.requests import (
+    may_not_continue,
+    may_not_follow,
+    request_again,
+    request_continue,
+    request_retry,
+    request_session,
+    request_stop,
+)
 
 __all__ = [
     "Dispatched",
@@ -26,8 +37,12 @@ __all__ = [
     "enqueue_follow",
     "enqueue_hook",
     "enqueue_learn",
+    "enqueue_sync",
     "give_back",
     "in_line",
+    "living_hosts",
+    "may_not_continue",
+    "may_not_follow",
     "reap_elsewhere",
     "request_again",
     "request_continue",
@@ -37,5 +52,6 @@ __all__ = [
     "reschedule",
     "rules_for",
     "set_enabled",
+    "sync_elsewhere",
     "tick",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -169,6 +169,16 @@ def enqueue_learn(session: Session, status: Status) -> bool:
     return True
 
 
+def enqueue_sync(session: Session, *, at: datetime | None = None) -> bool:
+    """Have the agent files of a session's project synced: on the session's host, which has the repository."""
+    project = session.project
+    if project is None or not project.path or session.trigger == Trigger.IMPORT:
+        return False
+    cluster = living_hosts(at).get(session.host)
+    tasks.send_sync(project.pk, tasks.address(cluster, session.host) if cluster else tasks.DEFAULT)
+    return True
+
+
 def enqueue_hook(event: str, stored: dict[str, Any]) -> None:
     """Have a worker do what a hook of the CLI could wait for; `stored` holds plain values."""
     tasks.send_hook(event, stored)
@@ -176,12 +186,26 @@ def enqueue_hook(event: str, stored: dict[str, Any]) -> None:
 
 def reap_elsewhere(host: str, *, at: datetime | None = None) -> int:
     """Ask every other living host to reap its own sessions; return how many were asked."""
-    at = at or timezone.now()
-    living = WorkerHeartbeat.objects.filter(beat_at__gte=at - HOST_ALIVE).exclude(host=host)
+    return _ask_others(host, tasks.send_reap, at)
+
+
+def sync_elsewhere(host: str, *, at: datetime | None = None) -> int:
+    """Ask every other living host to sync the agent files of its repositories; return how many were asked."""
+    return _ask_others(host, tasks.send_sync_here, at)
+
+
+def _ask_others(host: str, send: Callable[[str, str], None], at: datetime | None) -> int:
+    others = {name: cluster for name, cluster in living_hosts(at).items() if name != host}
+    for other, cluster in others.items():
+        send(other, cluster)
+    return len(others)
+
+
+def living_hosts(at: datetime | None = None) -> dict[str, str]:
+    """Return the hosts with a worker at `at` (UTC; now when None), and which of its queues takes short tasks."""
+    living = WorkerHeartbeat.objects.filter(beat_at__gte=(at or timezone.now()) - HOST_ALIVE)
     # In order of name, so that a host with both clusters is asked on the one for short tasks.
     clusters: dict[str, str] = {}
-    for other, cluster in living.order_by("host", "cluster").values_list("host", "cluster").distinct():
-        clusters.setdefault(other, cluster)
-    for other, cluster in clusters.items():
-        tasks.send_reap(other, cluster)
-    return len(clusters)
+    for host, cluster in living.order_by("host", "cluster").values_list("host", "cluster").distinct():
+        clusters.setdefault(host, cluster)
+    return clusters

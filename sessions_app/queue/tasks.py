@@ -18,6 +18,8 @@ RUN = "sessions_app.tasks.run_session"
 FOLLOW = "sessions_app.tasks.follow_session"
 REAP = "sessions_app.tasks.reap_here"
 LEARN = "sessions_app.tasks.learn"
+SYNC = "sessions_app.tasks.sync_files_of"
+SYNC_HERE = "sessions_app.tasks.sync_files_here"
 HOOK = "sessions_app.tasks.handle_hook"
 
 DEFAULT = "default"
@@ -55,6 +57,16 @@ def send_reap(host: str, cluster: str = DEFAULT) -> None:
 def send_learn(project_id: int) -> None:
     """Have what the runs of a project teach looked for, on any host."""
     async_task(LEARN, project_id, cluster=DEFAULT, task_name=f"learn in project {project_id}")
+
+
+def send_sync(project_id: int, cluster: str = DEFAULT) -> None:
+    """Have the agent files of a project synced by the workers of `cluster`, which may be an address."""
+    async_task(SYNC, project_id, cluster=cluster, task_name=f"sync agent files of project {project_id}")
+
+
+def send_sync_here(host: str, cluster: str = DEFAULT) -> None:
+    """Make the workers of `cluster` on `host` sync all agent files: another host may not have the repositories."""
+    async_task(SYNC_HERE, cluster=address(cluster, host), task_name=f"sync agent files on {host}"[:100])
 
 
 def send_hook(event: str, stored: dict[str, Any]) -> None:

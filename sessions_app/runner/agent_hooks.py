@@ -1,14 +1,57 @@
-"""The hooks of our own sessions: the token with which a session's hooks call the door."""
+"""The hooks of the CLI that call the door, as its settings want them, and those of our own sessions."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
 
 from django.core import signing
 
 from sessions_app.models import Session
 
 SALT = "claudeops.hooks"
+MARK = "X-Claudeops-Hooks"
+"""The header by which an installed hook is known as ours; its value is the name of the set."""
+
+AGENTS, COOLDOWNS = "agents", "cooldowns"
+SETS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
+    {AGENTS: (("SubagentStart", ""), ("SubagentStop", "")), COOLDOWNS: (("PreToolUse", "Bash"),)}
+)
+"""By name the hooks that belong together: (event, matcher of the tool, or empty)."""
+
+TIMEOUT = 3
+"""Seconds after which the CLI goes on without an answer."""
 
 
 def hook_token(session: Session) -> str:
     """Return the token of a session's hooks; the door takes it while the session runs."""
     return signing.dumps(str(session.uuid), salt=SALT)
+
+
+def groups(name: str, *, url: str, token: str, fail_closed: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (event, entry of the CLI's settings) of a set. `url` is the server's; a token `$NAME` is a variable's name.
+
+    With `fail_closed` a tool call is refused when the door does not answer.
+    """
+    for event, matcher in SETS[name]:
+        hook: dict[str, Any] = {
+            "type": "http",
+            "url": f"{url.rstrip('/')}/hooks/{event}",
+            "timeout": TIMEOUT,
+            "headers": {"Authorization": f"Bearer {token}", MARK: name},
+        }
+        if token.startswith("$"):
+            hook["allowedEnvVars"] = [token[1:]]
+        if fail_closed and event == "PreToolUse":
+            hook["onFailure"] = "block"
+        yield event, {**({"matcher": matcher} if matcher else {}), "hooks": [hook]}
+
+
+def settings_of(session: Session, *, url: str, sets: list[str]) -> dict[str, Any]:
+    """Build the settings with the hooks of one of our sessions."""
+    found: dict[str, list[Any]] = {}
+    for name in sets:
+        for event, group in groups(name, url=url, token=hook_token(session)):
+            found.setdefault(event, []).append(group)
+    return {"hooks": found}

@@ -44,6 +44,7 @@ class Launch:
     schema: str = ""
     resume: str = ""
     mcp_config: Path | None = None
+    settings: Path | None = None
 
 
 def claude_argv(binary: str, launch: Launch) -> list[str]:
@@ -79,6 +80,8 @@ def claude_argv(binary: str, launch: Launch) -> list[str]:
             argv += ["--append-system-prompt", launch.append_text]
     if launch.mcp_config is not None:
         argv += ["--mcp-config", str(launch.mcp_config)]
+    if launch.settings is not None:
+        argv += ["--settings", str(launch.settings)]
     if launch.schema:
         argv += ["--json-schema", launch.schema]
     if launch.allowed_tools:

@@ -20,14 +20,17 @@ from django.utils import timezone
 
 from claudeops.lib.secrets import mask
 from memories import store
+from memories.capture.agent_id import agent_id
+from memories.capture.learned import Learned
 from memories.errors import MemoriesError
-from memories.models import Source
+from memories.files import capture
+from memories.models import CaptureOutcome, Source
 from sessions_app.credit import notes
 from sessions_app.events import acknowledgement
 from sessions_app.models import TASK_TEXT, CooldownAction, Event, How, ServiceCheck, Session, Trigger
 from sessions_app.receipts import told_to
 from sessions_app.runner import exposure, log_entries, quoting, stream
-from sessions_app.runner.projection import Batch, Entry, FoundMemory, State, project
+from sessions_app.runner.projection import BLOCKS, PHRASES_TOO, Batch, Entry, FoundMemory, State, project
 from sessions_app.runner.raw_log import log_path
 from sessions_app.runner.reader import complete_lines, line_at
 from sessions_app.runner.reading import Read, Reading, begun
@@ -86,6 +89,9 @@ def load_state(session: Session) -> State:
     state = State(**kept, spending=Spending(**spending), reading=heard)
     state.response, state.structured = session.response, session.structured
     state.in_project = session.project_id is not None
+    state.learns = ""
+    if session.project is not None and session.agent_id is not None:
+        state.learns = PHRASES_TOO if session.project.takes_phrases else BLOCKS
     return state
 
 
@@ -112,9 +118,10 @@ def ingest(
         try:
             sources.keep(batch, done.state)
             said = [sources.provenance(found) for found in batch.memories]
+            learned = [(found, sources.of_agent(read, when)) for found, read, when in batch.learned]
             used, dropped = notes.shown_of(session, batch.used, batch.said)
             done.state.count("used_not_shown", dropped)
-            _write(session, done.state, batch, end, said, _prepared(batch, said), used)
+            _write(session, done.state, batch, end, said, _prepared(batch, said), learned, used)
         except (OffsetMoved, *REFUSALS) as error:
             session = Session.objects.get(pk=session_id)
             done.state = load_state(session)
@@ -189,6 +196,7 @@ def _write(
     end: int,
     said: Sequence[store.Provenance],
     prepared: Sequence[store.Prepared | None],
+    learned: Sequence[tuple[Learned, store.Provenance]],
     used: Mapping[int, How],
 ) -> None:
     with transaction.atomic():
@@ -204,7 +212,8 @@ def _write(
         ]
         _insert_new(CooldownAction.objects, "cooldowns", cooldowns, session, state)
         _checks(session, batch)
-        _memories(state, batch, said, prepared)
+        _memories(session, state, batch, said, prepared)
+        _learned(session, state, learned)
         state.count("memories_used", notes.note(session.pk, used))
         log_entries.store(session.pk, batch.entries)
         # Last: their counts by hour stay locked until the end, and the memories wait for the one who writes some.
@@ -265,7 +274,11 @@ def _checks(session: Session, batch: Batch) -> None:
 
 
 def _memories(
-    state: State, batch: Batch, said: Sequence[store.Provenance], prepared: Sequence[store.Prepared | None]
+    session: Session,
+    state: State,
+    batch: Batch,
+    said: Sequence[store.Provenance],
+    prepared: Sequence[store.Prepared | None],
 ) -> None:
     for found, provenance, ready in zip(batch.memories, said, prepared, strict=True):
         try:
@@ -274,10 +287,29 @@ def _memories(
             state.count("memories_refused")
             batch.warnings.append(f"memory refused: {refusal}")
             continue
+        if found.learning is not None:
+            key, origin = found.statement.key, origin_of(session)
+            capture.note(found.learning, remembered, provenance, origin=origin, key=key, at=found.at)
         state.count(f"memories_{remembered.outcome}")
         state.count("memories_contradicted", len(remembered.contradicted))
         if remembered.outcome in ("held", "discarded"):
             batch.warnings.append(f"memory {remembered.outcome} by the gate: {remembered.reason}")
+
+
+def _learned(session: Session, state: State, learned: Sequence[tuple[Learned, store.Provenance]]) -> None:
+    """Note what the agent's answers brought for its memory file and was not taken, and replace what they replace."""
+    for found, said in learned:
+        at = said.at or timezone.now()
+        for refused in found.refused:
+            state.count("learnings_refused", len(capture.note_refused(refused, said, origin=origin_of(session), at=at)))
+        if found.replaces:
+            rows = capture.replace_others(found, said, origin=origin_of(session), at=at)
+            state.count("learnings_replaced", sum(row.outcome == CaptureOutcome.REPLACED for row in rows))
+
+
+def origin_of(session: Session) -> str:
+    """Return how the captures of a session are named."""
+    return f"session:{session.uuid}"
 
 
 class Sources:
@@ -300,21 +332,32 @@ class Sources:
         self._texts = {at: texts for at, texts in self._texts.items() if at in wanted}
 
     def provenance(self, found: FoundMemory) -> store.Provenance:
+        said = self._said(found.read, found.at)
+        agent = agent_id(self._slug) if found.learning is not None else None
+        taint = self.taint(found.statement.text, found.read)
+        return replace(said, channel=found.channel, agent=agent, taint=taint, told=self.told())
+
+    def of_agent(self, read: Read, at: datetime) -> store.Provenance:
+        """Return the provenance of what an answer says about the memory file of the session's agent."""
+        return replace(self._said(read, at), agent=agent_id(self._slug))
+
+    @property
+    def _slug(self) -> str:
+        return self.session.agent.slug if self.session.agent else ""
+
+    def _said(self, read: Read, at: datetime) -> store.Provenance:
         session = self.session
         imported = session.trigger == Trigger.IMPORT
-        slug = session.agent.slug if session.agent else ""
+        slug = self._slug
         return store.Provenance(
             source=Source.IMPORT if imported else Source.RUN,
             actor="import" if imported else f"agent:{slug}" if slug else f"session:{session.pk}",
             session_id=session.pk,
             tier=session.tier,
             project_id=session.project_id,
-            channel=found.channel,
-            at=found.at,
-            exposure=found.read.exposure,
-            exposed_to=found.read.sources,
-            taint=self.taint(found.statement.text, found.read),
-            told=self.told(),
+            at=at,
+            exposure=read.exposure,
+            exposed_to=read.sources,
         )
 
     def taint(self, text: str, read: Read) -> str:

@@ -6,6 +6,7 @@ Everything about the process is stored before it starts, so that the reaper can 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import uuid
@@ -13,35 +14,41 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
 
 from claudeops.lib.secrets import mask
+from memories.capture.agent_id import agent_id
+from memories.files.sync import sync_file
 from memories.files.told import Told
 from memories.injection.ops import Injection, budget_for, build
 from memories.injection.project import Selection
 from memories.injection.relevant import Task
 from memories.lifecycle.sweep import sweep
+from memories.models import AgentFile
 from sessions_app import receipts
 from sessions_app.errors import InvalidSession
 from sessions_app.models import Agent, FollowsAs, Runner, Session
 from sessions_app.prompts.render import append_text
 from sessions_app.queue.admission import budget_of
 from sessions_app.replay.pick import PLAYER, name_of, next_stream
-from sessions_app.runner import agent_mcp, process
+from sessions_app.runner import agent_hooks, agent_mcp, process
 from sessions_app.runner.command import Launch, claude_argv, environment, needs_file, replay_argv
 from sessions_app.runner.prompt import compose_for, selection_for, told_for
 from sessions_app.runner.raw_log import sessions_folder
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
+logger = logging.getLogger(__name__)
+
 SECRET_FILES = (
-    *("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json"),
+    *("secret_key", "first-sign-in.txt", "*.sqlite3*", "sessions/**/mcp.json", "sessions/**/hooks.json"),
     *("backups/**", "before-restore-*/**"),
 )
 """Files in the data folder that the agent's user could read; a tool rule forbids it."""
 
-MCP_CONFIG = "mcp.json"
+MCP_CONFIG, HOOK_SETTINGS = "mcp.json", "hooks.json"
 WRITE_TOOLS = ("Edit", "Write", "NotebookEdit")
 
 
@@ -66,6 +73,7 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     at = at or timezone.now()
     agent = session.agent
     sweep(at=at)
+    sync_agent_file(session, at=at)
     selection = inject(session, at=at)
     folder = folder_of(session)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -124,6 +132,22 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     return started
 
 
+def sync_agent_file(session: Session, *, at: datetime) -> None:
+    """Sync the memory file of the session's agent, and make it when it is missing.
+
+    Whatever happens in there, the session goes on with what was told last; the file's page says what happened.
+    """
+    if session.agent is None or session.project is None or not session.project.path:
+        return
+    agent = agent_id(session.agent.slug)
+    try:
+        sync_file(session.project, agent, create=True, at=at)
+    except Exception as error:
+        logger.exception("session %s: the file of agent %s could not be synced", session.pk, agent)
+        problem = f"The sync before session {session.pk} failed: {error}"
+        AgentFile.objects.filter(project=session.project, agent=agent).update(problem=problem)
+
+
 @dataclass(frozen=True, slots=True)
 class Selected:
     """The operational memories for the system prompt; those of the project and of the agent's file for the prompt."""
@@ -161,6 +185,7 @@ def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]
         schema=RESPONSE_SCHEMA_JSON if agent is None or agent.structured_response else "",
         resume=resumed(session),
         mcp_config=write_mcp_config(session, folder) if settings.CLAUDEOPS_AGENT_MCP else None,
+        settings=write_hook_settings(session, folder),
     )
     if needs_file(chosen.append_text):
         chosen.append_file.write_text(chosen.append_text, encoding="utf-8")
@@ -168,7 +193,7 @@ def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]
 
 
 def write_mcp_config(session: Session, folder: Path) -> Path:
-    """Write the CLI's MCP configuration for this session, readable by its user only."""
+    """Write the CLI's MCP configuration for this session."""
     content = agent_mcp.config(
         os.environ,
         python=sys.executable,
@@ -178,7 +203,19 @@ def write_mcp_config(session: Session, folder: Path) -> Path:
         settings_module="claudeops.settings",
         read_only=session.dry_run,
     )
-    path = folder / MCP_CONFIG
+    return write_private(folder / MCP_CONFIG, content)
+
+
+def write_hook_settings(session: Session, folder: Path) -> Path | None:
+    """Write the CLI's settings with the hooks of this session; None when it has none."""
+    url, sets = settings.CLAUDEOPS_HOOK_URL, settings.CLAUDEOPS_SESSION_HOOKS
+    if not url or not sets:
+        return None
+    return write_private(folder / HOOK_SETTINGS, agent_hooks.settings_of(session, url=url, sets=sets))
+
+
+def write_private(path: Path, content: dict[str, Any]) -> Path:
+    """Write JSON that holds a secret, readable by its user only."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         json.dump(content, file)

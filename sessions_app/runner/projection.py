@@ -12,6 +12,7 @@ from typing import Any
 
 from claudeops.lib import times
 from claudeops.lib.secrets import mask, mask_counted, mask_value
+from memories.capture.learned import Learned, Learning, learned
 from memories.capture.lines import OPENING
 from memories.capture.markers import UnknownMarker, memory_from_key, memory_markers
 from memories.capture.statement import Statement
@@ -37,6 +38,8 @@ RESPONSE_LIMIT = 200_000
 KEPT_DENIALS = 20
 DENIAL_LIMIT = 200
 LONGEST_FOLDER = 500
+BLOCKS, PHRASES_TOO = "blocks", "blocks and phrases"
+"""What is read for the memory file of the session's agent (`State.learns`); nothing where it has none."""
 RECALL = "__recall"
 """How the name of the tool ends with which an agent recalls memories, whatever its server is called."""
 
@@ -69,6 +72,7 @@ class State:
     mcp_failed: list[str] = field(default_factory=list)
     recalled: bool = False
     in_project: bool = False
+    learns: str = ""
     cli_session_id: str = ""
     model: str = ""
     response: str = ""
@@ -105,12 +109,16 @@ NOTHING_READ = Read()
 
 @dataclass(frozen=True, slots=True)
 class FoundMemory:
-    """A statement, the channel it came by (text or structured), when it was said (UTC), and what was read by then."""
+    """A statement, the channel it came by (text or structured), when it was said (UTC), and what was read by then.
+
+    `learning` is what it was read from, for one of the agent's memory file.
+    """
 
     statement: Statement
     channel: str
     at: datetime
     read: Read = NOTHING_READ
+    learning: Learning | None = None
 
 
 @dataclass(slots=True)
@@ -126,6 +134,7 @@ class Batch:
     cooldowns: list[tuple[CooldownMarker, str, datetime]] = field(default_factory=list)
     checks: list[tuple[Check, datetime]] = field(default_factory=list)
     memories: list[FoundMemory] = field(default_factory=list)
+    learned: list[tuple[Learned, Read, datetime]] = field(default_factory=list)
     results: dict[int, list[str]] = field(default_factory=dict)
     used: dict[int, How] = field(default_factory=dict)
     said: list[tuple[str, datetime]] = field(default_factory=list)
@@ -333,6 +342,8 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
         batch.said.append((record.text, at))
     for memory_id in uses.named(record.text):
         batch.used.setdefault(memory_id, How.NAMED)
+    if state.learns:
+        _learned(record.text, at, state, batch)
     if not OPENING.search(record.text):
         return
     found = markers(record.text)
@@ -353,6 +364,17 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
     for unknown in known.unknown:
         state.count("unknown_categories")
         batch.warnings.append(f"memory marker with unknown category {unknown.category!r} was not stored{_why(unknown)}")
+
+
+def _learned(text: str, at: datetime, state: State, batch: Batch) -> None:
+    """Take what the agent learned for its memory file."""
+    found = learned(text, phrases=state.learns == PHRASES_TOO)
+    if not (found.found or found.refused or found.replaces):
+        return
+    state.count("learnings", len(found.found))
+    read = state.reading.read()
+    batch.memories += [FoundMemory(one.statement, "text", at, read, one) for one in found.found]
+    batch.learned.append((found, read, at))
 
 
 def _init(record: stream.Init, offset: int, at: datetime, state: State, batch: Batch) -> None:

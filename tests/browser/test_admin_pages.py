@@ -6,7 +6,7 @@ import pytest
 from django.apps import apps
 
 from memories.models import Memory, MemoryChange
-from sessions_app.models import WorkerRun
+from sessions_app.models import Session, WorkerRun
 from tests.factories import MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -135,6 +135,40 @@ def test_on_a_telephone_the_filters_open_when_asked_for(operators_window):
     assert filters.is_visible()
     page.click("#changelist-filter a[href='?status=active']")
     page.wait_for_url("**?status=active")
+
+
+def test_a_session_is_queued_and_retried_in_the_admin_by_keys(operators_window):
+    one = operators_window()
+    page = one.open("/admin/sessions_app/session/add/")
+    for width, dark in ((1440, False), (390, True)):
+        one.show(width, dark)
+        assert one.sideways <= 0
+    page.focus("#id_prompt")
+    page.keyboard.type("Fix the login.")
+    page.focus("#id_title")
+    page.keyboard.type("Login")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/admin/sessions_app/session/")
+    made = Session.objects.get(task="Fix the login.")
+    assert made.brief["title"] == "Login"
+    Session.objects.filter(pk=made.pk).update(status="failed")
+
+    page.reload()
+    page.focus(f"input[name=_selected_action][value='{made.pk}']")
+    page.keyboard.press("Space")
+    page.select_option("select[name=action]", "retry")
+    page.focus("button[name=index]")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#id_note")
+    for width, dark in ((1440, False), (390, True)):
+        one.show(width, dark)
+        assert one.sideways <= 0
+    page.focus("#id_note")
+    page.keyboard.type("Look at the cookie.")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".messagelist")
+    assert Session.objects.get(parent=made).brief["note"] == "Look at the cookie."
 
 
 def test_focus_can_be_seen(operators_window):

@@ -186,8 +186,8 @@ def test_every_page_and_route_works_or_says_it_in_its_form(damaged, house, caplo
             response.status_code == 503 and says_what_is_damaged(response.content.decode())
         ), (page, response.status_code)
     assert 503 in found
-    for route in ("/api/memories", "/api/sessions", "/mcp"):
-        body = {"data": "{}", "content_type": "application/json"} if route == "/mcp" else {}
+    for route in ("/api/memories", "/api/sessions", "/mcp", "/hooks/Stop"):
+        body = {} if route.startswith("/api/") else {"data": "{}", "content_type": "application/json"}
         call = client.post if body else client.get
         response = call(route, headers={"authorization": f"Bearer {house.token}"}, **body)
         if response.status_code == 503:

@@ -14,6 +14,7 @@ from django.apps import apps
 from claudeops.env import BASE_DIR, OBSERVE
 from memories.taxonomy import OPS
 from sessions_app.models import Status
+from sessions_app.runner.agent_hooks import groups
 
 DOCS = BASE_DIR / "docs"
 PACKAGES = ("claudeops", "memories", "sessions_app")
@@ -118,8 +119,8 @@ def test_the_hook_is_settings_that_the_cli_reads():
     (text,) = blocks(read("README.md"), "json")
     (entry,) = json.loads(text)["hooks"]["PreToolUse"]
     assert entry["matcher"] == "Bash"
-    assert entry["hooks"][0]["type"] == "command"
-    assert entry["hooks"][0]["command"].endswith("manage.py cooldown check --hook")
+    ((event, installed),) = groups("cooldowns", url="http://127.0.0.1:8000", token="$OPS_HOOK_TOKEN")
+    assert (event, installed) == ("PreToolUse", entry)
 
 
 def test_the_units_let_running_sessions_live():

@@ -29,6 +29,7 @@ from memories.queries.ends import ends_in_parts, next_end_of, next_of
 from memories.queries.filters import MemoryFilterSet
 from memories.web import change_list
 from sessions_app.cooldowns import history
+from sessions_app.credit.facts import counts_of
 from sessions_app.models import Event, Session
 from sessions_app.queries.filters import EventFilterSet, EventListFilterSet, SessionFilterSet
 from sessions_app.web import events
@@ -276,6 +277,17 @@ def test_what_ends_in_each_part_of_a_span_is_one_range_of_an_index():
             plan = "\n".join(row[-1] for row in cursor.fetchall())
         assert "memories_project (project_id=? AND <expr>>? AND <expr><?)" in plan, plan
         assert "TEMP B-TREE" not in plan, plan
+
+
+def test_the_uses_of_memories_are_counted_in_an_index_alone():
+    with CaptureQueriesContext(connection) as captured:
+        counts_of([1, 2, 3])
+    (query,) = captured.captured_queries
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")
+            plan = "\n".join(row[-1] for row in cursor.fetchall())
+        assert "COVERING INDEX used_memories_counted" in plan, plan
 
 
 def test_the_list_of_projects_reads_one_range_of_an_index_for_each_number():

@@ -10,10 +10,20 @@ from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, ta
 from claudeops.lib.humanize import exact
 from memories.lifecycle.projects import SETTINGS, add_project, find_project, set_project
 from memories.models import Memory, Project, UsedMeans
-from memories.models.project import LARGEST_BUDGET, LONGEST_LIFETIME, MOST_IN_PROMPT
+from memories.models.project import (
+    CLAUDE_CODE,
+    FILE_LIMITS,
+    FILES_FOLDER,
+    FILES_PATTERN,
+    LARGEST_BUDGET,
+    LONGEST_LIFETIME,
+    MOST_IN_PROMPT,
+    limits_of,
+)
 from memories.taxonomy import PROJECT
 
 NEVER, DEFAULT = "never", "default"
+LAYOUTS = {"claude-mpm": (FILES_FOLDER, FILES_PATTERN), "claude-code": CLAUDE_CODE}
 
 
 def _lifetime(text: str) -> tuple[str, int | str]:
@@ -51,7 +61,41 @@ def _settings_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--memory-budget", type=int, metavar="TOKENS", help=f"tokens of a prompt for them (0 to {LARGEST_BUDGET})"
     )
+    parser.add_argument(
+        "--files-folder", metavar="FOLDER", help=f"where its agents' memory files are, below its path ({FILES_FOLDER})"
+    )
+    parser.add_argument(
+        "--files-pattern", metavar="NAME", help=f"how an agent's file is named, with {{agent}} once ({FILES_PATTERN})"
+    )
+    parser.add_argument(
+        "--files-of",
+        choices=list(LAYOUTS),
+        help="folder and pattern at once: claude-mpm (the default), or claude-code (its own agent memories)",
+    )
+    parser.add_argument(
+        "--file-limit",
+        type=_limit,
+        action="append",
+        metavar="NAME=N",
+        help="a limit of these files, or NAME=default: "
+        + ", ".join(f"{name} {least} to {most}" for name, (_, least, most) in FILE_LIMITS.items()),
+    )
+    parser.add_argument(
+        "--takes-phrases", choices=["yes", "no"], help="learn also from the legacy phrases, such as Best practice:"
+    )
     parser.add_argument("--used-means", metavar="MEANING", help=f"what counts as a use: {', '.join(UsedMeans.values)}")
+
+
+def _limit(text: str) -> tuple[str, int | str]:
+    """Parse NAME=N or NAME=default."""
+    name, _, number = text.partition("=")
+    if name not in FILE_LIMITS:
+        raise ArgumentTypeError(f"{name!r} is no limit; allowed are {', '.join(FILE_LIMITS)}")
+    if number == DEFAULT:
+        return name, number
+    if not number.isascii() or not number.isdecimal() or len(number) > 9:
+        raise ArgumentTypeError(f"{text!r} is no NAME=N; examples: kilobytes=16, items=default")
+    return name, int(number)
 
 
 class Command(VerbCommand):
@@ -68,7 +112,7 @@ class Command(VerbCommand):
         }
 
     def add(self, slug: str, **given: Any) -> Result:
-        project = add_project(slug, **_settings(given, {}))
+        project = add_project(slug, **_settings(given, Project()))
         return Result(_data(project), f"Project {slug} is added.", _look(slug))
 
     def list(self) -> Result:
@@ -88,6 +132,8 @@ class Command(VerbCommand):
             ("memories", f"{count_of(Memory.objects.active().filter(project=project)).shown} active"),
             ("in a prompt", f"{project.memories_in_prompt} memories, {project.memory_budget:,} tokens"),
             ("used means", f"{project.used_means} ({UsedMeans(project.used_means).label})"),
+            ("agent files", f"{project.files_folder}/{project.files_pattern}"),
+            ("limits", ", ".join(f"{name} {number}" for name, number in limits_of(project.files_limits).items())),
             ("expires", ", ".join(f"{name} {_in_days(days)}" for name, days in data["expires_after_days"].items())),
         ]
         lines = [project.slug, ""] + [f"{name + ':':<13}{value}" for name, value in facts if value]
@@ -95,7 +141,7 @@ class Command(VerbCommand):
 
     def set(self, slug: str, **given: Any) -> Result:
         project = find_project(slug)
-        settings = _settings(given, project.default_expiry)
+        settings = _settings(given, project)
         if not settings:
             raise Refusal("usage", "Nothing to change was given.", "manage.py project set --help lists what can be.")
         changed = set_project(project, **settings)
@@ -105,11 +151,18 @@ class Command(VerbCommand):
         return Result(_data(project) | {"changed": changed}, said, _look(slug))
 
 
-def _settings(given: dict[str, Any], lifetimes: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that were given; a lifetime changes the one of its type among `lifetimes`."""
+def _settings(given: dict[str, Any], known: Project) -> dict[str, Any]:
+    """Return the settings that were given; a lifetime and a limit change theirs among those of `known`."""
     settings = {name: given[name] for name in SETTINGS if given.get(name) is not None}
+    if given["files_of"]:
+        settings["files_folder"], settings["files_pattern"] = LAYOUTS[given["files_of"]]
+    if given["file_limit"]:
+        limits = {**known.files_limits, **dict(given["file_limit"])}
+        settings["files_limits"] = {name: number for name, number in limits.items() if number != DEFAULT}
+    if given["takes_phrases"]:
+        settings["takes_phrases"] = given["takes_phrases"] == "yes"
     if given["expire"]:
-        wanted = dict(lifetimes)
+        wanted = dict(known.default_expiry)
         for name, days in given["expire"]:
             wanted[name] = None if days == NEVER else days
         settings["default_expiry"] = {name: days for name, days in wanted.items() if days != DEFAULT}

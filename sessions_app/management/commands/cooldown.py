@@ -1,25 +1,23 @@
 """`manage.py cooldown`: check, list and clear the limits on restarts and redeployments.
 
-`check` exits with 0 (allowed) or 1 (refused). With `--hook` it is a PreToolUse hook: it reads the command from the JSON
-on stdin, and refuses with exit code 2 and the reason on stderr.
+`check` exits with 0 (allowed) or 1 (refused). The PreToolUse hook is no command: `sessions_app.hooks` answers it.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser
 from dataclasses import asdict
 from typing import Any
 
-from claudeops.lib import sqlite_damage
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
 from sessions_app.cooldowns import limits
-from sessions_app.errors import SessionsError
 from sessions_app.models import Remediation
-from sessions_app.runner.remediations import remediations_in
 
 HOOK_REFUSED = 2
+MOVED = (
+    "The hook `cooldown check --hook` has moved. Install the new one with `manage.py hook install --cooldowns`, and "
+    "take this one out of the settings of Claude Code; until then it refuses every command."
+)
 
 
 def _check_arguments(parser: ArgumentParser) -> None:
@@ -28,8 +26,7 @@ def _check_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--hook",
         action="store_true",
-        help="answer as a PreToolUse hook: refuse with exit code 2 and the reason on stderr; without action and "
-        "service, check the Bash command in the hook's JSON on stdin",
+        help=SUPPRESS,  # settings of people still hold it; as an unknown option it would refuse without saying why
     )
 
 
@@ -62,7 +59,8 @@ class Command(VerbCommand):
 
     def decide(self, action: str | None, service: str | None, hook: bool) -> Result:
         if hook:
-            return self.hook(action, service)
+            self.stderr.write(MOVED)
+            return Result({"allowed": False, "error": MOVED}, exit_code=HOOK_REFUSED)
         if not action or not service:
             raise Refusal(
                 "usage",
@@ -76,22 +74,6 @@ class Command(VerbCommand):
             [NextAction("manage.py cooldown list", "list the limits in use")],
             exit_code=0 if decision.allowed else 1,
         )
-
-    def hook(self, action: str | None, service: str | None) -> Result:
-        try:
-            wanted = [(action, service)] if action and service else _from_hook()
-            decisions = [limits.check(*one) for one in wanted]
-        except Exception as error:
-            # Any exit code but 2 would let the tool run. A damaged database may raise anything.
-            ours = isinstance(error, (Refusal, SessionsError))
-            why = str(error) if ours else sqlite_damage.behind(error) or str(error)
-            self.stderr.write(f"The cooldown could not be checked, so the command is refused: {why}")
-            return Result({"allowed": False, "error": str(error)}, exit_code=HOOK_REFUSED)
-        refused = [decision for decision in decisions if not decision.allowed]
-        for decision in refused:
-            self.stderr.write(decision.reason)
-        data = {"allowed": not refused, "checked": [asdict(decision) for decision in decisions]}
-        return Result(data, exit_code=HOOK_REFUSED if refused else 0)
 
     def in_force(self) -> Result:
         decisions = limits.in_force()
@@ -130,15 +112,3 @@ class Command(VerbCommand):
 
 def _until(decision: limits.Decision) -> str:
     return f"{decision.until:%Y-%m-%d %H:%M} UTC" if decision.until else ""
-
-
-def _from_hook() -> list[tuple[str, str]]:
-    try:
-        event = json.load(sys.stdin)
-    except ValueError as error:
-        raise Refusal(
-            "hook_input", f"stdin is not the JSON of a hook: {error}.", "Call this from a PreToolUse hook."
-        ) from error
-    tool_input = event.get("tool_input") if isinstance(event, dict) else None
-    command = tool_input.get("command") if isinstance(tool_input, dict) else None
-    return remediations_in(command) if isinstance(command, str) else []

@@ -12,9 +12,10 @@ from django_q.models import OrmQ, Schedule, Task
 from claudeops.backups import folder
 from claudeops.overview import health
 from claudeops.overview.health import Trouble
+from memories.models import AgentFile, FileState
 from sessions_app.models import Status, WorkerHeartbeat
 from sessions_app.queue import tasks
-from tests.factories import SessionFactory
+from tests.factories import ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -116,17 +117,35 @@ def test_a_backup_that_is_missing_or_old_is_said_where_one_is_made_each_day(sett
         assert (health.read(AT).backup, health.read(AT).troubles) == (made, troubles)
 
 
+def test_agent_files_that_need_a_person_are_told_the_first_one_by_name():
+    def a_file(agent: str, state: str = FileState.OK, problem: str = "", **fields: object) -> None:
+        AgentFile.objects.create(project=project, agent=agent, state=state, problem=problem, **fields)
+
+    project = ProjectFactory(slug="shop")
+    a_file("engineer")
+    a_file("off", FileState.UNREADABLE, enabled=False)
+    assert health.read(AT).troubles == []
+    a_file("research", FileState.UNREADABLE, "It holds NUL bytes.")
+    first = "The memory file of research in shop cannot be read: It holds NUL bytes"
+    assert health.read(AT).troubles == [Trouble(f"{first}.", health.FILES)]
+    a_file("security", FileState.FULL, "9.0 KB, at most 8. Nothing is added to it.")
+    assert health.read(AT).troubles == [Trouble(f"{first}; another file needs a person, too.", health.FILES)]
+    a_file("tester", problem="The sync before session 7 failed")
+    assert health.read(AT).troubles == [Trouble(f"{first}; 2 other files need a person, too.", health.FILES)]
+
+
 def test_it_asks_the_same_number_of_times_however_much_there_is():
     def queries(count: int) -> int:
         for n in range(count):
             worker(host=f"host-{WorkerHeartbeat.objects.count()}")
             tasks.send_reap(f"host-{n}")
             failure("default", MINUTE)
+            AgentFile.objects.create(project=ProjectFactory(), agent="research", state="unreadable", problem="Why.")
         with CaptureQueriesContext(connection) as captured:
             health.read(AT)
         return len(captured)
 
-    assert queries(2) == queries(6) == 5
+    assert queries(2) == queries(6) == 6
 
 
 def test_the_overview_shows_it_and_says_what_to_type(client, operator):

@@ -252,6 +252,26 @@ def test_renew_adds_30_days_to_an_end_as_one_change(signed_in):
     assert "expires 30 days later" in html
 
 
+def test_a_renewal_that_is_sent_twice_adds_30_days_once_and_a_second_press_adds_30_more(signed_in):
+    memory = of_project(ProjectFactory(slug="web"), days=1)
+    end = memory.expires_at
+    address = f"/projects/web/memories/{memory.pk}/renew"
+    html = signed_in.get("/projects/web").content.decode()
+    assert f'name="end" value="{end.isoformat()}"' in html
+    signed_in.post(address, {"end": end.isoformat()})
+    again = signed_in.post(address, {"end": end.isoformat()}, headers={"HX-Request": "true"}).content.decode()
+    memory.refresh_from_db()
+    assert memory.expires_at == end + timedelta(days=30)
+    assert MemoryChange.objects.filter(memory=memory).count() == 1
+    assert "has nothing to change" in again
+    shown = (end + timedelta(days=30)).isoformat()
+    assert f'value="{shown}"' in again
+    signed_in.post(address, {"end": shown})
+    signed_in.post(address, {"end": "soon"})
+    memory.refresh_from_db()
+    assert memory.expires_at == end + timedelta(days=60)
+
+
 @pytest.mark.parametrize("elsewhere", ["//evil.example/projects/web", "https://evil.example", "/memories"])
 def test_after_a_renewal_nobody_is_led_elsewhere(signed_in, elsewhere):
     memory = of_project(ProjectFactory(slug="web"), days=1)
@@ -367,10 +387,15 @@ def test_the_admin_refuses_settings_that_cannot_be(admin_client):
     address = f"/admin/memories/project/{project.pk}/change/"
     given = {"slug": "web", "name": "", "description": "", "path": "/srv/web", "default_expiry": "{}"}
     given |= {"memories_in_prompt": "101", "memory_budget": "-1", "used_means": "seen"}
+    given |= {"files_folder": "../elsewhere", "files_pattern": "agent.md", "files_limits": '{"items": 0}'}
     html = admin_client.post(address, given).content.decode()
-    for said in ("less than or equal to 100", "greater than or equal to 0", "Select a valid choice"):
+    for said in (
+        *("less than or equal to 100", "greater than or equal to 0", "Select a valid choice"),
+        *("a folder below the repository", "with {agent} once", "items is a whole number from 1 to 200"),
+    ):
         assert said in html
     given |= {"memories_in_prompt": "100", "memory_budget": "0", "used_means": "injected"}
+    given |= {"files_folder": "docs/agents", "files_pattern": "{agent}.md", "files_limits": '{"items": 20}'}
     assert admin_client.post(address, given).status_code == 302
     project.refresh_from_db()
     assert (project.memories_in_prompt, project.memory_budget, project.path) == (100, 0, "/srv/web")

@@ -18,13 +18,15 @@ from django.utils import timezone
 from django_q.models import OrmQ, Schedule
 
 from claudeops.backups import folder
+from claudeops.lib.locks import file_lock
 from claudeops.overview import health
 from claudeops.workers import doctor, schedules
 from claudeops.workers.doctor import ERROR, OK, WARNING, Finding, examine
-from memories.models import EmbeddingModel, ModelState
+from memories.files import watch
+from memories.models import AgentFile, EmbeddingModel, FileState, ModelState
 from sessions_app.models import Status, WorkerHeartbeat
 from sessions_app.queue import tasks
-from tests.factories import AgentFactory, MemoryFactory, SessionFactory
+from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -312,3 +314,32 @@ def test_it_says_how_far_memories_are_trusted_and_how_many_wait(settings):
     assert "status=waiting" in finding.hint
     settings.CLAUDEOPS_TRUST = "open"
     assert found("trust")[0].text == "open; 1 memories held for review, 0 unconfirmed"
+
+
+def test_an_agent_file_that_needs_a_person_is_said_with_what_to_do(in_step):
+    project = ProjectFactory(slug="shop")
+    AgentFile.objects.create(project=project, agent="engineer", state=FileState.OK)
+    assert found("agent files") == [Finding(OK, "agent files", "1 on, none needs a person")]
+    AgentFile.objects.update(state=FileState.UNWRITABLE, problem="/srv/shop: Permission denied.")
+    (one,) = found("agent files")
+    assert (one.level, one.text) == (
+        WARNING,
+        "The memory file of engineer in shop cannot be written: /srv/shop: Permission denied",
+    )
+    assert "the next sync writes it" in one.hint
+    for number in range(doctor.MOST_FILES):
+        AgentFile.objects.create(project=project, agent=f"agent_{number}", state=FileState.FULL)
+    assert len(found("agent files")) == doctor.MOST_FILES + 1
+    assert found("agent files")[-1].text == "others need a person, too"
+
+
+def test_files_that_nobody_watches_are_said(in_step, settings, tmp_path):
+    settings.CLAUDEOPS_DATA_DIR = tmp_path
+    ProjectFactory(path="/srv/shop")
+    (one,) = found("agent files")
+    assert (one.level, one.text) == (
+        WARNING,
+        "no worker of this host watches them: what a person saves is read within five minutes, not at once",
+    )
+    with file_lock(watch.lock_path()):
+        assert found("agent files") == [Finding(OK, "agent files", "0 on, none needs a person")]

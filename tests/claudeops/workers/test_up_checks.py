@@ -89,6 +89,31 @@ def test_what_the_operator_said_about_encryption_stands(said_before):
     assert up.web_environment("127.0.0.1", said_before) == {}
 
 
+LOCAL = ["localhost", "127.0.0.1", "[::1]"]
+
+
+def test_the_worker_is_told_where_hooks_reach_the_web_server():
+    assert up.worker_environment("127.0.0.1", 8155, {}, LOCAL) == {"CLAUDEOPS_HOOK_URL": "http://127.0.0.1:8155"}
+    assert up.worker_environment("::1", 80, {}, LOCAL) == {"CLAUDEOPS_HOOK_URL": "http://[::1]:80"}
+    plain = {"CLAUDEOPS_PLAIN_HTTP": "1"}
+    assert up.worker_environment("0.0.0.0", 80, plain, LOCAL) == {"CLAUDEOPS_HOOK_URL": "http://127.0.0.1:80"}
+
+
+@pytest.mark.parametrize(
+    ("host", "given", "allowed_hosts"),
+    [
+        ("127.0.0.1", {"CLAUDEOPS_HOOK_URL": "https://ops.example.org"}, LOCAL),
+        ("127.0.0.1", {"CLAUDEOPS_HOOK_URL_FILE": "/run/url"}, LOCAL),
+        ("127.0.0.1", {"CLAUDEOPS_PLAIN_HTTP": "0"}, LOCAL),
+        ("127.0.0.1", {"CLAUDEOPS_TRUST_PROXY": "1"}, LOCAL),
+        ("127.0.0.1", {}, ["ops.example.org"]),
+        ("0.0.0.0", {}, LOCAL),
+    ],
+)
+def test_the_worker_is_told_no_address_that_would_not_answer(host, given, allowed_hosts):
+    assert up.worker_environment(host, 8000, given, allowed_hosts) == {}
+
+
 def test_an_address_others_can_reach_is_warned_about():
     warnings = up.host_warnings("0.0.0.0", {}, ["localhost", "127.0.0.1", "[::1]"])
     assert len(warnings) == 2

@@ -15,9 +15,14 @@ from django.utils import timezone
 from django_q.models import OrmQ, Schedule, Task
 from django_q.tasks import async_task
 
+from memories.files import storage, watch
+from memories.files.sync import sync_file
+from memories.lifecycle import verbs
+from memories.models import Memory, Project
 from sessions_app import queue
 from sessions_app.models import Event, Session, Status, WorkerHeartbeat, WorkerRun
 from tests.claudeops.processes import alive, slow_cli, started, until
+from tests.factories import ProjectFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 
@@ -242,6 +247,57 @@ def test_a_worker_can_stop_its_sessions_with_it(log, tmp_path, session):
     assert not alive(session.pid)
     waiting.refresh_from_db()
     assert waiting.status in (Status.QUEUED, Status.STOPPED)
+
+
+@pytest.fixture
+def shop(tmp_path) -> Project:
+    """A project with a repository and an agent's file in it."""
+    (tmp_path / "shop").mkdir()
+    project = ProjectFactory(slug="shop", path=str(tmp_path / "shop"))
+    sync_file(project, "research", create=True)
+    return project
+
+
+def save(project: Project, text: str) -> float:
+    """Save a line as an editor does that renames, and return when (monotonic)."""
+    path = storage.location(project, "research")
+    aside = path.with_name(".research.tmp")
+    aside.write_text(f"{path.read_text()}- {text}\n")
+    aside.replace(path)
+    return time.monotonic()
+
+
+def test_what_a_person_saves_is_read_within_ten_seconds_and_what_is_deactivated_leaves_the_file(log, shop):
+    with started("runworker", "--cluster", "default", log=log) as worker:
+        until(watch.is_watched, "nobody watches")
+        saved = save(shop, "The suite takes 4 minutes")
+        until(lambda: Memory.objects.filter(taxonomy="agent").exists(), f"it was not read:\n{worker.output()}")
+        assert time.monotonic() - saved < 10
+        memory = Memory.objects.get(taxonomy="agent")
+        assert (memory.observation, memory.agent, memory.project) == ("The suite takes 4 minutes", "research", shop)
+        verbs.deactivate(memory, by="operator")
+        until(lambda: "4 minutes" not in storage.location(shop, "research").read_text(), "it stays in the file", 10)
+        os.kill(worker.pid, signal.SIGTERM)
+        assert worker.wait(SECONDS) == 0, worker.output()
+        assert not worker.family()
+    assert not watch.is_watched()
+
+
+def test_a_watcher_that_is_killed_is_noticed_and_started_again(log, shop):
+    with started("runworker", "--cluster", "default", log=log) as worker:
+        until(watch.is_watched, "nobody watches")
+        (process,) = worker.family()
+        process.kill()
+        until(lambda: "the watcher of agent files ended with -9" in worker.output(), "its death is not logged")
+        save(shop, "The suite takes 4 minutes")
+        until(lambda: Memory.objects.filter(taxonomy="agent").exists(), f"it was not read:\n{worker.output()}")
+
+
+def test_the_queue_of_the_sessions_alone_has_no_watcher(log, shop):
+    async_task("sessions_app.tasks.prune", cluster="sessions")
+    with started("runworker", "--cluster", "sessions", log=log) as worker:
+        until(lambda: done() == 1 and not worker.family(), "the task was not run")
+        assert not watch.is_watched()
 
 
 def test_a_database_without_tables_is_refused_in_words(log, tmp_path):

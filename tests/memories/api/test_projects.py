@@ -62,13 +62,21 @@ def test_a_project_is_added_shown_and_changed(caller):
             "memoriesInPrompt": 5,
             "usedMeans": "injected",
             "memory": {"defaultExpiry": {"warning": 7, "context": None}},
+            "agentMemory": {"folder": "docs/agents", "limits": {"items": 20}, "phrases": True},
         },
     )
     assert (made.status_code, made.headers["Location"]) == (201, "/api/projects/web")
     body = made.json()
     assert set(body) == {
         *("id", "slug", "name", "path", "description", "memoriesInPrompt", "memoryBudget", "usedMeans", "memory"),
-        "createdAt",
+        *("agentMemory", "createdAt"),
+    }
+    assert body["agentMemory"] == {
+        "folder": "docs/agents",
+        "pattern": "{agent}_agent.md",
+        "limits": {"items": 20},
+        "sections": {},
+        "phrases": True,
     }
     assert (body["memoryBudget"], body["memory"]) == (500, {"defaultExpiry": {"warning": 7, "context": None}})
     for key in ("web", str(body["id"])):
@@ -79,6 +87,23 @@ def test_a_project_is_added_shown_and_changed(caller):
     assert (project.path, project.memories_in_prompt, project.memory_budget) == ("/srv/web", 5, 900)
     assert project.default_expiry == {"warning": 7, "context": None}
     assert caller.get("/api/projects").json() == {"projects": [changed.json()], "total": 1}
+
+
+@pytest.mark.parametrize(
+    ("files", "field"),
+    [
+        ({"folder": "../elsewhere"}, "agentMemory.folder"),
+        ({"pattern": "agent.md"}, "agentMemory.pattern"),
+        ({"limits": {"items": 0}}, "agentMemory.limits.items"),
+        ({"sections": {"Big Agent": ["A"]}}, "agentMemory.sections"),
+        ({"unknown": 1}, "agentMemory.unknown"),
+    ],
+)
+def test_settings_of_agent_files_that_cannot_be_are_named(caller, files, field):
+    ProjectFactory(slug="web")
+    refused = caller.patch("/api/projects/web", {"agentMemory": files})
+    assert refused.status_code == 422
+    assert set(refused.json()["error"]["fields"]) == {field}
 
 
 def test_projects_come_by_slug_and_page(caller):

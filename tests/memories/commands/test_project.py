@@ -64,6 +64,17 @@ def test_set_takes_each_setting_and_leaves_those_that_are_not_given():
     assert "context never" in run("show", "web")[1]
 
 
+def test_set_takes_the_settings_of_agent_files():
+    ProjectFactory(slug="web", files_limits={"line": 100})
+    limits = ["--file-limit", "items=20", "--file-limit", "line=default"]
+    assert result("set", "web", "--files-of", "claude-code", *limits, "--takes-phrases", "yes")["changed"]
+    project = Project.objects.get()
+    assert (project.files_folder, project.files_pattern) == (".claude/agent-memory", "{agent}/MEMORY.md")
+    assert (project.files_limits, project.takes_phrases) == ({"items": 20}, True)
+    assert ".claude/agent-memory/{agent}/MEMORY.md" in run("show", "web")[1]
+    assert run("set", "web", "--file-limit", "pages=2")[0] == 2
+
+
 def test_set_empties_a_text():
     ProjectFactory(slug="web", name="The web")
     assert result("set", "web", "--name", "")["name"] == ""
@@ -79,6 +90,9 @@ def test_set_empties_a_text():
         (["set", "web", "--memory-budget", "-1"], "memory_budget: Ensure this value is greater"),
         (["set", "web", "--used-means", "seen"], "used_means: Value 'seen' is not a valid choice"),
         (["set", "web", "--expire", "warning=0"], "warning expires after 1 to 3,650 days, or never"),
+        (["set", "web", "--files-folder", "/etc"], "files_folder: Give a folder below the repository"),
+        (["set", "web", "--files-pattern", "x.md"], "files_pattern: Give a file's name with {agent} once"),
+        (["set", "web", "--file-limit", "items=900"], "items is a whole number from 1 to 200"),
         (["set", "wep", "--name", "x"], "There is no project 'wep'"),
         (["show", "wep"], "Known projects: web"),
     ],

@@ -80,7 +80,7 @@ def test_revoke_ends_it_and_the_list_says_by_whom():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["add", "x", "--scope", "root"], "scope 'root' is unknown; allowed are read, review, write, run, admin"),
+        (["add", "x", "--scope", "root"], "scope 'root' is unknown; allowed are read, review, write, run, hook, admin"),
         (["add", "x", "--project", "nowhere"], "There is no project 'nowhere'"),
         (["add", " "], "allowed is 1 to 64 characters"),
         (["revoke", "nobody"], "There is no token 'nobody'"),

@@ -24,9 +24,9 @@ def test_the_instructions_have_base_protocol_and_memory_in_this_order() -> None:
     assert all(f"| {kind} |" in text for kind in AGENT.categories)
 
 
-def test_an_agent_without_a_memory_is_told_so_and_a_subagent_gets_nothing() -> None:
-    assert "(Nothing is known yet.)" in rendered("", "", SECTIONS)
-    assert briefing("") == ""
+def test_an_agent_without_a_memory_is_told_so_and_how_to_add() -> None:
+    for text in (rendered("", "", SECTIONS), briefing("")):
+        assert "(Nothing is known yet.)" in text and "# Add To Memory:" in text
 
 
 def test_the_briefing_of_a_subagent_names_itself_and_asks_for_a_review() -> None:

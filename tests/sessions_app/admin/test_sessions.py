@@ -23,7 +23,15 @@ from sessions_app.models import (
     Status,
     Trigger,
 )
-from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
+from tests.factories import (
+    AgentFactory,
+    CooldownActionFactory,
+    EventFactory,
+    MemoryFactory,
+    ProjectFactory,
+    SessionFactory,
+)
+from tests.sessions_app.queue.support import wakeups
 
 LIST = "/admin/sessions_app/session/"
 
@@ -194,12 +202,114 @@ def test_too_many_at_once_are_refused(signed_in):
     assert not Session.objects.filter(status=Status.STOPPED).exists()
 
 
+# -- retry, continue ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ended():
+    """Two failed sessions with a conversation to resume, and one that runs."""
+    values = {"agent": None, "tier": 1, "cli_session_id": "0b8d", "started_at": timezone.now()}
+    failed = [SessionFactory(status=Status.FAILED, task=f"Fix {name}", **values) for name in ("one", "two")]
+    return [*failed, SessionFactory(status=Status.RUNNING, **values)]
+
+
+@pytest.mark.parametrize(("action", "kind"), [("retry", "retry"), ("continue_", "continue")])
+def test_the_operators_words_are_asked_for_on_a_page_between_and_arrive(signed_in, ended, action, kind):
+    asked = act(signed_in, action, *ended)
+    html = asked.content.decode()
+    assert asked.status_code == 200
+    assert 'name="note"' in html
+    assert html.count('name="_selected_action"') == 3
+    assert "left out: it has not ended yet" in html
+    assert Session.objects.count() == 3
+    answer = {"action": action, "index": "0", "_selected_action": [row.pk for row in ended], "noted": "1"}
+    response = signed_in.post(LIST, answer | {"note": "Look at the <cookie>."})
+    made = Session.objects.filter(follows_as=kind).order_by("parent_id")
+    assert [one.parent for one in made] == ended[:2]
+    assert {one.brief["note"] for one in made} == {"Look at the <cookie>."}
+    assert "it has not ended yet" in said(response)
+    signed_in.post(LIST, answer | {"note": "Look at the <cookie>."})
+    assert Session.objects.count() == 5
+
+
+def test_without_words_a_session_is_retried_all_the_same(signed_in, ended):
+    signed_in.post(LIST, {"action": "retry", "index": "0", "_selected_action": [ended[0].pk], "noted": "1", "note": ""})
+    assert Session.objects.get(parent=ended[0]).brief.get("note", "") == ""
+
+
+def test_words_that_are_too_long_are_refused_at_their_field_and_nothing_is_queued(signed_in, ended):
+    sent = {"action": "retry", "index": "0", "_selected_action": [ended[0].pk], "noted": "1", "note": "x" * 100_000}
+    response = signed_in.post(LIST, sent)
+    assert response.status_code == 422
+    assert "at most" in response.context["form"].errors["note"][0]
+    assert Session.objects.count() == 3
+
+
+# -- queue one with a brief --------------------------------------------------------------------------------------
+
+BRIEF = {
+    "prompt": "Fix the login.",
+    "title": "Login",
+    "task_id": "T-7",
+    "write_scope": "src/login/**\nsrc/session.py",
+    "excluded_paths": "secrets/**",
+    "read_first": "docs/login.md",
+    "prohibited": "Push to main",
+}
+
+
+def test_the_add_page_queues_a_session_with_its_brief(signed_in):
+    agent, project = AgentFactory(slug="mender", tier=2), ProjectFactory(slug="web")
+    assert f'href="{LIST}add/"' in signed_in.get(LIST).content.decode()
+    html = signed_in.get(f"{LIST}add/").content.decode()
+    assert all(f'name="{name}"' in html for name in (*BRIEF, "agent", "tier", "dry_run", "project"))
+    response = signed_in.post(f"{LIST}add/", {**BRIEF, "agent": "mender", "tier": "2", "project": "web"})
+    made = Session.objects.get()
+    assert response.headers["Location"] == LIST
+    assert (made.agent, made.project, made.tier, made.task) == (agent, project, 2, "Fix the login.")
+    assert (made.status, made.trigger, made.requested_by) == ("queued", "manual", "operator")
+    assert made.brief["write_scope"] == ["src/login/**", "src/session.py"]
+    assert (made.brief["title"], made.brief["task_id"]) == ("Login", "T-7")
+    assert (made.brief["excluded_paths"], made.brief["read_first"]) == (["secrets/**"], ["docs/login.md"])
+    assert wakeups() == [("sessions", made.pk)]
+    assert f"Session {made.pk}" in said(response)
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"agent": "nobody"}, "agent"),
+        ({"agent": "watch", "tier": "3"}, "tier"),
+        ({"title": "x" * 1000}, "title"),
+        ({"write_scope": "/etc/**"}, "write_scope"),
+        ({"project": "nowhere"}, "project"),
+    ],
+)
+def test_what_cannot_be_queued_is_refused_at_its_field_and_what_was_typed_stays(signed_in, given, field):
+    AgentFactory(slug="watch", tier=1)
+    response = signed_in.post(f"{LIST}add/", BRIEF | given)
+    assert response.status_code == 422
+    assert list(response.context["form"].errors) == [field]
+    assert "Fix the login." in response.content.decode()
+    assert not Session.objects.exists()
+
+
+def test_only_who_may_run_sessions_gets_the_add_page(client, django_user_model):
+    viewer = django_user_model.objects.create_user("viewer", is_staff=True)
+    rights = Permission.objects.filter(content_type__app_label="sessions_app")
+    viewer.user_permissions.set(rights.exclude(codename="run_session"))
+    client.force_login(viewer)
+    assert f'href="{LIST}add/"' not in client.get(LIST).content.decode()
+    assert client.get(f"{LIST}add/").status_code == 403
+    assert client.post(f"{LIST}add/", BRIEF).status_code == 403
+    assert not Session.objects.exists()
+
+
 # -- a record ----------------------------------------------------------------------------------------------------
 
 
-def test_a_session_is_never_added_or_edited(signed_in):
+def test_a_session_is_never_edited(signed_in):
     session = SessionFactory(summary="As it was")
-    assert signed_in.get(f"{LIST}add/").status_code == 403
     assert signed_in.post(url(session), {"summary": "Better", "status": "completed"}).status_code == 403
     session.refresh_from_db()
     assert session.summary == "As it was"

@@ -15,10 +15,8 @@ from tests.factories import CooldownActionFactory
 pytestmark = pytest.mark.django_db
 
 
-def run(*arguments, stdin=None, monkeypatch=None):
+def run(*arguments):
     out, err = io.StringIO(), io.StringIO()
-    if stdin is not None:
-        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
     try:
         call_command("cooldown", *arguments, stdout=out, stderr=err)
         code = 0
@@ -66,24 +64,10 @@ def test_a_missing_service_is_an_error():
     assert "An action and a service are needed" in err
 
 
-def test_as_a_hook_a_refusal_exits_with_2_and_tells_on_stderr(exhausted, monkeypatch):
-    event = json.dumps({"tool_name": "Bash", "tool_input": {"command": "docker restart jellyfin"}})
-    code, _, err = run("check", "--hook", stdin=event, monkeypatch=monkeypatch)
+def test_the_hook_of_earlier_settings_refuses_and_says_where_it_has_moved():
+    code, _, err = run("check", "--hook")
     assert code == 2
-    assert err.startswith("Refused: 2 of 2 restarts of jellyfin")
-
-
-def test_as_a_hook_other_commands_pass(exhausted, monkeypatch):
-    event = json.dumps({"tool_name": "Bash", "tool_input": {"command": "docker restart caddy && docker ps"}})
-    assert run("check", "--hook", stdin=event, monkeypatch=monkeypatch)[0] == 0
-    event = json.dumps({"tool_name": "Read", "tool_input": {"file_path": "/x"}})
-    assert run("check", "--hook", stdin=event, monkeypatch=monkeypatch)[0] == 0
-
-
-def test_as_a_hook_what_cannot_be_read_is_refused(monkeypatch):
-    code, _, err = run("check", "--hook", stdin="not json", monkeypatch=monkeypatch)
-    assert code == 2
-    assert "could not be checked, so the command is refused" in err
+    assert "manage.py hook install --cooldowns" in err
 
 
 def test_the_list_shows_what_is_used(exhausted):

@@ -29,6 +29,12 @@ def test_the_whole_command_line():
     ]  # fmt: skip
 
 
+def test_settings_are_a_file_beside_none_of_the_users():
+    argv = claude_argv("claude", launch(settings=Path("/folder/hooks.json")))
+    assert argv[argv.index("--settings") + 1] == "/folder/hooks.json"
+    assert argv[argv.index("--setting-sources") + 1] == ""
+
+
 def test_a_long_text_goes_by_file_and_a_short_one_does_not():
     short, long = "x" * APPEND_LIMIT, "é" * APPEND_LIMIT
     assert not needs_file(short)

@@ -1,0 +1,197 @@
+"""Find what an agent says that it learned: blocks, JSON and phrases in its answer. Pure; `learned` is the door.
+
+Another's words (quotations, code, tables, HTML) are not read, as for markers. JSON may stand in a fence: it says by its
+key what it is. What is not taken has a reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from markdown_it import MarkdownIt
+
+from memories.capture.lines import LONGEST, accepted_lines
+from memories.capture.statement import Statement
+from memories.capture.text import fold
+from memories.taxonomy import AGENT
+
+Form = Literal["block", "remember", "memories", "phrase"]
+
+SHORTEST_CONTENT, LONGEST_CONTENT = 6, 100
+"""Characters of one learning (DESIGN section 4: 5 < length ≤ 100)."""
+MOST = 50
+"""Learnings of one answer; the others are refused."""
+OTHER = "learning"
+
+SIGN = re.compile(r"#|remember|memories|:", re.IGNORECASE)
+SAYS_SO = re.compile(r"^#{1,6} ?(?:add to memory|memorize|remember):|\{\s?\"(?:remember|memories)\"", re.I | re.M)
+# Of lines without the blanks around them.
+HEADER = re.compile(r"#{1,6}\s?\**\s?(?:add to memory|memorize|remember)\s?\**:?\**\s?:?\Z", re.IGNORECASE)
+FIELD = re.compile(r"(?:[-*+]\s+)?\**\s?(type|content)\s?\**\s?:\s?\**(.*)\Z", re.IGNORECASE)
+CLOSING = re.compile(r"#{1,6}\Z")
+LONGEST_LINE = 2_000
+"""Characters of a line that is read as a part of a block, or as a phrase."""
+PLACEHOLDER = re.compile(r"<[^<>]{1,80}>\Z|\.{3}\Z|…\Z")
+PHRASE = re.compile(
+    r"(?:[-*+]\s+)?\**(discovered pattern|best practice|mistake|architecture)\**\s?:\s?\**\s?(.+)\Z",
+    re.IGNORECASE,
+)
+PHRASES = {
+    "discovered pattern": "pattern",
+    "best practice": "guideline",
+    "mistake": "mistake",
+    "architecture": "architecture",
+}
+KEYS: dict[str, Form] = {"remember": "remember", "memories": "memories"}
+KEY = re.compile(r"\"(?:remember|memories)\"", re.IGNORECASE)
+OBJECT = re.compile(r"^\s{0,8}\{|\{\s{0,8}\"(?:remember|memories)\"", re.IGNORECASE | re.MULTILINE)
+"""Where an object may begin: at the beginning of a line, or with one of the keys."""
+MOST_OBJECTS = 10
+
+_FENCES = MarkdownIt("commonmark").disable(["inline", "reference", "text_join"])
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """One thing that an agent learned; `category` is of the agent taxonomy."""
+
+    form: Form
+    category: str
+    text: str
+
+    @property
+    def statement(self) -> Statement:
+        return Statement(self.category, self.text, taxonomy=AGENT.slug)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What was not taken, and why, for a person."""
+
+    form: Form
+    text: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Learned:
+    """What an answer brings. `replaces`: it states the whole memory; what it leaves out is to be deactivated."""
+
+    found: list[Learning] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    replaces: bool = False
+
+
+def learned(answer: str, *, phrases: bool = False) -> Learned:
+    """Return what `answer` says was learned, each once. `phrases`: the four legacy phrases count too. Never raises."""
+    made = Learned()
+    if not SIGN.search(answer):
+        return made
+    if len(answer) > LONGEST:
+        if SAYS_SO.search(answer):
+            made.refused.append(Refused("block", answer[:100], f"the answer is longer than {LONGEST:,} characters"))
+        return made
+    accepted = accepted_lines(answer)
+    lines = [(number, line.strip()) for number, line in accepted.lines if len(line) <= LONGEST_LINE]
+    _blocks(lines, made)
+    skipped = sum(1 for line in accepted.skipped if len(line) <= LONGEST_LINE and HEADER.match(line.strip()))
+    if skipped:
+        made.refused.append(
+            Refused("block", "", f"{skipped} block{'s' * (skipped > 1)} in code or a quotation: another's words")
+        )
+    for value in _objects(answer, accepted.lines):
+        _from_json(value, made)
+    if phrases:
+        for _, line in lines:
+            if said := PHRASE.match(line):
+                _take(made, "phrase", PHRASES[said[1].lower()], said[2].strip("* "))
+    return made
+
+
+def _blocks(lines: Sequence[tuple[int, str]], made: Learned) -> None:
+    """Read the blocks: the header, Type and Content, up to a line with # alone, a blank line after the content, or
+    a line that is another's words."""
+    place = 0
+    while place < len(lines):
+        number, line = lines[place]
+        place += 1
+        if HEADER.match(line) is None:
+            continue
+        given: dict[str, str] = {}
+        while place < len(lines) and lines[place][0] == number + 1:
+            number, line = lines[place]
+            if HEADER.match(line) or (not line and "content" in given):
+                break
+            place += 1
+            if CLOSING.match(line):
+                break
+            if said := FIELD.match(line):
+                given.setdefault(said[1].lower(), said[2].strip("* "))
+        if "content" not in given:
+            made.refused.append(Refused("block", "", "the block has no line Content: …"))
+            continue
+        _take(made, "block", given.get("type", ""), given["content"])
+
+
+def _take(made: Learned, form: Form, kind: str, text: str) -> None:
+    content = fold(text)
+    if PLACEHOLDER.match(content) or PLACEHOLDER.match(kind.strip()):
+        made.refused.append(Refused(form, content[:LONGEST_CONTENT], "a placeholder of the form, not a learning"))
+    elif not SHORTEST_CONTENT <= len(content) <= LONGEST_CONTENT:
+        how = "longer than 100" if len(content) > LONGEST_CONTENT else "shorter than 6"
+        made.refused.append(Refused(form, content[:300], f"{how} characters"))
+    elif len(made.found) >= MOST:
+        made.refused.append(Refused(form, content, f"more than {MOST} learnings in one answer"))
+    else:
+        plain = fold(kind).strip("[]<>\"'`*. ").lower()
+        learning = Learning(form, plain if plain in AGENT.categories else OTHER, content)
+        if all(one.text.lower() != content.lower() for one in made.found):
+            made.found.append(learning)
+
+
+def _objects(answer: str, lines: Sequence[tuple[int, str]]) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects with one of the keys: in a fence, or inline in the agent's own lines."""
+    if not KEY.search(answer):
+        return
+    texts = [token.content for token in _FENCES.parse(answer) if token.type == "fence" and token.level == 0]
+    texts.append("\n".join(line for _, line in lines))
+    decoder, left = json.JSONDecoder(), MOST_OBJECTS
+    for text in texts:
+        end = 0
+        for opening in OBJECT.finditer(text):
+            if opening.start() < end or not left:
+                continue
+            left -= 1
+            try:
+                value, end = decoder.raw_decode(text, opening.start())
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict):
+                yield value
+
+
+def _from_json(value: dict[str, Any], made: Learned) -> None:
+    for key, entries in value.items():
+        form = KEYS.get(key.lower())
+        if form is None or entries is None:
+            continue
+        if not isinstance(entries, list):
+            made.refused.append(Refused(form, str(entries)[:100], f"{key} is no list"))
+            continue
+        made.replaces = made.replaces or form == "memories"
+        for entry in entries:
+            if isinstance(entry, str):
+                _take(made, form, "", entry)
+            elif isinstance(entry, dict):
+                _take(made, form, _said(entry, "type", "category"), _said(entry, "content", "text", "memory"))
+            else:
+                reason = f"an entry of {key} is neither a text nor an object"
+                made.refused.append(Refused(form, str(entry)[:100], reason))
+
+
+def _said(entry: dict[str, Any], *names: str) -> str:
+    return next((entry[name] for name in names if isinstance(entry.get(name), str)), "")

@@ -1,0 +1,169 @@
+"""Store what an agent learned for its memory file, and count what was taken and what was not, with the reason.
+
+The gate stands before all of it (`store.remember`). An answer counts once, however often it is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from memories import store
+from memories.capture.agent_id import agent_id
+from memories.capture.learned import Learned, Learning, Refused, learned
+from memories.capture.statement import Provenance
+from memories.errors import MemoriesError
+from memories.lifecycle import verbs
+from memories.lifecycle.lock import writing
+from memories.models import AgentCapture, CaptureOutcome, Exposure, Memory, Project, Source
+from memories.models.memory import MemoryQuerySet
+from memories.taxonomy import AGENT
+
+KEPT = timedelta(days=90)
+"""How long the rows of what was captured are kept; the memories stay."""
+BATCH = 1_000
+OUTCOMES = {
+    "created": CaptureOutcome.CAPTURED,
+    "reinforced": CaptureOutcome.CONFIRMED,
+    "duplicate": CaptureOutcome.CONFIRMED,
+    "held": CaptureOutcome.HELD,
+    "discarded": CaptureOutcome.REFUSED,
+}
+
+
+def capture(
+    answer: str,
+    *,
+    project: Project,
+    agent: str,
+    origin: str,
+    provenance: Provenance,
+    at: datetime,
+    repeats: Callable[[str], str] | None = None,
+) -> list[AgentCapture]:
+    """Take what an answer of an agent brings for its file; returns the rows that are new. `at` is aware UTC.
+
+    `origin` names the answer. `provenance` says what the agent had read; its project and agent are set here. `repeats`
+    says what of that a learning repeats (empty: it is the agent's own).
+    """
+    name = agent_id(agent)
+    said = replace(provenance, project_id=project.pk, agent=name)
+    found = learned(answer, phrases=project.takes_phrases)
+    rows: list[AgentCapture] = []
+    for one in found.found:
+        statement = one.statement
+        if AgentCapture.objects.filter(origin=origin, key=statement.key).exists():
+            continue
+        own = replace(said, taint=repeats(one.text)) if repeats else said
+        prepared = store.prepare(statement, own)
+        with writing():
+            try:
+                remembered = store.remember(statement, own, at=at, prepared=prepared)
+            except MemoriesError as error:
+                remembered = store.Remembered("discarded", reason=str(error))
+            rows += note(one, remembered, own, origin=origin, key=statement.key, at=at)
+    for refused in found.refused:
+        rows += note_refused(refused, said, origin=origin, at=at)
+    if found.replaces:
+        rows += replace_others(found, said, origin=origin, at=at)
+    return rows
+
+
+def note(
+    one: Learning, remembered: store.Remembered, said: Provenance, *, origin: str, key: str, at: datetime
+) -> list[AgentCapture]:
+    """Note what became of a learning; [] when it was noted before."""
+    return _note(
+        said,
+        origin,
+        key,
+        at,
+        form=one.form,
+        category=one.category,
+        text=one.text,
+        outcome=OUTCOMES[remembered.outcome],
+        reason=remembered.reason[:300],
+        memory_id=remembered.memory_id,
+    )
+
+
+def note_refused(refused: Refused, said: Provenance, *, origin: str, at: datetime) -> list[AgentCapture]:
+    key = _key("refused", refused.form, refused.text, refused.reason)
+    outcome, reason = CaptureOutcome.REFUSED, refused.reason[:300]
+    return _note(said, origin, key, at, form=refused.form, text=refused.text, outcome=outcome, reason=reason)
+
+
+def replace_others(found: Learned, said: Provenance, *, origin: str, at: datetime) -> list[AgentCapture]:
+    """Deactivate what an agent left out of its whole memory: its own learnings alone, never a person's.
+
+    An answer after outside text replaces nothing: that text may have wanted it.
+    """
+    if said.exposure == Exposure.OUTSIDE or said.taint:
+        reason = "it had read outside text, so that nothing was deactivated"
+        return note_refused(Refused("memories", "", reason), said, origin=origin, at=at)
+    rows: list[AgentCapture] = []
+    with writing():
+        stated = {one.text.lower() for one in found.found}
+        kept = set(AgentCapture.objects.filter(origin=origin).values_list("memory_id", flat=True))
+        for row in _own(said).order_by("pk"):
+            if row.pk in kept or row.observation.lower() in stated:
+                continue
+            verbs.deactivate(row, by=said.actor, at=at, reason="Its agent left it out when it stated its whole memory.")
+            rows += _note(
+                said,
+                origin,
+                _key("replaced", str(row.pk)),
+                at,
+                form="memories",
+                category=row.category,
+                text=row.observation,
+                outcome=CaptureOutcome.REPLACED,
+                memory_id=row.pk,
+            )
+    return rows
+
+
+def _own(said: Provenance) -> MemoryQuerySet:
+    """Return the active memories that sessions of this agent stored, and that no person has approved."""
+    return Memory.objects.filter(
+        taxonomy=AGENT.slug,
+        project=said.project_id,
+        agent=said.agent,
+        active=True,
+        source__in=(Source.RUN, Source.LEARNING),
+        approved_at=None,
+    )
+
+
+def _note(said: Provenance, origin: str, key: str, at: datetime, **values: object) -> list[AgentCapture]:
+    if said.project_id is None:
+        return []
+    row, new = AgentCapture.objects.get_or_create(
+        origin=origin,
+        key=key,
+        defaults={
+            "project_id": said.project_id,
+            "agent": said.agent or "",
+            "session_id": said.session_id,
+            "at": at,
+            **values,
+        },
+    )
+    return [row] if new else []
+
+
+def _key(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def forget_old(*, at: datetime | None = None) -> int:
+    """Delete the rows of more than KEPT ago, in batches; returns how many."""
+    before, deleted = (at or timezone.now()) - KEPT, 0
+    while ids := list(AgentCapture.objects.filter(at__lt=before).values_list("pk", flat=True)[:BATCH]):
+        deleted += AgentCapture.objects.filter(pk__in=ids).delete()[0]
+    return deleted

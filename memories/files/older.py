@@ -1,0 +1,280 @@
+"""Older shapes of an agent's memory file, taken into the present one: other names, flat lists, dates. Pure.
+
+No line is lost: what is no entry and no heading stays as prose where it stood. The older file itself is left as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+
+from memories.capture.agent_id import agent_id
+from memories.files.document import ENTRY, Document, new_document, parse, same_name
+from memories.files.sections import RECENT, SectionSet
+
+NAME = re.compile(r"(?P<agent>.+?)(?P<suffix>[ _-]+(?:memories|memory))?\.md\Z", re.IGNORECASE)
+NO_AGENTS = frozenset({"readme", "index", "changelog", "contributing", "license", "agents", "claude", "memory"})
+"""Names of files that a folder of agent files has beside them."""
+MARK = re.compile(r"<!--\s*(?:MEMORY LIMITS|Last Updated)\b", re.IGNORECASE)
+DEEPER = re.compile(r"#{3,6}\s+(\S.*?)[\s#]*\Z")
+TOP = re.compile(r"#\s+(\S.*?)[\s#]*\Z")
+ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<bullet>[-*+•●▪‣·–—]|\d{1,3}[.)])(?P<gap>[ \t]+)(?P<text>\S.*)\Z", re.DOTALL)
+DAY = r"\d{4}-\d{2}-\d{2}"
+TIME = r"(?:[ T]\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z| ?UTC|[+-]\d{2}:?\d{2})?)?"
+DATED = re.compile(
+    rf"(?:\[(?P<a>{DAY}){TIME}\](?!\()|\((?P<b>{DAY}){TIME}\)|(?P<c>{DAY}){TIME}(?=\s*[:–—-]\s))"
+    r"(?:\s*[:–—-](?=\s))?\s*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of the lines of one older file. `lines` are those that are not blank."""
+
+    name: str
+    lines: int = 0
+    entries: int = 0
+    dated: int = 0
+    sections: tuple[str, ...] = ()
+    prose: tuple[str, ...] = ()
+    problem: str = ""
+
+    def __str__(self) -> str:
+        parts = [_count(self.entries, "entry", "entries"), _count(len(self.sections), "section", "sections")]
+        parts += [f"{_count(self.dated, 'date', 'dates')}"] if self.dated else []
+        parts += [f"{_count(len(self.prose), 'line', 'lines')} of prose"] if self.prose else []
+        return f"{self.name} is taken in: {_count(self.lines, 'line', 'lines')}, of them {', '.join(parts)}."
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A file in the present shape. `sources` says for each of its lines where it stood: (file, line from 0), or None.
+
+    `dates` are the days (UTC) that stood before entries, by their line in the document.
+    """
+
+    document: Document
+    sources: tuple[tuple[int, int] | None, ...] = ()
+    dates: dict[int, datetime] = field(default_factory=dict)
+    reports: tuple[Report, ...] = ()
+
+    def since(self, start: int, end: int) -> datetime | None:
+        """Return the day of an entry that stands on these lines."""
+        return next((self.dates[number] for number in range(start, end) if number in self.dates), None)
+
+
+@dataclass(slots=True)
+class _Line:
+    text: str
+    source: tuple[int, int] | None = None
+    day: datetime | None = None
+
+
+@dataclass(slots=True)
+class _Block:
+    """A section: its name ("" is what stands before the first) and its lines with the heading."""
+
+    name: str
+    lines: list[_Line] = field(default_factory=list)
+
+
+def agent_of(name: str) -> tuple[str, bool]:
+    """Return the agent that a file of an older name is of ("" for none), and whether the name alone says so.
+
+    `research_memories.md` says so; `research.md` may be anything, and counts for an agent that is known.
+    """
+    found = NAME.match(name)
+    if found is None or agent_id(found["agent"]) in NO_AGENTS:
+        return "", False
+    return agent_id(found["agent"]), found["suffix"] is not None
+
+
+def find(names: Iterable[str], agent: str, present: str) -> list[str]:
+    """Return which files of a folder are older ones of an agent, in order; `present` is its present one."""
+    return sorted(name for name in names if name != present and agent_of(name)[0] == agent)
+
+
+def is_older(document: Document, sections: SectionSet) -> bool:
+    """Whether a file under its present name, that was never synced, has an older shape.
+
+    One with our comment line, or with a section that is required, is a person's as it stands.
+    """
+    if document.unreadable or any(MARK.match(text.lstrip()) for text, _ in document.lines):
+        return False
+    if any(document.section(name) is not None for name in sections.required):
+        return False
+    return [text for text, _ in document.lines] != [line.text for line in _flat(_blocks(document, 0))]
+
+
+def convert(
+    files: Sequence[tuple[str, bytes]],
+    agent: str,
+    project: str,
+    sections: SectionSet,
+    limits: Mapping[str, int],
+    at: datetime,
+) -> Converted:
+    """Return the older files of one agent, by name and bytes, as one in the present shape.
+
+    Sections of one name become one, entries before the first section Recent Learnings; a date before an entry becomes
+    its day. Line ends are those of the first file, without a BOM. Of a file that cannot be read there is a `problem`.
+    """
+    blocks: list[_Block] = []
+    reports = []
+    end = ""
+    for number, (name, data) in enumerate(files):
+        document = parse(data)
+        if document.unreadable:
+            reports.append(Report(name, problem=f"{name} cannot be taken in: {document.unreadable}"))
+            continue
+        end = end or document.line_end
+        found = _blocks(document, number)
+        reports.append(_report(name, document, found))
+        for block in found:
+            _join(blocks, block)
+    lines = _flat(blocks)
+    lines = _with_head(lines, new_document(agent, project, sections, limits, at))
+    while lines and not lines[-1].text.strip():
+        lines.pop()
+    return Converted(
+        Document(tuple((line.text, end or "\n") for line in lines)),
+        tuple(line.source for line in lines),
+        {number: line.day for number, line in enumerate(lines) if line.day is not None},
+        tuple(reports),
+    )
+
+
+def _blocks(document: Document, number: int) -> list[_Block]:
+    """Return the sections of an older file, its lines as they are in the present shape."""
+    named = {section.line: section.name for section in document.sections if section.line >= 0}
+    has_title = has_section = False
+    level: int | None = None  # how far the entry is indented that the next line may belong to
+    blocks = [_Block("")]
+    for place, (text, _) in enumerate(document.lines):
+        line = _Line(text, (number, place))
+        if document.classes[place]:
+            blocks[-1].lines.append(line)
+            continue
+        name, level = named.get(place, ""), level if text[:1] in (" ", "\t") or ITEM.match(text) else None
+        has_section = has_section or bool(name)
+        if not name and (other := _heading(text, has_section, has_title)):
+            line.text = f"## {other}"
+            name = _plain(other)
+        if name:
+            blocks.append(_Block(name, [line]))
+            has_title, level = True, None
+            continue
+        has_title = has_title or bool(TOP.match(text))
+        item = None if _is_rule(text) else ITEM.match(text)
+        width = len(item["indent"].expandtabs(4)) if item else 0
+        if item is not None and (level is None or width <= level):
+            level = width
+            line.text, line.day = _as_entry(text, item)
+            if not blocks[-1].name:
+                blocks.append(_Block(RECENT, [_Line(f"## {RECENT}")]))
+        blocks[-1].lines.append(line)
+    return [block for block in blocks if block.lines]
+
+
+def _heading(text: str, has_section: bool, has_title: bool) -> str:
+    """Return the name of the section that a line begins which begins none in the present shape; "" for none.
+
+    Three or more `#` do in a file that has none of two above; one `#`, when it is not the file's title.
+    """
+    found = None if has_section else DEEPER.match(text)
+    found = found or (TOP.match(text) if has_title else None)
+    return found[1] if found else ""
+
+
+def _plain(name: str) -> str:
+    return parse(f"## {name}\n".encode()).sections[0].name
+
+
+def _is_rule(text: str) -> bool:
+    return not text.strip("-*_ \t")
+
+
+def _as_entry(text: str, item: re.Match[str]) -> tuple[str, datetime | None]:
+    """Return an item as the line of an entry, and the day that stood before its text."""
+    rest, day = item["text"], None
+    if found := DATED.match(rest):
+        day = _day(found["a"] or found["b"] or found["c"])
+        if day is not None and rest[found.end() :].strip():
+            rest = rest[found.end() :]
+        else:
+            day = None
+    if day is None and not item["indent"] and ENTRY.match(text):
+        return text, None
+    return f"- {rest}", day
+
+
+def _day(text: str) -> datetime | None:
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return datetime(found.year, found.month, found.day, tzinfo=UTC) if found.year >= 1970 else None
+
+
+def _join(blocks: list[_Block], new: _Block) -> None:
+    """Put a section behind the others, or its lines into the one of its name."""
+    known = next((block for block in blocks if same_name(block.name, new.name)), None)
+    if known is None:
+        blocks.append(_Block(new.name, list(new.lines)))
+        if not new.name:  # what stands before the first section
+            blocks.insert(0, blocks.pop())
+        return
+    while known.lines and not known.lines[-1].text.strip():
+        known.lines.pop()
+    lines = new.lines[1:] if new.name else new.lines
+    while lines and not lines[0].text.strip():
+        lines = lines[1:]
+    known.lines += lines
+
+
+def _flat(blocks: Iterable[_Block]) -> list[_Line]:
+    """Return the lines of the sections, with a blank line before each heading that lacks one."""
+    made: list[_Line] = []
+    for block in blocks:
+        made_up = bool(block.name) and block.lines[0].source is None
+        if made and made[-1].text.strip() and made_up:
+            made.append(_Line(""))
+        made += block.lines
+    return made
+
+
+def _with_head(lines: list[_Line], new: Document) -> list[_Line]:
+    """Return the lines with the title and the comments of a new file, where they are missing."""
+    title, blank, *comments = [_Line(text) for text, _ in new.lines[:4]]
+    first = next((number for number, line in enumerate(lines) if line.text.strip()), None)
+    has_title = first is not None and TOP.match(lines[first].text) is not None
+    cut = first + 1 if first is not None and has_title else 0
+    head = lines[:cut] if has_title else [title]
+    if not any(MARK.match(line.text.lstrip()) for line in lines):
+        head = [*head, blank, *comments]
+    gap = [_Line("")] if lines[cut:] and lines[cut].text.strip() else []
+    return [*head, *gap, *lines[cut:]]
+
+
+def _report(name: str, document: Document, blocks: Sequence[_Block]) -> Report:
+    lines = _flat(blocks)
+    made = Document(tuple((line.text, "\n") for line in lines))
+    return Report(
+        name,
+        lines=sum(bool(text.strip()) for text, _ in document.lines),
+        entries=len(made.entries),
+        dated=sum(line.day is not None for line in lines),
+        sections=tuple(block.name for block in blocks if block.name),
+        prose=tuple(_prose(made)),
+    )
+
+
+def _prose(document: Document) -> Iterator[str]:
+    for section in document.sections:
+        yield from section.prose
+
+
+def _count(number: int, one: str, more: str) -> str:
+    return f"{number:,} {one if number == 1 else more}"

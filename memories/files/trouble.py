@@ -1,0 +1,38 @@
+"""Which agent files need a person: those that cannot be read or written, and those beyond their limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from memories.models import AgentFile, FileState
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is wrong with a file, without a full stop, and what to do about it."""
+
+    text: str
+    advice: str
+
+
+STATES = {
+    FileState.UNREADABLE: ("cannot be read", "Mend or move it; nothing is written to it meanwhile."),
+    FileState.UNWRITABLE: ("cannot be written", "Let the user of the worker write there; the next sync writes it."),
+    FileState.NO_REPOSITORY: ("has no repository", "Correct the project's repository path, or switch the file off."),
+    FileState.FULL: ("is larger than its limits", "Nothing is added to it or cut. Shorten it, or raise its limits."),
+}
+FAILED = ("could not be synced", "It is tried again within five minutes; the log of the worker says more.")
+
+
+def troubled(most: int) -> list[Trouble]:
+    """Return up to `most` troubles of files that are on, by project and agent."""
+    rows = AgentFile.objects.filter(Q(state__in=STATES) | ~Q(problem=""), enabled=True).select_related("project")
+    return [_trouble(file) for file in rows.only("agent", "state", "problem", "project__slug")[:most]]
+
+
+def _trouble(file: AgentFile) -> Trouble:
+    what, advice = STATES.get(FileState(file.state), FAILED)
+    why = f": {file.problem.rstrip('.')}" if file.problem else ""
+    return Trouble(f"The memory file of {file.agent} in {file.project} {what}{why}", advice)

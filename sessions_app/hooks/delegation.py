@@ -1,0 +1,138 @@
+"""Delegation to subagents: an agent is told its memory file when it starts, and what it learned is taken when it stops.
+
+Its memory arrives with the answer to SubagentStart, which the CLI puts before the subagent; the receipt is kept in the
+same call. What can wait is a worker's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from django.db import transaction
+from django.utils import timezone
+
+from memories.capture.agent_id import agent_id
+from memories.capture.learned import Refused
+from memories.capture.statement import Provenance
+from memories.files.capture import capture, note_refused
+from memories.files.instructions import briefing
+from memories.files.sync import sync_file
+from memories.files.told import Told, told
+from memories.injection.budget import tokens
+from memories.injection.told import count_told
+from memories.models import AgentFile, Project, Source
+from sessions_app.hooks.answers import HANDLERS, LATER, HookAnswer, HookCall
+from sessions_app.hooks.transcript import Heard, heard_in
+from sessions_app.models import HookReceipt
+
+START, STOP = "SubagentStart", "SubagentStop"
+NO_ANSWER = "the subagent ended without an answer"
+
+
+def brief(call: HookCall) -> HookAnswer | None:
+    """Tell a subagent what its memory file says and how to add to it; nothing without a project, or while it is off."""
+    name = agent_id(call.payload.agent_type)
+    if call.project is None or not name:
+        return None
+    file = AgentFile.objects.select_related("project").filter(project=call.project, agent=name).first()
+    if file is not None and not file.enabled:
+        return None
+    found = Told() if file is None else told(file)
+    text = briefing(found.text)
+    _keep(call, name, found, text)
+    return HookAnswer(context=text)
+
+
+def _keep(call: HookCall, agent: str, found: Told, text: str) -> None:
+    """Store the receipt once: the CLI may send a hook twice."""
+    with transaction.atomic():
+        HookReceipt.objects.bulk_create(
+            [
+                HookReceipt(
+                    cli_session_id=call.payload.cli_session_id,
+                    event=call.event,
+                    part=call.payload.agent_id,
+                    session=call.session,
+                    project=call.project,
+                    agent=agent,
+                    text=text,
+                    sha256=hashlib.sha256(text.encode()).hexdigest(),
+                    tokens=tokens(text),
+                    included=list(found.included),
+                    at=call.at,
+                )
+            ],
+            ignore_conflicts=True,
+        )
+
+
+def prepare(call: HookCall) -> None:
+    """Count what a subagent was told, and make the file of an agent that runs for the first time."""
+    name = agent_id(call.payload.agent_type)
+    if call.project is None or not name:
+        return
+    _count(call)
+    sync_file(call.project, name, create=True)
+
+
+def _count(call: HookCall) -> None:
+    with transaction.atomic():
+        rows = HookReceipt.objects.filter(**_of(call), event=START, counted_at=None)
+        receipt = rows.first()
+        if receipt is not None and rows.update(counted_at=timezone.now()):
+            count_told([entry["id"] for entry in receipt.included], (), at=receipt.at)
+
+
+def learn(call: HookCall) -> None:
+    """Take what a subagent learned from its last message, with what it had read, and bring its file in step."""
+    name = agent_id(call.payload.agent_type)
+    if call.project is None or not name or not _is_on(call.project, name):
+        return
+    origin = f"hook:{call.payload.cli_session_id}:{call.payload.agent_id}"
+    answer = call.payload.last_assistant_message
+    heard = heard_in(call.payload.agent_transcript_path, at=call.at)
+    said = _provenance(call, name, heard)
+    if not answer.strip():
+        note_refused(Refused("block", "", NO_ANSWER), said, origin=origin, at=call.at)
+        return
+    capture(
+        answer,
+        project=call.project,
+        agent=name,
+        origin=origin,
+        provenance=said,
+        at=call.at,
+        repeats=heard.repeats,
+    )
+    sync_file(call.project, name, by=said.actor, create=True)
+
+
+def _provenance(call: HookCall, agent: str, heard: Heard) -> Provenance:
+    """Return the provenance of what a subagent says: what it had read, and what it was told."""
+    receipt = HookReceipt.objects.filter(**_of(call), event=START).first()
+    return Provenance(
+        Source.RUN,
+        f"agent:{agent}",
+        session_id=call.session.pk if call.session else None,
+        tier=call.session.tier if call.session else 0,
+        project_id=call.project.pk if call.project else None,
+        agent=agent,
+        channel="hook",
+        at=call.at,
+        exposure=heard.exposure,
+        exposed_to=heard.sources,
+        told=frozenset(entry["id"] for entry in receipt.included) if receipt else frozenset(),
+    )
+
+
+def _of(call: HookCall) -> dict[str, str]:
+    return {"cli_session_id": call.payload.cli_session_id, "part": call.payload.agent_id}
+
+
+def _is_on(project: Project, agent: str) -> bool:
+    return not AgentFile.objects.filter(project=project, agent=agent, enabled=False).exists()
+
+
+HANDLERS[START].append(brief)
+LATER[START].append(prepare)
+LATER[STOP].append(learn)

@@ -1,0 +1,77 @@
+"""The settings files of the CLI: where they are, and reading and writing one without harm."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from claudeops.lib.whole_file import replace_file, whole_file
+from sessions_app.errors import InvalidSettings
+
+LARGEST = 1024 * 1024
+"""Bytes of a settings file that is read."""
+
+SHARED, LOCAL = "settings.json", "settings.local.json"
+"""A project's settings for everybody, which belong into version control, and those of one person, which do not."""
+
+
+def user_file(environment: Mapping[str, str]) -> Path:
+    """Return the person's own settings file."""
+    return Path(environment.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / SHARED
+
+
+def project_file(folder: Path, *, shared: bool) -> Path:
+    """Return a project's settings file. Raises InvalidSettings for what is no folder."""
+    if not folder.is_dir():
+        raise InvalidSettings(f"{folder} is no folder.", "Give the path of a repository.")
+    return folder.resolve() / ".claude" / (SHARED if shared else LOCAL)
+
+
+def read(path: Path) -> str | None:
+    """Return the text of a settings file; None when there is none. Raises InvalidSettings for one that is not ours."""
+    if path.parent.is_symlink() or path.is_symlink():
+        link = path if path.is_symlink() else path.parent
+        raise InvalidSettings(f"{link} is a link to {link.resolve()}; it is left alone.", "Install into a real file.")
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+                raise InvalidSettings(f"{path} is no file of the current user; it is left alone.")
+            data = file.read(LARGEST + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InvalidSettings(f"{path} cannot be read: {error.strerror}.") from error
+    if len(data) > LARGEST:
+        raise InvalidSettings(f"{path} has more than {LARGEST:,} bytes; it is left alone.")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidSettings(f"{path} is not UTF-8; it is left alone.") from error
+
+
+def write(path: Path, before: str | None, after: str | None) -> None:
+    """Replace the text `before` by `after`, the whole file or nothing; None is no file. A new file is its user's alone.
+
+    Raises InvalidSettings when the file was changed meanwhile or cannot be written.
+    """
+    if read(path) != before:
+        raise InvalidSettings(f"{path} was changed meanwhile; it is left alone.", "Run the command again.")
+    try:
+        if after is None:
+            path.unlink(missing_ok=True)
+        elif before is None:
+            path.parent.mkdir(exist_ok=True)
+            with whole_file(path) as out:
+                out.write(after)
+        else:
+            replace_file(path, after.encode("utf-8"))
+    except OSError as error:
+        raise InvalidSettings(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def open_to_others(path: Path) -> bool:
+    """Whether other users of the machine may read the file."""
+    return path.exists() and bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))

@@ -1,0 +1,214 @@
+"""`manage.py hook`: install the hooks into the settings of the Claude Code CLI, show their state, take them out."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from argparse import ArgumentParser
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
+from claudeops.lib.humanize import ago
+from claudeops.lib.secrets import mask
+from sessions_app.hooks import installations, installer, settings_file
+from sessions_app.hooks.place import project_at
+from sessions_app.runner.agent_hooks import AGENTS, COOLDOWNS, SETS, groups
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+NEW_TOKEN = "A-NEW-TOKEN"  # noqa: S105  (its place in the difference that is shown)
+
+
+def _where(parser: ArgumentParser) -> None:
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--user", action="store_true", help="your own settings, for every project (the default)")
+    where.add_argument("--project", metavar="PATH", help="the settings of the repository at PATH")
+
+
+def _sets(parser: ArgumentParser) -> None:
+    parser.add_argument("--agents", action="store_true", help="memories of subagents: what they are told, and learn")
+    parser.add_argument("--cooldowns", action="store_true", help="refuse restarts that a cooldown does not allow")
+
+
+def _changing(parser: ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="show the difference and change nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _install_arguments(parser: ArgumentParser) -> None:
+    _where(parser)
+    _sets(parser)
+    parser.add_argument("--url", help=f"address of this server (default: CLAUDEOPS_HOOK_URL, or {DEFAULT_URL})")
+    parser.add_argument(
+        "--token",
+        help="an API token with the scope hook, or '$NAME' of the environment variable that holds it; with '$NAME' a "
+        "project's hooks go into the settings that are shared (default: a new token)",
+    )
+    parser.add_argument(
+        "--fail-closed", action="store_true", help="with --cooldowns: refuse Bash commands while the server is away"
+    )
+    _changing(parser)
+
+
+def _status_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--project", metavar="PATH", help="also the settings of the repository at PATH")
+
+
+def _uninstall_arguments(parser: ArgumentParser) -> None:
+    _where(parser)
+    _sets(parser)
+    _changing(parser)
+
+
+class Command(VerbCommand):
+    help = "Hooks of the Claude Code CLI: install, look after and remove them."
+    noun = "hook"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.verbs = {
+            "install": Verb("Install hooks; shows the difference and asks.", self.install, _install_arguments),
+            "status": Verb("Say for each hook when it was last heard of.", self.status, _status_arguments),
+            "uninstall": Verb("Take out exactly what was installed.", self.uninstall, _uninstall_arguments),
+        }
+
+    def install(
+        self,
+        user: bool,
+        project: str | None,
+        agents: bool,
+        cooldowns: bool,
+        url: str | None,
+        token: str | None,
+        fail_closed: bool,
+        dry_run: bool,
+        yes: bool,
+    ) -> Result:
+        names = _names(agents, cooldowns)
+        if not names or (fail_closed and not cooldowns):
+            raise Refusal("usage", "Say which hooks: --agents, --cooldowns or both; --fail-closed needs --cooldowns.")
+        path = _file(project, shared=bool(token and token.startswith("$")))
+        before = settings_file.read(path)
+        text = installer.EMPTY if before is None else before
+        kept = [one.token for one in installer.installed(text)]
+        secret = token or next((one for one in kept if one.startswith("$") or installations.usable(one)), None)
+        address = url or settings.CLAUDEOPS_HOOK_URL or DEFAULT_URL
+
+        def written(secret: str) -> str:
+            wanted = [one for name in names for one in groups(name, url=address, token=secret, fail_closed=fail_closed)]
+            return installer.install(installer.uninstall(text, names), wanted)
+
+        after = written(secret or NEW_TOKEN)
+        difference = _difference(path, before, after)
+        data = {"file": str(path), "hooks": names, "url": address, "difference": difference, "written": False}
+        if before == after:
+            return Result(data, "The hooks are installed already.")
+        if not self.agreed(difference, dry_run, yes):
+            return Result(data, _unchanged(difference, dry_run))
+        if secret is None:
+            of = project_at(str(path.parent.parent)) if project else None
+            where = installations.where_of(path, of)
+            made, secret = installations.make_token(where, project=of, by=current_user())
+            try:
+                settings_file.write(path, before, written(secret))
+            except BaseException:
+                made.delete()
+                raise
+        else:
+            settings_file.write(path, before, after)
+        said = [f"Installed in {path}.", *installer.warnings(after), *_of_the_secret(path, secret, bool(project))]
+        return Result(data | {"written": True, "warnings": said[1:]}, "\n".join(said), [STATUS])
+
+    def status(self, project: str | None) -> Result:
+        now = timezone.now()
+        files = installations.files_of(os.environ, [Path(project).absolute()] if project else [])
+        found = installations.states(files, os.environ, at=now)
+        rows = [
+            (
+                one.event or "-",
+                one.name or "-",
+                one.file or ("our own sessions" if one.installation == "sessions" else "in no file of this host"),
+                one.installation or "-",
+                ago(one.last_at, now) if one.last_at else "never",
+                one.calls,
+                one.problem or "-",
+            )
+            for one in found
+        ]
+        text = table(["hook", "for", "file", "caller", "last heard", "calls", "problem"], rows)
+        data = [asdict(one) | {"file": str(one.file) if one.file else None} for one in found]
+        return Result(data, text if rows else "No hook is installed here, and none was heard of.")
+
+    def uninstall(
+        self, user: bool, project: str | None, agents: bool, cooldowns: bool, dry_run: bool, yes: bool
+    ) -> Result:
+        names = _names(agents, cooldowns) or list(SETS)
+        files = [_file(project, shared=shared) for shared in ((True, False) if project else (True,))]
+        changes = []
+        for path in files:
+            before = settings_file.read(path)
+            if before is not None and (after := installer.uninstall(before, names)) != before:
+                changes.append((path, before, None if after == installer.EMPTY else after))
+        difference = "".join(_difference(*change) for change in changes)
+        data = {"files": [str(path) for path, *_ in changes], "difference": difference, "written": False}
+        if not changes:
+            return Result(data, f"No hook of ours is in {' or '.join(map(str, files))}.")
+        if not self.agreed(difference, dry_run, yes):
+            return Result(data, _unchanged(difference, dry_run))
+        said = []
+        for path, before, rest in changes:
+            settings_file.write(path, before, rest)
+            said.append(f"Taken out of {path}.")
+            left = {one.token for one in installer.installed(rest or installer.EMPTY)}
+            gone = [one for one in installer.installed(before) if one.token not in left]
+            said += [f"Token {name} is revoked." for name in installations.forget(gone, by=current_user())]
+        return Result(data | {"written": True}, "\n".join(said), [STATUS])
+
+    def agreed(self, difference: str, dry_run: bool, yes: bool) -> bool:
+        """Show the difference, and ask whether to write it. Raises Refusal where nobody can answer."""
+        if dry_run:
+            return False
+        if not yes and not sys.stdin.isatty():
+            raise Refusal("not_agreed", "Nobody is there to agree to the change.", "Add --yes, or --dry-run to see it.")
+        self.stderr.write(difference)  # stdout is for the result
+        return yes or input("Write this? [y/N] ").strip().lower() in ("y", "yes")
+
+
+STATUS = NextAction("manage.py hook status", "see when each hook was last heard of")
+
+
+def _unchanged(difference: str, dry_run: bool) -> str:
+    return f"{difference}Nothing was changed (--dry-run)." if dry_run else "Nothing was changed."
+
+
+def _names(agents: bool, cooldowns: bool) -> list[str]:
+    return [name for name, wanted in ((AGENTS, agents), (COOLDOWNS, cooldowns)) if wanted]
+
+
+def _file(project: str | None, *, shared: bool) -> Path:
+    if project is None:
+        return settings_file.user_file(os.environ)
+    return settings_file.project_file(Path(project).expanduser(), shared=shared)
+
+
+def _difference(path: Path, before: str | None, after: str | None) -> str:
+    """Return what would change, without secrets."""
+    lines = difflib.unified_diff(
+        (before or "").splitlines(keepends=True), (after or "").splitlines(keepends=True), str(path), str(path)
+    )
+    return mask("".join(line if line.endswith("\n") else f"{line}\n" for line in lines))
+
+
+def _of_the_secret(path: Path, secret: str, of_project: bool) -> list[str]:
+    """Say how the token that is in the file is kept from others."""
+    if secret.startswith("$"):
+        return [f"The CLI takes the token from the variable {secret[1:]}: export it where the CLI is started."]
+    said = ["The file holds a token: keep it out of version control."] if of_project else []
+    if settings_file.open_to_others(path):
+        said.append(f"Others on this machine can read the file, and the token in it: chmod 600 {path}")
+    return said

@@ -1,0 +1,191 @@
+"""How long a session of the CLI waits for each hook, when so many memories are there. Over HTTP, as the CLI calls."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from claudeops.workers.up import web_argv
+from memories.access.tokens import add_token
+from memories.files.sync import sync_file
+from memories.models import Memory, Project
+from sessions_app.models import CooldownAction
+from sessions_app.runner.agent_hooks import TIMEOUT
+from tests import processes
+from tests.benchmarks import facts
+from tests.benchmarks.conftest import Report
+from tests.benchmarks.measure import Series, ms
+from tests.factories import SessionFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LEARNED, PROJECTS, AT_ONCE = 60, 20, 8
+TOKENS = 64
+"""So many that no token calls more often than the door allows."""
+
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "PreToolUse, ls": ("PreToolUse", {"tool_name": "Bash", "tool_input": {"command": "ls -la src | head"}}),
+    "PreToolUse, a restart": ("PreToolUse", {"tool_name": "Bash", "tool_input": {"command": "docker restart web"}}),
+    "SubagentStart": ("SubagentStart", {"agent_type": "research"}),
+    "SubagentStop": (
+        "SubagentStop",
+        {
+            "agent_type": "research",
+            "last_assistant_message": "Done.\n\n# Add To Memory:\nType: pattern\nContent: Prices are in cents\n#\n",
+        },
+    ),
+    "SessionEnd": ("SessionEnd", {"reason": "exit"}),
+}
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@contextmanager
+def web_server() -> Iterator[tuple[int, psutil.Process]]:
+    """The web server as `up` starts it, on the database of the test: its port, and the process that answers."""
+    port = free_port()
+    process = processes.start(web_argv("127.0.0.1", port)[1:], {"CLAUDEOPS_PLAIN_HTTP": "1"})
+    try:
+        processes.wait_for(lambda: answers(port), 60)
+        (worker,) = psutil.Process(process.pid).children()
+        yield port, worker
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def answers(port: int) -> bool:
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+
+
+class Cli:
+    """Calls hooks over one connection, as the CLI does."""
+
+    def __init__(self, port: int, secrets: list[str]) -> None:
+        self.connection = HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
+        self.secrets, self.calls = secrets, 0
+
+    def call(self, event: str, fields: dict[str, Any], cwd: str) -> dict[str, Any]:
+        self.calls += 1
+        given = {"session_id": "s", "hook_event_name": event, "cwd": cwd, "agent_id": f"a-{id(self)}-{self.calls}"}
+        headers = {"Authorization": f"Bearer {self.secrets[self.calls % len(self.secrets)]}"}
+        self.connection.request("POST", f"/hooks/{event}", json.dumps(given | fields), headers)
+        response = self.connection.getresponse()
+        body = response.read()
+        assert response.status == 200, body
+        return dict(json.loads(body))
+
+
+def fill(size: int, repository: Path) -> None:
+    """Store so many memories in twenty projects; the file of one agent has sixty lines."""
+    facts.forget()
+    Project.objects.all().delete()
+    projects = [
+        Project.objects.create(slug=f"project-{number}", path=str(repository / f"part-{number}"))
+        for number in range(PROJECTS)
+    ]
+    (repository / "part-0").mkdir(exist_ok=True)
+    facts.store(
+        size,
+        lambda number: {"taxonomy": "project", "project": projects[number % PROJECTS], "category": "pattern"},
+    )
+    Memory.objects.bulk_create(
+        Memory(
+            taxonomy="agent",
+            agent="research",
+            project=projects[0],
+            category="pattern" if number % 2 else "mistake",
+            observation=f"The {facts.word(number)} service of the shop answers within a second",
+            confidence=0.9,
+            source="human",
+        )
+        for number in range(LEARNED)
+    )
+    facts.settle()
+    sync_file(projects[0], "research", create=True)
+    session = SessionFactory().pk
+    CooldownAction.objects.all().delete()
+    CooldownAction.objects.bulk_create(
+        CooldownAction(
+            service=f"service-{number % 20}",
+            action="restart",
+            outcome="success",
+            session_id=session,
+            fingerprint=f"{number}",
+        )
+        for number in range(2000)
+    )
+
+
+def test_answering_hooks(report: Report, sizes: list[int], smoke: bool, tmp_path: Path) -> None:
+    secrets = [add_token(f"laptop {number}", ["hook"], by="anna")[1] for number in range(TOKENS)]
+    rows = []
+    cwd = str(tmp_path / "part-0" / "src")
+    for size in sizes:
+        fill(size, tmp_path)
+        with web_server() as (port, worker):
+            for name, (event, fields) in CALLS.items():
+                for at_once in (1, AT_ONCE):
+                    before = sum(worker.cpu_times()[:2])
+                    series = measured(port, secrets, event, fields, cwd, at_once, 3 if smoke else 200 // at_once)
+                    each = (sum(worker.cpu_times()[:2]) - before) / len(series.seconds)
+                    rows.append((name, f"{size:,}", str(at_once), ms(each), ms(series.median), ms(series.p95)))
+    rows += [("the server is down", "-", "1", "-", *away(free_port(), secrets, cwd))]
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        rows += [("the server does not answer", "-", "1", "-", *away(slow.getsockname()[1], secrets, cwd, times=1))]
+    rows.sort(key=lambda row: [*CALLS, row[0]].index(row[0]))
+    columns = ("hook", "memories", "at once", "processor ms", "median ms", "p95 ms")
+    report("ANSWERING HOOKS over HTTP, the web server as `up` starts it (aim: p95 under 30 ms)", columns, rows)
+
+
+def measured(
+    port: int, secrets: list[str], event: str, fields: dict[str, Any], cwd: str, at_once: int, runs: int
+) -> Series:
+    """Time `runs` calls of each of so many callers; a first call of each, which connects, is not counted."""
+    series = Series()
+
+    def calls() -> None:
+        cli = Cli(port, secrets)
+        cli.call(event, fields, cwd)
+        for _ in range(runs):
+            series.time(cli.call, event, fields, cwd)
+            time.sleep(0.01 * at_once)  # a session does something between its calls
+
+    threads = [threading.Thread(target=calls) for _ in range(at_once)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(series.seconds) == runs * at_once
+    return series
+
+
+def away(port: int, secrets: list[str], cwd: str, times: int = 20) -> tuple[str, str]:
+    """Time calls that fail; the CLI goes on after them."""
+    series = Series()
+    for _ in range(times):
+        series.time(fails, Cli(port, secrets), cwd)
+    return ms(series.median), ms(series.p95)
+
+
+def fails(cli: Cli, cwd: str) -> None:
+    with pytest.raises((OSError, HTTPException)):
+        cli.call("SessionEnd", {}, cwd)

@@ -1,0 +1,260 @@
+"""Files of older shapes come in with every line: forty of our own making, and each shape by itself."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from memories.files import older
+from memories.files.document import parse
+from memories.files.limits import Limits
+from memories.files.older import Converted
+from memories.files.sections import sections_for
+from memories.files.storage import agents_on_disk
+from memories.files.sync import sync_file
+from memories.models import AgentFile, AgentFileEntry, Memory, Project
+from tests.memories.files.conftest import Repository
+
+FOLDER = Path(__file__).parent / "older"
+FILES = sorted(FOLDER.iterdir())
+AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
+BEFORE_TEXT = re.compile(r"[\s#*+•–-]*(?:\d{1,2}[.)](?=\s))?\s*")
+DAY = re.compile(r"[\[(]?20\d\d-(?:0\d|1[0-2])-\d\d(?:[ T][\d:]+Z?)?(?:\](?!\()|\)|(?= –|:))(?: –|:)?\s+(?=\S)")
+
+
+def converted(*files: tuple[str, bytes], agent: str = "research") -> Converted:
+    return older.convert(files, agent, "Shop", sections_for(agent), Limits.of().as_dict(), AT)
+
+
+def text_of(made: Converted) -> str:
+    return made.document.to_bytes().decode()
+
+
+def bare(text: str) -> str:
+    """Return a line without what says which kind of line it is."""
+    return DAY.sub("", text[BEFORE_TEXT.match(text).end() :], count=1).strip()  # type: ignore[union-attr]
+
+
+def lines_of(data: bytes) -> Counter[str]:
+    text = data.decode("utf-8-sig").replace("\r\n", "\n")
+    return Counter(found for line in text.split("\n") if (found := bare(line)))
+
+
+def test_there_are_forty_files() -> None:
+    assert len(FILES) == 40
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_file_of_an_older_shape_comes_out_with_every_line(path: Path) -> None:
+    agent, _ = older.agent_of(path.name)
+    made = converted((path.name, path.read_bytes()), agent=agent)
+    missing = lines_of(path.read_bytes()) - lines_of(made.document.to_bytes())
+    assert agent and missing == lines_of(b"Components" if path.name == "web_ui_memories.md" else b"")  # twice in it
+    assert made.document.entries and made.reports[0].entries == len(made.document.entries)
+    assert all(entry.section for entry in made.document.entries)
+    for number, at in enumerate(made.sources):
+        if at is not None:
+            assert bare(parse(path.read_bytes()).lines[at[1]][0]) == bare(made.document.lines[number][0])
+
+
+@pytest.mark.django_db
+def test_forty_older_files_of_one_folder_are_taken_in_once(project: Project, repository: Repository) -> None:
+    folder = repository.file().parent
+    folder.mkdir(parents=True)
+    for path in FILES:
+        (folder / path.name).write_bytes(path.read_bytes())
+    agents = sorted({older.agent_of(path.name)[0] for path in FILES})
+    for agent in agents:
+        done = sync_file(project, agent, create=True, at=AT)
+        of_agent = [path for path in FILES if older.agent_of(path.name)[0] == agent]
+        assert done.state in ("ok", "full") and len(done.notes) == len(of_agent)
+        wanted = sum((lines_of(path.read_bytes()) for path in of_agent), Counter())
+        # A second title of one name becomes a heading of the section it stands in.
+        missing = set(wanted) - set(lines_of(repository.file(agent).read_bytes()))
+        assert all("Last Updated" in line for line in missing)  # which is renewed
+        entries = parse(repository.file(agent).read_bytes()).entries
+        assert AgentFileEntry.objects.filter(file__agent=agent).count() == len({entry.text for entry in entries})
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert {path.name: path.read_bytes() for path in FILES}.items() <= before.items()
+    count = Memory.objects.count()
+    for agent in agents:
+        again = sync_file(project, agent, create=True, at=AT)
+        assert not again.changed and not again.notes
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert Memory.objects.count() == count
+
+
+def test_a_flat_list_becomes_recent_learnings_and_prose_stays_above_it() -> None:
+    made = converted(("research.md", b"Notes of May.\n\n- one\n- two\n\nAnd this.\n"))
+    body = text_of(made).split("-->\n\n", 1)[1]
+    assert body == "Notes of May.\n\n## Recent Learnings\n- one\n- two\n\nAnd this.\n"
+    assert text_of(made).startswith("# Research Memory - Shop\n\n<!-- MEMORY LIMITS: 8 KB")
+
+
+def test_a_date_before_an_entry_becomes_its_day() -> None:
+    data = (
+        b"- [2025-03-02] one\n- 2025-03-04: two\n* (2025-03-05 14:02) three\n- [2025-02-30] four\n- [2025-03-06](x)\n"
+    )
+    made = converted(("research.md", data))
+    assert [(entry.text, made.since(entry.start, entry.end)) for entry in made.document.entries] == [
+        ("one", datetime(2025, 3, 2, tzinfo=UTC)),
+        ("two", datetime(2025, 3, 4, tzinfo=UTC)),
+        ("three", datetime(2025, 3, 5, tzinfo=UTC)),
+        ("[2025-02-30] four", None),
+        ("[2025-03-06](x)", None),
+    ]
+    assert made.reports[0].dated == 3
+
+
+def test_numbered_lines_are_entries_and_what_is_nested_stays_with_them() -> None:
+    made = converted(("research.md", b"1. one\n   more\n   1) nested\n   - nested\n2) two\n"))
+    assert [entry.text for entry in made.document.entries] == ["one more", "two"]
+    assert "   1) nested\n   - nested\n- two\n" in text_of(made)
+
+
+def test_deeper_headings_are_sections_where_there_are_no_others() -> None:
+    made = converted(("research.md", b"# R\n### API\n- one\n#### Errors\n- two\n"))
+    assert [section.name for section in made.document.sections if section.line >= 0] == ["API", "Errors"]
+    kept = converted(("research.md", b"# R\n## API\n- one\n### Errors\n- two\n"))
+    assert "### Errors\n" in text_of(kept)
+    assert [(entry.section, entry.text) for entry in kept.document.entries] == [("API", "one"), ("API", "two")]
+
+
+def test_code_and_comments_stay_as_they_are() -> None:
+    data = b"- one\n```\n1. code\n# code\n```\n<!--\n1. comment\n-->\n"
+    assert text_of(converted(("research.md", data))).endswith(
+        "- one\n```\n1. code\n# code\n```\n<!--\n1. comment\n-->\n"
+    )
+
+
+def test_two_older_files_of_one_agent_become_one_with_each_section_once() -> None:
+    made = converted(
+        ("research.md", b"## API\n- one\n\n## B\n- x\n"), ("research_memory.md", b"## api\n- two\n- [2025-01-01] y\n")
+    )
+    assert [(entry.section, entry.text) for entry in made.document.entries] == [
+        ("API", "one"),
+        ("API", "two"),
+        ("API", "y"),
+        ("B", "x"),
+    ]
+    assert {at[0] for at in made.sources if at} == {0, 1}
+
+
+def test_a_file_of_the_present_shape_is_not_an_older_one() -> None:
+    sections = sections_for("research")
+    assert not older.is_older(parse(b"## Project Architecture\n- one\n\n1. prose of a person\n"), sections)
+    assert not older.is_older(parse(b"<!-- Last Updated: x -->\n- one\n1. two\n"), sections)
+    assert not older.is_older(parse(b"## Of my own\n- one\n"), sections)
+    assert older.is_older(parse(b"- one\n"), sections)
+    assert older.is_older(parse(b"### A\n- one\n"), sections)
+
+
+@pytest.mark.parametrize(
+    ("name", "agent", "sure"),
+    [
+        ("research_memories.md", "research", True),
+        ("Data-Engineer_memory.md", "data_engineer", True),
+        ("research_agent_memories.md", "research", True),
+        ("version-control-agent.md", "version_control", False),
+        ("research.md", "research", False),
+        ("README.md", "", False),
+        ("MEMORY.md", "", False),
+        ("research_memories.txt", "", False),
+    ],
+)
+def test_the_agent_of_an_older_file_is_read_from_its_name(name: str, agent: str, sure: bool) -> None:
+    assert older.agent_of(name) == (agent, sure)
+
+
+WORDS = st.text(st.sampled_from("ab 1.-#*[]:`<>!\t\n"), max_size=60)
+
+
+@given(WORDS)
+@example("- [2025-01-01] - x\n")
+def test_every_word_of_any_text_comes_out(text: str) -> None:
+    made = converted(("research.md", text.encode()))
+    wanted = Counter(re.findall(r"[ab]+", text))
+    assert not wanted - Counter(re.findall(r"[ab]+", text_of(made)))
+    again = converted(("research.md", made.document.to_bytes()))
+    assert again.document.to_bytes() == made.document.to_bytes()
+
+
+# In a repository.
+
+
+def put(repository: Repository, name: str, text: str) -> Path:
+    path = repository.file().parent / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.django_db
+def test_an_older_file_that_a_person_committed_is_that_persons_word(project: Project, repository: Repository) -> None:
+    text = "- [2025-03-02] Orders live in Postgres\n- Deploys run from the tag\n"
+    path = put(repository, "research_memories.md", text)
+    repository.commit()
+    path.write_text(text + "- Nobody committed this line\n")
+    done = sync_file(project, "research", create=True, at=AT)
+    assert done.notes == ["research_memories.md is taken in: 3 lines, of them 3 entries, 1 section, 1 date."]
+    rows = {row.text: row for row in AgentFileEntry.objects.select_related("memory")}
+    assert rows["Orders live in Postgres"].author == "git:Ada"
+    assert rows["Orders live in Postgres"].since == datetime(2025, 3, 2, tzinfo=UTC)
+    assert rows["Deploys run from the tag"].memory.confidence == 1.0
+    assert rows["Nobody committed this line"].author == "file"
+    assert rows["Nobody committed this line"].since == AT
+
+
+@pytest.mark.django_db
+def test_an_older_file_in_the_place_of_the_new_one_is_copied(project: Project, repository: Repository) -> None:
+    repository.save("1. Orders live in Postgres\n2. Deploys run from the tag\n")
+    sync_file(project, "research", create=True)
+    assert "## Recent Learnings\n- Orders live in Postgres\n- Deploys run from the tag\n" in repository.text()
+    copies = list(repository.file().parent.glob("research_agent.md.older-*"))
+    assert [path.read_text() for path in copies] == ["1. Orders live in Postgres\n2. Deploys run from the tag\n"]
+    assert not sync_file(project, "research", create=True).changed
+
+
+@pytest.mark.django_db
+def test_an_older_file_that_cannot_be_read_is_a_problem(project: Project, repository: Repository) -> None:
+    path = put(repository, "research.md", "- Orders live in Postgres\n")
+    path.write_bytes(b"- a\x00b\n")
+    done = sync_file(project, "research", create=True)
+    assert (done.state, done.problem) == ("unreadable", "research.md cannot be taken in: it holds NUL bytes.")
+    path.write_text("- Orders live in Postgres\n")
+    assert sync_file(project, "research", create=True).state == "ok"
+    assert AgentFile.objects.get().entries.count() == 1
+
+
+@pytest.mark.django_db
+def test_an_older_file_beside_a_file_that_is_in_step_is_left_alone(project: Project, repository: Repository) -> None:
+    sync_file(project, "research", create=True)
+    put(repository, "research.md", "- Orders live in Postgres\n")
+    assert not sync_file(project, "research", create=True).changed
+    assert not Memory.objects.exists()
+
+
+@pytest.mark.django_db
+def test_the_agents_of_a_folder_are_found_by_the_names_of_their_files(project: Project, repository: Repository) -> None:
+    for name in ("research_agent.md", "qa_memories.md", "notes.md", "README.md", "Odd Name_agent.md"):
+        put(repository, name, "- one\n")
+    assert agents_on_disk(project) == ["qa", "research"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("target", ["/etc/hostname", "../../../outside.md"])
+def test_an_older_file_that_links_out_of_the_repository_is_not_read(
+    project: Project, repository: Repository, target: str
+) -> None:
+    (repository.path.parent / "outside.md").write_text("- secret of another folder\n")
+    path = put(repository, "research.md", "")
+    path.unlink()
+    path.symlink_to(target)
+    done = sync_file(project, "research", create=True)
+    assert done.state == "unreadable" and "leads out of the repository" in done.problem
