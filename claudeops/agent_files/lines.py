@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from claudeops.lib.detail_page import percent
 from memories.files.authors import BY_GIT
+from memories.files.authors import FILE as UNCOMMITTED
 from memories.files.document import COMMENT, TITLE, Document, Section, parse
 from memories.files.limits import Limits
 from memories.files.told import Told
@@ -66,7 +67,9 @@ class Limit:
 
 
 def name_of(author: str) -> str:
-    """Return an author for people: "git:Ada" is Ada, "agent:research" is research."""
+    """Return an author for people: "git:Ada" is Ada, "agent:research" is research, "file" is not committed."""
+    if author == UNCOMMITTED:
+        return "not committed"
     return author.removeprefix(BY_GIT).removeprefix("agent:")
 
 

@@ -181,6 +181,7 @@ def take_back(conflict: AgentFileConflict, *, by: str, at: datetime | None = Non
             restore(row.memory, done, by=by, at=at, only_latest=True)
         # What the next comparison starts from: again both sides differ from it.
         AgentFileEntry.objects.filter(file=row.file_id, memory=row.memory).update(text=row.base_text)
+        AgentFile.objects.filter(pk=row.file_id).update(seen_change=None)
         row.answer, row.answered_at, row.answered_by = "", None, ""
         row.save()
     return row
