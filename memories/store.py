@@ -28,7 +28,7 @@ from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryCh
 from memories.models.memory import MemoryQuerySet
 from memories.recall import keyword_index
 from memories.recall.filters import Where
-from memories.taxonomy import DEFAULT_CONFIDENCE
+from memories.taxonomy import AGENT, DEFAULT_CONFIDENCE
 
 __all__ = [
     "Decision",
@@ -212,9 +212,16 @@ def _scope(statement: Statement, provenance: Provenance) -> dict[str, Any]:
         "project": provenance.project_id,
         "service": statement.service,
         "category": statement.category,
-        "agent": provenance.agent,
+        "agent": _agent(statement, provenance),
     }
     return {"taxonomy": statement.taxonomy, **{name: values[name] for name in statement.policy.scope}}
+
+
+def _agent(statement: Statement, provenance: Provenance) -> str | None:
+    """Return the agent that the memory belongs to: in the agent taxonomy by its id, however it is named."""
+    if provenance.agent is None or statement.taxonomy != AGENT.slug:
+        return provenance.agent
+    return fields.checked_agent(provenance.agent, statement.taxonomy)
 
 
 def _scope_sql(statement: Statement, provenance: Provenance) -> Where:
@@ -456,7 +463,7 @@ def _new(
     memory = Memory(
         taxonomy=statement.taxonomy,
         project_id=provenance.project_id,
-        agent=provenance.agent,
+        agent=_agent(statement, provenance),
         service=statement.service,
         category=statement.category,
         observation=statement.observation,

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from memories.capture.agent_id import agent_id
 from memories.capture.statement import Provenance
 from memories.errors import AccessDenied, MemoryNotFound, ProjectNotFound
 from memories.models import Exposure, Memory, Project, Scope, Source
@@ -80,7 +81,7 @@ def visible_memories(access: Access) -> MemoryQuerySet:
     What the gate holds and what CLAUDEOPS_TRUST keeps back is visible with the scope `review` only.
     """
     rows = Memory.objects.all() if access.may(Scope.REVIEW) else Memory.objects.allowed().trusted()
-    return rows.isolated_to(access.project, access.agent)
+    return rows.isolated_to(access.project, access.agent, file_of=agent_id(access.agent or ""))
 
 
 def changeable_memories(access: Access) -> MemoryQuerySet:

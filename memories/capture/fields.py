@@ -9,8 +9,10 @@ from datetime import datetime
 
 from claudeops.lib import times
 from claudeops.lib.secrets import find, mask
+from memories.capture.agent_id import agent_id
 from memories.capture.text import fold, normalise_service
 from memories.errors import InvalidMemory
+from memories.taxonomy import AGENT as AGENT_FILES
 from memories.taxonomy import TAXONOMIES, Taxonomy
 
 SERVICE_LENGTH = 64
@@ -51,10 +53,11 @@ def checked_service(service: str | None) -> str | None:
     return name
 
 
-def checked_agent(slug: str) -> str | None:
-    """Return the slug of an agent, None for an empty one."""
-    name = fold(slug).lower()
-    if name and not AGENT.fullmatch(name):
+def checked_agent(slug: str, taxonomy: str = "") -> str | None:
+    """Return the slug of an agent, None for an empty one; in the agent taxonomy its id, by the one rule of ids."""
+    given = fold(slug)
+    name = agent_id(given) if taxonomy == AGENT_FILES.slug else given.lower()
+    if (given and not name) or (name and not AGENT.fullmatch(name)):
         raise InvalidMemory(
             f"agent is {slug!r}; allowed is a slug of letters, digits, hyphens and underscores.", field="agent"
         )

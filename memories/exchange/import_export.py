@@ -30,7 +30,7 @@ from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why, json_value
 from memories.models import Exposure, Inactive, Memory, Project, Source, Verdict, to_utc
 from memories.store import insert_all
-from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES, TAXONOMY_VERSION
+from memories.taxonomy import AGENT, DEFAULT_CONFIDENCE, TAXONOMIES, TAXONOMY_VERSION, Taxonomy
 
 FORMAT = 1
 MOST_PROBLEMS = 20
@@ -209,7 +209,7 @@ def _memory(entry: dict[str, Any], at: datetime) -> Line:
         taxonomy_version=_whole(entry, "taxonomy_version", TAXONOMY_VERSION),
         category=fields.checked_category(entry["category"], taxonomy),
         service=fields.checked_service(entry.get("service")),
-        agent=_name(entry, "agent"),
+        agent=_agent(entry, taxonomy),
         observation=fields.checked_observation(str(entry["observation"])),
         confidence=fields.checked_confidence(entry.get("confidence", 0.7)),
         active=_truth(entry, "active", True),
@@ -283,6 +283,13 @@ def _names(entry: dict[str, Any], name: str) -> list[str]:
     if not isinstance(value, list) or len(value) > MOST_SOURCES or not all(isinstance(one, str) for one in value):
         raise ValueError(f"{name} is {value!r}; allowed is a list of up to {MOST_SOURCES} names.")
     return [fold(mask(one))[:80] for one in value]
+
+
+def _agent(entry: dict[str, Any], taxonomy: Taxonomy) -> str | None:
+    given = entry.get("agent")
+    if taxonomy == AGENT and isinstance(given, str):  # of an older export, or of another program
+        return fields.checked_agent(given, taxonomy.slug)
+    return _name(entry, "agent")
 
 
 def _name(entry: dict[str, Any], name: str) -> str | None:

@@ -176,7 +176,7 @@ def edit(
             new["expires_at"] = expires_at and fields.checked_end(expires_at)
         if not isinstance(persistent, Unset):
             new |= persistence(row, persistent, why.at)
-        new |= _further_columns(project, agent, relevance_score)
+        new |= _further_columns(row, project, agent, relevance_score)
         if any(getattr(row, name) != value for name, value in new.items()):
             text = str(new.get("observation", row.observation))
             new = confirmed(row, why.at) | new | after_edit(row, text, provenance, why.at)
@@ -189,7 +189,7 @@ def edit(
 
 
 def _further_columns(
-    project: int | Unset | None, agent: str | Unset | None, relevance_score: float | Unset | None
+    row: Memory, project: int | Unset | None, agent: str | Unset | None, relevance_score: float | Unset | None
 ) -> dict[str, Any]:
     new: dict[str, Any] = {}
     if not isinstance(project, Unset):
@@ -197,7 +197,7 @@ def _further_columns(
             raise InvalidMemory(f"There is no project {project}.", "It may have been deleted.")
         new["project_id"] = project
     if not isinstance(agent, Unset):
-        new["agent"] = None if agent is None else fields.checked_agent(agent)
+        new["agent"] = None if agent is None else fields.checked_agent(agent, row.taxonomy)
     if not isinstance(relevance_score, Unset):
         new["relevance_score"] = None if relevance_score is None else fields.checked_confidence(relevance_score)
     return new

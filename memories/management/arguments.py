@@ -27,6 +27,7 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument("--confidence", type=float, help="from 0 to 1 (default 0.7)")
     parser.add_argument("--taxonomy", default="ops", help=f"one of {', '.join(TAXONOMIES)} (default ops)")
     parser.add_argument("--project", help="a project's slug (default: for all)")
+    parser.add_argument("--agent", metavar="NAME", help="whose memory it is (default: every agent's)")
     parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="may be given several times")
     parser.add_argument("--persistent", action="store_true", help="never decays")
     by(parser)

@@ -15,7 +15,7 @@ from django.utils import timezone
 from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField, MaskedTextField
 from memories.models.fades import FADES_AT
 from memories.models.trust import kept_back, kept_back_condition
-from memories.taxonomy import DEFAULT_CONFIDENCE, DEFAULT_RELEVANCE, GENERAL, TAXONOMIES, TAXONOMY_VERSION
+from memories.taxonomy import AGENT, DEFAULT_CONFIDENCE, DEFAULT_RELEVANCE, GENERAL, TAXONOMIES, TAXONOMY_VERSION
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -128,11 +128,14 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         held = Q(verdict=Verdict.HOLD) & ~Q(inactive_reason=Inactive.OPERATOR)
         return self.filter(held | (Q(active=True, verdict=Verdict.ALLOW) & kept_back_condition()))
 
-    def isolated_to(self, project: int | Literal["any"] | None, agent: str | None) -> MemoryQuerySet:
+    def isolated_to(
+        self, project: int | Literal["any"] | None, agent: str | None, *, file_of: str = ""
+    ) -> MemoryQuerySet:
         """Limit to a scope.
 
         `project`: an id gives that project's memories and the global ones, None the global ones alone, ANY_PROJECT all.
         `agent`: a slug gives its own memories and those of no agent, None only those of no agent, ANY_AGENT all.
+        `file_of`: the agent's id, by which the memories of its file are its own too.
         """
         rows = self
         if project is None:
@@ -141,7 +144,12 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
             rows = rows.filter(Q(project=None) | Q(project=project))
         if agent is None:
             return rows.filter(agent=None)
-        return rows if agent == ANY_AGENT else rows.filter(Q(agent=None) | Q(agent=agent))
+        if agent == ANY_AGENT:
+            return rows
+        own = Q(agent=agent)
+        if file_of and file_of != agent:
+            own |= Q(taxonomy=AGENT.slug, agent=file_of)
+        return rows.filter(Q(agent=None) | own)
 
     def general(self) -> MemoryQuerySet:
         return self.filter(service=None)

@@ -13,11 +13,12 @@ from django.db.models.lookups import IContains
 from django.utils import timezone
 
 from claudeops.lib.list_page.comparisons import Comparison, ComparisonFilter
+from memories.capture.agent_id import agent_id
 from memories.capture.text import normalise_service
 from memories.models import Disagreement, DisagreementKind, Exposure, Inactive, Memory, Project, Source, Verdict
 from memories.models.fades import FADES_AT, NEVER
 from memories.models.memory import MemoryQuerySet
-from memories.taxonomy import TAXONOMIES
+from memories.taxonomy import AGENT, TAXONOMIES
 
 CATEGORIES = sorted({category for taxonomy in TAXONOMIES.values() for category in taxonomy.categories})
 
@@ -87,7 +88,7 @@ class MemoryFilterSet(django_filters.FilterSet):
         choices=[(slug, slug) for slug in TAXONOMIES], label="Taxonomy", empty_label="any"
     )
     project = django_filters.CharFilter(method="by_project", label="Project", max_length=64)
-    agent = django_filters.CharFilter(label="Agent", max_length=64)
+    agent = django_filters.CharFilter(method="by_agent", label="Agent", max_length=64)
     status = django_filters.ChoiceFilter(choices=STATUSES, method="by_status", label="Status", empty_label="any")
     active = django_filters.BooleanFilter(label="Active", widget=yes_or_no())
     verdict = django_filters.ChoiceFilter(choices=Verdict.choices, label="Verdict", empty_label="any")
@@ -115,6 +116,9 @@ class MemoryFilterSet(django_filters.FilterSet):
 
     def by_service(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
         return queryset.filter(service=normalise_service(value))
+
+    def by_agent(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
+        return queryset.filter(Q(agent=value) | Q(taxonomy=AGENT.slug, agent=agent_id(value)))
 
     def by_status(self, queryset: MemoryQuerySet, name: str, value: str) -> MemoryQuerySet:
         return with_status(queryset, value)

@@ -11,6 +11,7 @@ from django.conf import settings
 from memories.candidates import generate
 from memories.candidates.generate import Scope
 from memories.candidates.relate import CHOSEN, comparable
+from memories.capture.agent_id import agent_id
 from memories.embedding.base import STORED
 from memories.embedding.state import answering
 from memories.matching import Kind, relation
@@ -38,7 +39,7 @@ def similar_to(memory: Memory) -> list[Similar]:
     The stored vector is compared, so no model is asked; without one only words are. At most 2 × CHOSEN texts, and those
     equal to it, are compared.
     """
-    rows = Memory.objects.all().isolated_to(memory.project_id, memory.agent)
+    rows = Memory.objects.all().isolated_to(memory.project_id, memory.agent, file_of=agent_id(memory.agent or ""))
     scope = Scope(where(rows), where(comparable(Memory.objects.all()).exclude(pk=memory.pk)))
     vector = _vector_of(memory)
     ids = generate.in_words(scope, memory.observation, memory.service, CHOSEN)

@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.models import BooleanField, Q
 from django.db.models.expressions import RawSQL
 
+from memories.capture.agent_id import agent_id
 from memories.errors import MemoriesError
 from memories.models import Memory
 from memories.models.memory import ANY_AGENT, ANY_PROJECT, MemoryQuerySet
@@ -90,7 +91,7 @@ EVERYTHING = Where("1 = 1")
 
 def within(filters: Filters) -> MemoryQuerySet:
     """Filter the rows. Inactive and held ones are included: the trust pass counts those."""
-    rows = Memory.objects.all().isolated_to(filters.project, filters.agent)
+    rows = Memory.objects.all().isolated_to(filters.project, filters.agent, file_of=agent_id(filters.agent or ""))
     if filters.as_of is not None:  # what can change is compared with the row as it was (`as_of.passes`)
         return rows.filter(created_at__lte=filters.as_of)
     if filters.taxonomy is not None:

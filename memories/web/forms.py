@@ -163,7 +163,7 @@ class EditForm(forms.Form):
         return service
 
     def clean_agent(self) -> str | None:
-        agent: str | None = checked(stored.checked_agent, self.cleaned_data["agent"] or "")
+        agent: str | None = checked(stored.checked_agent, self.cleaned_data["agent"] or "", self.memory.taxonomy)
         return agent
 
     def clean_tags(self) -> list[str]:

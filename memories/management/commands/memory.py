@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user
 from memories.api.serializers import all_as_data, as_data, change_data
+from memories.capture.fields import checked_agent
 from memories.errors import MemoryNotFound
 from memories.exchange.copies import copy_to
 from memories.exchange.import_export import export_lines, import_lines
@@ -82,7 +83,8 @@ class Command(VerbCommand):
             given["confidence"],
             tuple(tag),
         )
-        provenance = Provenance(Source.HUMAN, by, project_id=_project_id(project), channel="human")
+        agent = checked_agent(given["agent"] or "", given["taxonomy"])
+        provenance = Provenance(Source.HUMAN, by, project_id=_project_id(project), agent=agent, channel="human")
         with transaction.atomic():
             stored = remember(statement, provenance).memory_id
             assert stored is not None  # noqa: S101  (a person's memory is stored or refused)
