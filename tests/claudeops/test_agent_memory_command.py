@@ -27,10 +27,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 QUEUE = "Tests need the queue"
 
 
-def run(*arguments: object, command: str = "agent-memory") -> tuple[Any, str, str]:
+def run(*arguments: object) -> tuple[Any, str, str]:
     out, err = io.StringIO(), io.StringIO()
     try:
-        call_command(command, *map(str, arguments), stdout=out, stderr=err)
+        call_command("agent-memory", *map(str, arguments), stdout=out, stderr=err)
         code: Any = 0
     except SystemExit as exit_:
         code = exit_.code
