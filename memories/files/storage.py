@@ -29,6 +29,9 @@ SEARCH = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
 class Unusable(Exception):
     """The file cannot be read or written; `state` is what its row says then."""
 
+    code = "agent_file"
+    is_refusal = True
+
     def __init__(self, state: FileState, message: str) -> None:
         super().__init__(message)
         self.state = state
@@ -161,6 +164,12 @@ def older_files(project: Project, agent: str) -> list[tuple[str, Path]]:
     folder = _inside(project, project.files_folder)
     names = older.find(_names(folder), agent, relative_to_folder(project, agent))
     return [(name, _inside(project, f"{project.files_folder}/{name}")) for name in names]
+
+
+def older_names(project: Project) -> list[tuple[str, str]]:
+    """Return the files in the folder that have older names, with the agent each would be of. Raises Unusable."""
+    found = [(name, older.agent_of(name)[0]) for name in _names(_inside(project, project.files_folder))]
+    return [(name, agent) for name, agent in found if agent and name != relative_to_folder(project, agent)]
 
 
 def agents_on_disk(project: Project) -> list[str]:
