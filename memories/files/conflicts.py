@@ -27,6 +27,8 @@ from memories.models import (
 )
 from memories.taxonomy import AGENT
 
+MASKED = "[secret: "
+"""What stands in a stored text in the place of a credential that the file's line holds."""
 BY_ITSELF = "system"
 """Who answered a conflict that ended because both sides agree again."""
 OF_DISAGREEMENT = {
@@ -109,6 +111,7 @@ def answer(conflict: AgentFileConflict | int, choice: str, *, by: str, at: datet
             _answer_contradiction(row, ConflictAnswer(choice), by, when)
         else:
             _carry_out(row, ConflictAnswer(choice), by, when)
+        AgentFile.objects.filter(pk=row.file_id).update(seen_change=None)  # an answer may change no memory
         row.refresh_from_db()
     return row
 
@@ -130,6 +133,11 @@ def _carry_out(row: AgentFileConflict, choice: ConflictAnswer, by: str, at: date
     if choice == ConflictAnswer.OTHER:
         if row.kind == ConflictKind.REMOVED_IN_FILE:
             entry.delete()  # the sync brings the line back
+        elif row.other_text and MASKED in row.file_text:
+            raise Conflict(
+                "The line holds a credential that is stored nowhere else, so it is not overwritten.",
+                "Change the line in the file, or keep the file's text.",
+            )
         else:
             entry.update(text=row.file_text, section=row.section)  # the file has not changed: the memory has
         return

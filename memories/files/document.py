@@ -10,21 +10,26 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from claudeops.lib.secrets import mask
+from memories.capture.fields import LONGEST_OBSERVATION
 from memories.capture.text import fold
 from memories.files.sections import SectionSet
 
 LONGEST = 5 * 1024 * 1024
 """Bytes of a file that is read."""
+MOST_ENTRIES = 10_000
+"""What limits can allow at most: 50 sections of 200 entries. Each new one becomes a memory, which takes time."""
+LONGEST_NAME = 120
+"""Characters of a section's name that tell it from others."""
 
 BREAK = re.compile(r"\r\n|\n|\r")
 TITLE = re.compile(r"#\s+\S")
-HEADING = re.compile(r"##\s+(\S.*?)[\s#]*\Z")
-MOST_ITEMS = re.compile(r"\s*\(max:?[^()]*\)\s*\Z", re.IGNORECASE)
+HEADING = re.compile(r"##\s+(\S.*)\Z", re.DOTALL)
+MOST_ITEMS = re.compile(r" ?\(max:?[^()]*\)\Z", re.IGNORECASE)
 ENTRY = re.compile(r"([-*+])(\s+)(\S.*)\Z", re.DOTALL)
-CONTINUED = re.compile(r"(?: {2,}|\t)\s*(\S.*)\Z", re.DOTALL)
+CONTINUED = re.compile(r"(?:  |\t)\s*(\S.*)\Z", re.DOTALL)
 BULLET = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 RULE = re.compile(r"([-*_])\s*(?:\1\s*){2,}\Z")
@@ -35,13 +40,14 @@ UPDATED = re.compile(r"<!--\s*Last Updated\b.*-->\s*\Z", re.IGNORECASE)
 class Entry:
     """One entry: its lines in the document, from `start` up to `end` (exclusive), and their folded text.
 
-    Credentials are masked in the text, as it is stored, and stay in the lines.
+    Credentials are masked in the text, as it is stored, and stay in the lines; `secret` says that they hold some.
     """
 
     text: str
     section: str
     start: int
     end: int
+    secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ class Section:
     """A section by its name without "(Max: …)"; "" is what stands before the first. `prose` are its other lines.
 
     `line` is that of its heading (-1 without one), `room` the line before which a new entry goes. Comments and code are
-    no prose.
+    no prose; a text that is longer than a memory can be is no entry.
     """
 
     name: str
@@ -197,7 +203,10 @@ def parse(data: bytes) -> Document:
         start = found.end()
     if start < len(text):
         lines.append((text[start:], ""))
-    return Document(tuple(lines), bom)
+    document = Document(tuple(lines), bom)
+    if len(lines) > MOST_ENTRIES and len(document.entries) > MOST_ENTRIES:
+        return Document(unreadable=f"it has more than {MOST_ENTRIES:,} entries")
+    return document
 
 
 def new_document(agent: str, project: str, sections: SectionSet, limits: Mapping[str, int], at: datetime) -> Document:
@@ -229,8 +238,9 @@ def same_name(one: str, other: str) -> bool:
     return _key(one) == _key(other)
 
 
+@lru_cache(1024)
 def _key(name: str) -> str:
-    return " ".join(MOST_ITEMS.sub("", name).split()).casefold()
+    return MOST_ITEMS.sub("", " ".join(name.split())).casefold()
 
 
 def one_line(text: str) -> str:
@@ -241,32 +251,48 @@ FENCED, COMMENT = "fenced", "comment"
 
 
 def _classes(lines: Sequence[tuple[str, str]]) -> list[str]:
-    """Say for each line whether it stands in a fence or an HTML comment; "" for neither."""
-    found, fence, comment = [], "", False
-    for text, _ in lines:
-        if comment:
-            found.append(COMMENT)
-            comment = "-->" not in text
-        elif fence:
-            found.append(FENCED)
-            closing = FENCE.match(text)
-            if closing and closing[1].startswith(fence) and not text.strip().strip(fence[0]):
-                fence = ""
-        elif opening := FENCE.match(text):
-            found.append(FENCED)
-            fence = opening[1]
-        elif text.lstrip().startswith("<!--"):
-            found.append(COMMENT)
-            comment = "-->" not in text.split("<!--", 1)[1]
-        else:
-            found.append("")
+    """Say for each line whether it stands in a fence or an HTML comment; "" for neither.
+
+    What is opened and never closed opens nothing: whoever types it has not finished, and the entries below are still
+    there.
+    """
+    found: list[str] = []
+    endless: dict[str, int] = {}  # by character, the shortest opening that nothing below closes
+    while len(found) < len(lines):
+        number = len(found)
+        opened = _opening(lines[number][0])
+        end = None
+        if opened and endless.get(opened[0], len(opened) + 1) > len(opened):
+            end = _closing(lines, number, opened)
+            if end is None:
+                endless[opened[0]] = len(opened)
+        kind = "" if end is None else COMMENT if opened == "<" else FENCED
+        found += [kind] * (1 if end is None else end + 1 - number)
     return found
+
+
+def _opening(text: str) -> str:
+    """Return what a line opens: the characters of a fence, or "<" for a comment."""
+    fence = FENCE.match(text)
+    return fence[1] if fence else "<" if text.lstrip().startswith("<!--") else ""
+
+
+def _closing(lines: Sequence[tuple[str, str]], number: int, opened: str) -> int | None:
+    if opened == "<":
+        if "-->" in lines[number][0].split("<!--", 1)[1]:
+            return number
+        return next((at for at in range(number + 1, len(lines)) if "-->" in lines[at][0]), None)
+    for at in range(number + 1, len(lines)):
+        found = FENCE.match(lines[at][0])
+        if found and found[1].startswith(opened) and not lines[at][0].strip().strip(opened[0]):
+            return at
+    return None
 
 
 def _sections(lines: Sequence[tuple[str, str]]) -> tuple[Section, ...]:
     classes = _classes(lines)
     starts = [
-        (number, MOST_ITEMS.sub("", found[1]).strip() or found[1].strip())
+        (number, _name(found[1]))
         for number, (text, _) in enumerate(lines)
         if not classes[number] and (found := HEADING.match(text))
     ]
@@ -278,6 +304,13 @@ def _sections(lines: Sequence[tuple[str, str]]) -> tuple[Section, ...]:
         if line >= 0 or section.entries or section.prose:
             made.append(section)
     return tuple(made)
+
+
+def _name(heading: str) -> str:
+    """Return the name of a section as it is stored: one line, without "(Max: …)" and closing characters."""
+    name = fold(heading)
+    plain = name.rstrip("# ") or name
+    return mask(MOST_ITEMS.sub("", plain).rstrip() or plain)[:LONGEST_NAME].rstrip()
 
 
 def _section(lines: Sequence[tuple[str, str]], classes: Sequence[str], name: str, line: int, end: int) -> Section:
@@ -298,8 +331,10 @@ def _section(lines: Sequence[tuple[str, str]], classes: Sequence[str], name: str
         while number < end and (more := _continues(lines, classes, number)) and not BULLET.match(lines[number][0]):
             parts.append(more)
             number += 1
-        if folded := mask(fold(" ".join(parts))):
-            entries.append(Entry(folded, name, start, number))
+        folded = fold(" ".join(parts))
+        masked = mask(folded)
+        if masked and len(masked) <= LONGEST_OBSERVATION:
+            entries.append(Entry(masked, name, start, number, masked != folded))
         while number < end and _continues(lines, classes, number):  # nested bullets
             prose.append(lines[number][0])
             number += 1

@@ -80,7 +80,8 @@ def put(definition: str, memory: str, sections: SectionSet) -> str:
     InvalidMemory for markers that do not belong together.
     """
     before, after = _around(definition) or (definition, "")
-    new_line = "\r\n" if "\r\n" in definition else "\n"
+    # Behind a carriage return of its own, a line feed alone would make the two a break of the block's.
+    new_line = "\r\n" if "\r\n" in definition or before.endswith("\r") else "\n"
     block = f"{BEGIN}\n{protocol_and_memory(memory, sections)}\n{END}\n".replace("\n", new_line)
     return f"{before}{new_line}{block}{after}"
 

@@ -38,13 +38,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Item(Generic[K]):
-    """An entry that is in the file, or is to come in: what decides who leaves. `since` is aware UTC."""
+    """An entry that is in the file, or is to come in: what decides who leaves. `since` is aware UTC.
+
+    `stays`: it never leaves, since its line holds what is stored nowhere else.
+    """
 
     key: K
     section: str
     text: str
     confidence: float
     since: datetime
+    stays: bool = False
 
     @property
     def size(self) -> int:
@@ -52,9 +56,9 @@ class Item(Generic[K]):
         return len(self.text.encode()) + 4
 
     @property
-    def rank(self) -> tuple[bool, float, datetime, str]:
+    def rank(self) -> tuple[bool, bool, float, datetime, str]:
         """Order what leaves first: of Recent Learnings, the lowest in confidence, the oldest."""
-        return (not same_name(self.section, RECENT), self.confidence, self.since, self.text)
+        return (self.stays, not same_name(self.section, RECENT), self.confidence, self.since, self.text)
 
 
 def fit(items: Sequence[Item[K]], limits: Limits, room: int) -> dict[K, str]:
@@ -63,7 +67,8 @@ def fit(items: Sequence[Item[K]], limits: Limits, room: int) -> dict[K, str]:
     `room` are the bytes that the file has for entries. A line that is too long leaves; of a section that is full, and
     of a file that is full, what ranks lowest.
     """
-    gone = {item.key: f"longer than {limits.line} characters" for item in items if len(item.text) + 2 > limits.line}
+    too_long = [item.key for item in items if len(item.text) + 2 > limits.line and not item.stays]
+    gone = dict.fromkeys(too_long, f"longer than {limits.line} characters")
     by_section: dict[str, list[Item[K]]] = {}
     for item in items:
         if item.key not in gone:
@@ -71,11 +76,13 @@ def fit(items: Sequence[Item[K]], limits: Limits, room: int) -> dict[K, str]:
     for found in by_section.values():
         found.sort(key=lambda item: item.rank)
         for item in found[: max(0, len(found) - limits.items)]:
+            if item.stays:
+                break
             gone[item.key] = f"more than {limits.items} items in {item.section}"
     left = sorted((item for item in items if item.key not in gone), key=lambda item: item.rank)
     taken = sum(item.size for item in left)
     for item in left:
-        if taken <= room:
+        if taken <= room or item.stays:
             break
         taken -= item.size
         gone[item.key] = f"more than {limits.kilobytes} KB"

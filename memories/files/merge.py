@@ -5,7 +5,8 @@ Pure. What changed on one side only goes to the other; what changed on both is a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
@@ -15,6 +16,10 @@ from memories.models.agent_file import ConflictKind
 
 ALIKE = 0.6
 """difflib's ratio from which a line counts as the changed form of another in its section."""
+LONGEST_COMPARED = 500
+"""Characters of a line that are compared for likeness: the longest line that limits allow."""
+MOST_COMPARED = 40_000
+"""Pairs of lines in one section, the largest that limits allow on both sides; of more, likeness takes too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,88 +118,110 @@ def plan(
     A memory that `known` lacks was deleted. The same inputs give the same plan; the plan of its outcome is empty.
     """
     made = Plan()
-    pairs, left, free = paired(base, document.entries)
+    # Not in the order of the file, which changes: of two equal lines each must find the same partner again.
+    pairs, left, free = paired(sorted(base, key=lambda one: one.memory_id), document.entries)
     for one, entry in pairs:
         _compare(made, one, entry, known.get(one.memory_id), sections)
+    types = {number: memory.category for number, memory in known.items()}
+    types |= {one.memory_id: one.category for one in made.changed if one.category is not None}
+    seen: dict[tuple[str, str, str], Entry] = {}
+    for one, entry in pairs:
+        for name in _names(entry, types.get(one.memory_id, sections.type_of(entry.section))):
+            seen.setdefault(name, entry)
     for one in left:
         _removed(made, one, known.get(one.memory_id))
-    spare = dict(outside or {})
+    spare = {text.lower(): memory_id for text, memory_id in (outside or {}).items()}
+    repeated: list[tuple[Entry, Entry]] = []
     for entry in free:
-        memory_id = spare.pop(entry.text, None)
+        names = _names(entry, sections.type_of(entry.section))
+        if original := next((seen[name] for name in names if name in seen), None):
+            repeated.append((original, entry))
+            continue
+        seen |= dict.fromkeys(names, entry)
+        memory_id = spare.pop(entry.text.lower(), None)
         if memory_id is None:
             made.added.append(entry)
-            continue
-        made.returned[memory_id] = entry
-        made.placed.append(Placed(memory_id, entry.section, entry.text, entry.start))
-        kind = _type_after_move(entry.section, known.get(memory_id), sections)
-        if kind is not None:
-            made.changed.append(Changed(memory_id, entry, category=kind))
-    edited = {(entry.section.casefold(), entry.text) for entry in (*made.remove, *made.replace)}
-    others = set(document.entries) - {entry for _, entry in pairs} - set(free)
-    made.remove |= {one for one in others if (one.section.casefold(), one.text) in edited}  # repetitions of a line
+        else:
+            _returned(made, memory_id, entry, known.get(memory_id), sections)
+    made.remove |= {entry for original, entry in repeated if original in made.remove or original in made.replace}
     made.placed.sort(key=lambda row: row.order)
     return made
+
+
+def _names(entry: Entry, category: str) -> tuple[tuple[str, str, str], ...]:
+    """Return what makes two lines the same memory: the text, whatever its case, with its section or its type."""
+    text = entry.text.lower()
+    return ("section", entry.section.casefold(), text), ("type", category, text)
+
+
+def _returned(made: Plan, memory_id: int, entry: Entry, memory: Known | None, sections: SectionSet) -> None:
+    """Decide about a person's line that says what a memory outside of the file says."""
+    made.returned[memory_id] = entry
+    made.placed.append(Placed(memory_id, entry.section, entry.text, entry.start))
+    text = None if memory is None or memory.text == entry.text else entry.text
+    kind = _type_after_move(entry.section, memory, sections)
+    if text is not None or kind is not None:
+        made.changed.append(Changed(memory_id, entry, text, kind))
 
 
 def paired(base: Sequence[Base], entries: Sequence[Entry]) -> tuple[list[tuple[Base, Entry]], list[Base], list[Entry]]:
     """Return each base line with its entry, the base lines without one, and the entries without a base line.
 
-    Equal text in the same section goes first, then equal text elsewhere (moved), then the most alike of a section. An
-    entry that repeats another of its section is no new one.
+    Equal text in the same section goes first, then equal text elsewhere (moved), then text that differs in its case
+    alone, then the most alike of a section.
     """
     pairs: dict[int, Entry] = {}
-    free = list(entries)
-    for within in (True, False):
-        by_text: dict[str, list[Entry]] = {}
-        for entry in free:
-            by_text.setdefault(entry.text, []).append(entry)
+    free = dict(enumerate(entries))
+    for folded, within in ((False, True), (False, False), (True, True), (True, False)):
+
+        def key(one: Base | Entry, folded: bool = folded, within: bool = within) -> tuple[str, str]:
+            return one.section.casefold() if within else "", one.text.lower() if folded else one.text
+
+        places: dict[tuple[str, str], deque[int]] = {}
+        for place, entry in free.items():
+            places.setdefault(key(entry), deque()).append(place)
         for number, one in enumerate(base):
-            if number in pairs:
-                continue
-            wanted = [
-                entry for entry in by_text.get(one.text, ()) if not within or same_name(entry.section, one.section)
-            ]
-            if wanted:
-                pairs[number] = wanted[0]
-                by_text[one.text].remove(wanted[0])
-                free.remove(wanted[0])
-    for number, entry in _alike(((n, one) for n, one in enumerate(base) if n not in pairs), free):
-        pairs[number] = entry
-        free.remove(entry)
-    taken = {(entry.section.casefold(), entry.text) for entry in pairs.values()}
-    fresh = []
-    for entry in free:
-        key = (entry.section.casefold(), entry.text)
-        if key not in taken:
-            taken.add(key)
-            fresh.append(entry)
-    return (
-        [(base[number], pairs[number]) for number in sorted(pairs)],
-        [one for number, one in enumerate(base) if number not in pairs],
-        fresh,
-    )
+            if number not in pairs and places.get(key(one)):
+                pairs[number] = free.pop(places[key(one)].popleft())
+    left = {number: one for number, one in enumerate(base) if number not in pairs}
+    for number, place in _alike(left, free):
+        pairs[number] = free.pop(place)
+        del left[number]
+    return [(base[number], pairs[number]) for number in sorted(pairs)], list(left.values()), list(free.values())
 
 
-def _alike(base: Iterable[tuple[int, Base]], free: Collection[Entry]) -> list[tuple[int, Entry]]:
-    """Pair what is left by likeness within a section, the most alike first."""
+def _alike(base: Mapping[int, Base], free: Mapping[int, Entry]) -> list[tuple[int, int]]:
+    """Pair the lines that are left by likeness within a section, the most alike first: (number, place)."""
+    by_section: dict[str, list[tuple[int, str]]] = {}
+    for place, entry in free.items():
+        by_section.setdefault(entry.section.casefold(), []).append((place, entry.text[:LONGEST_COMPARED]))
+    lines: dict[str, list[tuple[int, str]]] = {}
+    for number, one in base.items():
+        lines.setdefault(one.section.casefold(), []).append((number, one.text[:LONGEST_COMPARED]))
     scored = []
-    for number, one in base:
-        matcher = SequenceMatcher(b=one.text, autojunk=False)
-        for place, entry in enumerate(free):
-            if not same_name(entry.section, one.section):
-                continue
-            matcher.set_seq1(entry.text)
-            if matcher.real_quick_ratio() >= ALIKE and matcher.quick_ratio() >= ALIKE and matcher.ratio() >= ALIKE:
-                scored.append((-matcher.ratio(), number, place, entry))
-    scored.sort(key=lambda row: row[:3])
-    found: list[tuple[int, Entry]] = []
-    numbers, places = set(), set()
-    for _, number, place, entry in scored:
-        if number not in numbers and place not in places:
+    for section, known in lines.items():
+        found = by_section.get(section, [])
+        if len(known) * len(found) <= MOST_COMPARED:
+            scored += [(-ratio, n, place) for n, one in known for place, ratio in _ratios(one, found)]
+    pairs: list[tuple[int, int]] = []
+    numbers, taken = set(), set()
+    for _, number, place in sorted(scored):
+        if number not in numbers and place not in taken:
             numbers.add(number)
-            places.add(place)
-            found.append((number, entry))
-    return found
+            taken.add(place)
+            pairs.append((number, place))
+    return pairs
+
+
+def _ratios(text: str, others: Sequence[tuple[int, str]]) -> Iterator[tuple[int, float]]:
+    """Yield (place, ratio) of the texts that are alike enough."""
+    matcher = SequenceMatcher(b=text, autojunk=False)
+    for place, other in others:
+        matcher.set_seq1(other)
+        if matcher.real_quick_ratio() >= ALIKE and matcher.quick_ratio() >= ALIKE:
+            ratio = matcher.ratio()
+            if ratio >= ALIKE:
+                yield place, ratio
 
 
 def _compare(made: Plan, one: Base, entry: Entry, memory: Known | None, sections: SectionSet) -> None:
@@ -221,6 +248,12 @@ def _compare(made: Plan, one: Base, entry: Entry, memory: Known | None, sections
     elif kind is not None:
         made.changed.append(Changed(one.memory_id, entry, category=kind))
     section = entry.section if moved else _section_now(one.section, memory, sections)
+    if entry.secret:
+        # What is stored has the credential masked, and the line is the only place that holds it.
+        if text != entry.text:
+            _conflict(made, one, ConflictKind.EDITED, entry, text)
+            return
+        section = entry.section
     if not same_name(section, entry.section):
         made.remove.add(entry)
         made.add.append((one.memory_id, section, text))

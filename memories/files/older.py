@@ -18,8 +18,8 @@ NAME = re.compile(r"(?P<agent>.+?)(?P<suffix>[ _-]+(?:memories|memory))?\.md\Z",
 NO_AGENTS = frozenset({"readme", "index", "changelog", "contributing", "license", "agents", "claude", "memory"})
 """Names of files that a folder of agent files has beside them."""
 MARK = re.compile(r"<!--\s*(?:MEMORY LIMITS|Last Updated)\b", re.IGNORECASE)
-DEEPER = re.compile(r"#{3,6}\s+(\S.*?)[\s#]*\Z")
-TOP = re.compile(r"#\s+(\S.*?)[\s#]*\Z")
+DEEPER = re.compile(r"#{3,6}\s+(\S.*)\Z", re.DOTALL)
+TOP = re.compile(r"#\s+(\S.*)\Z", re.DOTALL)
 ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<bullet>[-*+•●▪‣·–—]|\d{1,3}[.)])(?P<gap>[ \t]+)(?P<text>\S.*)\Z", re.DOTALL)
 DAY = r"\d{4}-\d{2}-\d{2}"
 TIME = r"(?:[ T]\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z| ?UTC|[+-]\d{2}:?\d{2})?)?"
@@ -185,7 +185,7 @@ def _heading(text: str, has_section: bool, has_title: bool) -> str:
     """
     found = None if has_section else DEEPER.match(text)
     found = found or (TOP.match(text) if has_title else None)
-    return found[1] if found else ""
+    return (found[1].rstrip("# \t") or found[1].strip()) if found else ""
 
 
 def _plain(name: str) -> str:

@@ -117,6 +117,14 @@ def write(path: Path, data: bytes) -> Stored:
     return Stored(data, status.st_size, status.st_mtime_ns)
 
 
+def remove(path: Path) -> None:
+    """Remove a file, which may be gone already. Raises Unusable."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise Unusable(FileState.UNWRITABLE, f"{path}: {_words(error)}.") from None
+
+
 def older_files(project: Project, agent: str) -> list[tuple[str, Path]]:
     """Return the files of an agent in the folder that have older names, with where they are. Raises Unusable."""
     folder = _inside(project, project.files_folder)

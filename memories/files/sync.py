@@ -30,6 +30,7 @@ from memories.files.readme import NAME as README
 from memories.files.readme import readme
 from memories.files.sections import RECENT, SectionSet, sections_for
 from memories.files.storage import Stored, Unusable
+from memories.files.unchanged import is_well, latest_change, looks_the_same, unchanged
 from memories.lifecycle import verbs
 from memories.lifecycle.lock import writing
 from memories.models import (
@@ -91,7 +92,18 @@ def agents_of(project: Project) -> list[str]:
 def sync_project(
     project: Project, *, by: str = "system", at: datetime | None = None, force: bool = False
 ) -> list[Synced]:
-    return [sync_file(project, agent, by=by, at=at, create=True, force=force) for agent in agents_of(project)]
+    """Sync all files of a project, and make those that are missing. One that nobody changed costs next to nothing."""
+    rows = AgentFile.objects.filter(project=project).select_related("project").defer("text")
+    files = {file.agent: file for file in rows}
+    quiet = set() if force else unchanged(project, list(files.values()))
+    done = []
+    for agent in agents_of(project):
+        file = files.get(agent)
+        if file is not None and (file.pk in quiet or not file.enabled):
+            done.append(Synced(agent, file.state, problem=file.problem, path=file.path))
+        else:
+            done.append(sync_file(project, agent, by=by, at=at, create=True, force=force))
+    return done
 
 
 def sync_file(
@@ -153,6 +165,7 @@ class _Context:
     limits: Limits
     by: str
     at: datetime
+    seen: int = 0
     older: Converted | None = None
     """What the document was made of, when the agent had a file of an older shape."""
     older_paths: tuple[Path, ...] = ()
@@ -185,6 +198,7 @@ def _sync(file: AgentFile, done: Synced, by: str, at: datetime, force: bool) -> 
     )
     done.path = storage.relative_path(project, file.agent)
     for _ in range(ATTEMPTS):
+        context.seen = latest_change()
         if not force and _is_in_step(context, done):
             return
         if _bring_in_step(context, done):
@@ -195,13 +209,14 @@ def _sync(file: AgentFile, done: Synced, by: str, at: datetime, force: bool) -> 
 def _is_in_step(context: _Context, done: Synced) -> bool:
     """Whether neither side has changed since the last sync, without reading the file."""
     file = context.file
-    if not file.sha256 or storage.look(context.path) != (file.size, file.modified_ns) or file.path != done.path:
+    if not (is_well(file) and looks_the_same(file)):
         return False
     found = _compare(context, parse(file.text.encode()))
     if found.plan.edits or found.plan.gone or found.fresh or _was_committed(context):
         return False
     with writing():
         _close_answered(context, found)
+        AgentFile.objects.filter(pk=file.pk).update(seen_change=context.seen)
     done.state, done.problem = file.state, file.problem
     done.conflicts = file.conflicts.filter(answered_at=None).count()
     return True
@@ -321,9 +336,14 @@ def _compare(context: _Context, document: Document) -> _Found:
     made = plan(base, document, known, context.sections, outside)
     in_file = {row.memory_id for row in made.placed}
     ready = [row for pk, row in out.items() if pk not in in_file and _may_be_written(row)]
-    known_text = {pk: row.text for pk, row in entries.items() if row.left_because}
-    fresh = [row for row in ready if known_text.get(row.pk) != row.observation]
     contradicting = _contradicting(in_file, [row.pk for row in ready])
+    disputed = {one.newer_id for one in contradicting}
+    known_text = {
+        pk: row.text
+        for pk, row in entries.items()
+        if row.left_because and (row.left_because != CONTRADICTS or pk in disputed)
+    }
+    fresh = [row for row in ready if known_text.get(row.pk) != row.observation]
     return _Found(made, memories, entries, fresh, [row for row in ready if row not in fresh], contradicting)
 
 
@@ -350,8 +370,6 @@ def _take_in(context: _Context, document: Document, found: _Found, done: Synced)
     if not (made.by_people or made.conflicts or _has_unsure_lines(context)):
         return
     authors = context.authors()
-    for entry in made.added:
-        done.taken += _add(context, entry, authors)
     for memory_id, entry in made.returned.items():
         _place(context, memory_id, entry, authors.of(entry.start, entry.end))
     for one in made.changed:
@@ -359,6 +377,8 @@ def _take_in(context: _Context, document: Document, found: _Found, done: Synced)
     for memory_id in made.removed:
         _remove(context, memory_id, authors.last)
         done.taken += 1
+    for entry in made.added:  # last: a line may say in its section what a memory said before it moved
+        done.taken += _add(context, entry, authors)
     with writing():
         for conflict in made.conflicts:
             line = next((row for row in document.entries if row.text == conflict.file_text), None)
@@ -528,7 +548,7 @@ def _fill(
         memory, known = found.memories.get(pk), found.entries.get(pk)
         if memory is not None:
             since = known.since if known else memory.created_at
-            items.append(Item(pk, entry.section, entry.text, memory.confidence, since))
+            items.append(Item(pk, entry.section, entry.text, memory.confidence, since, stays=entry.secret))
     taken = sum(
         len(text.encode()) + len(end)
         for entry in inside.values()
@@ -606,6 +626,7 @@ def _settle(context: _Context, after: Document, stored: Stored, found: _Found, d
         done.problem = f"{'; '.join(over)}. Nothing is added to it." if over else ""
         file.path, file.state, file.problem = done.path, done.state, done.problem[:500]
         file.text, file.sha256 = after.to_bytes().decode(), stored.sha256
+        file.seen_change = context.seen
         file.size, file.modified_ns, file.synced_at = stored.size, stored.modified_ns, context.at
         if done.written:
             file.written_at, file.written_by = context.at, context.by[:150]

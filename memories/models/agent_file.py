@@ -42,6 +42,9 @@ class AgentFile(models.Model):
     sha256 = models.CharField(max_length=64, blank=True, default="")
     size = models.PositiveBigIntegerField(default=0, help_text="Bytes.")
     modified_ns = models.BigIntegerField(default=0)
+    seen_change = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="The latest change of any memory when it was synced; empty: compare it."
+    )
     synced_at = models.DateTimeField(null=True, blank=True)
     written_at = models.DateTimeField(null=True, blank=True)
     written_by = models.CharField(max_length=150, blank=True, default="", help_text="Whose change was written last.")

@@ -81,6 +81,9 @@ CUT = """() => "a button input select textarea summary".split(" ")
 it. What a person can scroll to sideways is left out, and so is what only a screen reader meets.
 """
 
+SCREENS = ((1440, 900, False), (1440, 900, True), (390, 844, False), (390, 844, True))
+"""Width, height, and whether dark: what a page is looked at on."""
+
 COLOURS = ("color-contrast", "link-in-text-block")
 """The rules of axe-core that look at colours: what remains to be asked where a page has only changed these."""
 
@@ -152,6 +155,18 @@ class Window:
     def cut(self) -> list[str]:
         """The beginnings of the controls that are cut, or that stand outside of the window or of their panel (CUT)."""
         return list(self.page.evaluate(CUT))
+
+    def faults(self, script: str, album: Callable[[Any, str], None], name: str) -> list[str]:
+        """What is wrong with the page as it is, on each of SCREENS: barriers, pixels beyond its width, cut controls."""
+        found = []
+        for width, height, dark in SCREENS:
+            self.show(width, dark)
+            self.page.set_viewport_size({"width": width, "height": height})
+            found += self.findings(script, COLOURS if dark else None)
+            album(self.page, f"{name}-{width}-{'dark' if dark else 'light'}.png")
+            wrong = [f"{self.sideways} pixels beyond"] * (self.sideways > 0) + [f"cut: {one}" for one in self.cut]
+            found += [f"{self.page.url} at {width}: {one}" for one in wrong]
+        return found
 
     @property
     def sideways(self) -> int:

@@ -126,6 +126,18 @@ def test_the_range_changes_all_charts_and_a_change_comes_by_itself(operators_win
     page.wait_for_url("**/events?during=7d")
 
 
+def test_the_number_of_the_highest_bar_stands_above_it(operators_window, hours):
+    above = """boxes => boxes.map(box => {
+        const bars = [...box.querySelectorAll("path[class^=o-]")].map(bar => bar.getBoundingClientRect().top);
+        return Math.min(...bars) - box.querySelector(".plot-top").getBoundingClientRect().bottom;
+    })"""
+    one = operators_window()
+    for path, charts in (("/", 2), ("/?range=7d", 3), ("/sessions", 1)):
+        found = one.open(path).eval_on_selector_all(".plot-box:has(.plot-top)", above)
+        assert len(found) == charts
+        assert min(found) >= 0, (path, found)
+
+
 @pytest.mark.parametrize("path", ["/", *(f"/?range={name}" for name in list(periods.RANGES)[1:]), "/sessions"])
 def test_charts_fit_and_are_accessible(operators_window, hours, path):
     script = axe_path()

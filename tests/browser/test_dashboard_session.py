@@ -11,22 +11,12 @@ from django.utils import timezone
 
 from memories.models import MemoryChange
 from sessions_app.models import LogEntry, Session, Status
-from tests.browser.conftest import COLOURS
+from tests.browser.conftest import SCREENS
 from tests.factories import EventFactory, MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-SCREENS = [(1440, False), (1440, True), (390, False), (390, True)]
 TABS = ("learned", "injected", "events", "prompt", "answer")
-CUT = """() => [...document.querySelectorAll("main a, main button, main input:not([type=hidden]), main summary")]
-    .filter((one) => one.getClientRects().length)
-    .filter((one) => {
-        const box = one.getBoundingClientRect();
-        return !one.closest(".log-box, pre, .views, svg, .sr")
-            && (box.left < -0.5 || box.right > document.documentElement.clientWidth + 0.5);
-    })
-    .map((one) => one.outerHTML.slice(0, 120))"""
-"""What can be pressed and does not stand within the page's width."""
 
 
 @pytest.fixture
@@ -65,23 +55,11 @@ def night(house):
 
 def test_every_tab_and_the_comparison_fit_every_screen_and_have_no_barrier(operators_window, night, axe, album):
     one = operators_window()
-    findings, wide, cut = [], [], []
-    paths = [*(f"/sessions/{night.pk}?tab={tab}" for tab in TABS), f"/sessions/{night.pk}/compare"]
-    for path in paths:
+    faults = []
+    for path in (*(f"/sessions/{night.pk}?tab={tab}" for tab in TABS), f"/sessions/{night.pk}/compare"):
         one.open(path)
-        for width, dark in SCREENS:
-            one.show(width, dark)
-            findings += one.findings(axe, COLOURS if dark else None)
-            album(
-                one.page,
-                f"session-{path.rpartition('=')[2].replace('/', '-')}-{width}-{'dark' if dark else 'light'}.png",
-            )
-            if one.sideways:
-                wide.append((path, width, one.sideways))
-            cut += [(path, width, element) for element in one.page.evaluate(CUT)]
-    assert findings == []
-    assert wide == []
-    assert cut == []
+        faults += one.faults(axe, album, f"session-{path.rpartition('=')[2].replace('/', '-')}")
+    assert faults == []
 
 
 def test_the_outcome_leads_and_the_first_tab_stands_above_the_fold(operators_window, night):
@@ -186,10 +164,10 @@ def test_a_call_of_a_running_session_leads_to_its_line_and_stays_with_the_focus_
         add(seq, "text", f"Line {seq}")
     add(120, "tool_use", "Bash: sleep 90")
     one = operators_window()
-    for width, dark in SCREENS:
+    for width, _, dark in SCREENS:
         one.show(width, dark)
         page = one.open(f"/sessions/{session.pk}")
-        assert (one.sideways, page.evaluate(CUT)) == (0, [])
+        assert (one.sideways, one.cut) == (0, [])
         assert one.findings(axe) == []
     one.show(1440, False)
     page = one.open(f"/sessions/{session.pk}")

@@ -34,7 +34,7 @@ class Day:
 class Cell:
     """The cell of a day. `kind` is its worst one, None for a day without any; `shade` is 1 (few) to SHADES (most)."""
 
-    day: Day
+    part: Day
     kind: Kind | None
     shade: int
     x: int
@@ -111,7 +111,7 @@ def _cell(day: Day, kinds: Sequence[Kind], most: int, first: date) -> Cell:
     x, y = LEFT + week * STEP_X, TOP + weekday * STEP_Y
     parts = [f"{number:,} {kind.word}" for kind, number in zip(kinds, values, strict=True) if number]
     return Cell(
-        day=day,
+        part=day,
         kind=worst,
         shade=-(-SHADES * total // most) if total else 1,
         x=x,
@@ -140,10 +140,10 @@ def _months(cells: Sequence[Cell]) -> list[Label]:
     labels: list[Label] = []
     known = 0
     for cell in cells:
-        if cell.day.date.month == known or (cell.y != TOP and labels):
+        if cell.part.date.month == known or (cell.y != TOP and labels):
             continue
-        known = cell.day.date.month
+        known = cell.part.date.month
         if labels and cell.x - labels[-1].x < ROOM_OF_MONTH * STEP_X:
             labels.pop()
-        labels.append(Label(cell.x, TOP - 4, f"{cell.day.date:%b}"))
+        labels.append(Label(cell.x, TOP - 4, f"{cell.part.date:%b}"))
     return labels

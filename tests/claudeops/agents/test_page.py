@@ -50,24 +50,24 @@ def test_each_day_leads_to_exactly_the_sessions_of_that_agent_on_that_day(signed
         shown = figures.ran(watch, now).days
     assert shown.total == 60
     for cell in shown.filled:
-        found = listed(signed_in, cell.day.url)
+        found = listed(signed_in, cell.part.url)
         assert len(found) == cell.total == watch.sessions.filter(pk__in=found).count(), cell.said
     html = unescape(signed_in.get("/agents/watch").content.decode())
-    assert all(cell.day.url.partition("&ended")[0] in html for cell in shown.filled)
+    assert all(cell.part.url.partition("&ended")[0] in html for cell in shown.filled)
 
 
 def test_a_day_is_one_of_the_persons_zone(watch):
     at = datetime(2026, 11, 24, 12, tzinfo=UTC)
     ended(watch, datetime(2026, 11, 22, 23, 30, tzinfo=UTC))
     with timezone.override(VIENNA):
-        assert [cell.day.words for cell in figures.ran(watch, at).days.filled] == ["Mon 23 Nov"]
+        assert [cell.part.words for cell in figures.ran(watch, at).days.filled] == ["Mon 23 Nov"]
     with timezone.override(UTC):
-        assert [cell.day.words for cell in figures.ran(watch, at).days.filled] == ["Sun 22 Nov"]
+        assert [cell.part.words for cell in figures.ran(watch, at).days.filled] == ["Sun 22 Nov"]
 
 
 def test_thirteen_weeks_end_with_today_and_begin_with_a_monday(watch):
     at = datetime(2026, 11, 24, 12, tzinfo=UTC)
-    days = [cell.day.date for cell in figures.ran(watch, at).days.cells]
+    days = [cell.part.date for cell in figures.ran(watch, at).days.cells]
     assert (days[0].isoformat(), days[0].weekday(), days[-1].isoformat()) == ("2026-08-31", 0, "2026-11-24")
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.files.document import LONGEST, Document, Edits, new_document, parse
+from memories.files.document import LONGEST, MOST_ENTRIES, Document, Edits, new_document, parse
 from memories.files.sections import RECENT, sections_for
 
 AT = datetime(2026, 11, 24, 10, 30, tzinfo=UTC)
@@ -181,3 +182,53 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 def test_an_empty_file_is_a_document() -> None:
     made = Document().edited(Edits(add=[("A", "one")]), ("A",))
     assert made.to_bytes() == b"## A (Max: 15 items)\n- one\n"
+
+
+@pytest.mark.parametrize("opening", ["```python", "~~~", "<!-- to do", "````"])
+def test_a_fence_or_a_comment_without_an_end_hides_no_entry(opening: str) -> None:
+    document = parse(f"## A\n- one\n{opening}\n- two\n## B\n```\n- code\n```\n- three\n".encode())
+    hides = opening == "```python"  # the next fence closes it
+    assert [entry.text for entry in document.entries] == (
+        ["one", "code", "three"] if hides else ["one", "two", "three"]
+    )
+
+
+def test_a_heading_names_its_section_in_one_line_without_what_decorates_it() -> None:
+    text = f"##  common   MISTAKES ( Max: 3 ) ##\n- a\n## (Max: 15 items)\n## #\n## {'n' * 200}\n## C# (max 2)\n"
+    names = [section.name for section in parse(text.encode()).sections]
+    assert names == ["common MISTAKES ( Max: 3 )", "(Max: 15 items)", "#", "n" * 120, "C#"]
+
+
+BLANK, HASH = " " * 300_000, "#" * 300_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"## {HASH}x",
+        f"## a{BLANK}b",
+        f"- a\n{BLANK}",
+        f"- a\n{BLANK}\n- b",
+        "## a" + " (max:" * 50_000,
+        "<!--\n" * 50_000,
+    ],
+)
+def test_a_long_line_is_read_in_time_that_grows_with_its_length(text: str) -> None:
+    started = time.process_time()
+    assert parse(text.encode()).sections is not None
+    assert time.process_time() - started < 2  # it took hours
+
+
+def test_a_file_with_more_entries_than_limits_can_allow_is_not_read() -> None:
+    assert parse(b"- a\n" * MOST_ENTRIES).entries
+    assert parse(b"- a\n" * (MOST_ENTRIES + 1)).unreadable == "it has more than 10,000 entries"
+
+
+def test_a_text_that_no_memory_can_hold_is_no_entry() -> None:
+    document = parse(f"## A\n- {'x' * 10_001}\n- {'y' * 10_000}\n".encode())
+    assert [entry.text[0] for entry in document.entries] == ["y"]
+
+
+def test_an_entry_with_a_credential_says_so() -> None:
+    secret = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
+    assert [entry.secret for entry in parse(f"- The key is {secret}\n- plain\n".encode()).entries] == [True, False]

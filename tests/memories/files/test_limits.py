@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -83,3 +84,16 @@ def test_what_a_person_s_file_exceeds_is_said() -> None:
         "3 lines longer than 40 characters",
     ]
     assert exceeded(document, LIMITS) == ["3 lines longer than 120 characters"]
+
+
+@given(ITEMS, st.integers(1, 6), st.integers(0, 900), st.sets(st.integers(0, 29)))
+def test_what_has_to_stay_stays_and_others_leave_for_it(
+    items: list[Item[int]], most: int, room: int, fixed: set[int]
+) -> None:
+    items = [replace(one, stays=number in fixed) for number, one in enumerate(items)]
+    limits = Limits.of({"items": most})
+    gone = fit(items, limits, room)
+    assert not any(one.stays and one.key in gone for one in items)
+    stays = [one for one in items if one.key not in gone]
+    assert sizes(stays) <= room or all(one.stays for one in stays)
+    assert fit(items[::-1], limits, room) == gone

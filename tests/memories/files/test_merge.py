@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -154,7 +155,7 @@ def test_a_deleted_memory_takes_its_line_and_an_edited_line_becomes_a_new_memory
     assert [entry.text for entry in made.added] == ["The suite takes 5 minutes"]
 
 
-TEXTS = st.sampled_from(["alpha beta gamma", "alpha beta delta", "one two", "three four five", "six", "seven eight"])
+TEXTS = st.sampled_from(["alpha beta gamma", "alpha beta delta", "one two", "three four five", "six", "SIX"])
 PLACES = st.sampled_from([MISTAKES, STRATEGY, RECENT, "Notes of Ada"])
 
 
@@ -201,3 +202,47 @@ def test_whatever_both_sides_did_nothing_is_lost_and_a_second_comparison_is_empt
     last = plan(base_after, after, known_after, SECTIONS)
     assert not last.edits and not last.by_people and not last.gone
     assert {one.memory_id for one in last.conflicts} == conflicts
+
+
+def test_a_file_whose_lines_all_changed_is_compared_in_time() -> None:
+    base = [Base(number, RECENT, f"The suite {number} takes {number} minutes " + "x" * 900) for number in range(300)]
+    known = {one.memory_id: Known(one.text, "learning", True) for one in base}
+    document = file_of([replace(one, text=one.text.replace("suite", "linter")) for one in base])
+    started = time.process_time()
+    made = plan(base, document, known, SECTIONS)
+    assert time.process_time() - started < 2
+    assert len(made.removed) == len(made.added) == 300  # more than limits allow: removed and added, nothing is lost
+
+
+@pytest.mark.parametrize("again", ["The suite takes 4 minutes", "the SUITE takes 4 minutes"])
+@pytest.mark.parametrize("section", [RECENT, "Notes of Ada"])
+def test_a_line_that_says_the_same_in_a_section_of_the_same_type_is_no_new_memory(again: str, section: str) -> None:
+    document = Document().edited(Edits(add=[*((one.section, one.text) for one in BASE), (section, again)]))
+    made = plan(BASE, document, KNOWN, SECTIONS)
+    assert settled(made)
+    gone = plan(BASE, document, KNOWN | {3: replace(KNOWN[3], active=False)}, SECTIONS)
+    assert {entry.text for entry in gone.remove} == {BASE[2].text, again}  # or it came back as a new one
+
+
+def test_a_line_that_changes_its_case_changes_its_memory() -> None:
+    document = changed(file_of(BASE), "The suite takes 4 minutes", "THE SUITE TAKES 4 MINUTES")
+    assert [one.text for one in plan(BASE, document, KNOWN, SECTIONS).changed] == ["THE SUITE TAKES 4 MINUTES"]
+    known = KNOWN | {9: Known("the LINTER is slow", "learning", True)}
+    document = file_of([*BASE, Base(9, RECENT, "The linter is slow")])
+    made = plan(BASE, document, known, SECTIONS, {"the LINTER is slow": 9})
+    assert list(made.returned) == [9]
+    assert [(one.memory_id, one.text) for one in made.changed] == [(9, "The linter is slow")]
+
+
+def test_a_line_with_a_credential_is_never_written_over_with_the_masked_text() -> None:
+    secret = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
+    document = parse(f"## {RECENT}\n- The key is {secret}\n".encode())
+    base = [Base(3, RECENT, document.entries[0].text)]
+    assert secret not in base[0].text
+    newer = Known(f"{base[0].text}, of the deploy user", "learning", True)
+    made = plan(base, document, {3: newer}, SECTIONS)
+    assert not made.edits and [one.kind for one in made.conflicts] == [ConflictKind.EDITED]
+    moved = plan(base, document, {3: Known(base[0].text, "mistake", True)}, SECTIONS)
+    assert settled(moved), "a line that moves would be written anew"
+    gone = plan(base, document, {3: Known(base[0].text, "learning", False)}, SECTIONS)
+    assert list(gone.remove) == list(document.entries)

@@ -315,3 +315,39 @@ def test_all_files_of_a_project_are_synced(project: Project, repository: Reposit
     learn(SUITE, "learning", agent="engineer")
     assert [one.agent for one in sync_project(project)] == ["engineer", "research"]
     assert SUITE in repository.text("engineer")
+
+
+SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
+
+
+def test_a_person_s_credential_is_not_overwritten_when_its_memory_changes(
+    project: Project, repository: Repository, learn: Learn
+) -> None:
+    project.files_limits = {"items": 1}
+    project.save()
+    repository.save(f"## Recent Learnings\n- The token of the deploy key is {SECRET}\n")
+    sync_file(project, "research", create=True)
+    memory = Memory.objects.get()
+    verbs.edit(memory, by="operator", observation=f"{memory.observation}, of the deploy user")
+    assert sync_file(project, "research").conflicts == 1
+    conflict = AgentFileConflict.objects.get()
+    with pytest.raises(conflicts.Conflict, match="credential"):
+        conflicts.answer(conflict, "other", by="operator")
+    learn(SUITE, "learning")  # which would else take its place
+    sync_file(project, "research")
+    assert f"- The token of the deploy key is {SECRET}\n" in repository.text()
+    conflicts.answer(conflict, "file", by="operator")
+    synced(project)
+    memory.refresh_from_db()
+    assert "deploy user" not in memory.observation and SECRET in repository.text()
+
+
+def test_a_line_that_is_repeated_in_another_section_or_case_stays_as_it_is(
+    project: Project, repository: Repository, learn: Learn
+) -> None:
+    learn(SUITE, "learning")
+    synced(project)
+    text = f"{repository.text()}- the suite takes 4 MINUTES\n## Notes of Ada\n- {SUITE}\n"
+    repository.save(text)
+    synced(project)
+    assert repository.text() == text and Memory.objects.count() == 1
