@@ -28,6 +28,7 @@ from memories.taxonomy import AGENT
 KEPT = timedelta(days=90)
 """How long the rows of what was captured are kept; the memories stay."""
 BATCH = 1_000
+LEFT_OUT = "Its agent left it out when it stated its whole memory."
 TAKEN = (CaptureOutcome.CAPTURED, CaptureOutcome.CONFIRMED)
 OUTCOMES = {
     "created": CaptureOutcome.CAPTURED,
@@ -115,7 +116,7 @@ def replace_others(found: Learned, said: Provenance, *, origin: str, at: datetim
         for row in _own(said).order_by("pk"):
             if row.pk in kept or row.observation.lower() in stated:
                 continue
-            verbs.deactivate(row, by=said.actor, at=at, reason="Its agent left it out when it stated its whole memory.")
+            verbs.deactivate(row, by=said.actor, at=at, reason=LEFT_OUT, session_id=said.session_id)
             rows += _note(
                 said,
                 origin,

@@ -142,6 +142,14 @@ def _stands_as_marker(words: list[str], lowered: str) -> bool:
     return False
 
 
+def shows_form(text: str) -> bool:
+    """Whether a text holds a marker of memories, or the form in which agents say what they learned."""
+    lowered = text.lower()
+    return "[memory:" in lowered or (
+        ("memor" in lowered or "remember" in lowered) and _FORM.search(lowered[:LONGEST_TEXT]) is not None
+    )
+
+
 def _stands_in_form(words: list[str], lowered: str) -> bool:
     if not _FORM.search(lowered):
         return False

@@ -11,6 +11,7 @@ from memories.lifecycle import verbs
 from memories.models import AgentCapture, AgentFile, Memory, MemoryChange
 from memories.models.trust import kept_back
 from sessions_app.models import Injected, Session, Status
+from sessions_app.web.session_tabs import learned_of
 from tests.factories import AgentFactory, MemoryFactory, ProjectFactory
 from tests.sessions_app.runner.test_ingest import a_session, feed, log_of
 from tests.streams import init, result, text, tool_result, tool_use
@@ -153,6 +154,17 @@ def test_a_form_that_a_file_of_the_project_shows_is_held_when_it_is_repeated(ses
     assert set(Memory.objects.allowed().values_list("observation", flat=True)) == {QUEUE}
     held = AgentCapture.objects.filter(outcome="held").values_list("reason", flat=True)
     assert len(held) == 2 and all("repeats" in reason for reason in held)
+
+
+def test_the_page_of_a_session_shows_what_it_captured_and_replaced_with_the_lines_that_say_so(session: Session) -> None:
+    feed(session, init(), text(block(QUEUE)), result())
+    other = told_all(session)
+    feed(other, init(), text("Looking."), text(WHOLE), result())
+    (first,) = learned_of(session).rows
+    assert (first.text, first.words) == (QUEUE, "new") and first.seq is not None
+    rows = {row.text: row for row in learned_of(other).rows}
+    assert (rows[LINTER].words, rows[QUEUE].words) == ("new", "deactivated")
+    assert rows[LINTER].seq is not None
 
 
 def test_a_file_that_is_switched_off_takes_nothing(session: Session) -> None:
