@@ -26,6 +26,7 @@ urlpatterns = [
     path("first-day/hide", views.hide_first_day, name="first-day-hide"),
     path("", include("claudeops.lib.list_page.urls")),
     path("", include("claudeops.agents.urls")),
+    path("", include("claudeops.agent_files.urls")),
     path("", include("claudeops.projects.urls")),
     path("", include("sessions_app.urls")),
     path("", include("memories.urls")),

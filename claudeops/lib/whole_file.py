@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from tempfile import NamedTemporaryFile
 from typing import IO
 
@@ -29,26 +30,43 @@ def whole_file(path: Path) -> Iterator[IO[str]]:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Give `path` the bytes `data`, whole or not at all, with its mode if it exists. Raises OSError."""
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:100]}.", delete=False) as out:
-        try:
-            out.write(data)
-            out.flush()
-            os.fchmod(out.fileno(), mode)
-            os.fsync(out.fileno())
-            Path(out.name).replace(path)
-        except BaseException:
-            Path(out.name).unlink(missing_ok=True)
-            raise
-    folder = os.open(path.parent, os.O_RDONLY)
+    """Give `path` the bytes `data`, whole or not at all, with its mode and owner if it exists. Raises OSError."""
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(folder)
+        replace_in(folder, path.name, data)
     finally:
         os.close(folder)
 
 
-def _umask() -> int:
-    """Return the umask of this process, as Linux says it: setting it to read it would race with other threads."""
-    rows = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
-    return int(next((row for row in rows if row.startswith("Umask:")), "Umask: 0022").split()[1], 8)
+def replace_in(folder: int, name: str, data: bytes) -> None:
+    """As `replace_file`, for the file `name` in a folder that is open as the descriptor `folder`. Raises OSError."""
+    aside = f".{name[:100]}.{token_hex(8)}"
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            _take_over(out.fileno(), folder, name)
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(aside, dir_fd=folder)
+        raise
+    readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
+    try:
+        os.fsync(readable)  # the name is on the disk, too
+    finally:
+        os.close(readable)
+
+
+def _take_over(descriptor: int, folder: int, name: str) -> None:
+    """Give a new file the mode of the file `name`, and its owner where this process may."""
+    try:
+        known = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if stat.S_ISREG(known.st_mode):
+        with suppress(PermissionError):
+            os.fchown(descriptor, known.st_uid, known.st_gid)
+        os.fchmod(descriptor, stat.S_IMODE(known.st_mode))

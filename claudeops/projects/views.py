@@ -18,6 +18,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from claudeops.agent_files.figures import files_of
 from claudeops.lib.detail_page import Tab, Tabs, tabs_of
 from claudeops.lib.list_page.export import FORMATS
 from claudeops.lib.masked_note import masked_note
@@ -30,7 +31,7 @@ from memories.errors import InvalidProject, MemoriesError
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS, EXTENDED_DAYS
 from memories.lifecycle.projects import add_project, set_project
-from memories.models import Memory, MemoryChange, Project, Source
+from memories.models import AgentFile, Memory, MemoryChange, Project, Source
 from memories.taxonomy import PROJECT
 from memories.web.answers import actor, by_htmx, fragment, in_words, moved
 from memories.web.bulk import UNREADABLE, confirm_and_run
@@ -104,6 +105,7 @@ def _tabs(request: HttpRequest, shown: Any) -> Tabs:
         tabs.append(Tab("sessions", "Sessions", figures.capped(shown.session_count)))
     if request.user.has_perm("sessions_app.view_agent"):
         tabs.append(Tab("agents", "Agents", str(shown.agent_count or 0)))
+    tabs.append(Tab("files", "Agent files", f"{AgentFile.objects.filter(project=shown.pk).count():,}"))
     if request.user.has_perm("sessions_app.view_event"):
         tabs.append(Tab("events", "Events", f"{_events(shown).count():,}"))
     return tabs_of(tabs, request.GET.get("tab", ""), "memories")
@@ -125,6 +127,10 @@ def _agents_of(found: Project) -> dict[str, Any]:
     }
 
 
+def _files_of(found: Project) -> dict[str, Any]:
+    return {"files": files_of(found, timezone.now())}
+
+
 def _events_of(found: Project) -> dict[str, Any]:
     rows = _events(found).select_related("session__agent").order_by("-created_at", "-id")
     return {"events": rows.only("level", "service", "message", "created_at", "session__agent__slug")[:RECENT]}
@@ -139,6 +145,7 @@ def _events(found: Project) -> Any:
 TABS: Mapping[str, Callable[[Project], dict[str, Any]]] = {
     "sessions": _sessions_of,
     "agents": _agents_of,
+    "files": _files_of,
     "events": _events_of,
 }
 

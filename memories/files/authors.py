@@ -1,25 +1,29 @@
 """Who wrote the lines of a file, by git. A line that is not committed is nobody's word: its author is "file".
 
-Git runs with an environment of its own: no hooks, no configuration of the user or the machine, no prompt, a time limit.
+Git runs with an environment of its own, no hooks, no configuration of the user or the machine, no prompt and a time
+limit. It reads commits only: for a file of the working tree it would start filters that the repository's own
+configuration names, which an agent may have written.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from claudeops.lib.secrets import mask
 from memories.capture.text import fold
+from memories.files.document import Document, parse
 
 FILE = "file"
 """The author of a line that no commit has, and of every line without git: whoever could write the file."""
 BY_GIT = "git:"
 SECONDS = 10.0
 LONGEST_NAME = 100
-NOT_COMMITTED = "0" * 40
 AGENTS = re.compile(
     r"\b(?:claude|anthropic|copilot|codex|cursor|gemini|aider|devin|claudeops|bot)\b|\[bot\]", re.IGNORECASE
 )
@@ -27,7 +31,7 @@ AGENTS = re.compile(
 
 SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.directory=*"),
-    *("-c", "core.attributesFile=/dev/null", "-c", "diff.external=", "-c", "protocol.allow=never"),
+    *("-c", "log.showSignature=false", "-c", "core.pager=cat"),
 )
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -37,7 +41,13 @@ ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_ALLOW_PROTOCOL": "none",  # a partial clone may not fetch what it lacks
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": "/dev/null",
 }
+MOST_DIFFERENT = 2_000
+"""Lines that differ from the commit, on either side, beyond which they all count as not committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +68,57 @@ def is_person(author: str) -> bool:
     return author.startswith(BY_GIT)
 
 
-def authors_of(path: Path) -> Authors:
-    """Return who wrote the lines of the file at `path`. Without git, a repository or an answer in time: nobody."""
-    said = _git(path.parent, "blame", "--porcelain", "--", path.name)
-    if not said:
+def authors_of(path: Path, document: Document) -> Authors:
+    """Return who wrote the lines of `document`, which is the file at `path`.
+
+    Without git, a repository or an answer in time: nobody.
+    """
+    folder, name = path.parent, path.name
+    committed = _git(folder, "cat-file", "blob", f"HEAD:./{name}")
+    said = (
+        _git(folder, "blame", "--porcelain", "--no-textconv", "--ignore-revs-file=", "HEAD", "--", name)
+        if committed
+        else None
+    )
+    if not committed or not said:
         return Authors()
-    rows: dict[int, str] = {}
+    before = parse(committed)
+    commits = _commits_of_lines(committed, said.decode("utf-8", "replace"))
+    people = _people(folder, {*commits} - {""})
+    old, new = [text for text, _ in before.lines], [text for text, _ in document.lines]
+    if len(commits) != len(old):
+        return Authors()
+    lines = {here: people.get(commits[there], FILE) for there, here in _same_lines(old, new)}
+    latest = _text(folder, "log", "-1", "--format=%H", "HEAD", "--", name).strip() if old == new else ""
+    return Authors(lines, _people(folder, {latest} - {""}).get(latest, FILE))
+
+
+def _commits_of_lines(committed: bytes, said: str) -> list[str]:
+    """Return the commit of each line as a document has them: git knows no carriage return alone as a line's end."""
+    by_row: dict[int, str] = {}
     for line in said.split("\n"):
-        if found := re.match(r"([0-9a-f]{40}) \d+ (\d+)", line):
-            rows[int(found[2]) - 1] = found[1]
-    commits = _people(path.parent, set(rows.values()) - {NOT_COMMITTED})
-    lines = {number: commits.get(commit, FILE) for number, commit in rows.items()}
-    clean = _git(path.parent, "status", "--porcelain", "--", path.name) == ""
-    latest = _git(path.parent, "log", "-1", "--format=%H", "--", path.name) if clean else None
-    last = _people(path.parent, [latest.strip()]).get(latest.strip(), FILE) if latest else FILE
-    return Authors(lines, last)
+        if row_of := re.match(r"([0-9a-f]{40,64}) \d+ (\d+)", line):
+            by_row[int(row_of[2]) - 1] = row_of[1]
+    found: list[str] = []
+    for row, content in enumerate(committed.removeprefix(codecs.BOM_UTF8).split(b"\n")):
+        found += [by_row.get(row, "")] * len(parse(content + b"\n").lines)
+    return found[:-1] if committed.endswith(b"\n") else found
+
+
+def _same_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the places of the lines that both have, in order."""
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    pairs = [(place, place) for place in range(start)]
+    middle = (old[start : len(old) - end], new[start : len(new) - end])
+    if max(map(len, middle)) <= MOST_DIFFERENT:
+        for block in SequenceMatcher(None, *middle, autojunk=False).get_matching_blocks():
+            pairs += [(start + block.a + step, start + block.b + step) for step in range(block.size)]
+    return pairs + [(len(old) - 1 - step, len(new) - 1 - step) for step in reversed(range(end))]
 
 
 def _people(folder: Path, commits: Iterable[str]) -> dict[str, str]:
@@ -80,9 +126,9 @@ def _people(folder: Path, commits: Iterable[str]) -> dict[str, str]:
     wanted = sorted(commits)
     if not wanted:
         return {}
-    said = _git(folder, "log", "--no-walk=unsorted", "--format=%H%x00%an%x00%ae%x00%cn%x00%B%x01", *wanted)
+    said = _text(folder, "log", "--no-walk=unsorted", "--format=%H%x00%an%x00%ae%x00%cn%x00%B%x01", *wanted)
     found = {}
-    for record in (said or "").split("\x01"):
+    for record in said.split("\x01"):
         parts = record.strip("\n").split("\x00")
         if len(parts) != 5:
             continue
@@ -93,7 +139,11 @@ def _people(folder: Path, commits: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _git(folder: Path, *arguments: str) -> str | None:
+def _text(folder: Path, *arguments: str) -> str:
+    return (_git(folder, *arguments) or b"").decode("utf-8", "replace")
+
+
+def _git(folder: Path, *arguments: str) -> bytes | None:
     """Return what git prints; None when it fails, is missing or takes too long."""
     try:
         done = subprocess.run(
@@ -107,4 +157,4 @@ def _git(folder: Path, *arguments: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+    return done.stdout if done.returncode == 0 else None

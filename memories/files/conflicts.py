@@ -14,6 +14,7 @@ from memories.errors import Conflict, InvalidMemory
 from memories.files.merge import Found
 from memories.lifecycle import disagreements, verbs
 from memories.lifecycle.lock import writing
+from memories.lifecycle.restore import restore
 from memories.models import (
     AgentFile,
     AgentFileConflict,
@@ -23,6 +24,7 @@ from memories.models import (
     ConflictKind,
     Disagreement,
     Memory,
+    MemoryChange,
     to_utc,
 )
 from memories.taxonomy import AGENT
@@ -156,6 +158,33 @@ def _carry_out(row: AgentFileConflict, choice: ConflictAnswer, by: str, at: date
     verbs.edit(
         memory, by=by, at=at, observation=row.file_text, provenance=typed, reason="A person kept the file's text."
     )
+
+
+def can_be_undone(row: AgentFileConflict) -> bool:
+    """Whether an answer can be taken back without touching the file."""
+    return row.kind == ConflictKind.EDITED and row.answer == ConflictAnswer.FILE
+
+
+def take_back(conflict: AgentFileConflict, *, by: str, at: datetime | None = None) -> AgentFileConflict:
+    """Open a conflict again of which the file's text was kept: the memory gets its text of before.
+
+    Raises Conflict when it is open already, or the memory was changed since. The caller syncs the file afterwards.
+    """
+    with writing():
+        row = AgentFileConflict.objects.select_related("memory").filter(pk=conflict.pk).first()
+        if row is None or row.memory is None or row.answered_at is None or not can_be_undone(row):
+            raise Conflict("This answer cannot be undone.", "Edit the line instead.")
+        if AgentFileConflict.objects.filter(file=row.file_id, memory=row.memory, answered_at=None).exists():
+            raise Conflict("The line is in conflict again already.", "Read the page again.")
+        done = MemoryChange.objects.filter(memory=row.memory, at=row.answered_at, actor=row.answered_by).last()
+        if done is not None:
+            restore(row.memory, done, by=by, at=at, only_latest=True)
+        # What the next comparison starts from: again both sides differ from it.
+        AgentFileEntry.objects.filter(file=row.file_id, memory=row.memory).update(text=row.base_text)
+        AgentFile.objects.filter(pk=row.file_id).update(seen_change=None)
+        row.answer, row.answered_at, row.answered_by = "", None, ""
+        row.save()
+    return row
 
 
 def _split(row: AgentFileConflict, by: str, at: datetime) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
 
 from claudeops.lib.locks import file_lock
-from claudeops.lib.whole_file import replace_file
+from claudeops.lib.whole_file import replace_in
 from memories.capture.agent_id import agent_id
 from memories.files import older
 from memories.files.document import LONGEST
@@ -21,9 +22,15 @@ from memories.models import FileState, Project
 LOCKS = "agent-files"
 """The folder of the locks, in the data folder: nothing of ours but the files stands in a person's repository."""
 
+SEARCH = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
+"""Open a folder to look for names in it, which needs no right to list them."""
+
 
 class Unusable(Exception):
     """The file cannot be read or written; `state` is what its row says then."""
+
+    code = "agent_file"
+    is_refusal = True
 
     def __init__(self, state: FileState, message: str) -> None:
         super().__init__(message)
@@ -79,19 +86,43 @@ def _inside(project: Project, relative: str) -> Path:
     return found
 
 
+@contextmanager
+def _folder_of(path: Path, *, make: bool = False) -> Iterator[int]:
+    """Open the folder of a resolved path, step by step and through no link: `location` looked a while ago."""
+    descriptor = os.open(path.anchor, SEARCH)
+    try:
+        for name in path.parts[1:-1]:
+            try:
+                below = os.open(name, SEARCH | os.O_NOFOLLOW, dir_fd=descriptor)
+            except FileNotFoundError:
+                if not make:
+                    raise
+                with suppress(FileExistsError):  # another sync was faster
+                    os.mkdir(name, dir_fd=descriptor)
+                below = os.open(name, SEARCH | os.O_NOFOLLOW, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def read(path: Path) -> Stored:
     """Read a file; at most LONGEST + 1 bytes, so that a larger one is noticed. Raises Unusable."""
     try:
-        # Not through a link that was put there since `location` looked, and never waiting for a pipe.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except (FileNotFoundError, NotADirectoryError):
+        with _folder_of(path) as folder:
+            # Not through a link, and never waiting for a pipe.
+            descriptor = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise Unusable(FileState.UNREADABLE, f"{path} is not a file.")
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                data = file.read(LONGEST + 1)
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:
         return Stored(missing=True)
-    except OSError as error:
-        raise Unusable(FileState.UNREADABLE, f"{path}: {_words(error)}.") from None
-    try:
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(file.fileno())
-            data = file.read(LONGEST + 1)
     except OSError as error:
         raise Unusable(FileState.UNREADABLE, f"{path}: {_words(error)}.") from None
     return Stored(data, status.st_size, status.st_mtime_ns)
@@ -109,9 +140,9 @@ def look(path: Path) -> tuple[int, int] | None:
 def write(path: Path, data: bytes) -> Stored:
     """Write a file whole: it has the new content afterwards, or the old one. Its mode stays. Raises Unusable."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, data)
-        status = path.lstat()
+        with _folder_of(path, make=True) as folder:
+            replace_in(folder, path.name, data)
+            status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
     except OSError as error:
         raise Unusable(FileState.UNWRITABLE, f"{path}: {_words(error)}.") from None
     return Stored(data, status.st_size, status.st_mtime_ns)
@@ -120,7 +151,10 @@ def write(path: Path, data: bytes) -> Stored:
 def remove(path: Path) -> None:
     """Remove a file, which may be gone already. Raises Unusable."""
     try:
-        path.unlink(missing_ok=True)
+        with _folder_of(path) as folder:
+            os.unlink(path.name, dir_fd=folder)
+    except FileNotFoundError:
+        return
     except OSError as error:
         raise Unusable(FileState.UNWRITABLE, f"{path}: {_words(error)}.") from None
 
@@ -130,6 +164,12 @@ def older_files(project: Project, agent: str) -> list[tuple[str, Path]]:
     folder = _inside(project, project.files_folder)
     names = older.find(_names(folder), agent, relative_to_folder(project, agent))
     return [(name, _inside(project, f"{project.files_folder}/{name}")) for name in names]
+
+
+def older_names(project: Project) -> list[tuple[str, str]]:
+    """Return the files in the folder that have older names, with the agent each would be of. Raises Unusable."""
+    found = [(name, older.agent_of(name)[0]) for name in _names(_inside(project, project.files_folder))]
+    return [(name, agent) for name, agent in found if agent and name != relative_to_folder(project, agent)]
 
 
 def agents_on_disk(project: Project) -> list[str]:
@@ -160,9 +200,11 @@ def put_beside(project: Project, name: str, data: bytes) -> bool:
     """Write a file into the folder of agent files, unless something of that name is there. Raises Unusable."""
     path = _inside(project, project.files_folder) / name
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as file:  # never over a file or through a link
-            file.write(data)
+        with _folder_of(path, make=True) as folder:
+            # Never over a file or through a link.
+            descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
     except FileExistsError:
         return False
     except OSError as error:

@@ -56,8 +56,9 @@ log = logging.getLogger(__name__)
 CHANNEL = "file"
 ATTEMPTS = 5
 """How often a file is read again because somebody saved it while it was compared."""
-MISSING_SECONDS = 0.2
-"""How long a file that was there may be missing: an editor that renames puts it back at once."""
+LOOKS = 3
+SETTLED_SECONDS = 0.2
+"""A file that was saved less than this ago may be half of it; one that is missing may come back: editors do both."""
 CONTRADICTS = "it contradicts a line of the file: a person decides"
 NO_SECTION = "the file has as many sections as it may have"
 TOO_LARGE = "the file is larger than its limits: nothing is added"
@@ -174,11 +175,11 @@ class _Context:
         day = self.older.since(entry.start, entry.end) if self.older else None
         return min(day or self.at, self.at)
 
-    def authors(self) -> Authors:
+    def authors(self, document: Document) -> Authors:
         """Return who wrote the lines of the document."""
         if self.older is None:
-            return authors_of(self.path)
-        found = [authors_of(path) for path in self.older_paths]
+            return authors_of(self.path, document)
+        found = [authors_of(path, parse(storage.read(path).data)) for path in self.older_paths]
         sources = enumerate(self.older.sources)
         return Authors({line: found[at[0]].lines.get(at[1], FILE) for line, at in sources if at is not None})
 
@@ -256,10 +257,13 @@ def _explain_folder(context: _Context) -> None:
 
 
 def _read(context: _Context) -> Stored:
-    stored = storage.read(context.path)
-    if stored.missing and context.file.sha256:
-        time.sleep(MISSING_SECONDS)  # an editor that renames
+    """Read the file when nobody has been saving it for a moment."""
+    for _ in range(LOOKS):
         stored = storage.read(context.path)
+        age = (time.time_ns() - stored.modified_ns) / 1e9
+        if (stored.missing and not context.file.sha256) or (not stored.missing and not 0 <= age < SETTLED_SECONDS):
+            break
+        time.sleep(SETTLED_SECONDS)
     return stored
 
 
@@ -369,7 +373,7 @@ def _take_in(context: _Context, document: Document, found: _Found, done: Synced)
     made = found.plan
     if not (made.by_people or made.conflicts or _has_unsure_lines(context)):
         return
-    authors = context.authors()
+    authors = context.authors(document)
     for memory_id, entry in made.returned.items():
         _place(context, memory_id, entry, authors.of(entry.start, entry.end))
     for one in made.changed:
@@ -481,7 +485,7 @@ def _was_committed(context: _Context) -> bool:
     """Whether a line of an unchanged file was committed since, so that it is a person's word now."""
     if not _has_unsure_lines(context):
         return False
-    authors = authors_of(context.path)
+    authors = authors_of(context.path, parse(storage.read(context.path).data))
     return any(is_person(author) for author in authors.lines.values())
 
 

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import logging
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from memories.capture.agent_id import agent_id
 from memories.capture.statement import Provenance
+from memories.files.authors import ENVIRONMENT, SAFE
+from memories.files.storage import relative_path
 from memories.lifecycle import verbs
 from memories.lifecycle.projects import add_project
 from memories.models import Memory, Project, Source, UsedMeans
 from memories.store import Statement, remember
 from sessions_app.models import Agent, Runner, ScheduleKind, Session, Trigger
 from sessions_app.queue import request_session
+
+logger = logging.getLogger(__name__)
 
 BY = "demo"
 FIRST = "homelab-watch"
@@ -57,6 +66,30 @@ AGENTS: Mapping[str, Mapping[str, Any]] = {
         "interval_seconds": 120,
         "project": "nas-move",
     },
+    "shop-research": {
+        "name": "Shop research",
+        "description": "Reads how parts of the shop work.",
+        "tier": 1,
+        "schedule_kind": ScheduleKind.INTERVAL,
+        "interval_seconds": 80,
+        "project": "tea-shop",
+    },
+    "shop-engineer": {
+        "name": "Shop engineer",
+        "description": "Changes the shop, with tests.",
+        "tier": 1,
+        "schedule_kind": ScheduleKind.INTERVAL,
+        "interval_seconds": 100,
+        "project": "tea-shop",
+    },
+    "shop-qa": {
+        "name": "Shop QA",
+        "description": "Tests the shop as its customers use it.",
+        "tier": 1,
+        "schedule_kind": ScheduleKind.INTERVAL,
+        "interval_seconds": 130,
+        "project": "tea-shop",
+    },
 }
 
 PROJECT: Mapping[str, Any] = {
@@ -67,6 +100,36 @@ PROJECT: Mapping[str, Any] = {
     # A recording cannot name the memories of this database by their ids.
     "used_means": UsedMeans.INJECTED,
 }
+SHOP: Mapping[str, Any] = {
+    "slug": "tea-shop",
+    "name": "Tea shop",
+    "description": "Its agents keep memory files in its repository, which people edit too.",
+}
+SHOP_FOLDER = "tea-shop"
+"""The repository of the shop, in the data folder."""
+OWN_WORDS = "Ada"
+"""Who committed the first lines of a file."""
+FIRST_FILE = """# Shop Engineer Memory - Tea shop
+
+<!-- Last Updated: 2026-11-02 09:00 UTC | Auto-updated by: claudeops -->
+
+## Project Architecture (Max: 15 items)
+
+- The shop is one Django project with four apps
+
+## Implementation Guidelines (Max: 15 items)
+
+- Amounts of money are whole cents, never floats
+
+## Performance Considerations (Max: 15 items)
+
+- The test suite takes 4 minutes with two workers
+
+## Common Mistakes to Avoid (Max: 15 items)
+
+## Current Technical Context (Max: 15 items)
+"""
+"""What a person wrote before the first run. A later run says that the suite takes 9 minutes: a conflict to answer."""
 KNOWN = (
     ("pattern", "The old file server stays readable until the move ends; write only to nas", ("shares", "nas")),
     ("warning", "Restic needs a new repository id after the move", ("restic",)),
@@ -94,15 +157,53 @@ def set_up(*, at: datetime | None = None) -> SetUp:
     `at` is UTC. Paths of streams are relative to the package: the data folder works after the checkout is moved.
     """
     at = at or timezone.now()
+    _repository(shop_folder())
     made = []
     with transaction.atomic():
         if not Project.objects.filter(slug=PROJECT["slug"]).exists():
             _project(at)
+        if not Project.objects.filter(slug=SHOP["slug"]).exists():
+            add_project(**SHOP, path=str(shop_folder()))
         for slug, profile in AGENTS.items():
             if _make(slug, profile, at):
                 made.append(slug)
         first = _first_runs(at)
     return SetUp(tuple(made), tuple(first))
+
+
+def shop_folder() -> Path:
+    return Path(settings.CLAUDEOPS_DATA_DIR) / SHOP_FOLDER
+
+
+def _repository(folder: Path) -> None:
+    """Make the repository of the shop with a first file, as a person commits it; one that is there stays as it is.
+
+    Without git the file is there, and nobody has committed it.
+    """
+    file = folder / relative_path(Project(**SHOP), agent_id("shop-engineer"))
+    if file.exists():
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(FIRST_FILE, encoding="utf-8")
+    person = {"GIT_AUTHOR_NAME": OWN_WORDS, "GIT_COMMITTER_NAME": OWN_WORDS}
+    mail = {"GIT_AUTHOR_EMAIL": "ada@example.org", "GIT_COMMITTER_EMAIL": "ada@example.org"}
+    for arguments in (
+        ("init", "-q"),
+        ("add", "-A"),
+        ("commit", "-q", "-m", "Write down what the engineer has to know"),
+    ):
+        try:
+            subprocess.run(
+                ["git", *SAFE, *arguments],
+                cwd=folder,
+                env={**ENVIRONMENT, **person, **mail},
+                check=True,
+                capture_output=True,
+                timeout=30,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            logger.warning("the demo's repository has no history: %s", error)
+            return
 
 
 def _project(at: datetime) -> None:

@@ -7,10 +7,13 @@ from sessions_app.cooldowns.limits import Decision, decisions_for
 from sessions_app.hooks.answers import HANDLERS, HookAnswer, HookCall
 from sessions_app.runner.remediations import remediations_in
 
+LONGEST = 131_072
+"""Characters of a command that are looked at; Linux starts no shell with a longer one."""
+
 
 def decisions_on(command: str) -> list[Decision]:
     """Decide on each restart and redeployment that a shell command would do, in three queries; none for most."""
-    wanted = [(action, normalise_service(service)) for action, service in remediations_in(command)]
+    wanted = [(action, normalise_service(service)) for action, service in remediations_in(command[:LONGEST])]
     services = {service for _action, service in wanted if service}
     found = {(one.action, one.service): one for one in decisions_for(services)} if services else {}
     return [found[one] for one in wanted if one in found]

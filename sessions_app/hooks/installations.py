@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from memories.access.tokens import BEGINNING, add_token, digest, revoke_token
+from memories.access.tokens import BEGINNING, access_of, add_token, digest, revoke_token
 from memories.models import ApiToken, Project, Scope
 from sessions_app.errors import InvalidSettings
 from sessions_app.hooks import installer, settings_file
@@ -100,8 +100,8 @@ def where_of(path: Path, project: Project | None) -> str:
 
 def usable(token: str) -> bool:
     """Whether an installed hook's token is a secret that opens the door of this server."""
-    row = ApiToken.objects.filter(secret_hash=digest(token), revoked_at=None, expires_at=None).first()
-    return row is not None and bool({Scope.HOOK, Scope.ADMIN} & set(row.scopes))
+    access = access_of(token)
+    return access is not None and access.may(Scope.HOOK)
 
 
 def forget(removed: Iterable[Installed], *, by: str) -> list[str]:

@@ -12,6 +12,9 @@ from typing import Literal
 from memories.models import Project
 from memories.models.memory import ANY_PROJECT
 
+LONGEST_FOLDER = 4096
+"""Characters; no file system has a longer path."""
+
 RESOLVED_FOR = 30.0
 """Seconds for which the target of a symbolic link is remembered."""
 
@@ -22,6 +25,8 @@ def project_at(folder: str, *, within: int | Literal["any"] | None = ANY_PROJECT
     `within` is the id of the one project that may be found, None for no project. A path that this host does not have
     is compared as it is written. Two queries.
     """
+    if len(folder) > LONGEST_FOLDER:
+        return None
     rows = Project.objects.exclude(path="")
     if within != ANY_PROJECT:
         rows = rows.filter(pk=within or 0)

@@ -56,7 +56,7 @@ def test_every_command_with_every_verb_is_in_the_readme(readme):
 
 def test_every_command_in_the_readme_exists(readme):
     known = get_commands()
-    named = set(re.findall(r"manage\.py ([a-z_]+)", readme))
+    named = set(re.findall(r"manage\.py ([a-z_-]+)", readme))
     assert not {name for name in named if name not in known}
 
 

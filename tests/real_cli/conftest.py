@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from django.db import connections
 
 from sessions_app import queue
+from sessions_app.hooks import callers, heard
 from sessions_app.models import Session, Trigger
 from sessions_app.runner.process import find_by_session_id
 from sessions_app.runner.run import run_session
 from tests.factories import AgentFactory
 from tests.messages_api import MessagesApi
+from tests.real_cli.person import Person
 
 
 @pytest.fixture
@@ -117,3 +120,22 @@ def room(
     (tmp_path / "data").mkdir()
     (tmp_path / "work").mkdir()
     return Room(messages_api, cli_home, tmp_path / "work")
+
+
+@pytest.fixture
+def person(transactional_db, monkeypatch, claude_bin, cli_home, messages_api, tmp_path) -> Person:
+    monkeypatch.setenv("HOME", str(cli_home))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    monkeypatch.setattr(callers, "RATE", callers.Rate(callers.MOST_A_SECOND))
+    monkeypatch.setattr(heard, "TALLY", heard.Tally())
+    (tmp_path / "repository").mkdir()
+    (cli_home / ".claude").mkdir()
+    return Person(claude_bin, cli_home, tmp_path / "repository", messages_api)
+
+
+@pytest.fixture
+def door(live_server) -> Any:
+    """The web server, after its first answer, for which it loads every page."""
+    with urlopen(f"{live_server.url}/healthz") as response:
+        assert response.status == 200
+    return live_server

@@ -3,97 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
-from urllib.request import urlopen
 
 import pytest
 from django.core.management import call_command
 
-from sessions_app.hooks import callers, heard
+from sessions_app.hooks import heard
 from sessions_app.hooks.answers import HANDLERS, HookAnswer
 from sessions_app.models import HookHeard, Status
 from tests.factories import CooldownActionFactory, ProjectFactory
-from tests.messages_api import MessagesApi, ToolUse, answers, bash, says
+from tests.messages_api import ToolUse, answers, bash, says
+from tests.real_cli.person import outcomes, result
 
 pytestmark = pytest.mark.real_cli
 
 KEY = "look after the house"
 RESTART = "docker restart jellyfin"
-
-
-class Person:
-    """Somebody who starts the CLI in a repository, with settings of their own in a HOME of their own."""
-
-    def __init__(self, binary: str, home: Path, repository: Path, api: MessagesApi) -> None:
-        self.binary, self.home, self.repository, self.api = binary, home, repository, api
-
-    @property
-    def settings(self) -> Path:
-        return self.home / ".claude" / "settings.json"
-
-    def install(self, *arguments: str) -> None:
-        call_command("hook", "install", *arguments, "--yes")
-
-    def run(self) -> list[dict[str, Any]]:
-        """Run the CLI to its end; return the lines of its stream."""
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.home),
-            "LANG": "C.UTF-8",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
-            "DISABLE_AUTOUPDATER": "1",
-            **self.api.environment,
-        }
-        argv = [self.binary, "-p", "--output-format", "stream-json", "--verbose", "--include-hook-events"]
-        argv += ["--model", "sonnet", "--permission-mode", "dontAsk", "--allowedTools", "Bash(echo *)", "Agent"]
-        done = subprocess.run(
-            argv,
-            input=KEY,
-            cwd=self.repository,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-
-
-def outcomes(lines: list[dict[str, Any]]) -> list[str]:
-    return [line["outcome"] for line in lines if line.get("subtype") == "hook_response"]
-
-
-def result(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    return next(line for line in reversed(lines) if line["type"] == "result")
-
-
-@pytest.fixture
-def person(transactional_db, monkeypatch, claude_bin, cli_home, messages_api, tmp_path) -> Person:
-    monkeypatch.setenv("HOME", str(cli_home))
-    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    monkeypatch.setattr(callers, "RATE", callers.Rate(callers.MOST_A_SECOND))
-    monkeypatch.setattr(heard, "TALLY", heard.Tally())
-    (tmp_path / "repository").mkdir()
-    (cli_home / ".claude").mkdir()
-    return Person(claude_bin, cli_home, tmp_path / "repository", messages_api)
-
-
-@pytest.fixture
-def door(live_server) -> Any:
-    """The web server, after its first answer, for which it loads every page."""
-    with urlopen(f"{live_server.url}/healthz") as response:
-        assert response.status == 200
-    return live_server
 
 
 def test_a_restart_beyond_the_limit_is_refused_through_the_door(person, door):
@@ -103,7 +32,7 @@ def test_a_restart_beyond_the_limit_is_refused_through_the_door(person, door):
     person.install("--cooldowns", "--url", door.url)
     person.api.script(KEY, answers(bash("echo looked"), bash(RESTART)), says("Not allowed."))
 
-    lines = person.run()
+    lines = person.run(KEY)
 
     assert outcomes(lines) == ["success", "success"]
     looked, restarted = person.api.to(KEY)[1].tool_results
@@ -141,7 +70,7 @@ def test_two_subagents_at_once_get_the_context_of_their_project(person, door, mo
     for task in tasks:
         person.api.script(task, says(f"I did {task}."))
 
-    lines = person.run()
+    lines = person.run(KEY)
 
     assert set(outcomes(lines)) == {"success"}
     for task in tasks:
@@ -174,7 +103,7 @@ def test_a_server_that_is_away_or_slow_does_not_harm_the_session(person, server,
     with server() as url:
         person.install("--cooldowns", "--url", url)
         began = time.monotonic()
-        lines = person.run()
+        lines = person.run(KEY)
     assert time.monotonic() - began < 60
     assert outcomes(lines) == [outcome]
     assert "looked" in person.api.to(KEY)[1].tool_results[0]
@@ -188,7 +117,7 @@ def test_a_door_that_fails_does_not_harm_the_session_and_is_noted(person, door, 
     monkeypatch.setitem(HANDLERS, "PreToolUse", [broken])
     person.install("--cooldowns", "--url", door.url)
     person.api.script(KEY, answers(bash("echo looked")), says("Done."))
-    lines = person.run()
+    lines = person.run(KEY)
     assert outcomes(lines) == ["error"]
     assert "looked" in person.api.to(KEY)[1].tool_results[0]
     assert "the disk is gone" in HookHeard.objects.get(event="PreToolUse").problem
@@ -198,7 +127,7 @@ def test_with_fail_closed_nothing_runs_while_the_server_is_away(person):
     person.api.script(KEY, answers(bash("echo looked")), says("Done."))
     with no_server() as url:
         person.install("--cooldowns", "--fail-closed", "--url", url)
-        person.run()
+        person.run(KEY)
     (said,) = person.api.to(KEY)[1].tool_results
     assert "looked" not in said
     assert "blocking because onFailure" in said

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memories.files.authors import authors_of
 from memories.models import Memory, MemoryChange, Project
-from sessions_app.demo.setup import AGENTS, set_up
+from sessions_app.demo.setup import AGENTS, set_up, shop_folder
 from sessions_app.models import Agent, Session, Trigger
 from sessions_app.replay.pick import next_stream
 from sessions_app.schedule import cron_error
@@ -78,13 +79,14 @@ def test_every_agent_plays_a_stream_of_its_own_and_is_valid():
 def test_the_watch_comes_a_minute_after_the_first_run_and_the_review_soon():
     set_up(at=AT)
     times = dict(Agent.objects.exclude(next_run_at=None).values_list("slug", "next_run_at"))
-    minutes = {"homelab-watch": 1, "nightly-review": 3, "shares-move": 2}
-    assert times == {slug: AT + timedelta(minutes=number) for slug, number in minutes.items()}
+    seconds = {"homelab-watch": 60, "nightly-review": 180, "shares-move": 120}
+    seconds |= {"shop-research": 80, "shop-engineer": 100, "shop-qa": 130}
+    assert times == {slug: AT + timedelta(seconds=number) for slug, number in seconds.items()}
 
 
 def test_the_project_has_memories_an_approved_one_and_one_that_ends_soon():
     set_up(at=AT)
-    project = Project.objects.get()
+    project = Project.objects.get(slug="nas-move")
     assert (project.slug, project.used_means) == ("nas-move", "injected")
     pattern, warning, context = Memory.objects.filter(project=project).order_by("pk")
     assert pattern.approved_at == AT
@@ -100,5 +102,15 @@ def test_what_an_operator_changed_of_the_project_stays():
     Memory.objects.all().delete()
     Project.objects.update(name="Mine")
     set_up(at=AT)
-    assert Project.objects.get().name == "Mine"
+    assert Project.objects.get(slug="nas-move").name == "Mine"
     assert not Memory.objects.exists()
+
+
+def test_the_shop_has_a_repository_with_a_file_that_a_person_committed_and_keeps_it(settings, tmp_path):
+    settings.CLAUDEOPS_DATA_DIR = tmp_path
+    set_up(at=AT)
+    file = shop_folder() / ".claude-mpm" / "memories" / "shop_engineer_agent.md"
+    assert authors_of(file).last == "git:Ada"
+    file.write_text("- changed by a person\n")
+    set_up(at=AT)
+    assert file.read_text() == "- changed by a person\n"

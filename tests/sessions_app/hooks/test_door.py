@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Barrier
 
 import pytest
+from django.db import connections
 from django.test import Client
 from django.utils import timezone
 from django_q.models import OrmQ
@@ -237,6 +240,22 @@ def test_when_a_hook_was_heard_is_written_once_a_minute_and_a_problem_at_once(ca
     heard.note(("Stop", "laptop"), "", at=timezone.now() + timedelta(minutes=2))
     row.refresh_from_db()
     assert row.calls == 7
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_web_processes_that_hear_a_hook_first_make_one_row(monkeypatch):
+    monkeypatch.setattr(heard.TALLY, "due", lambda key, problem, at: 1)  # each process counts for itself
+    both = Barrier(2, timeout=30)
+
+    def note():
+        both.wait()
+        heard.note(("Stop", "laptop"), "", at=timezone.now())
+        connections.close_all()
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(note), pool.submit(note)]:
+            done.result()
+    assert HookHeard.objects.get().calls == 2
 
 
 def test_the_use_of_the_token_is_recorded(call, secret):

@@ -51,6 +51,13 @@ def test_a_path_that_this_host_does_not_have_is_compared_as_written():
 
 
 @pytest.mark.django_db
+def test_a_folder_that_no_file_system_has_is_nowhere(django_assert_num_queries):
+    ProjectFactory(path="/srv")
+    with django_assert_num_queries(0):
+        assert project_at("/srv" + "/a" * 1_000_000) is None
+
+
+@pytest.mark.django_db
 def test_of_two_projects_with_one_path_the_older_is_taken():
     first = ProjectFactory(path="/srv/app")
     ProjectFactory(path="/srv/app")

@@ -1,0 +1,148 @@
+"""What the page of an agent's file shows of its lines: who wrote each, how old it is, why it is not told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from claudeops.lib.detail_page import percent
+from memories.files.authors import BY_GIT
+from memories.files.authors import FILE as UNCOMMITTED
+from memories.files.document import COMMENT, TITLE, Document, Section, parse
+from memories.files.limits import Limits
+from memories.files.told import Told
+from memories.models import AgentFile, AgentFileEntry, Memory
+
+WEEK, MONTH = timedelta(days=7), timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the file. `row` is None for prose, and for an entry that no sync has stored yet.
+
+    `age` is week, month or empty (older); `untold` says why the agent is not told it, empty when it is.
+    """
+
+    text: str
+    is_entry: bool
+    row: AgentFileEntry | None = None
+    author: str = ""
+    age: str = ""
+    untold: str = ""
+
+    @property
+    def memory(self) -> Memory | None:
+        return self.row.memory if self.row else None
+
+    @property
+    def session(self) -> int | None:
+        """The session that wrote the line; None when a person did, or nobody knows."""
+        memory = self.memory
+        return memory.session_id if memory and not self.author.startswith(BY_GIT) else None
+
+    @property
+    def by(self) -> str:
+        return name_of(self.author)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A section with its lines in the order of the file; `name` is empty for what stands before the first one."""
+
+    name: str
+    lines: Sequence[Line]
+    count: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How much of a limit is used: "6.3 of 8 KB", in percent, with the level of its bar: ok, near or over."""
+
+    label: str
+    used: str
+    percent: int
+    level: str
+
+
+def name_of(author: str) -> str:
+    """Return an author for people: "git:Ada" is Ada, "agent:research" is research, "file" is not committed."""
+    if author == UNCOMMITTED:
+        return "not committed"
+    return author.removeprefix(BY_GIT).removeprefix("agent:")
+
+
+def parts_of(file: AgentFile, rows: Sequence[AgentFileEntry], told: Told, at: datetime) -> list[Part]:
+    """Return the sections of the file as it was at its last sync, as of `at` (aware). Pure but for `rows`."""
+    document = parse(file.text.encode())
+    known = {(row.section.casefold(), row.text): row for row in rows if not row.left_because}
+    by_memory = {entry["id"]: entry["reason"] for entry in told.left_out}
+    by_text = {entry["text"]: entry["reason"] for entry in told.untold}
+    most = Limits.of(file.limits, file.project.files_limits).items
+    found = [_part(document, section, known, by_memory, by_text, most, at) for section in document.sections]
+    return [part for part in found if part.name or part.lines]
+
+
+def _part(
+    document: Document,
+    section: Section,
+    known: Mapping[tuple[str, str], AgentFileEntry],
+    by_memory: Mapping[int, str],
+    by_text: Mapping[str, str],
+    most: int,
+    at: datetime,
+) -> Part:
+    entries = {entry.start: entry for entry in section.entries}
+    later = [other.line for other in document.sections if other.line > section.line]
+    lines, number, end = [], section.line + 1, min(later, default=len(document.lines))
+    while number < end:
+        entry = entries.get(number)
+        if entry is not None:
+            row = known.get((entry.section.casefold(), entry.text))
+            lines.append(_entry(entry.text, row, by_memory, by_text, at))
+            number = entry.end
+            continue
+        text = document.lines[number][0]
+        if text.strip() and document.classes[number] != COMMENT and not (section.line < 0 and TITLE.match(text)):
+            lines.append(Line(text, False, untold=by_text.get(text, "")))
+        number += 1
+    return Part(section.name, lines, len(entries), most)
+
+
+def _entry(
+    text: str, row: AgentFileEntry | None, by_memory: Mapping[int, str], by_text: Mapping[str, str], at: datetime
+) -> Line:
+    if row is None:
+        return Line(text, True, untold="in conflict, or not read yet")
+    untold = by_text.get(text, "") if row.memory_id is None else by_memory.get(row.memory_id, "")
+    return Line(text, True, row, row.author, age_of(row.since, at), untold)
+
+
+def age_of(since: datetime, at: datetime) -> str:
+    old = at - since
+    return "week" if old < WEEK else "month" if old < MONTH else ""
+
+
+def limits_of(file: AgentFile) -> list[Limit]:
+    """Return how much of each limit the file uses: its size, its sections, and the entries of each section with one."""
+    limits = Limits.of(file.limits, file.project.files_limits)
+    sections = [section for section in parse(file.text.encode()).sections if section.line >= 0]
+    found = [
+        size_of(file),
+        _limit("Sections", f"{len(sections)} of {limits.sections}", len(sections), limits.sections),
+    ]
+    for section in sections:
+        if count := len(section.entries):
+            found.append(_limit(section.name, f"{count} of {limits.items}", count, limits.items))
+    return found
+
+
+def size_of(file: AgentFile) -> Limit:
+    limits, size = Limits.of(file.limits, file.project.files_limits), file.size / 1024
+    return _limit("Size", f"{size:.1f} of {limits.kilobytes} KB", size, limits.kilobytes)
+
+
+def _limit(label: str, used: str, part: float, most: int) -> Limit:
+    level = "over" if part > most else "near" if part >= 0.75 * most else "ok"
+    return Limit(label, used, percent(part, most) or 0, level)
