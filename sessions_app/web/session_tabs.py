@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any, Generic, TypeVar
 
-from django.db.models import Count, Model, QuerySet
+from django.db.models import Count, Model, Q, QuerySet
 from django.urls import reverse
 
 from claudeops.lib.detail_page import Tab, Tabs, percent, tabs_of
@@ -32,7 +34,9 @@ from sessions_app.web.session_band import Counts
 LEARNED, INJECTED, EVENTS, PROMPT, ANSWER = "learned", "injected", "events", "prompt", "answer"
 SHOWN = 100
 MARKED_READ = 300
-"""Log entries with a memory marker among which the line of a memory is searched."""
+"""Log entries with a memory marker or a learning among which the line of a memory is searched."""
+FORMS = ("[MEMORY:", "# add to memory", "# memorize", "# remember", '"remember"', '"memories"')
+"""What such entries hold, in any letter case."""
 COMPARED = 80
 """First characters of a statement by which its line is found."""
 
@@ -165,7 +169,8 @@ def statement_of(change: MemoryChange) -> str:
 
 
 def _marked(session: Session) -> list[tuple[int, str]]:
-    rows = LogEntry.objects.filter(session=session, kind=LogKind.TEXT, text__contains="[MEMORY:")
+    says_so = reduce(or_, (Q(text__icontains=form) for form in FORMS))
+    rows = LogEntry.objects.filter(says_so, session=session, kind=LogKind.TEXT)
     return list(rows.order_by("seq").values_list("seq", "text")[:MARKED_READ])
 
 
