@@ -22,6 +22,7 @@ from sessions_app.credit.facts import Fact, Facts, facts_of
 from sessions_app.models import (
     CooldownAction,
     Event,
+    HookReceipt,
     InjectionReceipt,
     Level,
     LogEntry,
@@ -104,8 +105,10 @@ def content_of(tab: str, session: Session, receipt: InjectionReceipt | None) -> 
             "cooldowns": cut(CooldownAction.objects.filter(session=session).order_by("created_at", "pk")),
             "checks": cut(ServiceCheck.objects.filter(session=session).order_by("healthy", "service")),
         }
-    if tab == INJECTED and receipt:
-        return {"injected": injected_of(session, receipt)}
+    if tab == INJECTED:
+        found: dict[str, Any] = {"injected": injected_of(session, receipt)} if receipt else {}
+        told = HookReceipt.objects.filter(session=session).order_by("at", "pk")
+        return found | {"hook_receipts": cut(told.defer("text"))}
     return {}
 
 
