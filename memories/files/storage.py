@@ -142,7 +142,7 @@ def write(path: Path, data: bytes) -> Stored:
     """Write a file whole: it has the new content afterwards, or the old one. Its mode stays. Raises Unusable."""
     try:
         with _folder_of(path, make=True) as folder:
-            replace_in(folder, path.name, data)
+            replace_in(folder, path.name, data, aside=f".{path.name[:100]}.claudeops")
             status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
     except OSError as error:
         raise Unusable(FileState.UNWRITABLE, f"{path}: {_words(error)}.") from None
