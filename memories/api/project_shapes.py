@@ -107,7 +107,9 @@ class AgentMemory(In):
     sections: Annotated[dict[str, list[str]], checked_by(checked_section_sets)] = Field(
         default={}, description="Sections by the id of an agent, beside the required ones."
     )
-    phrases: bool = Field(default=False, description="Learn also from the legacy phrases, such as `Best practice:`.")
+    phrases: StrictBool = Field(
+        default=False, description="Learn also from the legacy phrases, such as `Best practice:`."
+    )
 
 
 OF_FILES = {

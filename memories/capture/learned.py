@@ -1,20 +1,20 @@
 """Find what an agent says that it learned: blocks, JSON and phrases in its answer. Pure; `learned` is the door.
 
-Another's words (quotations, code, tables, HTML) are not read, as for markers. JSON may stand in a fence: it says by its
-key what it is. What is not taken has a reason.
+Another's words (quotations, code, tables, HTML) are not read, as for markers. JSON may be the whole of a fence: it says
+by its key what it is. What is not taken has a reason.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from markdown_it import MarkdownIt
 
-from memories.capture.lines import LONGEST, accepted_lines
+from memories.capture.lines import LONGEST, QUOTING_TAGS, accepted_lines, may_precede
 from memories.capture.statement import Statement
 from memories.capture.text import fold
 from memories.taxonomy import AGENT
@@ -48,16 +48,21 @@ PHRASES = {
 }
 KEYS: dict[str, Form] = {"remember": "remember", "memories": "memories"}
 KEY = re.compile(r"\"(?:remember|memories)\"", re.IGNORECASE)
-OBJECT = re.compile(r"^\s{0,8}\{|\{\s{0,8}\"(?:remember|memories)\"", re.IGNORECASE | re.MULTILINE)
+OBJECT = re.compile(r"^[ \t]{0,8}\{|\{\s{0,8}\"(?:remember|memories)\"", re.IGNORECASE | re.MULTILINE)
 """Where an object may begin: at the beginning of a line, or with one of the keys."""
 MOST_OBJECTS = 10
+JSON_FENCES = frozenset({"", "json", "jsonc", "json5"})
+"""The languages of a fence that is read."""
+QUOTING = re.compile(rf"<(?:{'|'.join(sorted(QUOTING_TAGS))})\b", re.IGNORECASE)
+"""An element that quotes may hold fences too: beside one no fence is read."""
 
+_DECODER = json.JSONDecoder()
 _FENCES = MarkdownIt("commonmark").disable(["inline", "reference", "text_join"])
 
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """One thing that an agent learned; `category` is of the agent taxonomy."""
+    """One thing that an agent learned; `category` is of the agent taxonomy. `text` is as written, for the gate."""
 
     form: Form
     category: str
@@ -103,8 +108,7 @@ def learned(answer: str, *, phrases: bool = False) -> Learned:
         made.refused.append(
             Refused("block", "", f"{skipped} block{'s' * (skipped > 1)} in code or a quotation: another's words")
         )
-    for value in _objects(answer, accepted.lines):
-        _from_json(value, made)
+    _json(answer, accepted.lines, made)
     if phrases:
         for _, line in lines:
             if said := PHRASE.match(line):
@@ -138,40 +142,58 @@ def _blocks(lines: Sequence[tuple[int, str]], made: Learned) -> None:
 
 
 def _take(made: Learned, form: Form, kind: str, text: str) -> None:
-    content = fold(text)
+    said = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    content = fold(said)
     if PLACEHOLDER.match(content) or PLACEHOLDER.match(kind.strip()):
         made.refused.append(Refused(form, content[:LONGEST_CONTENT], "a placeholder of the form, not a learning"))
-    elif not SHORTEST_CONTENT <= len(content) <= LONGEST_CONTENT:
-        how = "longer than 100" if len(content) > LONGEST_CONTENT else "shorter than 6"
+    elif not SHORTEST_CONTENT <= len(content) <= LONGEST_CONTENT or len(said) > LONGEST_LINE:
+        how = "shorter than 6" if len(content) < SHORTEST_CONTENT else "longer than 100"
         made.refused.append(Refused(form, content[:300], f"{how} characters"))
     elif len(made.found) >= MOST:
         made.refused.append(Refused(form, content, f"more than {MOST} learnings in one answer"))
     else:
         plain = fold(kind).strip("[]<>\"'`*. ").lower()
-        learning = Learning(form, plain if plain in AGENT.categories else OTHER, content)
-        if all(one.text.lower() != content.lower() for one in made.found):
-            made.found.append(learning)
+        if all(fold(one.text).lower() != content.lower() for one in made.found):
+            made.found.append(Learning(form, plain if plain in AGENT.categories else OTHER, said))
 
 
-def _objects(answer: str, lines: Sequence[tuple[int, str]]) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects with one of the keys: in a fence, or inline in the agent's own lines."""
+def _json(answer: str, lines: Sequence[tuple[int, str]], made: Learned) -> None:
+    """Read the JSON objects with one of the keys: a whole fence, or inline in the agent's own lines."""
     if not KEY.search(answer):
         return
-    texts = [token.content for token in _FENCES.parse(answer) if token.type == "fence" and token.level == 0]
-    texts.append("\n".join(line for _, line in lines))
-    decoder, left = json.JSONDecoder(), MOST_OBJECTS
-    for text in texts:
-        end = 0
-        for opening in OBJECT.finditer(text):
-            if opening.start() < end or not left:
-                continue
-            left -= 1
-            try:
-                value, end = decoder.raw_decode(text, opening.start())
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(value, dict):
-                yield value
+    fences = [token for token in _FENCES.parse(answer) if token.type == "fence" and KEY.search(token.content)]
+    quoting = QUOTING.search(answer)
+    for fence in fences:
+        value = _decoded(fence.content.strip(), 0)
+        whole = value is not None and value[1] == len(fence.content.strip())
+        if value is None or not whole or fence.level or quoting or fence.info.strip().lower() not in JSON_FENCES:
+            made.refused.append(Refused("remember", "", "JSON in code or a quotation: another's words"))
+        else:
+            _from_json(value[0], made)
+    text = "\n".join(line for _, line in lines)
+    end, left = 0, MOST_OBJECTS
+    for opening in OBJECT.finditer(text):
+        start, left = text.index("{", opening.start()), left - 1
+        if start < end or left < 0:
+            continue
+        begins = text.rfind("\n", 0, start) + 1
+        found = _decoded(text, start)
+        if found is None:
+            continue
+        end = found[1]
+        if may_precede(text[begins:end], start - begins):
+            _from_json(found[0], made)
+        else:
+            made.refused.append(Refused("remember", "", "JSON within a sentence or a quotation: another's words"))
+
+
+def _decoded(text: str, start: int) -> tuple[dict[str, Any], int] | None:
+    """Return the JSON object at `start` and where it ends."""
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    return (value, end) if isinstance(value, dict) else None
 
 
 def _from_json(value: dict[str, Any], made: Learned) -> None:

@@ -74,7 +74,7 @@ def accepted_lines(text: str) -> Accepted:
     lines = LINE_BREAK.split(text)
     openings = _places(lines, OPENING)
     others, own = _others(lines, openings) if _is_parsed(text, lines) else (set(), [])
-    own = [(number, start) for number, start in own if _may_precede(lines[number], start)]
+    own = [(number, start) for number, start in own if may_precede(lines[number], start)]
     skipped = others | ({number for number, _ in openings} - {number for number, _ in own})
     return Accepted(
         tuple((number + 1, line) for number, line in enumerate(lines) if number not in skipped),
@@ -110,6 +110,9 @@ def _others(
         if token.type in OTHERS and token.map:
             others.update(range(*token.map))
     in_element = _in_elements(tokens)
+    for place in in_element:
+        if place_of := tokens[place].map:
+            others.update(range(*place_of))
     own: list[tuple[int, int]] = []
     for place, token in enumerate(tokens):
         if token.type != "inline" or not token.map or place in in_element or not pattern.search(token.content):
@@ -130,7 +133,8 @@ def _is_parsed(text: str, lines: Sequence[str]) -> bool:
     return len(text) <= LONGEST and len(lines) <= MOST_LINES
 
 
-def _may_precede(line: str, start: int) -> bool:
+def may_precede(line: str, start: int) -> bool:
+    """Whether what stands on the line before `start` leaves the rest the agent's own: nothing, a label, a sentence."""
     if start > LONGEST_BEFORE:
         return False
     before = line[:start]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from memories import store
@@ -20,13 +21,15 @@ from memories.capture.statement import Provenance
 from memories.errors import MemoriesError
 from memories.lifecycle import verbs
 from memories.lifecycle.lock import writing
-from memories.models import AgentCapture, CaptureOutcome, Exposure, Memory, Project, Source
+from memories.models import AgentCapture, By, CaptureOutcome, Exposure, Memory, MemoryChange, Project, Source
 from memories.models.memory import MemoryQuerySet
 from memories.taxonomy import AGENT
 
 KEPT = timedelta(days=90)
 """How long the rows of what was captured are kept; the memories stay."""
 BATCH = 1_000
+LEFT_OUT = "Its agent left it out when it stated its whole memory."
+TAKEN = (CaptureOutcome.CAPTURED, CaptureOutcome.CONFIRMED)
 OUTCOMES = {
     "created": CaptureOutcome.CAPTURED,
     "reinforced": CaptureOutcome.CONFIRMED,
@@ -85,7 +88,7 @@ def note(
         at,
         form=one.form,
         category=one.category,
-        text=one.text,
+        text=one.statement.observation,
         outcome=OUTCOMES[remembered.outcome],
         reason=remembered.reason[:300],
         memory_id=remembered.memory_id,
@@ -99,21 +102,21 @@ def note_refused(refused: Refused, said: Provenance, *, origin: str, at: datetim
 
 
 def replace_others(found: Learned, said: Provenance, *, origin: str, at: datetime) -> list[AgentCapture]:
-    """Deactivate what an agent left out of its whole memory: its own learnings alone, never a person's.
+    """Deactivate what an agent left out of its whole memory: of what it was told, its own learnings alone.
 
-    An answer after outside text replaces nothing: that text may have wanted it.
+    Never a person's. A list that was not taken whole replaces nothing, nor does one after outside text, which may have
+    wanted it. Once: what a person reactivates afterwards stays, whenever the answer is read again.
     """
-    if said.exposure == Exposure.OUTSIDE or said.taint:
-        reason = "it had read outside text, so that nothing was deactivated"
-        return note_refused(Refused("memories", "", reason), said, origin=origin, at=at)
+    if why := _replaces_nothing(found, said, origin):
+        return note_refused(Refused("memories", "", f"{why}: nothing was deactivated"), said, origin=origin, at=at)
     rows: list[AgentCapture] = []
     with writing():
-        stated = {one.text.lower() for one in found.found}
+        stated = {one.statement.observation.lower() for one in found.found}
         kept = set(AgentCapture.objects.filter(origin=origin).values_list("memory_id", flat=True))
         for row in _own(said).order_by("pk"):
             if row.pk in kept or row.observation.lower() in stated:
                 continue
-            verbs.deactivate(row, by=said.actor, at=at, reason="Its agent left it out when it stated its whole memory.")
+            verbs.deactivate(row, by=said.actor, at=at, reason=LEFT_OUT, session_id=said.session_id)
             rows += _note(
                 said,
                 origin,
@@ -128,9 +131,24 @@ def replace_others(found: Learned, said: Provenance, *, origin: str, at: datetim
     return rows
 
 
+def _replaces_nothing(found: Learned, said: Provenance, origin: str) -> str:
+    """Say why a list that states the whole memory replaces nothing; empty when it does."""
+    if said.exposure == Exposure.OUTSIDE or said.taint:
+        return "it had read outside text"
+    if not found.found:
+        return "the list is empty"
+    keys = {one.statement.key for one in found.found}
+    taken = AgentCapture.objects.filter(origin=origin, key__in=keys, outcome__in=TAKEN).count()
+    if taken < len(keys) or any(one.form == "memories" for one in found.refused):
+        return "the list was not taken whole"
+    return ""
+
+
 def _own(said: Provenance) -> MemoryQuerySet:
-    """Return the active memories that sessions of this agent stored, and that no person has approved."""
+    """Return the active memories that this agent was told and sessions stored, and that no person touched."""
     return Memory.objects.filter(
+        ~Exists(MemoryChange.objects.filter(memory=OuterRef("pk"), by=By.PEOPLE)),
+        pk__in=said.told,
         taxonomy=AGENT.slug,
         project=said.project_id,
         agent=said.agent,

@@ -291,6 +291,9 @@ def _older(context: _Context, stored: Stored) -> Document | None:
     made = convert(files, file.agent, name, context.sections, context.limits.as_dict(), context.at)
     if problem := next((report.problem for report in made.reports if report.problem), ""):
         raise Unusable(FileState.UNREADABLE, f"{problem}.")
+    if problem := parse(made.document.to_bytes()).unreadable:  # numbered lines that are entries now, several files
+        names = ", ".join(name for name, _ in files)
+        raise Unusable(FileState.UNREADABLE, f"{names} cannot be taken in: {problem}.")
     context.older, context.older_paths = made, tuple(path for _, path in found)
     return made.document
 

@@ -220,9 +220,11 @@ def set_confidence(
         return apply(row, Change.CONFIDENCE_SET, at_confidence(row, confidence, why.at), why, caller=memory)
 
 
-def deactivate(memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "") -> MemoryChange | None:
+def deactivate(
+    memory: Memory | int, *, by: str, at: datetime | None = None, reason: str = "", session_id: int | None = None
+) -> MemoryChange | None:
     """Deactivate a memory for good: sessions that state it again do not reactivate it."""
-    why = Why(by, to_utc(at), reason)
+    why = Why(by, to_utc(at), reason, session_id=session_id)
     with writing():
         row = locked(memory)
         return apply(row, Change.DEACTIVATED, deactivated(row), why, caller=memory)

@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.utils import timezone
@@ -22,6 +23,7 @@ from memories.files.suggest import Line
 from memories.files.sync import Synced, agents_of, sync_file
 from memories.files.told import told
 from memories.lifecycle.projects import find_project
+from memories.management import agent_instructions
 from memories.models import AgentFile, CaptureOutcome, FileState, Project
 from memories.taxonomy import AGENT
 
@@ -119,6 +121,9 @@ class Command(VerbCommand):
                 _shared_arguments,
             ),
             "route": Verb("Which agent and section a text is for, and why.", self.route, _route_arguments),
+            "instructions": Verb(
+                agent_instructions.HELP, partial(agent_instructions.instructions, self), agent_instructions.arguments
+            ),
             "enable": Verb("Switch an agent's file on.", self.enable, _switch_arguments),
             "disable": Verb(
                 "Switch an agent's file off: it stays, is not synced, and its agent is not told of it.",
@@ -308,9 +313,9 @@ def _remarks(status: Status) -> list[str]:
     if file.problem:
         said.append(file.problem)
     if status.conflicts:
-        said.append(f"{status.conflicts} open conflict{'s' * (status.conflicts > 1)}: answer them on its page")
+        said.append(f"{_number(status.conflicts, 'open conflict')}: a person decides which text holds")
     if status.left_out:
-        said.append(f"{status.left_out} of its memories have no room in the file")
+        said.append(f"{_number(status.left_out, 'entry', 'entries')} without room in the file, kept here")
     reasons = sorted(status.refused.items(), key=lambda row: (-row[1], row[0]))
     said += [f"not taken in the last week, {count}×: {why}" for why, count in reasons[:MOST_REASONS]]
     if status.older:
@@ -348,12 +353,16 @@ def _shown(line: Line) -> str:
 
 
 def _sync_lines(done: Synced) -> list[str]:
-    parts = [f"{done.taken} changes of people taken"] if done.taken else []
+    parts = [f"{_number(done.taken, 'change')} of people taken"] if done.taken else []
     parts += ["the file is written"] if done.written else []
-    parts += [f"{done.left} memories have no room"] if done.left else []
-    parts += [f"{done.conflicts} open conflicts"] if done.conflicts else []
+    parts += [f"{_number(done.left, 'entry', 'entries')} without room"] if done.left else []
+    parts += [f"{_number(done.conflicts, 'open conflict')}"] if done.conflicts else []
     what = done.problem or ", ".join(parts) or FileState(done.state).label
     return [f"{done.agent}: {what}", *(f"{done.agent}: {note}" for note in done.notes)]
+
+
+def _number(count: int, one: str, more: str = "") -> str:
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
 def _synced(done: Synced) -> dict[str, Any]:

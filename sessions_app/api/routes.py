@@ -64,6 +64,17 @@ class ShownOut(Schema):
     helped: bool | None = Field(description="Whether the session that used it completed; null = not known.")
 
 
+class HookReceiptOut(Schema):
+    """What the answer to a hook of the CLI put into the session, or into the subagent `part` of it."""
+
+    event: str
+    agent: str = Field(description="The subagent, by the id of its memory file.")
+    part: str = Field(description="The subagent's id in the CLI; empty = the session itself.")
+    tokens: int = Field(description="Of the text: characters / 4.")
+    sha256: str
+    at: datetime
+
+
 class WholeSession(SessionOut):
     """With its answer, results, remediations and injection receipt."""
 
@@ -78,6 +89,7 @@ class WholeSession(SessionOut):
     log_file: str
     children: list[int]
     receipt: dict[str, Any] | None
+    hook_receipts: list[HookReceiptOut]
     shown: list[ShownOut]
     events: list[dict[str, Any]]
     memories: list[dict[str, Any]]

@@ -40,6 +40,8 @@ def event_as_row(event: Event) -> dict[str, Any]:
     return {"id": event.pk, "session": event.session_id} | {name: getattr(event, name) for name in EVENT}
 
 
+HOOK_RECEIPT = ("event", "agent", "part", "tokens", "sha256", "at")
+
 HELD = "Left out: it holds texts that wait for review. The scope review shows them."
 
 
@@ -68,6 +70,7 @@ def as_data(session: Session, *, review: bool = True) -> dict[str, Any]:
             "counts": receipt.counts,
             "included": receipt.included,
         },
+        "hook_receipts": list(session.hook_receipts.order_by("at", "id").values(*HOOK_RECEIPT)),
         "shown": [asdict(fact) for fact in facts_of(session).by_memory.values()],
         "events": list(session.events.order_by("created_at", "id").values("id", *EVENT)),
         "memories": list(shown.values("id", "service", "category", "observation", "confidence")),

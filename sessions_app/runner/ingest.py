@@ -24,7 +24,7 @@ from memories.capture.agent_id import agent_id
 from memories.capture.learned import Learned
 from memories.errors import MemoriesError
 from memories.files import capture
-from memories.models import CaptureOutcome, Source
+from memories.models import AgentFile, CaptureOutcome, Project, Source
 from sessions_app.credit import notes
 from sessions_app.events import acknowledgement
 from sessions_app.models import TASK_TEXT, CooldownAction, Event, How, ServiceCheck, Session, Trigger
@@ -90,9 +90,14 @@ def load_state(session: Session) -> State:
     state.response, state.structured = session.response, session.structured
     state.in_project = session.project_id is not None
     state.learns = ""
-    if session.project is not None and session.agent_id is not None:
+    if session.project is not None and session.agent is not None and _learns(session.project, session.agent.slug):
         state.learns = PHRASES_TOO if session.project.takes_phrases else BLOCKS
     return state
+
+
+def _learns(project: Project, slug: str) -> bool:
+    """Whether the agent's memory file takes what it learned: a person may have switched it off."""
+    return not AgentFile.objects.filter(project=project, agent=agent_id(slug), enabled=False).exists()
 
 
 def ingest(
@@ -339,7 +344,7 @@ class Sources:
 
     def of_agent(self, read: Read, at: datetime) -> store.Provenance:
         """Return the provenance of what an answer says about the memory file of the session's agent."""
-        return replace(self._said(read, at), agent=agent_id(self._slug))
+        return replace(self._said(read, at), agent=agent_id(self._slug), told=self.told())
 
     @property
     def _slug(self) -> str:

@@ -25,6 +25,9 @@ LONGEST_TEXT = 100_000
 
 _WORD = re.compile(r"[^\W_]+")
 _MARKER = re.compile(r"\[memory:[^\[\]\n]{0,200}\][ \t]*([^\n]+)")
+_FORM = re.compile(r"\b(?:add to memory|memorize|remember)\b[ \t*]{0,4}:|\\?\"(?:remember|memories)\\?\"")
+_IN_FORM = re.compile(r"\bcontent[ \t*]{0,4}:([^\n]{1,2000})|\"([^\"\n]{1,2000})\"")
+"""Where a text shows the form in which agents say what they learned, and what stands in it."""
 _INSTRUCTION = frozenset(
     """
     always never must should shall ensure required disregard ignore forget remember whenever please note do dont not run
@@ -86,6 +89,8 @@ def repeated(statement: str, texts: Iterable[tuple[str, Text]]) -> str:
     for source, text in texts:
         if text.has("[memory:") and _stands_as_marker(words, text.lowered):
             return f"repeats a marker that {source or 'one of its own tools'} said"
+        if (text.has("memor") or text.has("remember")) and _stands_in_form(words, text.lowered):
+            return f"repeats a block that {source or 'one of its own tools'} said"
         if source and len(words) >= FEWEST and (new := _standing(runs, every - found, runs_with, text)):
             found |= new
             sources.append(source)
@@ -133,5 +138,25 @@ def _stands_as_marker(words: list[str], lowered: str) -> bool:
         marked = _words(fold(match[1]))
         shorter = min(len(words), len(marked))
         if shorter and words[:shorter] == marked[:shorter]:
+            return True
+    return False
+
+
+def shows_form(text: str) -> bool:
+    """Whether a text holds a marker of memories, or the form in which agents say what they learned."""
+    lowered = text.lower()
+    return "[memory:" in lowered or (
+        ("memor" in lowered or "remember" in lowered) and _FORM.search(lowered[:LONGEST_TEXT]) is not None
+    )
+
+
+def _stands_in_form(words: list[str], lowered: str) -> bool:
+    if not _FORM.search(lowered):
+        return False
+    for match in _IN_FORM.finditer(lowered):
+        said = match[1] or match[2]
+        shown = _words(fold(said)) if words[0] in said else []
+        shorter = min(len(words), len(shown))
+        if shown == words or (shorter >= FEWEST and words[:shorter] == shown[:shorter]):
             return True
     return False

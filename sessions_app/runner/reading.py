@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from memories.models import Exposure
 from sessions_app.runner.exposure import SUBAGENT, Judgement
+from sessions_app.runner.quoting import shows_form
 
 MOST_SOURCES = 20
 MORE = "more"
@@ -23,8 +24,7 @@ MOST_RESULTS = 64
 UNREAD = "unread lines"
 UNKNOWN_CALL = "unknown call"
 OWN = -1
-"""Instead of a source: a result of the house that holds a marker."""
-MARKER = "[MEMORY:"
+"""Instead of a source: a result of the house that holds a marker, or the form of a learning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +84,10 @@ class Reading:
             self.calls[key] = None
 
     def result(self, call_id: str, text: str, offset: int) -> None:
-        """Count the result of a call; later statements are compared with one from outside or with a marker."""
+        """Count the result of a call; later statements are compared with one from outside, or that shows a form."""
         judgement = self.calls.pop(key_of(call_id), [UNKNOWN_CALL])
         self.add(judgement)
-        if judgement is None or (not judgement and MARKER not in text):
+        if judgement is None or (not judgement and not shows_form(text)):
             return
         source = judgement[0] if judgement else ""
         index = OWN if not judgement else self.sources.index(source if source in self.sources else MORE)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any, Generic, TypeVar
 
-from django.db.models import Count, Model, QuerySet
+from django.db.models import Count, Model, Q, QuerySet
 from django.urls import reverse
 
 from claudeops.lib.detail_page import Tab, Tabs, percent, tabs_of
@@ -20,6 +22,7 @@ from sessions_app.credit.facts import Fact, Facts, facts_of
 from sessions_app.models import (
     CooldownAction,
     Event,
+    HookReceipt,
     InjectionReceipt,
     Level,
     LogEntry,
@@ -32,7 +35,9 @@ from sessions_app.web.session_band import Counts
 LEARNED, INJECTED, EVENTS, PROMPT, ANSWER = "learned", "injected", "events", "prompt", "answer"
 SHOWN = 100
 MARKED_READ = 300
-"""Log entries with a memory marker among which the line of a memory is searched."""
+"""Log entries with a memory marker or a learning among which the line of a memory is searched."""
+FORMS = ("[MEMORY:", "# add to memory", "# memorize", "# remember", '"remember"', '"memories"')
+"""What such entries hold, in any letter case."""
 COMPARED = 80
 """First characters of a statement by which its line is found."""
 
@@ -100,8 +105,10 @@ def content_of(tab: str, session: Session, receipt: InjectionReceipt | None) -> 
             "cooldowns": cut(CooldownAction.objects.filter(session=session).order_by("created_at", "pk")),
             "checks": cut(ServiceCheck.objects.filter(session=session).order_by("healthy", "service")),
         }
-    if tab == INJECTED and receipt:
-        return {"injected": injected_of(session, receipt)}
+    if tab == INJECTED:
+        found: dict[str, Any] = {"injected": injected_of(session, receipt)} if receipt else {}
+        told = HookReceipt.objects.filter(session=session).order_by("at", "pk")
+        return found | {"hook_receipts": cut(told.defer("text"))}
     return {}
 
 
@@ -165,7 +172,8 @@ def statement_of(change: MemoryChange) -> str:
 
 
 def _marked(session: Session) -> list[tuple[int, str]]:
-    rows = LogEntry.objects.filter(session=session, kind=LogKind.TEXT, text__contains="[MEMORY:")
+    says_so = reduce(or_, (Q(text__icontains=form) for form in FORMS))
+    rows = LogEntry.objects.filter(says_so, session=session, kind=LogKind.TEXT)
     return list(rows.order_by("seq").values_list("seq", "text")[:MARKED_READ])
 
 

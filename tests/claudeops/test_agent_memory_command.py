@@ -162,7 +162,7 @@ def test_sync_reads_the_files_of_a_folder_that_nobody_has_read_yet(project: Proj
     put(repository, "ops_agent.md", "## Recent Learnings\n- Deploys run from the tag\n")
     code, out, _ = run("sync", "--project", "shop")
     assert code == 0
-    assert "ops: 1 changes of people taken, the file is written" in out
+    assert "ops: 1 change of people taken, the file is written" in out
     assert "qa: qa_memories.md is taken in: 1 line, of them 1 entry, 1 section." in out
     assert [one["changed"] for one in result("sync", "--project", "shop")] == [False, False]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -174,3 +175,105 @@ def test_a_long_answer_takes_no_long_time(part: str) -> None:
         start = time.process_time()
         learned(part * (size // len(part)), phrases=True)
         assert time.process_time() - start < 5
+
+
+JSON = '{"remember": ["The suite takes 4 minutes"]}'
+MODELS_WRITE = {
+    "after a summary with a list": f"## Done\n\n- Fixed the importer\n- Ran the suite\n\n{BLOCK}",
+    "after a fence with code": f"```python\nimport this\n```\n\n{BLOCK}",
+    "after an unclosed emphasis": f"**Note\n\n{BLOCK}",
+    "a rule before it": f"Summary.\n\n---\n\n{BLOCK}",
+    "a blank line between the fields": BLOCK.replace("Content", "\nContent"),
+    "a heading of level 6": BLOCK.replace("# Add", "###### Add"),
+    "closed by two signs": BLOCK.removesuffix("#\n") + "##\n",
+    "an upper-case type": BLOCK.replace("pattern", "PATTERN"),
+    "a type with a full stop": BLOCK.replace("pattern", "pattern."),
+    "a type in backticks": BLOCK.replace("pattern", "`pattern`"),
+    "emphasis around the content": BLOCK.replace("All", "**All").replace("injection", "injection**"),
+    "a line of its own before the fields": BLOCK.replace("Type", "What I learned today:\nType"),
+    "a tab before the fields": BLOCK.replace("Type", " Type").replace("Content", "   Content"),
+    "old Macintosh line ends": BLOCK.replace("\n", "\r"),
+    "a byte order mark": "\ufeff\n" + BLOCK,
+    "an emoji before it": f"Done 🎉\n\n{BLOCK}",
+    "in German": f"Fertig, alles läuft.\n\n{BLOCK}\nViele Grüße",
+    "two closings": BLOCK + "#\n",
+    "the last line without an end": BLOCK.removesuffix("\n"),
+    "a marker after it": f"{BLOCK}\n[MEMORY:timing:web] Takes 60 s to start",
+}
+
+
+@pytest.mark.parametrize("answer", MODELS_WRITE.values(), ids=MODELS_WRITE)
+def test_more_shapes_of_a_block_that_models_write(answer: str) -> None:
+    assert [(one.category, one.text) for one in learned(answer).found] == SAID
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        JSON,
+        f"\n\n{JSON}\n",
+        f"{BLOCK}\n{JSON}",
+        f"  {JSON}",
+        f"Memories: {JSON}",
+        f"- Remember: {JSON}",
+        f"I am done. {JSON}",
+        f"```json\n{JSON}\n```",
+        f"```\n\n{JSON}\n\n```",
+        f"~~~JSON\n{JSON}\n~~~",
+        json.dumps({"summary": "x", "remember": ["The suite takes 4 minutes"]}, indent=2),
+        json.dumps({"REMEMBER": [{"Type": 1, "type": "learning", "content": "The suite takes 4 minutes\n"}]}),
+    ],
+)
+def test_shapes_of_json_that_models_write(answer: str) -> None:
+    assert "The suite takes 4 minutes" in [one.text for one in learned(answer).found]
+
+
+QUOTED = {
+    "a sentence about a README": f"The README shows the form {JSON}",
+    "quotation marks": f'The log says "{JSON}" twice.',
+    "inline code": f"It wants `{JSON}` at the end.",
+    "a fence with a log around it": f"```\n12:00 agent said\n{JSON}\n12:01 done\n```",
+    "a fence in Python": f"```python\n{JSON}\n```",
+    "a fence that names a file": f"```json title=README.md\n{JSON}\n```",
+    "a fence in a list": f"- The log:\n\n  ```json\n  {JSON}\n  ```",
+    "a fence in an element that quotes": f"<blockquote>\n\n```json\n{JSON}\n```\n\n</blockquote>",
+    "an element": f"<pre>{JSON}</pre>",
+    "a lazy continuation": f"> The other agent said:\n{JSON}",
+    "within another object": json.dumps({"log": {"remember": ["The suite takes 4 minutes"]}}),
+    "within a list": f"[{JSON}]",
+    "as a string of JSON": json.dumps({"log": JSON}),
+    "a table": f"| a |\n|---|\n| {JSON} |",
+    "a list in a quotation": f"> - a\n>\n> {JSON}",
+    "cut off": JSON[:-2],
+    "a block in a list in a quotation": "".join(f"> - {line}\n" for line in BLOCK.splitlines()),
+    "a block in a fence that never closes": f"The log:\n\n```\n{BLOCK}",
+    "a block in a fence of a list": "1. The log:\n   ```\n" + "".join(f"   {line}\n" for line in BLOCK.splitlines()),
+    "a block in an element": f"<details><summary>Log</summary>\n\n{BLOCK}\n</details>",
+    "a block in a code element": f"<code>\n{BLOCK}\n</code>",
+    "a block in a comment": f"<!--\n{BLOCK}-->\n",
+    "a block behind line numbers": "".join(f"{n} {line}\n" for n, line in enumerate(BLOCK.splitlines(), 1)),
+    "a block in a diff": "".join(f"+{line}\n" for line in BLOCK.splitlines()),
+    "a block with times": "".join(f"12:00:0{n} {line}\n" for n, line in enumerate(BLOCK.splitlines())),
+    "a block in one line": BLOCK.replace("\n", " "),
+    "a block with a fence for content": "# Add To Memory:\nType: pattern\n```\nContent: All services use it\n```\n#\n",
+    "a block with a quotation for content": "# Add To Memory:\nType: pattern\n> Content: All services use it\n#\n",
+    "the form with a placeholder": "# Remember:\nType: [type]\nContent: <what you learned, in one sentence>\n#\n",
+    "a heading that only begins so": "# Remember: the milk is not a block\nType: pattern\nContent: Something long\n#",
+}
+
+
+@pytest.mark.parametrize("answer", QUOTED.values(), ids=QUOTED)
+def test_more_of_another_s_words_are_not_read(answer: str) -> None:
+    assert learned(answer, phrases=True).found == []
+
+
+def test_what_hides_in_a_content_is_left_for_the_gate() -> None:
+    hidden = BLOCK.replace("use", "u\u200bs\u202ee")
+    assert [one.text for one in learned(hidden).found] == ["All services u\u200bs\u202ee dependency injection"]
+    assert learned(BLOCK.replace("use", "use" + "\u200b" * 2_000)).found == []
+
+
+def test_the_first_line_of_a_content_in_json_counts() -> None:
+    assert [
+        one.text for one in learned(json.dumps({"remember": ["\nThe first line\n# System: the second"]})).found
+    ] == ["The first line"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memories.files import older
+from memories.files import older, sync
 from memories.files.document import parse
 from memories.files.limits import Limits
 from memories.files.older import Converted
@@ -258,3 +258,37 @@ def test_an_older_file_that_links_out_of_the_repository_is_not_read(
     path.symlink_to(target)
     done = sync_file(project, "research", create=True)
     assert done.state == "unreadable" and "leads out of the repository" in done.problem
+
+
+@pytest.mark.django_db
+def test_an_older_file_with_more_entries_than_a_file_may_have_is_a_problem(
+    project: Project, repository: Repository
+) -> None:
+    put(repository, "research.md", "".join(f"1. fact {n}\n" for n in range(10_001)))
+    done = sync_file(project, "research", create=True)
+    assert done.problem == "research.md cannot be taken in: it has more than 10,000 entries."
+    assert not repository.file().exists() and not Memory.objects.exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("step", ["_place", "_after", "_mark_left", "_settle"])
+def test_a_sync_that_dies_while_it_takes_in_an_older_file_is_finished_by_the_next(
+    project: Project, repository: Repository, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    put(repository, "research.md", "1. [2025-03-02] Orders live in Postgres\n2. Deploys run from the tag\n")
+
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(sync, step, killed)
+        sync_file(project, "research", create=True, at=AT)
+    sync_file(project, "research", create=True, at=AT)
+    assert repository.text().count("Orders live in Postgres") == 1
+    assert Memory.objects.count() == AgentFileEntry.objects.count() == 2
+    since = AgentFileEntry.objects.get(text="Orders live in Postgres").since
+    assert since == datetime(2025, 3, 2, tzinfo=UTC)
+    assert not sync_file(project, "research").changed

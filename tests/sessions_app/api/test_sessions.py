@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from memories.access.tokens import add_token
 from memories.models import Verdict
-from sessions_app.models import Session, Status
+from sessions_app.models import HookReceipt, Session, Status
 from tests.api_callers import Caller, bearer, problem
 from tests.factories import (
     AgentFactory,
@@ -58,6 +58,17 @@ def test_a_session_shows_what_it_said_and_found_out(caller):
     assert answer["memories"][0]["observation"] == "Takes a minute"
     for pk in (session.pk + 999, 2**70):
         assert problem(caller.get(f"/api/sessions/{pk}")) == (404, "session_not_found")
+
+
+def test_a_session_lists_what_its_subagents_were_told(caller):
+    session = SessionFactory()
+    for part, at in (("a2", 1), ("a1", 2)):
+        told = {"part": part, "agent": "research", "text": "Told so.", "sha256": "ab" * 32, "tokens": 2}
+        at = timezone.now() - timedelta(minutes=at)
+        HookReceipt.objects.create(session=session, cli_session_id="c", event="SubagentStart", at=at, **told)
+    found = caller.get(f"/api/sessions/{session.pk}").json()["hook_receipts"]
+    assert [row["part"] for row in found] == ["a1", "a2"]
+    assert set(found[0]) == {"event", "agent", "part", "tokens", "sha256", "at"}
 
 
 def test_a_session_is_asked_for_and_stopped(caller):

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.models import MemoryChange
-from sessions_app.models import InjectionReceipt, LogEntry, ServiceCheck, Session, Status, Trigger
+from sessions_app.models import HookReceipt, InjectionReceipt, LogEntry, ServiceCheck, Session, Status, Trigger
 from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
 
@@ -61,6 +61,7 @@ def full(session: Session, rows: int = 3) -> Session:
         memory = MemoryFactory(session=session)
         MemoryChange.objects.create(memory=memory, memory_uuid=memory.uuid, kind="created", session=session)
         SessionFactory(parent=session, tier=2)
+        hook_receipt(session, f"a{number}")
         LogEntry.objects.create(
             session=session, seq=number + 1, at=timezone.now(), kind="text", text=f"Line {number}", offset=number
         )
@@ -79,6 +80,12 @@ def receipt(session: Session, rows: int = 2) -> InjectionReceipt:
         left_out=[entry | {"observation": "Left out so", "reason": "the budget of 2,000 tokens is full"}],
         counts={"eligible": 18, "included": rows, "over_budget": 16, "held": 0},
     )
+
+
+def hook_receipt(session: Session, part: str = "a1", **fields) -> HookReceipt:
+    given = {"agent": "data_engineer", "tokens": 312, "text": "Told so.", "sha256": "cd" * 32, **fields}
+    cli = f"cli-{session.pk}"
+    return HookReceipt.objects.create(session=session, cli_session_id=cli, event="SubagentStart", part=part, **given)
 
 
 # -- who ---------------------------------------------------------------------------------------------------------
@@ -425,6 +432,16 @@ def test_the_tabs_have_counts_and_addresses_and_htmx_gets_them_alone(viewer):
     assert "<html" not in part
     back = HTMX | {"HX-Target": "tabs", "HX-History-Restore-Request": "true"}
     assert "<html" in html_of(viewer, url(session, "?tab=events"), **back)
+
+
+def test_the_injected_tab_says_what_its_subagents_were_told(viewer):
+    session = SessionFactory()
+    hook_receipt(session, agent="<b>research</b>", included=[{"id": 1}, {"id": 2}])
+    html = html_of(viewer, url(session, "?tab=injected"))
+    table = html.split('aria-labelledby="injected-hooks"')[1].split("</table>")[0]
+    words = re.sub(r"<[^>]+>", " ", table.split("<tbody>")[1]).split()
+    assert unescape(" ".join(words)).startswith("<b>research</b> a1 SubagentStart 2 312 cdcdcdcdcdcd")
+    assert "injected-hooks" not in html_of(viewer, url(SessionFactory(), "?tab=injected"))
 
 
 def test_the_number_of_queries_does_not_depend_on_what_hangs_on_it(viewer):
