@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -71,3 +72,23 @@ def wait_for(condition: Callable[[], T], seconds: float = 30) -> T:
         assert time.monotonic() < end, "it did not come about in time"
         time.sleep(0.05)
     return value
+
+
+KILLED = """
+import os, signal, sys
+
+def here(frame, event, argument):
+    if event == {event!r} and (frame.f_globals.get("__name__"), frame.f_code.co_name) == {function!r}:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.setprofile(here)
+{work}
+"""
+"""Python that does `work` and is killed where a function begins ("call") or ends ("return")."""
+
+
+def killed(work: str, event: str, module: str, function: str) -> None:
+    """Run `work` in a process that is killed there."""
+    process = call(KILLED.format(event=event, function=(module, function), work=work))
+    out, err = process.communicate()
+    assert process.returncode == -signal.SIGKILL, out + err

@@ -38,9 +38,16 @@ def replace_file(path: Path, data: bytes) -> None:
         os.close(folder)
 
 
-def replace_in(folder: int, name: str, data: bytes) -> None:
-    """As `replace_file`, for the file `name` in a folder that is open as the descriptor `folder`. Raises OSError."""
-    aside = f".{name[:100]}.{token_hex(8)}"
+def replace_in(folder: int, name: str, data: bytes, *, aside: str = "") -> None:
+    """As `replace_file`, for the file `name` in a folder that is open as the descriptor `folder`. Raises OSError.
+
+    `aside` is where the content is written first; a caller that is the only one may name it, so that what a killed
+    process left there is overwritten.
+    """
+    if aside:
+        with suppress(FileNotFoundError):
+            os.unlink(aside, dir_fd=folder)
+    aside = aside or f".{name[:100]}.{token_hex(8)}"
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as out:

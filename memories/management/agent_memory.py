@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.utils import timezone
@@ -23,6 +24,7 @@ from memories.files.suggest import Line
 from memories.files.sync import Synced, agents_of, sync_file
 from memories.files.told import told
 from memories.lifecycle.projects import find_project
+from memories.management import agent_instructions
 from memories.models import AgentFile, CaptureOutcome, FileState, Project
 from memories.taxonomy import AGENT
 
@@ -120,6 +122,9 @@ class Command(VerbCommand):
                 _shared_arguments,
             ),
             "route": Verb("Which agent and section a text is for, and why.", self.route, _route_arguments),
+            "instructions": Verb(
+                agent_instructions.HELP, partial(agent_instructions.instructions, self), agent_instructions.arguments
+            ),
             "enable": Verb("Switch an agent's file on.", self.enable, _switch_arguments),
             "disable": Verb(
                 "Switch an agent's file off: it stays, is not synced, and its agent is not told of it.",

@@ -221,6 +221,7 @@ def test_there_are_routes_to_try():
     assert len(found) > 90
 
 
+@pytest.mark.one_database
 def test_a_viewer_changes_nothing_by_any_route(house, someone, bare_refusals):
     client = someone(roles.VIEWER)
     before = everything()
@@ -255,6 +256,7 @@ def test_a_viewer_sees_every_list_and_every_row(house, someone):
             assert not re.search(r'<form method="post" action="/admin/', html), url
 
 
+@pytest.mark.one_database
 def test_an_operator_changes_no_account_no_agent_and_no_queue(house, someone, bare_refusals):
     client = someone(roles.OPERATOR)
     labels = ("auth.User", "auth.Group", "auth.Permission", "sessions_app.Agent", "memories.Project")

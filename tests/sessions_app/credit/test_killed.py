@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -14,30 +13,13 @@ from sessions_app import reaper, tasks
 from sessions_app.credit.facts import counts_of
 from sessions_app.models import Session, Status, UsedMemory
 from tests.factories import MemoryFactory, ProjectFactory
-from tests.processes import call, wait_for
+from tests.processes import call, killed, wait_for
 from tests.sessions_app.learning.test_lessons import ERROR, TEXT, a_run
 from tests.streams import init, result, text, tool_result, tool_use, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CLOSE, CREDIT, LEARN = "sessions_app.runner.run", "sessions_app.credit.outcome", "sessions_app.learning.lessons"
-KILLED = """
-import os, signal, sys
-
-def here(frame, event, argument):
-    if event == {event!r} and (frame.f_globals.get("__name__"), frame.f_code.co_name) == {function!r}:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-sys.setprofile(here)
-{work}
-"""
-"""Python that does `work` and is killed where a function begins ("call") or ends ("return")."""
-
-
-def killed(work: str, event: str, module: str, function: str) -> None:
-    process = call(KILLED.format(event=event, function=(module, function), work=work))
-    out, err = process.communicate()
-    assert process.returncode == -signal.SIGKILL, out + err
 
 
 @pytest.fixture
