@@ -20,6 +20,8 @@ LEAST = 5
 """Sessions that each group needs for a comparison."""
 CHANGES = 1_000
 """Restatements of an agent's mistakes that are read, the latest ones."""
+Ran = tuple[str, int | None, Decimal | None]
+"""The status, milliseconds and US dollars of a session."""
 SURE = 1.96
 """Standard errors that 95 % of all samples stay within."""
 
@@ -93,13 +95,14 @@ def worth_of(file: AgentFile, agents: Sequence[Agent], at: datetime) -> Worth:
         .order_by("-queued_at", "-pk")
     )
     columns = ("status", "duration_ms", "cost_usd", "receipt__agent_file__file", "receipt__agent_file__tokens")
-    told, others = [], []
+    told: list[Ran] = []
+    others: list[Ran] = []
     for status, duration, cost, of, tokens in rows.values_list(*columns)[:MOST]:
         (told if of == file.pk and tokens else others).append((status, duration, cost))
     return Worth(_group(told), _group(others))
 
 
-def _group(rows: Sequence[tuple[str, int | None, Decimal | None]]) -> Group:
+def _group(rows: Sequence[Ran]) -> Group:
     durations = [duration for _, duration, _ in rows if duration]
     costs = [cost for _, _, cost in rows if cost is not None]
     return Group(
