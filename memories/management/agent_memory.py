@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
 from claudeops.lib.humanize import ago
+from claudeops.lib.secrets import mask
 from memories import store
 from memories.capture.agent_id import agent_id
 from memories.capture.statement import HUMAN, Provenance, Statement
@@ -132,6 +133,15 @@ class Command(VerbCommand):
             ),
         }
 
+    def answer(self, command: str, run: Callable[..., Result], options: Mapping[str, Any]) -> None:
+        """Answer without credentials, and without what a terminal takes for an order: files are text of anybody."""
+
+        def made(**given: Any) -> Result:
+            result = run(**given)
+            return replace(result, text=_printable(mask(result.text)))
+
+        super().answer(command, made, options)
+
     def last_told(self, files: Sequence[AgentFile]) -> dict[int, datetime]:
         """Return when the agents were last told of their files, by file; the sessions know it."""
         return {}
@@ -154,7 +164,7 @@ class Command(VerbCommand):
             return _told(file)
         path = storage.location(file.project, file.agent)
         stored = storage.read(path)
-        text = file.text if stored.missing else stored.data.decode("utf-8", "replace")
+        text = file.text if stored.missing else mask(stored.data.decode("utf-8-sig", "replace"))
         entries = [asdict(line) for line in tidy.lines_of(file.project, file.agent)]
         data = {"project": project, "agent": file.agent, "path": str(path), "text": text, "entries": entries}
         return Result(data, text.rstrip("\n"))
@@ -319,7 +329,7 @@ def _remarks(status: Status) -> list[str]:
     reasons = sorted(status.refused.items(), key=lambda row: (-row[1], row[0]))
     said += [f"not taken in the last week, {count}×: {why}" for why, count in reasons[:MOST_REASONS]]
     if status.older:
-        taken = "taken in already, may be deleted" if file.sha256 else "to be taken in by the next sync"
+        taken = "no sync reads them any more" if file.sha256 else "to be taken in by the next sync"
         said.append(f"older files ({taken}): {', '.join(status.older)}")
     return [f"{file.project.slug} {file.agent}: {line}" for line in said]
 
@@ -359,6 +369,10 @@ def _sync_lines(done: Synced) -> list[str]:
     parts += [f"{_number(done.conflicts, 'open conflict')}"] if done.conflicts else []
     what = done.problem or ", ".join(parts) or FileState(done.state).label
     return [f"{done.agent}: {what}", *(f"{done.agent}: {note}" for note in done.notes)]
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() or char in "\n\t" else "" for char in text)
 
 
 def _number(count: int, one: str, more: str = "") -> str:
