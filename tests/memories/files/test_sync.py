@@ -351,3 +351,12 @@ def test_a_line_that_is_repeated_in_another_section_or_case_stays_as_it_is(
     repository.save(text)
     synced(project)
     assert repository.text() == text and Memory.objects.count() == 1
+
+
+def test_a_file_that_a_person_put_into_the_folder_is_read(project: Project, repository: Repository) -> None:
+    repository.save("## Common Mistakes to Avoid\n- Tests need the queue\n", agent="qa")
+    assert [(one.agent, one.state) for one in sync_project(project)] == [("qa", FileState.OK)]
+    assert Memory.objects.get().observation == QUEUE
+    repository.path.joinpath(".claude-mpm").rename(repository.path / "aside")
+    repository.path.joinpath(".claude-mpm").symlink_to("/etc")
+    assert [one.state for one in sync_project(project)] == [FileState.UNREADABLE]
