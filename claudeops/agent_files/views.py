@@ -19,6 +19,7 @@ from claudeops.agent_files.clashes import open_clashes
 from claudeops.agent_files.figures import agents_of, captures_of, heard_of
 from claudeops.agent_files.forms import LineForm
 from claudeops.agent_files.lines import limits_of, parts_of
+from claudeops.agent_files.worth import came_back, worth_of
 from claudeops.lib.detail_page import Tab, tabs_of
 from memories import store
 from memories.capture.statement import HUMAN, Provenance
@@ -97,10 +98,14 @@ def _page(
         "its_agent": agents[0] if agents else None,
         "captured": captures_of(file, at),
         "heard": heard_of(file, agents, at),
+        "joins": tidy.joins_of(file),
+        "came_back": came_back(rows),
         "edited": line,
         "form": form,
         "add_form": added or LineForm(file, initial={"category": "learning"}, name="add"),
     }
+    if request.user.has_perm("sessions_app.view_session"):
+        context["worth"] = worth_of(file, agents, at)
     if tabs.shown == "read":
         context["parts"] = parts_of(file, rows, is_told, at)
     elif tabs.shown == "changes":
@@ -250,3 +255,21 @@ def act(request: HttpRequest, slug: str, agent: str, pk: int, verb: str) -> Http
         return _back(request, file, in_words(error), level=messages.ERROR)
     undo = reverse("memory-undo", args=[pk, change.pk]) if change else ""
     return _synced(request, file, said, undo=undo)
+
+
+@require_POST
+@permission_required((*SEES, CHANGE), raise_exception=True)
+def join(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
+    """Carry out the suggestion to join lines into that of memory `pk`, if it is still what the person read."""
+    file = _file(slug, agent)
+    others = request.POST.getlist("other")
+    wanted = next((one for one in tidy.joins_of(file) if one.target.memory_id == pk), None)
+    if wanted is None or [str(line.memory_id) for line in wanted.others] != others:
+        return _back(request, file, "This suggestion has changed. Read the page again.", level=messages.ERROR)
+    try:
+        change = tidy.join(wanted, by=actor(request))
+    except MemoriesError as error:
+        return _back(request, file, in_words(error), level=messages.ERROR)
+    return _synced(
+        request, file, "The lines are joined.", undo=reverse("memories-undo", args=[change.pk]) if change else ""
+    )

@@ -23,7 +23,17 @@ from memories.files.storage import Unusable
 from memories.files.suggest import Join, Leaving, Line, Route, Shared
 from memories.files.sync import agents_of, sync_file
 from memories.lifecycle.merge import merge
-from memories.models import AgentCapture, AgentFile, AgentFileEntry, FileState, Memory, Project, Verdict, to_utc
+from memories.models import (
+    AgentCapture,
+    AgentFile,
+    AgentFileEntry,
+    FileState,
+    Memory,
+    MemoryChange,
+    Project,
+    Verdict,
+    to_utc,
+)
 from memories.taxonomy import AGENT, PROJECT
 
 UNUSED_AFTER = timedelta(days=30)
@@ -72,9 +82,12 @@ def joins_of(file: AgentFile) -> list[Join]:
     return suggest.joins(lines_of(file.project, file.agent))
 
 
-def join(one: Join, *, by: str, at: datetime | None = None) -> None:
-    """Merge the entries of a suggestion; the sync that follows takes their lines out. Raises InvalidMemory."""
-    merge(one.target.memory_id, [line.memory_id for line in one.others], by=by, at=at, reason=JOINED)
+def join(one: Join, *, by: str, at: datetime | None = None) -> MemoryChange | None:
+    """Merge the entries of a suggestion; the sync that follows takes their lines out. Raises InvalidMemory.
+
+    Returns the change of the memory that stays.
+    """
+    return merge(one.target.memory_id, [line.memory_id for line in one.others], by=by, at=at, reason=JOINED)
 
 
 def optimize(file: AgentFile) -> Optimized:

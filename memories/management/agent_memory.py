@@ -329,7 +329,7 @@ def _remarks(status: Status) -> list[str]:
     reasons = sorted(status.refused.items(), key=lambda row: (-row[1], row[0]))
     said += [f"not taken in the last week, {count}×: {why}" for why, count in reasons[:MOST_REASONS]]
     if status.older:
-        taken = "taken in already, may be deleted" if file.sha256 else "to be taken in by the next sync"
+        taken = "no sync reads them any more" if file.sha256 else "to be taken in by the next sync"
         said.append(f"older files ({taken}): {', '.join(status.older)}")
     return [f"{file.project.slug} {file.agent}: {line}" for line in said]
 

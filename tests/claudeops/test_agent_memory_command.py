@@ -95,6 +95,8 @@ def test_status_names_files_that_are_not_taken_in_yet(project: Project, reposito
     assert (qa["agent"], qa["state"], qa["older_files"]) == ("qa", "new", ["qa_memories.md"])
     assert "older files (to be taken in by the next sync): qa_memories.md" in run("status")[1]
     assert not AgentFile.objects.exists()
+    run("sync", "--project", "shop")
+    assert "older files (no sync reads them any more): qa_memories.md" in run("status")[1]
 
 
 def test_status_of_a_file_beyond_its_limits_says_so(project: Project, repository: Repository) -> None:
