@@ -55,6 +55,8 @@ from memories.taxonomy import AGENT
 log = logging.getLogger(__name__)
 
 CHANNEL = "file"
+BY_ITSELF = "system"
+"""Whose change is written where nobody asked for the sync: the author of the newest line that comes in."""
 ATTEMPTS = 5
 """How often a file is read again because somebody saved it while it was compared."""
 BATCH = 100
@@ -98,7 +100,7 @@ def agents_of(project: Project) -> list[str]:
 
 
 def sync_project(
-    project: Project, *, by: str = "system", at: datetime | None = None, force: bool = False
+    project: Project, *, by: str = BY_ITSELF, at: datetime | None = None, force: bool = False
 ) -> list[Synced]:
     """Sync all files of a project, and make those that are missing. One that nobody changed costs next to nothing.
 
@@ -128,7 +130,7 @@ def sync_file(
     project: Project,
     agent: str,
     *,
-    by: str = "system",
+    by: str = BY_ITSELF,
     at: datetime | None = None,
     create: bool = False,
     force: bool = False,
@@ -144,6 +146,9 @@ def sync_file(
     done = Synced(name)
     if not name:
         done.problem = f"{agent!r} is no name of an agent."
+        return done
+    if not project.path:
+        done.state, done.problem = FileState.NO_REPOSITORY, f"Project {project.slug} has no repository path."
         return done
     with storage.lock_of(project.pk, name):
         file = _row(project, name, create)
@@ -246,6 +251,9 @@ def _bring_in_step(context: _Context, done: Synced) -> bool:
     document = _older(context, stored) or _document(context, stored)
     _take_in(context, document, _compare(context, document), done)
     found = _compare(context, document)
+    if context.by == BY_ITSELF and found.fresh:
+        newest = found.fresh[-1].pk
+        context.by = _authors_of([newest])[newest]
     after, leaving = _after(context, document, found)
     with writing():
         _mark_left(context, leaving)
@@ -625,7 +633,7 @@ def _authors_of(memories: Iterable[int]) -> dict[int, str]:
     changes = MemoryChange.objects.filter(memory__in=ids).order_by()
     latest = changes.values("memory").annotate(last=Max("pk")).values("last")
     rows = MemoryChange.objects.filter(pk__in=latest).values_list("memory", "actor")
-    return dict.fromkeys(ids, "system") | {pk: actor for pk, actor in rows if actor}
+    return dict.fromkeys(ids, BY_ITSELF) | {pk: actor for pk, actor in rows if actor}
 
 
 def _settle(context: _Context, after: Document, stored: Stored, found: _Found, done: Synced) -> None:
