@@ -31,7 +31,7 @@ from memories.files.sync import Synced, sync_file
 from memories.files.told import told
 from memories.files.typed import save_text
 from memories.lifecycle import verbs
-from memories.models import AgentFile, AgentFileConflict, Memory, MemoryChange
+from memories.models import AgentFile, AgentFileConflict, Memory, MemoryChange, Project
 from memories.taxonomy import AGENT
 from memories.web.answers import actor, by_htmx, in_words, moved
 
@@ -305,3 +305,19 @@ def join(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     return _synced(
         request, file, "The lines are joined.", undo=reverse("memories-undo", args=[change.pk]) if change else ""
     )
+
+
+@require_POST
+@permission_required((*SEES, "memories.add_memory"), raise_exception=True)
+def accept(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Make a memory of the project of what several agents know, by the best of their lines."""
+    project = get_object_or_404(Project, slug=slug)
+    back = f"{reverse('project', args=[slug])}?tab=files&shared=1"
+    wanted = next((one for one in tidy.shared_of(project) if one.best.memory_id == pk), None)
+    if wanted is None or wanted.best.text != request.POST.get("text"):
+        return moved(request, back, "This suggestion has changed. Read the page again.", level=messages.ERROR)
+    try:
+        made = tidy.accept(wanted, project, by=actor(request))
+    except MemoriesError as error:
+        return moved(request, back, in_words(error), level=messages.ERROR)
+    return moved(request, back, f"Memory {made} of the project says it now. The agents’ lines stay.")
