@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from claudeops.agent_files.clashes import open_clashes
 from claudeops.agent_files.figures import agents_of, captures_of, heard_of
-from claudeops.agent_files.forms import LineForm
+from claudeops.agent_files.forms import LineForm, TextForm
 from claudeops.agent_files.lines import limits_of, parts_of
 from claudeops.agent_files.worth import came_back, worth_of
 from claudeops.lib.detail_page import Tab, tabs_of
@@ -26,8 +26,10 @@ from memories.capture.statement import HUMAN, Provenance
 from memories.errors import MemoriesError
 from memories.files import conflicts, tidy
 from memories.files.conflicts import MASKED
+from memories.files.storage import Unusable
 from memories.files.sync import Synced, sync_file
 from memories.files.told import told
+from memories.files.typed import save_text
 from memories.lifecycle import verbs
 from memories.models import AgentFile, AgentFileConflict, Memory, MemoryChange
 from memories.taxonomy import AGENT
@@ -56,7 +58,10 @@ def _address(file: AgentFile) -> str:
 @never_cache
 @permission_required(SEES, raise_exception=True)
 def agent_file(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
-    """Show a file as it was at its last sync. Nothing is read from the disk. `?edit=` names the line to edit."""
+    """Show a file as it was at its last sync. Nothing is read from the disk.
+
+    `?edit=` names the line to edit, and `?tab=text&edit=text` edits the whole text.
+    """
     file = _file(slug, agent)
     asked = request.GET.get("edit", "")
     line = _line(file, int(asked)) if asked.isascii() and asked.isdecimal() and len(asked) < 18 else None
@@ -64,7 +69,10 @@ def agent_file(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
     if line is not None and request.user.has_perm(CHANGE):
         latest = MemoryChange.objects.filter(memory=line).order_by("-pk").values_list("pk", flat=True).first()
         form = LineForm(file, initial={"text": line.observation, "category": line.category, "change": latest or 0})
-    return _page(request, file, line=line, form=form)
+    whole = None
+    if asked == "text" and request.GET.get("tab") == "text" and request.user.has_perm(CHANGE):
+        whole = TextForm(auto_id="whole-%s", initial={"text": file.text, "sha256": file.sha256})
+    return _page(request, file, line=line, form=form, whole=whole)
 
 
 def _line(file: AgentFile, pk: int) -> Memory | None:
@@ -80,12 +88,15 @@ def _page(
     line: Memory | None = None,
     form: LineForm | None = None,
     added: LineForm | None = None,
+    whole: TextForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
     at = timezone.now()
     rows = list(file.entries.select_related("memory").order_by("position", "pk"))
     tabs = tabs_of(
-        [Tab("read", "Read"), Tab("text", "Text"), Tab("changes", "Changes")], request.GET.get("tab", ""), "read"
+        [Tab("read", "Read"), Tab("text", "Text"), Tab("changes", "Changes")],
+        "text" if whole else request.GET.get("tab", ""),
+        "read",
     )
     is_told, agents = told(file), agents_of(file)
     context: dict[str, Any] = {
@@ -102,6 +113,7 @@ def _page(
         "came_back": came_back(rows),
         "edited": line,
         "form": form,
+        "whole": whole,
         "add_form": added or LineForm(file, initial={"category": "learning"}, name="add"),
     }
     if request.user.has_perm("sessions_app.view_session"):
@@ -230,6 +242,26 @@ def edit(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     if change is None:
         return _back(request, file, "The line has nothing to change.")
     return _synced(request, file, "The line is changed.", undo=reverse("memory-undo", args=[pk, change.pk]), of=pk)
+
+
+@require_POST
+@permission_required((*SEES, CHANGE), raise_exception=True)
+def text(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
+    """Save the whole text of the file, unless it was changed since it was read; what was typed stays in the field."""
+    file = _file(slug, agent)
+    form = TextForm(request.POST, auto_id="whole-%s")
+    if not file.enabled:
+        form.add_error("text", "The file is off: it is not written until it is on again.")
+    if not form.is_valid():
+        return _page(request, file, whole=form, status=422)
+    try:
+        done = save_text(file, form.cleaned_data["text"], sha256=form.cleaned_data["sha256"], by=actor(request))
+    except (MemoriesError, Unusable) as error:
+        form.add_error("text", in_words(error) if isinstance(error, MemoriesError) else str(error))
+        return _page(request, file, whole=form, status=422)
+    said = f"The file is saved. {done.conflicts} lines are in conflict." if done.conflicts else "The file is saved."
+    level = messages.WARNING if done.problem else messages.SUCCESS
+    return _back(request, file, f"{said} {done.problem}".strip(), level=level)
 
 
 VERBS: Mapping[str, tuple[Callable[..., MemoryChange | None], str, str]] = {

@@ -102,18 +102,28 @@ def agents_of(project: Project) -> list[str]:
 def sync_project(
     project: Project, *, by: str = BY_ITSELF, at: datetime | None = None, force: bool = False
 ) -> list[Synced]:
-    """Sync all files of a project, and make those that are missing. One that nobody changed costs next to nothing."""
+    """Sync all files of a project, and make those that are missing. One that nobody changed costs next to nothing.
+
+    A file that a person or a `git pull` put into the folder is one of them.
+    """
     rows = AgentFile.objects.filter(project=project).select_related("project").defer("text")
     files = {file.agent: file for file in rows}
     quiet = set() if force else unchanged(project, list(files.values()))
     done = []
-    for agent in agents_of(project):
+    for agent in sorted({*agents_of(project), *_agents_on_disk(project)}):
         file = files.get(agent)
         if file is not None and (file.pk in quiet or not file.enabled):
             done.append(Synced(agent, file.state, problem=file.problem, path=file.path))
         else:
             done.append(sync_file(project, agent, by=by, at=at, create=True, force=force))
     return done
+
+
+def _agents_on_disk(project: Project) -> list[str]:
+    try:
+        return storage.agents_on_disk(project)
+    except Unusable:  # the sync of each file says it
+        return []
 
 
 def sync_file(

@@ -291,3 +291,21 @@ def test_the_page_says_what_the_file_is_worth(signed_in: Client, line: Memory, p
     assert "With it, 5 sessions" in html and "Without, 5 sessions" in html
     assert "-20 points completed" in html and "could be chance" in html and "Agresti" in html
     assert "None was stated again by a later session." in html
+
+
+def test_the_whole_text_is_edited_and_one_that_was_changed_since_is_kept_in_the_field(
+    signed_in: Client, line: Memory, repository: Repository
+) -> None:
+    html = signed_in.get(f"{PAGE}?tab=text&edit=text").content.decode()
+    sha256 = re.search(r'name="sha256" value="(\w+)"', html)
+    assert sha256 and f"- {LOCKS}" in html
+    heading = "## Recent Learnings (Max: 15 items)\n"
+    text = repository.text().replace(heading, f"{heading}- The nas is slow\n").replace("\n", "\r\n")
+    given = {"text": text, "sha256": sha256[1]}
+    html = signed_in.post(f"{PAGE}/text", given, follow=True).content.decode()
+    assert "The file is saved." in html and "- The nas is slow\n" in repository.text()
+    assert "\r" not in repository.text()
+    assert Memory.objects.get(observation="The nas is slow").changes.get().actor == "file"
+    again = signed_in.post(f"{PAGE}/text", given | {"text": f"{text}\r\nMine"})
+    assert again.status_code == 422 and "changed since you read it" in again.content.decode()
+    assert "Mine" in again.content.decode() and "Mine" not in repository.text()

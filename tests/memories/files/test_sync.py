@@ -360,3 +360,12 @@ def test_a_project_without_a_repository_has_no_files(project: Project, learn: Le
     project.save()
     assert "no repository path" in sync_file(project, "research", create=True).problem
     assert not AgentFile.objects.exists()
+
+
+def test_a_file_that_a_person_put_into_the_folder_is_read(project: Project, repository: Repository) -> None:
+    repository.save("## Common Mistakes to Avoid\n- Tests need the queue\n", agent="qa")
+    assert [(one.agent, one.state) for one in sync_project(project)] == [("qa", FileState.OK)]
+    assert Memory.objects.get().observation == QUEUE
+    repository.path.joinpath(".claude-mpm").rename(repository.path / "aside")
+    repository.path.joinpath(".claude-mpm").symlink_to("/etc")
+    assert [one.state for one in sync_project(project)] == [FileState.UNREADABLE]
