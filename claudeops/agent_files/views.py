@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
@@ -14,16 +16,24 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from claudeops.agent_files.clashes import open_clashes
+from claudeops.agent_files.figures import agents_of, captures_of, heard_of
+from claudeops.agent_files.forms import LineForm, TextForm
 from claudeops.agent_files.lines import limits_of, parts_of
+from claudeops.agent_files.worth import came_back, worth_of
 from claudeops.lib.detail_page import Tab, tabs_of
-from memories.capture.agent_id import agent_id
+from memories import store
+from memories.capture.statement import HUMAN, Provenance
 from memories.errors import MemoriesError
-from memories.files import conflicts
+from memories.files import conflicts, tidy
+from memories.files.conflicts import MASKED
+from memories.files.storage import Unusable
 from memories.files.sync import Synced, sync_file
 from memories.files.told import told
-from memories.models import AgentFile, AgentFileConflict, MemoryChange
+from memories.files.typed import save_text
+from memories.lifecycle import verbs
+from memories.models import AgentFile, AgentFileConflict, Memory, MemoryChange
+from memories.taxonomy import AGENT
 from memories.web.answers import actor, by_htmx, in_words, moved
-from sessions_app.models import Agent
 
 SEES = ("memories.view_project", "memories.view_memory")
 CHANGE = "memories.change_memory"
@@ -48,13 +58,47 @@ def _address(file: AgentFile) -> str:
 @never_cache
 @permission_required(SEES, raise_exception=True)
 def agent_file(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
-    """Show a file as it was at its last sync. Nothing is read from the disk."""
-    file, at = _file(slug, agent), timezone.now()
+    """Show a file as it was at its last sync. Nothing is read from the disk.
+
+    `?edit=` names the line to edit, and `?tab=text&edit=text` edits the whole text.
+    """
+    file = _file(slug, agent)
+    asked = request.GET.get("edit", "")
+    line = _line(file, int(asked)) if asked.isascii() and asked.isdecimal() and len(asked) < 18 else None
+    form = None
+    if line is not None and request.user.has_perm(CHANGE):
+        latest = MemoryChange.objects.filter(memory=line).order_by("-pk").values_list("pk", flat=True).first()
+        form = LineForm(file, initial={"text": line.observation, "category": line.category, "change": latest or 0})
+    whole = None
+    if asked == "text" and request.GET.get("tab") == "text" and request.user.has_perm(CHANGE):
+        whole = TextForm(auto_id="whole-%s", initial={"text": file.text, "sha256": file.sha256})
+    return _page(request, file, line=line, form=form, whole=whole)
+
+
+def _line(file: AgentFile, pk: int) -> Memory | None:
+    """Return the memory of a line of the file, or of one that left it."""
+    row = file.entries.filter(memory=pk).select_related("memory").first()
+    return row.memory if row else None
+
+
+def _page(
+    request: HttpRequest,
+    file: AgentFile,
+    *,
+    line: Memory | None = None,
+    form: LineForm | None = None,
+    added: LineForm | None = None,
+    whole: TextForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    at = timezone.now()
     rows = list(file.entries.select_related("memory").order_by("position", "pk"))
     tabs = tabs_of(
-        [Tab("read", "Read"), Tab("text", "Text"), Tab("changes", "Changes")], request.GET.get("tab", ""), "read"
+        [Tab("read", "Read"), Tab("text", "Text"), Tab("changes", "Changes")],
+        "text" if whole else request.GET.get("tab", ""),
+        "read",
     )
-    is_told = told(file)
+    is_told, agents = told(file), agents_of(file)
     context: dict[str, Any] = {
         "file": file,
         "tabs": tabs,
@@ -62,22 +106,25 @@ def agent_file(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
         "clashes": open_clashes(file),
         "limits": limits_of(file),
         "left": [row for row in rows if row.left_because],
-        "its_agent": _agent_of(file),
+        "its_agent": agents[0] if agents else None,
+        "captured": captures_of(file, at),
+        "heard": heard_of(file, agents, at),
+        "joins": tidy.joins_of(file),
+        "came_back": came_back(rows),
+        "edited": line,
+        "form": form,
+        "whole": whole,
+        "add_form": added or LineForm(file, initial={"category": "learning"}, name="add"),
     }
+    if request.user.has_perm("sessions_app.view_session"):
+        context["worth"] = worth_of(file, agents, at)
     if tabs.shown == "read":
         context["parts"] = parts_of(file, rows, is_told, at)
     elif tabs.shown == "changes":
         memories = [row.memory_id for row in rows if row.memory_id]
         changes = MemoryChange.objects.filter(memory__in=memories).select_related("memory").order_by("-pk")
         context["changes"] = changes[:RECENT]
-    return render(request, "agent_files/file.html", context)
-
-
-def _agent_of(file: AgentFile) -> Agent | None:
-    """Return the agent whose file it is; several may have one id, then that of the project comes first."""
-    agents = Agent.objects.only("slug", "project_id").order_by("slug")
-    found = [one for one in agents if agent_id(one.slug) == file.agent]
-    return min(found, key=lambda one: one.project_id != file.project_id, default=None)
+    return render(request, "agent_files/file.html", context, status=status)
 
 
 @require_POST
@@ -108,10 +155,11 @@ def undo(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     return _synced(request, file, "The conflict is open again.")
 
 
-def _synced(request: HttpRequest, file: AgentFile, said: str, *, undo: str = "") -> HttpResponse:
-    """Sync the file after a change and say how it went."""
+def _synced(request: HttpRequest, file: AgentFile, said: str, *, undo: str = "", of: int | None = None) -> HttpResponse:
+    """Sync the file after a change and say how it went; `of` is the memory whose line should be in the file then."""
     done = sync_file(file.project, file.agent, by=actor(request))
-    problem = _problem(file, done)
+    out = file.entries.filter(memory=of).exclude(left_because="").first() if of else None
+    problem = f"It is stored, but not in the file: {out.left_because}." if out else _problem(file, done)
     level = messages.WARNING if problem else messages.SUCCESS
     return _back(request, file, f"{said} {problem}".strip(), level=level, undo=undo)
 
@@ -129,3 +177,131 @@ def _problem(file: AgentFile, done: Synced) -> str:
     if not file.enabled:
         return "The file is off: it is not written until it is on again."
     return done.problem
+
+
+@require_POST
+@permission_required((*SEES, CHANGE), raise_exception=True)
+def switch(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
+    """Switch the file on or off, with the reason."""
+    file = _file(slug, agent)
+    on = request.POST.get("on") == "1"
+    reason = " ".join(request.POST.get("reason", "").split())[:200]
+    changed = tidy.switch(file.project, file.agent, on, by=actor(request), reason=reason)
+    file.refresh_from_db()
+    if not changed:
+        return _back(request, file, f"The file is {'on' if on else 'off'} already.")
+    if not on:
+        return _back(request, file, "The file is off: it is neither read nor written, and its agent is not told of it.")
+    return _synced(request, file, "The file is on.")
+
+
+@require_POST
+@permission_required((*SEES, CHANGE), raise_exception=True)
+def add(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
+    """Add a line as the word of the person who typed it."""
+    file = _file(slug, agent)
+    form = LineForm(file, request.POST, name="add")
+    if not form.is_valid():
+        return _page(request, file, added=form, status=422)
+    statement = store.Statement(form.cleaned_data["category"], form.cleaned_data["text"], taxonomy=AGENT.slug)
+    said = Provenance(HUMAN, actor(request), project_id=file.project_id, agent=file.agent, channel=HUMAN)
+    try:
+        made = store.remember(statement, said)
+    except MemoriesError as error:
+        form.add_error("text", in_words(error))
+        return _page(request, file, added=form, status=422)
+    return _synced(request, file, "The line is added.", of=made.memory_id)
+
+
+@require_POST
+@permission_required((*SEES, CHANGE), raise_exception=True)
+def edit(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
+    """Change the text or the type of a line, unless somebody changed it since it was read."""
+    file = _file(slug, agent)
+    line = _line(file, pk)
+    if line is None:
+        return _back(request, file, "This line is not in the file any more.", level=messages.ERROR)
+    form = LineForm(file, request.POST)
+    if MASKED in line.observation:
+        form.add_error("text", "The line holds a credential that is stored nowhere else. Change it in the file.")
+    if not form.is_valid():
+        return _page(request, file, line=line, form=form, status=422)
+    try:
+        change = verbs.edit(
+            pk,
+            by=actor(request),
+            observation=form.cleaned_data["text"],
+            category=form.cleaned_data["category"],
+            expected_change=form.cleaned_data["change"],
+            provenance=Provenance.typed_by(actor(request)),
+            reason="Changed on the page of its file.",
+        )
+    except MemoriesError as error:
+        form.add_error("text", in_words(error))
+        return _page(request, file, line=line, form=form, status=422)
+    if change is None:
+        return _back(request, file, "The line has nothing to change.")
+    return _synced(request, file, "The line is changed.", undo=reverse("memory-undo", args=[pk, change.pk]), of=pk)
+
+
+@require_POST
+@permission_required((*SEES, CHANGE), raise_exception=True)
+def text(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
+    """Save the whole text of the file, unless it was changed since it was read; what was typed stays in the field."""
+    file = _file(slug, agent)
+    form = TextForm(request.POST, auto_id="whole-%s")
+    if not file.enabled:
+        form.add_error("text", "The file is off: it is not written until it is on again.")
+    if not form.is_valid():
+        return _page(request, file, whole=form, status=422)
+    try:
+        done = save_text(file, form.cleaned_data["text"], sha256=form.cleaned_data["sha256"], by=actor(request))
+    except (MemoriesError, Unusable) as error:
+        form.add_error("text", in_words(error) if isinstance(error, MemoriesError) else str(error))
+        return _page(request, file, whole=form, status=422)
+    said = f"The file is saved. {done.conflicts} lines are in conflict." if done.conflicts else "The file is saved."
+    level = messages.WARNING if done.problem else messages.SUCCESS
+    return _back(request, file, f"{said} {done.problem}".strip(), level=level)
+
+
+VERBS: Mapping[str, tuple[Callable[..., MemoryChange | None], str, str]] = {
+    "remove": (verbs.deactivate, "Removed on the page of its file.", "The line is removed."),
+    "approve": (verbs.approve, "", "The line is approved; its agent is told it."),
+}
+"""What a line can do, the reason that is noted, and what is said then."""
+
+
+@require_POST
+@permission_required((*SEES, CHANGE), raise_exception=True)
+def act(request: HttpRequest, slug: str, agent: str, pk: int, verb: str) -> HttpResponse:
+    """Remove a line, or approve one that is held."""
+    file = _file(slug, agent)
+    if verb not in VERBS or _line(file, pk) is None:
+        raise Http404("There is no such line.")
+    run, reason, said = VERBS[verb]
+    if verb == "approve":  # only what the person read
+        run = partial(verbs.approve, expected_text=request.POST.get("text", ""))
+    try:
+        change = run(pk, by=actor(request), reason=reason)
+    except MemoriesError as error:
+        return _back(request, file, in_words(error), level=messages.ERROR)
+    undo = reverse("memory-undo", args=[pk, change.pk]) if change else ""
+    return _synced(request, file, said, undo=undo)
+
+
+@require_POST
+@permission_required((*SEES, CHANGE), raise_exception=True)
+def join(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
+    """Carry out the suggestion to join lines into that of memory `pk`, if it is still what the person read."""
+    file = _file(slug, agent)
+    others = request.POST.getlist("other")
+    wanted = next((one for one in tidy.joins_of(file) if one.target.memory_id == pk), None)
+    if wanted is None or [str(line.memory_id) for line in wanted.others] != others:
+        return _back(request, file, "This suggestion has changed. Read the page again.", level=messages.ERROR)
+    try:
+        change = tidy.join(wanted, by=actor(request))
+    except MemoriesError as error:
+        return _back(request, file, in_words(error), level=messages.ERROR)
+    return _synced(
+        request, file, "The lines are joined.", undo=reverse("memories-undo", args=[change.pk]) if change else ""
+    )

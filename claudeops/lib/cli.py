@@ -6,12 +6,14 @@ code 1; wrong usage exits with 2.
 
 from __future__ import annotations
 
+import difflib
 import getpass
 import json
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn
 
 from django.core.checks import Tags, registry
@@ -21,6 +23,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from claudeops.lib import sqlite_damage
+from claudeops.lib.secrets import mask
 
 OF_PAGES = frozenset({Tags.urls, Tags.admin, Tags.templates})
 """Tags of checks that import every page (one second). The web server and `manage.py check` run them."""
@@ -147,6 +150,15 @@ class VerbCommand(BaseCommand):
         if result.exit_code:
             sys.exit(result.exit_code)
 
+    def agreed(self, difference: str, dry_run: bool, yes: bool) -> bool:
+        """Show the difference, and ask whether to write it. Raises Refusal where nobody can answer."""
+        if dry_run:
+            return False
+        if not yes and not sys.stdin.isatty():
+            raise Refusal("not_agreed", "Nobody is there to agree to the change.", "Add --yes, or --dry-run to see it.")
+        self.stderr.write(difference)  # stdout is for the result
+        return yes or input("Write this? [y/N] ").strip().lower() in ("y", "yes")
+
     def refuse(self, command: str, found: tuple[str, str, str], as_json: bool) -> NoReturn:
         code, message, fix = found
         if as_json:
@@ -189,6 +201,18 @@ _BASE_OPTIONS = (
 
 class _SubParser(ArgumentParser):
     """Plain argparse: a usage error exits with 2 and prints the verb's usage."""
+
+
+def difference_of(path: Path, before: str | None, after: str | None) -> str:
+    """Return what would change in a file (None: there is no file) as a unified difference, without secrets."""
+    lines = difflib.unified_diff(
+        (before or "").splitlines(keepends=True), (after or "").splitlines(keepends=True), str(path), str(path)
+    )
+    return mask("".join(line if line.endswith("\n") else f"{line}\n" for line in lines))
+
+
+def unchanged(difference: str, dry_run: bool) -> str:
+    return f"{difference}Nothing was changed (--dry-run)." if dry_run else "Nothing was changed."
 
 
 def current_user() -> str:

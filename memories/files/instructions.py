@@ -17,6 +17,7 @@ BEGIN = "<!-- claudeops agent memory: begin. Written by `manage.py agent-memory 
 END = "<!-- claudeops agent memory: end -->"
 BEGINS = "<!-- claudeops agent memory: begin"
 BLOCK = re.compile(rf"\r?\n{re.escape(BEGINS)}.*?{re.escape(END)}(?:\r?\n)?", re.DOTALL)
+FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n.*?^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 LONGEST_CONTENT = 100
 """Characters of one learning that an agent may add."""
 
@@ -89,6 +90,11 @@ def put(definition: str, memory: str, sections: SectionSet) -> str:
 def removed(definition: str) -> str:
     """Return the definition without the markers and what is between them. Raises InvalidMemory as `put` does."""
     return "".join(_around(definition) or (definition,))
+
+
+def body_of(definition: str) -> str:
+    """Return the definition without its front matter and without the block. Raises InvalidMemory as `put` does."""
+    return FRONT_MATTER.sub("", removed(definition), count=1)
 
 
 def _around(definition: str) -> tuple[str, str] | None:

@@ -64,10 +64,11 @@ def location(project: Project, agent: str) -> Path:
 
     A symbolic link is followed within the repository; one that leads out of it is refused.
     """
-    return _inside(project, relative_path(project, agent))
+    return inside(project, relative_path(project, agent))
 
 
-def _inside(project: Project, relative: str) -> Path:
+def inside(project: Project, relative: str) -> Path:
+    """Return the real path of what `relative` names in the project's repository. Raises Unusable."""
     if not project.path:
         raise Unusable(FileState.NO_REPOSITORY, f"Project {project.slug} has no repository path.")
     try:
@@ -161,20 +162,20 @@ def remove(path: Path) -> None:
 
 def older_files(project: Project, agent: str) -> list[tuple[str, Path]]:
     """Return the files of an agent in the folder that have older names, with where they are. Raises Unusable."""
-    folder = _inside(project, project.files_folder)
+    folder = inside(project, project.files_folder)
     names = older.find(_names(folder), agent, relative_to_folder(project, agent))
-    return [(name, _inside(project, f"{project.files_folder}/{name}")) for name in names]
+    return [(name, inside(project, f"{project.files_folder}/{name}")) for name in names]
 
 
 def older_names(project: Project) -> list[tuple[str, str]]:
     """Return the files in the folder that have older names, with the agent each would be of. Raises Unusable."""
-    found = [(name, older.agent_of(name)[0]) for name in _names(_inside(project, project.files_folder))]
+    found = [(name, older.agent_of(name)[0]) for name in _names(inside(project, project.files_folder))]
     return [(name, agent) for name, agent in found if agent and name != relative_to_folder(project, agent)]
 
 
 def agents_on_disk(project: Project) -> list[str]:
     """Return the agents that have a file in the folder, of a present or an older name that says so. Raises Unusable."""
-    folder = _inside(project, project.files_folder)
+    folder = inside(project, project.files_folder)
     before, _, behind = project.files_pattern.partition("{agent}")
     paths = (path.relative_to(folder).as_posix() for path in folder.glob(f"{before}*{behind}"))
     found = {path.removeprefix(before).removesuffix(behind) for path in paths}
@@ -198,7 +199,7 @@ def locks_folder() -> Path:
 
 def put_beside(project: Project, name: str, data: bytes) -> bool:
     """Write a file into the folder of agent files, unless something of that name is there. Raises Unusable."""
-    path = _inside(project, project.files_folder) / name
+    path = inside(project, project.files_folder) / name
     try:
         with _folder_of(path, make=True) as folder:
             # Never over a file or through a link.

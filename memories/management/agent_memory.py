@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.utils import timezone
 
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
 from claudeops.lib.humanize import ago
+from claudeops.lib.secrets import mask
 from memories import store
 from memories.capture.agent_id import agent_id
 from memories.capture.statement import HUMAN, Provenance, Statement
@@ -22,7 +24,11 @@ from memories.files.suggest import Line
 from memories.files.sync import Synced, agents_of, sync_file
 from memories.files.told import told
 from memories.lifecycle.projects import find_project
+from memories.management import agent_instructions
+from memories.management.file_limits import ALLOWED as LIMITS_ALLOWED
+from memories.management.file_limits import DEFAULT, limit
 from memories.models import AgentFile, CaptureOutcome, FileState, Project
+from memories.models.project import limits_of
 from memories.taxonomy import AGENT
 
 BROKEN = {FileState.UNREADABLE, FileState.UNWRITABLE, FileState.NO_REPOSITORY}
@@ -88,6 +94,13 @@ def _switch_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--reason", default="", help="why; status shows it")
 
 
+def _limits_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("agent", metavar="AGENT")
+    parser.add_argument("limits", metavar="NAME=N", type=limit, nargs="+", help=f"{LIMITS_ALLOWED}, or NAME=default")
+    _project(parser)
+    _by(parser)
+
+
 class Command(VerbCommand):
     help = "What the agents of a project have learned, as Markdown files in its repository."
     noun = "agent-memory"
@@ -119,13 +132,28 @@ class Command(VerbCommand):
                 _shared_arguments,
             ),
             "route": Verb("Which agent and section a text is for, and why.", self.route, _route_arguments),
+            "instructions": Verb(
+                agent_instructions.HELP, partial(agent_instructions.instructions, self), agent_instructions.arguments
+            ),
             "enable": Verb("Switch an agent's file on.", self.enable, _switch_arguments),
+            "limits": Verb(
+                "Give an agent's file limits of its own, in place of the project's.", self.limits, _limits_arguments
+            ),
             "disable": Verb(
                 "Switch an agent's file off: it stays, is not synced, and its agent is not told of it.",
                 self.disable,
                 _switch_arguments,
             ),
         }
+
+    def answer(self, command: str, run: Callable[..., Result], options: Mapping[str, Any]) -> None:
+        """Answer without credentials, and without what a terminal takes for an order: files are text of anybody."""
+
+        def made(**given: Any) -> Result:
+            result = run(**given)
+            return replace(result, text=_printable(mask(result.text)))
+
+        super().answer(command, made, options)
 
     def last_told(self, files: Sequence[AgentFile]) -> dict[int, datetime]:
         """Return when the agents were last told of their files, by file; the sessions know it."""
@@ -149,7 +177,7 @@ class Command(VerbCommand):
             return _told(file)
         path = storage.location(file.project, file.agent)
         stored = storage.read(path)
-        text = file.text if stored.missing else stored.data.decode("utf-8", "replace")
+        text = file.text if stored.missing else mask(stored.data.decode("utf-8-sig", "replace"))
         entries = [asdict(line) for line in tidy.lines_of(file.project, file.agent)]
         data = {"project": project, "agent": file.agent, "path": str(path), "text": text, "entries": entries}
         return Result(data, text.rstrip("\n"))
@@ -234,6 +262,15 @@ class Command(VerbCommand):
     def disable(self, agent: str, project: str, by: str, reason: str) -> Result:
         return self._switch(agent, project, by, reason, on=False)
 
+    def limits(self, agent: str, project: str, by: str, limits: Sequence[tuple[str, int | str]]) -> Result:
+        one, name = find_project(project), _name(agent)
+        given = {key: None if value == DEFAULT else int(value) for key, value in limits}
+        own = tidy.set_limits(one, name, given)
+        sync_file(one, name, by=by or current_user(), force=True)
+        all_of_them = limits_of(own, one.files_limits)
+        said = ", ".join(f"{key} {value}{' (its own)' if key in own else ''}" for key, value in all_of_them.items())
+        return Result({"agent": name, "limits": all_of_them, "own": own}, f"{name}: {said}.", _look(name, project))
+
     def _switch(self, agent: str, project: str, by: str, reason: str, *, on: bool) -> Result:
         one, who = find_project(project), by or current_user()
         changed = tidy.switch(one, agent, on, by=who, reason=reason)
@@ -314,7 +351,7 @@ def _remarks(status: Status) -> list[str]:
     reasons = sorted(status.refused.items(), key=lambda row: (-row[1], row[0]))
     said += [f"not taken in the last week, {count}×: {why}" for why, count in reasons[:MOST_REASONS]]
     if status.older:
-        taken = "taken in already, may be deleted" if file.sha256 else "to be taken in by the next sync"
+        taken = "no sync reads them any more" if file.sha256 else "to be taken in by the next sync"
         said.append(f"older files ({taken}): {', '.join(status.older)}")
     return [f"{file.project.slug} {file.agent}: {line}" for line in said]
 
@@ -354,6 +391,10 @@ def _sync_lines(done: Synced) -> list[str]:
     parts += [f"{_number(done.conflicts, 'open conflict')}"] if done.conflicts else []
     what = done.problem or ", ".join(parts) or FileState(done.state).label
     return [f"{done.agent}: {what}", *(f"{done.agent}: {note}" for note in done.notes)]
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() or char in "\n\t" else "" for char in text)
 
 
 def _number(count: int, one: str, more: str = "") -> str:

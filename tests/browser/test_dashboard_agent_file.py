@@ -8,7 +8,7 @@ import pytest
 
 from memories.files.sync import sync_file
 from memories.lifecycle import verbs
-from memories.models import AgentFileConflict, Memory, Project
+from memories.models import AgentFile, AgentFileConflict, Memory, Project
 from tests.browser.conftest import COLOURS
 from tests.memories.files.conftest import Repository, learn, project, repository
 
@@ -75,6 +75,31 @@ def test_an_answer_is_undone_by_key(one, repository):
     assert Memory.objects.filter(observation=OTHER).exists() and f"- {EDITED}\n" in repository.text()
 
 
+def test_a_line_is_edited_by_keys(one, repository):
+    page = one.open(PAGE)
+    for _ in range(3):
+        page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.textContent").split()[:1]
+    page.keyboard.press("e")
+    page.wait_for_selector(".line-form >> text=Save")
+    page.fill(".blame textarea", "The nas answers as user watch")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#toasts >> text=The line is changed.")
+    assert "- The nas answers as user watch\n" in repository.text()
+
+
+def test_the_whole_text_is_edited_by_key(one, repository):
+    page = one.open(f"{PAGE}?tab=text")
+    page.keyboard.press("e")
+    page.wait_for_selector(".text-form textarea")
+    page.fill(".text-form textarea", repository.text().replace(HEADING, f"{HEADING}- The nas is slow\n"))
+    page.click("text=Save the file")
+    page.wait_for_selector("#toasts >> text=The file is saved.")
+    assert "- The nas is slow\n" in repository.text()
+
+
 def test_a_conflict_is_answered_without_a_script(window, operator, shop, repository):
     one = window(java_script_enabled=False)
     one.enter(operator)
@@ -86,12 +111,22 @@ def test_a_conflict_is_answered_without_a_script(window, operator, shop, reposit
 
 def test_no_page_of_agent_files_has_a_barrier_runs_over_or_cuts_a_control(one, axe, album):
     findings = []
-    for path in (PAGE, f"{PAGE}?tab=text", f"{PAGE}?tab=changes", "/projects/shop?tab=files"):
+    line = AgentFile.objects.get().entries.order_by("position").first().memory_id
+    for path in (
+        PAGE,
+        f"{PAGE}?edit={line}",
+        f"{PAGE}?tab=text",
+        f"{PAGE}?tab=text&edit=text",
+        f"{PAGE}?tab=changes",
+        "/projects/shop?tab=files",
+    ):
         page = one.open(path)
         for width, height, dark in SCREENS:
             one.show(width, dark)
             page.set_viewport_size({"width": width, "height": height})
             assert (one.sideways, one.cut) == (0, []), (path, width)
             findings += one.findings(axe, COLOURS if dark else None)
-            album(page, f"agent-file-{path.rpartition('=')[2].strip('/').replace('/', '-')}-{width}{'-dark' * dark}")
+            album(
+                page, f"agent-file-{path.rpartition('?')[2].strip('/').replace('/', '-')}-{width}{'-dark' * dark}.png"
+            )
     assert findings == []

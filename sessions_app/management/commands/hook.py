@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import sys
 from argparse import ArgumentParser
 from dataclasses import asdict
 from pathlib import Path
@@ -13,9 +11,18 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
+from claudeops.lib.cli import (
+    NextAction,
+    Refusal,
+    Result,
+    Verb,
+    VerbCommand,
+    current_user,
+    difference_of,
+    table,
+    unchanged,
+)
 from claudeops.lib.humanize import ago
-from claudeops.lib.secrets import mask
 from sessions_app.hooks import installations, installer, settings_file
 from sessions_app.hooks.place import project_at
 from sessions_app.runner.agent_hooks import AGENTS, COOLDOWNS, SETS, groups
@@ -104,12 +111,12 @@ class Command(VerbCommand):
             return installer.install(installer.uninstall(text, names), wanted)
 
         after = written(secret or NEW_TOKEN)
-        difference = _difference(path, before, after)
+        difference = difference_of(path, before, after)
         data = {"file": str(path), "hooks": names, "url": address, "difference": difference, "written": False}
         if before == after:
             return Result(data, "The hooks are installed already.")
         if not self.agreed(difference, dry_run, yes):
-            return Result(data, _unchanged(difference, dry_run))
+            return Result(data, unchanged(difference, dry_run))
         if secret is None:
             of = project_at(str(path.parent.parent)) if project else None
             where = installations.where_of(path, of)
@@ -154,12 +161,12 @@ class Command(VerbCommand):
             before = settings_file.read(path)
             if before is not None and (after := installer.uninstall(before, names)) != before:
                 changes.append((path, before, None if after == installer.EMPTY else after))
-        difference = "".join(_difference(*change) for change in changes)
+        difference = "".join(difference_of(*change) for change in changes)
         data = {"files": [str(path) for path, *_ in changes], "difference": difference, "written": False}
         if not changes:
             return Result(data, f"No hook of ours is in {' or '.join(map(str, files))}.")
         if not self.agreed(difference, dry_run, yes):
-            return Result(data, _unchanged(difference, dry_run))
+            return Result(data, unchanged(difference, dry_run))
         said = []
         for path, before, rest in changes:
             settings_file.write(path, before, rest)
@@ -169,21 +176,8 @@ class Command(VerbCommand):
             said += [f"Token {name} is revoked." for name in installations.forget(gone, by=current_user())]
         return Result(data | {"written": True}, "\n".join(said), [STATUS])
 
-    def agreed(self, difference: str, dry_run: bool, yes: bool) -> bool:
-        """Show the difference, and ask whether to write it. Raises Refusal where nobody can answer."""
-        if dry_run:
-            return False
-        if not yes and not sys.stdin.isatty():
-            raise Refusal("not_agreed", "Nobody is there to agree to the change.", "Add --yes, or --dry-run to see it.")
-        self.stderr.write(difference)  # stdout is for the result
-        return yes or input("Write this? [y/N] ").strip().lower() in ("y", "yes")
-
 
 STATUS = NextAction("manage.py hook status", "see when each hook was last heard of")
-
-
-def _unchanged(difference: str, dry_run: bool) -> str:
-    return f"{difference}Nothing was changed (--dry-run)." if dry_run else "Nothing was changed."
 
 
 def _names(agents: bool, cooldowns: bool) -> list[str]:
@@ -194,14 +188,6 @@ def _file(project: str | None, *, shared: bool) -> Path:
     if project is None:
         return settings_file.user_file(os.environ)
     return settings_file.project_file(Path(project).expanduser(), shared=shared)
-
-
-def _difference(path: Path, before: str | None, after: str | None) -> str:
-    """Return what would change, without secrets."""
-    lines = difflib.unified_diff(
-        (before or "").splitlines(keepends=True), (after or "").splitlines(keepends=True), str(path), str(path)
-    )
-    return mask("".join(line if line.endswith("\n") else f"{line}\n" for line in lines))
 
 
 def _of_the_secret(path: Path, secret: str, of_project: bool) -> list[str]:
