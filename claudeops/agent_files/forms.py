@@ -42,3 +42,15 @@ class LineForm(forms.Form):
         if MASKED in text or mask(text) != text:
             raise forms.ValidationError("A credential does not belong into a memory. Change such a line in the file.")
         return text
+
+
+class TextForm(forms.Form):
+    """The whole text of a file, credentials masked; `sha256` is that of the bytes that the person read."""
+
+    text = forms.CharField(
+        label="The file’s text",
+        strip=False,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 30, "spellcheck": "false", "class": "field mono"}),
+    )
+    sha256 = forms.CharField(max_length=64, required=False, widget=forms.HiddenInput)

@@ -17,16 +17,19 @@ from django.views.decorators.http import require_POST, require_safe
 
 from claudeops.agent_files.clashes import open_clashes
 from claudeops.agent_files.figures import agents_of, captures_of, heard_of
-from claudeops.agent_files.forms import LineForm
+from claudeops.agent_files.forms import LineForm, TextForm
 from claudeops.agent_files.lines import limits_of, parts_of
+from claudeops.agent_files.worth import came_back, worth_of
 from claudeops.lib.detail_page import Tab, tabs_of
 from memories import store
 from memories.capture.statement import HUMAN, Provenance
 from memories.errors import MemoriesError
 from memories.files import conflicts, tidy
 from memories.files.conflicts import MASKED
+from memories.files.storage import Unusable
 from memories.files.sync import Synced, sync_file
 from memories.files.told import told
+from memories.files.typed import save_text
 from memories.lifecycle import verbs
 from memories.models import AgentFile, AgentFileConflict, Memory, MemoryChange
 from memories.taxonomy import AGENT
@@ -55,7 +58,10 @@ def _address(file: AgentFile) -> str:
 @never_cache
 @permission_required(SEES, raise_exception=True)
 def agent_file(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
-    """Show a file as it was at its last sync. Nothing is read from the disk. `?edit=` names the line to edit."""
+    """Show a file as it was at its last sync. Nothing is read from the disk.
+
+    `?edit=` names the line to edit, and `?tab=text&edit=text` edits the whole text.
+    """
     file = _file(slug, agent)
     asked = request.GET.get("edit", "")
     line = _line(file, int(asked)) if asked.isascii() and asked.isdecimal() and len(asked) < 18 else None
@@ -63,7 +69,10 @@ def agent_file(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
     if line is not None and request.user.has_perm(CHANGE):
         latest = MemoryChange.objects.filter(memory=line).order_by("-pk").values_list("pk", flat=True).first()
         form = LineForm(file, initial={"text": line.observation, "category": line.category, "change": latest or 0})
-    return _page(request, file, line=line, form=form)
+    whole = None
+    if asked == "text" and request.GET.get("tab") == "text" and request.user.has_perm(CHANGE):
+        whole = TextForm(auto_id="whole-%s", initial={"text": file.text, "sha256": file.sha256})
+    return _page(request, file, line=line, form=form, whole=whole)
 
 
 def _line(file: AgentFile, pk: int) -> Memory | None:
@@ -79,12 +88,15 @@ def _page(
     line: Memory | None = None,
     form: LineForm | None = None,
     added: LineForm | None = None,
+    whole: TextForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
     at = timezone.now()
     rows = list(file.entries.select_related("memory").order_by("position", "pk"))
     tabs = tabs_of(
-        [Tab("read", "Read"), Tab("text", "Text"), Tab("changes", "Changes")], request.GET.get("tab", ""), "read"
+        [Tab("read", "Read"), Tab("text", "Text"), Tab("changes", "Changes")],
+        "text" if whole else request.GET.get("tab", ""),
+        "read",
     )
     is_told, agents = told(file), agents_of(file)
     context: dict[str, Any] = {
@@ -97,10 +109,15 @@ def _page(
         "its_agent": agents[0] if agents else None,
         "captured": captures_of(file, at),
         "heard": heard_of(file, agents, at),
+        "joins": tidy.joins_of(file),
+        "came_back": came_back(rows),
         "edited": line,
         "form": form,
+        "whole": whole,
         "add_form": added or LineForm(file, initial={"category": "learning"}, name="add"),
     }
+    if request.user.has_perm("sessions_app.view_session"):
+        context["worth"] = worth_of(file, agents, at)
     if tabs.shown == "read":
         context["parts"] = parts_of(file, rows, is_told, at)
     elif tabs.shown == "changes":
@@ -227,6 +244,26 @@ def edit(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     return _synced(request, file, "The line is changed.", undo=reverse("memory-undo", args=[pk, change.pk]), of=pk)
 
 
+@require_POST
+@permission_required((*SEES, CHANGE), raise_exception=True)
+def text(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
+    """Save the whole text of the file, unless it was changed since it was read; what was typed stays in the field."""
+    file = _file(slug, agent)
+    form = TextForm(request.POST, auto_id="whole-%s")
+    if not file.enabled:
+        form.add_error("text", "The file is off: it is not written until it is on again.")
+    if not form.is_valid():
+        return _page(request, file, whole=form, status=422)
+    try:
+        done = save_text(file, form.cleaned_data["text"], sha256=form.cleaned_data["sha256"], by=actor(request))
+    except (MemoriesError, Unusable) as error:
+        form.add_error("text", in_words(error) if isinstance(error, MemoriesError) else str(error))
+        return _page(request, file, whole=form, status=422)
+    said = f"The file is saved. {done.conflicts} lines are in conflict." if done.conflicts else "The file is saved."
+    level = messages.WARNING if done.problem else messages.SUCCESS
+    return _back(request, file, f"{said} {done.problem}".strip(), level=level)
+
+
 VERBS: Mapping[str, tuple[Callable[..., MemoryChange | None], str, str]] = {
     "remove": (verbs.deactivate, "Removed on the page of its file.", "The line is removed."),
     "approve": (verbs.approve, "", "The line is approved; its agent is told it."),
@@ -250,3 +287,21 @@ def act(request: HttpRequest, slug: str, agent: str, pk: int, verb: str) -> Http
         return _back(request, file, in_words(error), level=messages.ERROR)
     undo = reverse("memory-undo", args=[pk, change.pk]) if change else ""
     return _synced(request, file, said, undo=undo)
+
+
+@require_POST
+@permission_required((*SEES, CHANGE), raise_exception=True)
+def join(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
+    """Carry out the suggestion to join lines into that of memory `pk`, if it is still what the person read."""
+    file = _file(slug, agent)
+    others = request.POST.getlist("other")
+    wanted = next((one for one in tidy.joins_of(file) if one.target.memory_id == pk), None)
+    if wanted is None or [str(line.memory_id) for line in wanted.others] != others:
+        return _back(request, file, "This suggestion has changed. Read the page again.", level=messages.ERROR)
+    try:
+        change = tidy.join(wanted, by=actor(request))
+    except MemoriesError as error:
+        return _back(request, file, in_words(error), level=messages.ERROR)
+    return _synced(
+        request, file, "The lines are joined.", undo=reverse("memories-undo", args=[change.pk]) if change else ""
+    )

@@ -120,8 +120,8 @@ def plan(
     that `known` lacks was deleted. The same inputs give the same plan; the plan of its outcome is empty.
     """
     made, room = Plan(), _Room([one.name for one in document.sections if one.line >= 0], most_sections)
-    for name in sections.required:  # these are put back before any other section comes in
-        room.holds(name)
+    for required in sections.required:  # these are put back before any other section comes in
+        room.holds(required)
     # Not in the order of the file, which changes: of two equal lines each must find the same partner again.
     pairs, left, free = paired(sorted(base, key=lambda one: one.memory_id), document.entries)
     for one, entry in pairs:

@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from django.db import transaction
+from django.db.models import Max, Q
 
 from memories import store
 from memories.capture.agent_id import agent_id
@@ -54,8 +55,16 @@ from memories.taxonomy import AGENT
 log = logging.getLogger(__name__)
 
 CHANNEL = "file"
+BY_ITSELF = "system"
+"""Whose change is written where nobody asked for the sync: the author of the newest line that comes in."""
 ATTEMPTS = 5
 """How often a file is read again because somebody saved it while it was compared."""
+BATCH = 100
+SYNCED_COLUMNS = (
+    *("path", "state", "problem", "text", "sha256", "seen_change", "size", "modified_ns"),
+    *("synced_at", "written_at", "written_by"),
+)
+ENTRY_COLUMNS = ("section", "text", "position", "left_because", "since", "author")
 LOOKS = 3
 SETTLED_SECONDS = 0.2
 """A file that was saved less than this ago may be half of it; one that is missing may come back: editors do both."""
@@ -91,14 +100,17 @@ def agents_of(project: Project) -> list[str]:
 
 
 def sync_project(
-    project: Project, *, by: str = "system", at: datetime | None = None, force: bool = False
+    project: Project, *, by: str = BY_ITSELF, at: datetime | None = None, force: bool = False
 ) -> list[Synced]:
-    """Sync all files of a project, and make those that are missing. One that nobody changed costs next to nothing."""
+    """Sync all files of a project, and make those that are missing. One that nobody changed costs next to nothing.
+
+    A file that a person or a `git pull` put into the folder is one of them.
+    """
     rows = AgentFile.objects.filter(project=project).select_related("project").defer("text")
     files = {file.agent: file for file in rows}
     quiet = set() if force else unchanged(project, list(files.values()))
     done = []
-    for agent in agents_of(project):
+    for agent in sorted({*agents_of(project), *_agents_on_disk(project)}):
         file = files.get(agent)
         if file is not None and (file.pk in quiet or not file.enabled):
             done.append(Synced(agent, file.state, problem=file.problem, path=file.path))
@@ -107,11 +119,18 @@ def sync_project(
     return done
 
 
+def _agents_on_disk(project: Project) -> list[str]:
+    try:
+        return storage.agents_on_disk(project)
+    except Unusable:  # the sync of each file says it
+        return []
+
+
 def sync_file(
     project: Project,
     agent: str,
     *,
-    by: str = "system",
+    by: str = BY_ITSELF,
     at: datetime | None = None,
     create: bool = False,
     force: bool = False,
@@ -127,6 +146,9 @@ def sync_file(
     done = Synced(name)
     if not name:
         done.problem = f"{agent!r} is no name of an agent."
+        return done
+    if not project.path:
+        done.state, done.problem = FileState.NO_REPOSITORY, f"Project {project.slug} has no repository path."
         return done
     with storage.lock_of(project.pk, name):
         file = _row(project, name, create)
@@ -229,6 +251,9 @@ def _bring_in_step(context: _Context, done: Synced) -> bool:
     document = _older(context, stored) or _document(context, stored)
     _take_in(context, document, _compare(context, document), done)
     found = _compare(context, document)
+    if context.by == BY_ITSELF and found.fresh:
+        newest = found.fresh[-1].pk
+        context.by = _authors_of([newest])[newest]
     after, leaving, came = _after(context, document, found)
     with writing():
         _mark_left(context, leaving)
@@ -591,28 +616,31 @@ def _section_for(context: _Context, row: Memory, names: list[str]) -> str | None
 
 def _mark_left(context: _Context, leaving: Mapping[int, str]) -> None:
     """Note which memories leave the file, before it is written: else their missing lines would be a person's change."""
-    for pk, why in leaving.items():
-        memory = Memory.objects.filter(pk=pk).first()
-        if memory is None:
-            continue
-        row, _ = AgentFileEntry.objects.get_or_create(
-            file=context.file,
-            memory=memory,
-            defaults={
-                "section": context.sections.section_of(memory.category),
-                "text": memory.observation,
-                "since": memory.created_at,
-                "author": _author_of(memory),
-                "left_because": why[:200],
-            },
-        )
-        if row.left_because != why[:200] or row.text != memory.observation:
-            AgentFileEntry.objects.filter(pk=row.pk).update(left_because=why[:200], text=memory.observation)
+    rows = {row.memory_id: row for row in context.file.entries.filter(memory__in=leaving)}
+    memories = Memory.objects.in_bulk(leaving)
+    authors = _authors_of(set(memories) - set(rows))
+    new, changed = [], []
+    for pk, memory in memories.items():
+        row, why = rows.get(pk), leaving[pk][:200]
+        if row is None:
+            section = context.sections.section_of(memory.category)
+            row = AgentFileEntry(file=context.file, memory=memory, section=section, since=memory.created_at)
+            row.author = authors[pk]
+            new.append(row)
+        elif (row.left_because, row.text) != (why, memory.observation):
+            changed.append(row)
+        row.left_because, row.text = why, memory.observation
+    AgentFileEntry.objects.bulk_create(new)
+    AgentFileEntry.objects.bulk_update(changed, ["left_because", "text"], batch_size=BATCH)
 
 
-def _author_of(memory: Memory) -> str:
-    latest = MemoryChange.objects.filter(memory=memory).order_by("-pk").values_list("actor", flat=True).first()
-    return latest or "system"
+def _authors_of(memories: Iterable[int]) -> dict[int, str]:
+    """Return who changed each memory last."""
+    ids = set(memories)
+    changes = MemoryChange.objects.filter(memory__in=ids).order_by()
+    latest = changes.values("memory").annotate(last=Max("pk")).values("last")
+    rows = MemoryChange.objects.filter(pk__in=latest).values_list("memory", "actor")
+    return dict.fromkeys(ids, BY_ITSELF) | {pk: actor for pk, actor in rows if actor}
 
 
 def _settle(
@@ -626,13 +654,10 @@ def _settle(
     over = exceeded(after, context.limits)
     with writing():
         opened = found.plan.unsettled
-        for gone in found.plan.gone:
-            file.entries.filter(memory=gone).delete()
-        file.entries.filter(memory=None).delete()
-        known = {row.memory_id: row for row in file.entries.all()}
+        file.entries.filter(Q(memory__in=found.plan.gone) | Q(memory=None)).delete()
         placed = [(row.memory_id, row.section, row.text) for row in found.plan.placed if row.memory_id not in opened]
-        for memory_id, section, text in (*placed, *came):
-            _note_line(context, memory_id, by_text.get((section.casefold(), text)), known)
+        lines = {memory_id: by_text.get((section.casefold(), text)) for memory_id, section, text in (*placed, *came)}
+        _note_lines(context, {pk: entry for pk, entry in lines.items() if entry is not None and pk > 0})
         for one in found.contradicting:
             conflicts.note_contradiction(file, one, at=context.at)
         _close_answered(context, found)
@@ -646,36 +671,33 @@ def _settle(
         file.size, file.modified_ns, file.synced_at = stored.size, stored.modified_ns, context.at
         if done.written:
             file.written_at, file.written_by = context.at, context.by[:150]
-        file.save()
+        # Not the columns that a person may have changed meanwhile.
+        file.save(update_fields=SYNCED_COLUMNS)
 
 
-def _note_line(
-    context: _Context, memory_id: int, entry: Entry | None, known: Mapping[int | None, AgentFileEntry]
-) -> None:
-    row = known.get(memory_id)
-    if entry is None or memory_id < 0:
-        return
-    if row is None:
-        memory = Memory.objects.filter(pk=memory_id).first()
-        if memory is None:
-            return
-        AgentFileEntry.objects.create(
-            file=context.file,
-            memory=memory,
-            section=entry.section,
-            text=entry.text,
-            position=entry.start,
-            author=_author_of(memory),
-            since=context.at,
-        )
-        return
-    new: dict[str, object] = {"section": entry.section, "text": entry.text, "position": entry.start}
-    if row.left_because:
-        new["left_because"] = ""
-    if row.text != entry.text and row.memory is not None:
-        new |= {"since": context.at, "author": _author_of(row.memory)}
-    if any(getattr(row, name) != value for name, value in new.items()):
-        AgentFileEntry.objects.filter(pk=row.pk).update(**new)
+def _note_lines(context: _Context, lines: Mapping[int, Entry]) -> None:
+    """Note the lines that the file has, by their memories."""
+    rows = context.file.entries.filter(memory__in=lines)
+    known = {row.memory_id: row for row in rows if row.memory_id is not None}
+    edited = {pk for pk, row in known.items() if row.text != lines[pk].text}
+    alive = set(Memory.objects.filter(pk__in=set(lines) - set(known)).values_list("pk", flat=True))
+    authors = _authors_of(alive | edited)
+    new, changed = [], []
+    for pk, entry in lines.items():
+        row = known.get(pk)
+        line = (entry.section, entry.text, entry.start, "")
+        if row is None and pk in alive:
+            row = AgentFileEntry(file=context.file, memory_id=pk)
+            new.append(row)
+        elif row is not None and (row.section, row.text, row.position, row.left_because) != line:
+            changed.append(row)
+        else:
+            continue
+        row.section, row.text, row.position, row.left_because = line
+        if pk in authors:
+            row.since, row.author = context.at, authors[pk]
+    AgentFileEntry.objects.bulk_create(new)
+    AgentFileEntry.objects.bulk_update(changed, ENTRY_COLUMNS, batch_size=BATCH)
 
 
 def _close_answered(context: _Context, found: _Found) -> None:

@@ -5,10 +5,12 @@ Each edit of a file happens under its lock, and the sync that follows finds both
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import Q
 
 from memories import store
@@ -23,7 +25,18 @@ from memories.files.storage import Unusable
 from memories.files.suggest import Join, Leaving, Line, Route, Shared
 from memories.files.sync import agents_of, sync_file
 from memories.lifecycle.merge import merge
-from memories.models import AgentCapture, AgentFile, AgentFileEntry, FileState, Memory, Project, Verdict, to_utc
+from memories.models import (
+    AgentCapture,
+    AgentFile,
+    AgentFileEntry,
+    FileState,
+    Memory,
+    MemoryChange,
+    Project,
+    Verdict,
+    to_utc,
+)
+from memories.models.project import checked_file_limits
 from memories.taxonomy import AGENT, PROJECT
 
 UNUSED_AFTER = timedelta(days=30)
@@ -72,9 +85,12 @@ def joins_of(file: AgentFile) -> list[Join]:
     return suggest.joins(lines_of(file.project, file.agent))
 
 
-def join(one: Join, *, by: str, at: datetime | None = None) -> None:
-    """Merge the entries of a suggestion; the sync that follows takes their lines out. Raises InvalidMemory."""
-    merge(one.target.memory_id, [line.memory_id for line in one.others], by=by, at=at, reason=JOINED)
+def join(one: Join, *, by: str, at: datetime | None = None) -> MemoryChange | None:
+    """Merge the entries of a suggestion; the sync that follows takes their lines out. Raises InvalidMemory.
+
+    Returns the change of the memory that stays.
+    """
+    return merge(one.target.memory_id, [line.memory_id for line in one.others], by=by, at=at, reason=JOINED)
 
 
 def optimize(file: AgentFile) -> Optimized:
@@ -215,6 +231,26 @@ def routes_of(project: Project, text: str) -> list[Route]:
     """Return which agents of a project a text could go to, the best first."""
     agents = {agent: sections_for(agent, project.files_sections) for agent in agents_of(project)}
     return suggest.route(text, agents, lines_of(project))
+
+
+def set_limits(project: Project, agent: str, limits: Mapping[str, int | None]) -> dict[str, int]:
+    """Give the file of an agent limits of its own (None: the project's again); returns all that it has of its own.
+
+    Raises InvalidMemory for no agent's name, and for a limit that cannot be. The caller syncs with `force`.
+    """
+    name = agent_id(agent)
+    if not name:
+        raise InvalidMemory(f"{agent!r} is no name of an agent.", field="agent")
+    with transaction.atomic():
+        pk = AgentFile.objects.get_or_create(project=project, agent=name)[0].pk
+        file = AgentFile.objects.select_for_update().get(pk=pk)
+        wanted = {key: value for key, value in {**file.limits, **limits}.items() if value is not None}
+        try:
+            checked_file_limits(wanted)
+        except ValidationError as error:
+            raise InvalidMemory(" ".join(error.messages), field="limits") from None
+        AgentFile.objects.filter(pk=pk).update(limits=wanted)
+    return wanted
 
 
 def switch(project: Project, agent: str, on: bool, *, by: str, reason: str = "", at: datetime | None = None) -> bool:

@@ -7,6 +7,7 @@ Reads the database alone, so that it answers while a hook waits.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +34,14 @@ IN_CONFLICT = "in conflict: a person decides which text holds"
 NO_ROOM = "no room within the limits of the file"
 MOST_PROSE = 100
 """Lines of prose that are told; a file of notes has few."""
+BETWEEN = "\n\n"
+READ = (
+    *("file", "section", "text", "since", "position"),
+    *("memory__uuid", "memory__observation", "memory__category", "memory__confidence", "memory__expires_at"),
+    *("memory__verdict", "memory__verdict_reason", "memory__active", "memory__inactive_reason"),
+    *("memory__provisional", "memory__confirmed_at"),
+)
+"""The columns that are read of an entry and of its memory: the hook waits for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +74,18 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One line that may be told. `memory` is None for prose."""
+    """One line that may be told, as it stands in the file and as it is told. `memory` is None for prose."""
 
     section: str
     text: str
+    shown: str
     memory: Memory | None
     since: datetime | None
     order: int
+
+    @property
+    def bytes(self) -> int:
+        return len(self.shown.encode()) + 1
 
     @property
     def rank(self) -> tuple[bool, float, float]:
@@ -97,20 +111,20 @@ def told(file: AgentFile) -> Told:
     conflicts = set(file.conflicts.filter(answered_at=None).values_list("memory_id", flat=True)) - {None}
     lines: list[_Line] = []
     left: list[tuple[str, Memory | None, str]] = []
-    rows = list(file.entries.filter(left_because="").select_related("memory").order_by("position", "pk"))
+    rows = file.entries.filter(left_because="").select_related("memory").only(*READ).order_by("position", "pk")
     for order, row in enumerate(rows):
         memory = row.memory
         if why := _why_not(row, memory, conflicts):
             left.append((row.text, memory, why))
         elif memory is not None:
-            lines.append(_Line(row.section, memory.observation, memory, row.since, order))
+            lines.append(_line(row.section, memory.observation, order, memory, row.since))
     for order, (section, text) in enumerate(_prose(document)):
         if why := _why_not_prose(text):
             left.append((text, None, why))
         else:
-            lines.append(_Line(section, text, None, None, order - MOST_PROSE))
+            lines.append(_line(section, text, order - MOST_PROSE))
     names = [section.name for section in document.sections]
-    kept, no_room = _within(lines, names, Limits.of(file.limits, file.project.files_limits).bytes)
+    kept, no_room = _within(lines, Limits.of(file.limits, file.project.files_limits).bytes)
     left += [(line.text, line.memory, NO_ROOM) for line in no_room]
     text = mask(_text(kept, names))
     return Told(
@@ -155,15 +169,28 @@ def _prose(document: Document) -> list[tuple[str, str]]:
     return [(section.name, text) for section in document.sections for text in section.prose][:MOST_PROSE]
 
 
-def _within(lines: list[_Line], names: Sequence[str], most: int) -> tuple[list[_Line], list[_Line]]:
+def _line(section: str, text: str, order: int, memory: Memory | None = None, since: datetime | None = None) -> _Line:
+    return _Line(section, text, f"- {safe(text)}", memory, since, order)
+
+
+def _within(lines: list[_Line], most: int) -> tuple[list[_Line], list[_Line]]:
     """Return the lines whose text has at most `most` bytes, and those that had to leave."""
-    kept, gone = list(lines), []
+    in_section = Counter(line.section for line in lines)
+    headings = {section: len(_heading(section).encode()) + len(BETWEEN) for section in in_section}
+    size = sum(line.bytes for line in lines) + sum(headings.values()) - len(BETWEEN)
+    gone = []
     for line in sorted(lines, key=lambda line: line.rank):
-        if len(_text(kept, names).encode()) <= most:
+        if size <= most:
             break
-        kept.remove(line)
         gone.append(line)
-    return kept, gone
+        in_section[line.section] -= 1
+        size -= line.bytes + (0 if in_section[line.section] else headings[line.section])
+    left = set(map(id, gone))
+    return [line for line in lines if id(line) not in left], gone
+
+
+def _heading(section: str) -> str:
+    return f"### {safe(section)}"
 
 
 def _text(lines: Iterable[_Line], names: Sequence[str]) -> str:
@@ -175,8 +202,8 @@ def _text(lines: Iterable[_Line], names: Sequence[str]) -> str:
     for name, found in by_section.items():
         if found:
             rows = sorted(found, key=lambda line: line.order)
-            parts.append("\n".join([f"### {safe(name)}", *(f"- {safe(line.text)}" for line in rows)]))
-    return "\n\n".join(parts)
+            parts.append("\n".join([_heading(name), *(line.shown for line in rows)]))
+    return BETWEEN.join(parts)
 
 
 def _entry(memory: Memory, reason: str) -> dict[str, Any]:

@@ -25,7 +25,10 @@ from memories.files.sync import Synced, agents_of, sync_file
 from memories.files.told import told
 from memories.lifecycle.projects import find_project
 from memories.management import agent_instructions
+from memories.management.file_limits import ALLOWED as LIMITS_ALLOWED
+from memories.management.file_limits import DEFAULT, limit
 from memories.models import AgentFile, CaptureOutcome, FileState, Project
+from memories.models.project import limits_of
 from memories.taxonomy import AGENT
 
 BROKEN = {FileState.UNREADABLE, FileState.UNWRITABLE, FileState.NO_REPOSITORY}
@@ -91,6 +94,13 @@ def _switch_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--reason", default="", help="why; status shows it")
 
 
+def _limits_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("agent", metavar="AGENT")
+    parser.add_argument("limits", metavar="NAME=N", type=limit, nargs="+", help=f"{LIMITS_ALLOWED}, or NAME=default")
+    _project(parser)
+    _by(parser)
+
+
 class Command(VerbCommand):
     help = "What the agents of a project have learned, as Markdown files in its repository."
     noun = "agent-memory"
@@ -126,6 +136,9 @@ class Command(VerbCommand):
                 agent_instructions.HELP, partial(agent_instructions.instructions, self), agent_instructions.arguments
             ),
             "enable": Verb("Switch an agent's file on.", self.enable, _switch_arguments),
+            "limits": Verb(
+                "Give an agent's file limits of its own, in place of the project's.", self.limits, _limits_arguments
+            ),
             "disable": Verb(
                 "Switch an agent's file off: it stays, is not synced, and its agent is not told of it.",
                 self.disable,
@@ -249,6 +262,15 @@ class Command(VerbCommand):
     def disable(self, agent: str, project: str, by: str, reason: str) -> Result:
         return self._switch(agent, project, by, reason, on=False)
 
+    def limits(self, agent: str, project: str, by: str, limits: Sequence[tuple[str, int | str]]) -> Result:
+        one, name = find_project(project), _name(agent)
+        given = {key: None if value == DEFAULT else int(value) for key, value in limits}
+        own = tidy.set_limits(one, name, given)
+        sync_file(one, name, by=by or current_user(), force=True)
+        all_of_them = limits_of(own, one.files_limits)
+        said = ", ".join(f"{key} {value}{' (its own)' if key in own else ''}" for key, value in all_of_them.items())
+        return Result({"agent": name, "limits": all_of_them, "own": own}, f"{name}: {said}.", _look(name, project))
+
     def _switch(self, agent: str, project: str, by: str, reason: str, *, on: bool) -> Result:
         one, who = find_project(project), by or current_user()
         changed = tidy.switch(one, agent, on, by=who, reason=reason)
@@ -329,7 +351,7 @@ def _remarks(status: Status) -> list[str]:
     reasons = sorted(status.refused.items(), key=lambda row: (-row[1], row[0]))
     said += [f"not taken in the last week, {count}×: {why}" for why, count in reasons[:MOST_REASONS]]
     if status.older:
-        taken = "taken in already, may be deleted" if file.sha256 else "to be taken in by the next sync"
+        taken = "no sync reads them any more" if file.sha256 else "to be taken in by the next sync"
         said.append(f"older files ({taken}): {', '.join(status.older)}")
     return [f"{file.project.slug} {file.agent}: {line}" for line in said]
 

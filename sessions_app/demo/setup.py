@@ -96,7 +96,6 @@ PROJECT: Mapping[str, Any] = {
     "slug": "nas-move",
     "name": "Move to the new NAS",
     "description": "Moves all shares to the new server.",
-    "path": "/srv/homelab",
     # A recording cannot name the memories of this database by their ids.
     "used_means": UsedMeans.INJECTED,
 }

@@ -26,6 +26,7 @@ from sessions_app.hooks.transcript import Heard, heard_in
 from sessions_app.models import HookReceipt
 
 START, STOP = "SubagentStart", "SubagentStop"
+INCLUDED = ("id", "category", "confidence", "observation")
 NO_ANSWER = "the subagent ended without an answer"
 
 
@@ -34,9 +35,11 @@ def brief(call: HookCall) -> HookAnswer | None:
     name = agent_id(call.payload.agent_type)
     if call.project is None or not name:
         return None
-    file = AgentFile.objects.select_related("project").filter(project=call.project, agent=name).first()
+    file = AgentFile.objects.filter(project=call.project, agent=name).first()
     if file is not None and not file.enabled:
         return None
+    if file is not None:
+        file.project = call.project  # known already: not read again
     found = Told() if file is None else told(file)
     text = briefing(found.text)
     _keep(call, name, found, text)
@@ -58,7 +61,7 @@ def _keep(call: HookCall, agent: str, found: Told, text: str) -> None:
                     text=text,
                     sha256=hashlib.sha256(text.encode()).hexdigest(),
                     tokens=tokens(text),
-                    included=list(found.included),
+                    included=[{key: entry[key] for key in INCLUDED} for entry in found.included],
                     at=call.at,
                 )
             ],

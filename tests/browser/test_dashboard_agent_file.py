@@ -90,6 +90,16 @@ def test_a_line_is_edited_by_keys(one, repository):
     assert "- The nas answers as user watch\n" in repository.text()
 
 
+def test_the_whole_text_is_edited_by_key(one, repository):
+    page = one.open(f"{PAGE}?tab=text")
+    page.keyboard.press("e")
+    page.wait_for_selector(".text-form textarea")
+    page.fill(".text-form textarea", repository.text().replace(HEADING, f"{HEADING}- The nas is slow\n"))
+    page.click("text=Save the file")
+    page.wait_for_selector("#toasts >> text=The file is saved.")
+    assert "- The nas is slow\n" in repository.text()
+
+
 def test_a_conflict_is_answered_without_a_script(window, operator, shop, repository):
     one = window(java_script_enabled=False)
     one.enter(operator)
@@ -102,7 +112,14 @@ def test_a_conflict_is_answered_without_a_script(window, operator, shop, reposit
 def test_no_page_of_agent_files_has_a_barrier_runs_over_or_cuts_a_control(one, axe, album):
     findings = []
     line = AgentFile.objects.get().entries.order_by("position").first().memory_id
-    for path in (PAGE, f"{PAGE}?edit={line}", f"{PAGE}?tab=text", f"{PAGE}?tab=changes", "/projects/shop?tab=files"):
+    for path in (
+        PAGE,
+        f"{PAGE}?edit={line}",
+        f"{PAGE}?tab=text",
+        f"{PAGE}?tab=text&edit=text",
+        f"{PAGE}?tab=changes",
+        "/projects/shop?tab=files",
+    ):
         page = one.open(path)
         for width, height, dark in SCREENS:
             one.show(width, dark)
@@ -110,6 +127,6 @@ def test_no_page_of_agent_files_has_a_barrier_runs_over_or_cuts_a_control(one, a
             assert (one.sideways, one.cut) == (0, []), (path, width)
             findings += one.findings(axe, COLOURS if dark else None)
             album(
-                page, f"agent-file-{path.rpartition('=')[2].strip('/').replace('/', '-')}-{width}{'-dark' * dark}.png"
+                page, f"agent-file-{path.rpartition('?')[2].strip('/').replace('/', '-')}-{width}{'-dark' * dark}.png"
             )
     assert findings == []

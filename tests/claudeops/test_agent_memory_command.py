@@ -95,6 +95,8 @@ def test_status_names_files_that_are_not_taken_in_yet(project: Project, reposito
     assert (qa["agent"], qa["state"], qa["older_files"]) == ("qa", "new", ["qa_memories.md"])
     assert "older files (to be taken in by the next sync): qa_memories.md" in run("status")[1]
     assert not AgentFile.objects.exists()
+    run("sync", "--project", "shop")
+    assert "older files (no sync reads them any more): qa_memories.md" in run("status")[1]
 
 
 def test_status_of_a_file_beyond_its_limits_says_so(project: Project, repository: Repository) -> None:
@@ -249,9 +251,23 @@ def test_a_file_is_switched_off_and_on(project: Project, repository: Repository)
     assert QUEUE in repository.text("qa")
 
 
+def test_an_agent_has_limits_of_its_own(project: Project, repository: Repository, learn: Callable[..., Memory]) -> None:
+    set_project(project, files_limits={"items": 2})
+    for word in ("alpha", "bravo", "charlie"):
+        learn(f"Fact {word} about the build", "learning", "qa")
+    sync_file(project, "qa", create=True)
+    assert repository.text("qa").count("- Fact") == 2
+    said = run("limits", "QA agent", "items=5", "line=100", "--project", "shop")[1]
+    assert said == "qa: kilobytes 8, sections 10, items 5 (its own), line 100 (its own).\n"
+    assert repository.text("qa").count("- Fact") == 3
+    assert result("limits", "qa", "items=default", "--project", "shop")["own"] == {"line": 100}
+    assert run("limits", "qa", "pages=3", "--project", "shop")[0] == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("limits", "qa", "items=900", "--project", "shop"), "items is a whole number from 1 to 200."),
         (("view", "qa", "--project", "nowhere"), "There is no project 'nowhere'."),
         (("view", "qa", "--project", "shop"), "The agent qa has no memory file in shop."),
         (("view", "!!", "--project", "shop"), "'!!' is no name of an agent."),

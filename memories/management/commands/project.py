@@ -9,10 +9,11 @@ from claudeops.lib.capped import count_of
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
 from claudeops.lib.humanize import exact
 from memories.lifecycle.projects import SETTINGS, add_project, find_project, set_project
+from memories.management.file_limits import ALLOWED as LIMITS_ALLOWED
+from memories.management.file_limits import limit
 from memories.models import Memory, Project, UsedMeans
 from memories.models.project import (
     CLAUDE_CODE,
-    FILE_LIMITS,
     FILES_FOLDER,
     FILES_PATTERN,
     LARGEST_BUDGET,
@@ -74,28 +75,15 @@ def _settings_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--file-limit",
-        type=_limit,
+        type=limit,
         action="append",
         metavar="NAME=N",
-        help="a limit of these files, or NAME=default: "
-        + ", ".join(f"{name} {least} to {most}" for name, (_, least, most) in FILE_LIMITS.items()),
+        help=f"a limit of these files, or NAME=default: {LIMITS_ALLOWED}",
     )
     parser.add_argument(
         "--takes-phrases", choices=["yes", "no"], help="learn also from the legacy phrases, such as Best practice:"
     )
     parser.add_argument("--used-means", metavar="MEANING", help=f"what counts as a use: {', '.join(UsedMeans.values)}")
-
-
-def _limit(text: str) -> tuple[str, int | str]:
-    """Parse NAME=N or NAME=default."""
-    name, _, number = text.partition("=")
-    if name not in FILE_LIMITS:
-        raise ArgumentTypeError(f"{name!r} is no limit; allowed are {', '.join(FILE_LIMITS)}")
-    if number == DEFAULT:
-        return name, number
-    if not number.isascii() or not number.isdecimal() or len(number) > 9:
-        raise ArgumentTypeError(f"{text!r} is no NAME=N; examples: kilobytes=16, items=default")
-    return name, int(number)
 
 
 class Command(VerbCommand):

@@ -123,7 +123,8 @@ def test_the_page_asks_the_same_number_of_queries_for_more_lines(
     asked = []
     for number in (10, 20):
         for n in range(10):
-            learn(f"Fact {number} number {n} of the {'abcdefghij'[n] * 9}", "pattern" if number == 10 else "mistake")
+            word = ("abcdefghij" if number == 10 else "klmnopqrst")[n] * 9
+            learn(f"The {word} is {word[:5]}", "pattern" if n % 2 else "mistake")
         sync_file(project, "research", create=True)
         with CaptureQueriesContext(connection) as queries:
             signed_in.get(PAGE)
@@ -255,3 +256,56 @@ def test_what_was_captured_and_told_is_counted(signed_in: Client, line: Memory, 
     html = signed_in.get(PAGE).content.decode()
     assert "told 2 times, 1 captured, 1 refused" in html and "42 tokens" in html
     assert "longer than 100 characters" in html
+
+
+def test_lines_that_say_nearly_the_same_are_joined_and_undone(
+    signed_in: Client, project: Project, repository: Repository, learn: Learn
+) -> None:
+    heading = "## Common Mistakes to Avoid (Max: 15 items)\n"
+    learn("Restart the reverse proxy after each change of its configuration file")
+    sync_file(project, "research", create=True)
+    repository.change(heading, f"{heading}- Restart the reverse proxy after every change of its configuration file\n")
+    repository.commit()
+    sync_file(project, "research")
+    html = signed_in.get(PAGE).content.decode()
+    found = re.search(r'action="([^"]+/joins/\d+)".*?name="other" value="(\d+)"', html, re.DOTALL)
+    assert found
+    refused = signed_in.post(found[1], {"other": "0"}, follow=True).content.decode()
+    assert "This suggestion has changed" in refused
+    html = signed_in.post(found[1], {"other": found[2]}, follow=True).content.decode()
+    assert "The lines are joined." in html and repository.text().count("- Restart") == 1
+    undo = re.search(r'action="(/memories/[^"]*undo[^"]*)"', html)
+    assert undo
+    signed_in.post(undo[1])
+    assert Memory.objects.filter(active=True).count() == 2
+
+
+def test_the_page_says_what_the_file_is_worth(signed_in: Client, line: Memory, project: Project) -> None:
+    agent = AgentFactory(slug="research", project=project)
+    for n in range(10):
+        session = SessionFactory(agent=agent, project=project, status="completed" if n else "failed")
+        if n < 5:
+            part = {"file": AgentFile.objects.get().pk, "tokens": 40}
+            InjectionReceipt.objects.create(session=session, sha256="x", budget=1, tokens=1, agent_file=part)
+    html = signed_in.get(PAGE).content.decode()
+    assert "With it, 5 sessions" in html and "Without, 5 sessions" in html
+    assert "-20 points completed" in html and "could be chance" in html and "Agresti" in html
+    assert "None was stated again by a later session." in html
+
+
+def test_the_whole_text_is_edited_and_one_that_was_changed_since_is_kept_in_the_field(
+    signed_in: Client, line: Memory, repository: Repository
+) -> None:
+    html = signed_in.get(f"{PAGE}?tab=text&edit=text").content.decode()
+    sha256 = re.search(r'name="sha256" value="(\w+)"', html)
+    assert sha256 and f"- {LOCKS}" in html
+    heading = "## Recent Learnings (Max: 15 items)\n"
+    text = repository.text().replace(heading, f"{heading}- The nas is slow\n").replace("\n", "\r\n")
+    given = {"text": text, "sha256": sha256[1]}
+    html = signed_in.post(f"{PAGE}/text", given, follow=True).content.decode()
+    assert "The file is saved." in html and "- The nas is slow\n" in repository.text()
+    assert "\r" not in repository.text()
+    assert Memory.objects.get(observation="The nas is slow").changes.get().actor == "file"
+    again = signed_in.post(f"{PAGE}/text", given | {"text": f"{text}\r\nMine"})
+    assert again.status_code == 422 and "changed since you read it" in again.content.decode()
+    assert "Mine" in again.content.decode() and "Mine" not in repository.text()

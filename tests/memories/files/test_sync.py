@@ -41,6 +41,7 @@ def test_a_new_file_has_its_sections_and_what_was_learned(
     assert done.state == FileState.OK
     file = AgentFile.objects.get()
     assert (file.agent, file.path) == ("research", ".claude-mpm/memories/research_agent.md")
+    assert file.written_by == "agent:research" and "Auto-updated by: agent:research -->" in text
     assert file.entries.count() == 2
 
 
@@ -418,3 +419,20 @@ def test_a_memory_in_a_conflict_can_be_deleted(project: Project, repository: Rep
     connection.check_constraints()
     assert synced(project).conflicts == 0
     assert line(repository, "The suite takes 5 minutes on two workers"), "the person's line is a memory of its own now"
+
+
+def test_a_project_without_a_repository_has_no_files(project: Project, learn: Learn) -> None:
+    learn(QUEUE)
+    project.path = ""
+    project.save()
+    assert "no repository path" in sync_file(project, "research", create=True).problem
+    assert not AgentFile.objects.exists()
+
+
+def test_a_file_that_a_person_put_into_the_folder_is_read(project: Project, repository: Repository) -> None:
+    repository.save("## Common Mistakes to Avoid\n- Tests need the queue\n", agent="qa")
+    assert [(one.agent, one.state) for one in sync_project(project)] == [("qa", FileState.OK)]
+    assert Memory.objects.get().observation == QUEUE
+    repository.path.joinpath(".claude-mpm").rename(repository.path / "aside")
+    repository.path.joinpath(".claude-mpm").symlink_to("/etc")
+    assert [one.state for one in sync_project(project)] == [FileState.UNREADABLE]

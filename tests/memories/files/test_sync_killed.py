@@ -94,7 +94,7 @@ def expect_everything_once(project: Project, repository: Repository) -> None:
         pytest.param("return", FILE, "_take_over", id="while the file is written"),
         pytest.param("return", FILE, "replace_in", id="the file is written"),
         pytest.param("call", SYNCED, "_settle", id="before it is noted"),
-        pytest.param("return", SYNCED, "_note_line", id="while it is noted"),
+        pytest.param("return", SYNCED, "_note_lines", id="while it is noted"),
         pytest.param("return", SYNCED, "_bring_in_step", id="after all of it"),
     ],
 )

@@ -118,6 +118,17 @@ def test_the_text_stays_within_the_limit_of_the_file(file: AgentFile, line: Call
     assert max(entry["confidence"] for entry in found.left_out) < min(entry["confidence"] for entry in found.included)
 
 
+@pytest.mark.parametrize("sections", [1, 5])
+def test_no_line_is_left_out_that_has_room(file: AgentFile, line: Callable[..., Memory], sections: int) -> None:
+    for number in range(30):
+        line(f"{number:02} {'ä' * 40}", f"Section {number % sections}", confidence=0.9 - number / 100)
+    file.limits = {"kilobytes": 1}
+    found = told(file)
+    first_out = found.left_out[-1]["observation"]  # what leaves last is the surest of them
+    size = len(found.text.encode())
+    assert size <= 1024 < size + len(f"\n- {first_out}".encode())
+
+
 def test_it_reads_the_same_number_of_queries_for_any_number_of_lines(
     file: AgentFile, line: Callable[..., Memory], django_assert_num_queries: Callable[..., object]
 ) -> None:

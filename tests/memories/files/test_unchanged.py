@@ -13,6 +13,7 @@ from memories.files.sync import sync_file, sync_project
 from memories.files.unchanged import unchanged
 from memories.lifecycle import disagreements, verbs
 from memories.models import AgentFile, AgentFileConflict, Disagreement, Memory, Project
+from tests.factories import MemoryFactory
 from tests.memories.files.conftest import Repository
 
 Learn = Callable[..., Memory]
@@ -160,3 +161,25 @@ def test_the_number_of_queries_is_the_same_for_more_files(project: Project, sett
     for _ in range(2):
         sync_project(project)
     assert queries() == before <= 10
+
+
+def test_the_number_of_queries_is_the_same_for_more_new_lines(
+    project: Project, repository: Repository, settled: Memory
+) -> None:
+    def queries(agent: str, count: int) -> int:
+        for number in range(count):
+            MemoryFactory(
+                taxonomy="agent",
+                project=project,
+                agent=agent,
+                category="pattern",
+                service=None,
+                observation=f"Part {number} of {agent} is ready",
+            )
+        with CaptureQueriesContext(connection) as captured:
+            done = sync_file(project, agent, create=True)
+        assert done.state == "ok"
+        return len(captured)
+
+    assert queries("one", 5) == queries("two", 12)
+    assert queries("three", 20) == queries("four", 40), "those without room, too"
