@@ -29,10 +29,14 @@ class HookCall:
 
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
-    """`context` is a text for the model. `deny` is the reason for which a tool call is refused (PreToolUse alone)."""
+    """`context` is a text for the model. `deny` is the reason for which a tool call is refused (PreToolUse alone).
+
+    `keep` stores the record of the answer, in the transaction that queues what can wait.
+    """
 
     context: str = ""
     deny: str = ""
+    keep: Callable[[], object] | None = None
 
 
 Handler = Callable[[HookCall], HookAnswer | None]

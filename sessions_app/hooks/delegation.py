@@ -7,6 +7,7 @@ same call. What can wait is a worker's.
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 
 from django.db import transaction
 from django.utils import timezone
@@ -42,31 +43,25 @@ def brief(call: HookCall) -> HookAnswer | None:
         file.project = call.project  # known already: not read again
     found = Told() if file is None else told(file)
     text = briefing(found.text)
-    _keep(call, name, found, text)
-    return HookAnswer(context=text)
+    return HookAnswer(context=text, keep=partial(_keep, call, name, found, text))
 
 
 def _keep(call: HookCall, agent: str, found: Told, text: str) -> None:
     """Store the receipt once: the CLI may send a hook twice."""
-    with transaction.atomic():
-        HookReceipt.objects.bulk_create(
-            [
-                HookReceipt(
-                    cli_session_id=call.payload.cli_session_id,
-                    event=call.event,
-                    part=call.payload.agent_id,
-                    session=call.session,
-                    project=call.project,
-                    agent=agent,
-                    text=text,
-                    sha256=hashlib.sha256(text.encode()).hexdigest(),
-                    tokens=tokens(text),
-                    included=[{key: entry[key] for key in INCLUDED} for entry in found.included],
-                    at=call.at,
-                )
-            ],
-            ignore_conflicts=True,
-        )
+    receipt = HookReceipt(
+        cli_session_id=call.payload.cli_session_id,
+        event=call.event,
+        part=call.payload.agent_id,
+        session=call.session,
+        project=call.project,
+        agent=agent,
+        text=text,
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
+        tokens=tokens(text),
+        included=[{key: entry[key] for key in INCLUDED} for entry in found.included],
+        at=call.at,
+    )
+    HookReceipt.objects.bulk_create([receipt], ignore_conflicts=True)
 
 
 def prepare(call: HookCall) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from claudeops.lib.secrets import mask, mask_value
@@ -49,9 +50,9 @@ def answer(event: str, secret: str, data: Callable[[], bytes], *, at: datetime |
     found, error = {}, None
     try:
         call = _call(event, caller, parse(event, data()), at)
-        found = document(event, _answers(call))
-        if LATER[event]:
-            queue.enqueue_hook(event, _stored(call))
+        answers = _answers(call)
+        _store(call, [answer.keep for answer in answers if answer.keep])
+        found = document(event, answers)
     except SessionsError as refused:
         error = refused
     return Reply(found, error, partial(_note, event, caller, str(error or ""), at))
@@ -109,6 +110,23 @@ def _answers(call: HookCall) -> list[HookAnswer]:
     if failed and not any(answer.deny for answer in answers):
         raise HookFailed(f"The hook could not be answered: {failed}", "See the log of the web server.")
     return answers
+
+
+def _store(call: HookCall, records: list[Callable[[], object]]) -> None:
+    """Store the records of the answers and queue what can wait, in one write: it waits for other writers once."""
+    if not records and not LATER[call.event]:
+        return
+    stored = _stored(call)
+    try:
+        with transaction.atomic():
+            for record in records:
+                record()
+            if LATER[call.event]:
+                queue.enqueue_hook(call.event, stored)
+    except DatabaseError as error:
+        logger.exception("the hook %s could not be stored", call.event)
+        said = mask(f"{type(error).__name__}: {error}")
+        raise HookFailed(f"The hook could not be stored: {said}", "See the log of the web server.") from error
 
 
 def _note(event: str, caller: Caller, problem: str, at: datetime) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from threading import Barrier
 
 import pytest
-from django.db import connections
+from django.db import DatabaseError, connections
 from django.test import Client
 from django.utils import timezone
 from django_q.models import OrmQ
@@ -200,6 +200,22 @@ def test_what_can_wait_is_done_by_a_worker(call, monkeypatch):
         tasks.handle_hook(*row.task["args"])
     assert [(one.project, one.payload.agent_id, one.installation) for one in done] == [(project, "a-1", "laptop")] * 2
     assert done[0].payload.last_assistant_message.endswith(" and learned.")
+
+
+def test_a_record_and_the_work_that_waits_are_stored_together_or_not_at_all(call, monkeypatch):
+    def recorded(call):
+        HookHeard.objects.create(event="record", installation=call.payload.agent_id)
+        if call.payload.agent_id == "broken":
+            raise DatabaseError("disk I/O error")
+
+    monkeypatch.setitem(HANDLERS, "SubagentStart", [lambda call: HookAnswer("Know.", keep=lambda: recorded(call))])
+    monkeypatch.setitem(LATER, "SubagentStart", [lambda call: None])
+    assert call("SubagentStart", agent_id="whole").status_code == 200
+    refused = call("SubagentStart", agent_id="broken")
+    assert refused.status_code == 500 and "Know." not in refused.content.decode()
+    assert list(HookHeard.objects.filter(event="record").values_list("installation", flat=True)) == ["whole"]
+    assert OrmQ.objects.count() == 1
+    assert "disk I/O error" in HookHeard.objects.get(event="SubagentStart").problem
 
 
 def test_a_handler_that_fails_later_does_not_keep_the_others_from_their_work(call, monkeypatch):
