@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memories', '0082_seen_changes_of_agent_files'),
+        ('memories', '0083_model_calls'),
     ]
 
     operations = [
