@@ -309,3 +309,24 @@ def test_the_whole_text_is_edited_and_one_that_was_changed_since_is_kept_in_the_
     again = signed_in.post(f"{PAGE}/text", given | {"text": f"{text}\r\nMine"})
     assert again.status_code == 422 and "changed since you read it" in again.content.decode()
     assert "Mine" in again.content.decode() and "Mine" not in repository.text()
+
+
+def test_the_palette_finds_a_file_by_its_agent_and_its_project(signed_in: Client, line: Memory) -> None:
+    html = signed_in.get("/jump?q=research shop").content.decode()
+    assert f'href="{PAGE}"' in html and "memory file in shop" in html
+
+
+def test_what_several_agents_know_becomes_a_memory_of_the_project_once(
+    signed_in: Client, project: Project, learn: Learn
+) -> None:
+    for agent in ("research", "qa"):
+        learn("Restart the reverse proxy after each change of its configuration", agent=agent)
+        sync_file(project, agent, create=True)
+    assert "What several agents know alike" in signed_in.get("/projects/shop?tab=files").content.decode()
+    html = signed_in.get("/projects/shop?tab=files&shared=1").content.decode()
+    found = re.search(r'action="([^"]+/shared/\d+)".*?name="text" value="([^"]+)"', html, re.DOTALL)
+    assert found and "qa, research" in html
+    html = signed_in.post(found[1], {"text": found[2]}, follow=True).content.decode()
+    assert "of the project says it now" in html and "No two agents know the same." in html
+    assert Memory.objects.filter(taxonomy="project", project=project).count() == 1
+    assert "This suggestion has changed" in signed_in.post(found[1], {"text": found[2]}, follow=True).content.decode()
