@@ -22,6 +22,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 TRUE = {"1", "true", "yes", "on", "y", "t"}
 FALSE = {"0", "false", "no", "off", "n", "f", ""}
+MODEL_ROLES = ("observer", "classifier", "reflector", "triage", "judge", "rewriter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,13 @@ def _web_address(raw: str) -> str:
     return value
 
 
+def _budgets(raw: str) -> dict[str, float]:
+    pairs = [part.split("=") for part in names.parse(raw)]
+    if any(len(pair) != 2 or pair[0].strip() not in MODEL_ROLES for pair in pairs):
+        raise ValueError
+    return {role.strip(): _within(float(amount), 0, 100_000) for role, amount in pairs}
+
+
 def _tool_rules(raw: str) -> list[str]:
     """Split at commas outside parentheses."""
     rules, depth, current = [], 0, ""
@@ -113,6 +121,7 @@ def _folder(raw: str) -> Path:
 text = Kind("", str.strip)
 names = Kind("", lambda raw: [part.strip() for part in raw.split(",") if part.strip()])
 hook_sets = Kind("any of agents, cooldowns", lambda raw: _any_of(raw, "agents", "cooldowns"))
+budgets = Kind(f"amounts like observer=2,judge=0.5; roles are {', '.join(MODEL_ROLES)}", _budgets)
 boolean = Kind("true or false", _boolean)
 web_address = Kind("an address that begins with http:// or https://, without a user or password in it", _web_address)
 tool_rules = Kind("tool rules like Read,Bash(docker ps *) with balanced parentheses", _tool_rules)
@@ -496,6 +505,45 @@ VARIABLES: tuple[str | Variable, ...] = (
         3.0,
         "Seconds after which the two memories count as distinct.",
     ),
+    "Models",
+    Variable(
+        "CLAUDEOPS_MODEL_OBSERVER",
+        text,
+        "claude:haiku",
+        "The model that distils sessions: `claude:NAME` (by the Claude Code CLI and its login), `http:NAME` (at "
+        "`CLAUDEOPS_MODEL_URL`) or `recorded:NAME` (from files). A name alone is one of the CLI's; empty = none.",
+    ),
+    Variable("CLAUDEOPS_MODEL_CLASSIFIER", text, "claude:haiku", "The model that chooses a category."),
+    Variable(
+        "CLAUDEOPS_MODEL_REFLECTOR", text, "claude:sonnet", "The model that proposes changes to the curated memory."
+    ),
+    Variable("CLAUDEOPS_MODEL_TRIAGE", text, "claude:haiku", "The model that decides on proposals."),
+    Variable(
+        "CLAUDEOPS_MODEL_URL",
+        web_address,
+        "",
+        "Address for `http:` models: `…/v1/chat/completions` (OpenAI's API) or `…/v1/messages` (Anthropic's).",
+    ),
+    Variable("CLAUDEOPS_MODEL_KEY", text, "", "The key for it; never logged or shown."),
+    Variable(
+        "CLAUDEOPS_MODEL_RECORDINGS",
+        text,
+        "",
+        "The folder of `recorded:` models: `ROLE/HASH.txt` holds the answer to the prompt with this SHA-256.",
+    ),
+    Variable(
+        "CLAUDEOPS_MODEL_DAILY_USD",
+        number(0, 100_000),
+        2.0,
+        "US dollars that each role may spend in a day (UTC); it is not asked when they are spent. 0 = no limit.",
+    ),
+    Variable("CLAUDEOPS_MODEL_BUDGETS", budgets, {}, "Other amounts for single roles."),
+    Variable(
+        "CLAUDEOPS_MODEL_DAILY_CALLS",
+        whole(0, 1_000_000),
+        2_000,
+        "Calls that each role may make in a day (UTC), for models that state no cost. 0 = no limit.",
+    ),
     "Cooldowns",
     Variable("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2, "Restarts of a service within the window."),
     Variable("CLAUDEOPS_RESTART_WINDOW_HOURS", number(0.01, 8760), 4.0, "The window of the restart limit, in hours."),
@@ -566,6 +614,8 @@ def _default(variable: Variable) -> str:
     value = variable.default
     if isinstance(value, list):
         shown = ",".join(value)
+    elif isinstance(value, dict):
+        shown = ",".join(f"{name}={amount:g}" for name, amount in value.items())
     elif isinstance(value, bool):
         shown = str(value).lower()
     elif isinstance(value, float):

@@ -12,6 +12,7 @@ from django.http import HttpRequest, JsonResponse
 
 from claudeops.lib import sqlite_damage
 from claudeops.lib.sqlite_damage import DAMAGED, OK, Checked
+from memories.llm import status as models
 
 CHECK_SECONDS = 0.25
 """Time for SQLite's quick check in /readyz: enough for some 80 MB. `manage.py doctor` takes longer."""
@@ -53,11 +54,12 @@ def readyz(request: HttpRequest) -> JsonResponse:
         return JsonResponse({"ok": False, "reason": sqlite_damage.sentence(checked.said)}, status=503)
     try:
         pending = unapplied_migrations()
+        troubled = [] if pending else models.troubles()
     except DatabaseError as error:
         reason = sqlite_damage.behind(error) or "the database does not answer"
         return JsonResponse({"ok": False, "reason": reason}, status=503)
     if pending:
         return JsonResponse({"ok": False, "reason": f"{pending} migrations are not applied"}, status=503)
-    if checked and checked.state != OK:
-        return JsonResponse({"ok": True, "note": f"quick check of the database: {checked.said}"})
-    return JsonResponse({"ok": True})
+    notes = [f"quick check of the database: {checked.said}"] if checked and checked.state != OK else []
+    notes += [f"model of the {state.chosen.role.name}: {state.trouble}" for state in troubled]
+    return JsonResponse({"ok": True, "note": "; ".join(notes)} if notes else {"ok": True})

@@ -25,7 +25,7 @@ from claudeops.lib.list_page.page import PAGES as LISTS
 from claudeops.lib.preferences.chosen import choose, preference_of
 from claudeops.lib.preferences.models import Theme
 from claudeops.lib.preferences.saved_views import all_views_of
-from memories.models import Memory, Project
+from memories.models import AgentFile, Memory, Project
 from memories.web.answers import by_htmx, toast
 from sessions_app import queue
 from sessions_app.errors import SessionsError
@@ -143,6 +143,15 @@ def _projects(user: Any, words: Sequence[str]) -> Iterator[Hit]:
             yield Hit(reverse("project", args=[slug]), slug, name)
 
 
+def _agent_files(user: Any, words: Sequence[str]) -> Iterator[Hit]:
+    if words and user.has_perms(("memories.view_project", SEES_MEMORIES)):
+        rows = AgentFile.objects.all()
+        for word in words:
+            rows = rows.filter(Q(agent__icontains=word) | Q(project__slug__icontains=word))
+        for agent, project in rows.order_by("agent", "project__slug").values_list("agent", "project__slug")[:EACH]:
+            yield Hit(reverse("agent_file", args=[project, agent]), agent, f"memory file in {project}")
+
+
 def _services(user: Any, words: Sequence[str]) -> Iterator[Hit]:
     if words and user.has_perm(SEES_MEMORIES):
         wanted = " ".join(words)
@@ -214,6 +223,7 @@ KINDS: tuple[tuple[str, Callable[[Any, Sequence[str]], Iterator[Hit]]], ...] = (
     ("Go to", _pages),
     ("Agents", _agents),
     ("Projects", _projects),
+    ("Agent files", _agent_files),
     ("Services", _services),
     ("Sessions", _sessions),
     ("Memories", _memories),

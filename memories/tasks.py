@@ -5,11 +5,13 @@ from __future__ import annotations
 from memories.embedding.backfill import backfill
 from memories.embedding.install import install_if_missing
 from memories.lifecycle.sweep import sweep as sweep_memories
+from memories.llm.calls import prune as prune_model_calls
 from memories.recall import keyword_index, log, pgvector
 
 
 def sweep() -> None:
     sweep_memories()
+    prune_model_calls()
 
 
 def embed() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,11 +27,12 @@ from memories.errors import MemoriesError
 from memories.files import conflicts, tidy
 from memories.files.conflicts import MASKED
 from memories.files.storage import Unusable
+from memories.files.suggest import Join, Line, joins
 from memories.files.sync import Synced, sync_file
 from memories.files.told import told
-from memories.files.typed import save_text
+from memories.files.typed import save_text, take_back
 from memories.lifecycle import verbs
-from memories.models import AgentFile, AgentFileConflict, Memory, MemoryChange
+from memories.models import AgentFile, AgentFileConflict, AgentFileEntry, Memory, MemoryChange, Project, Verdict
 from memories.taxonomy import AGENT
 from memories.web.answers import actor, by_htmx, in_words, moved
 
@@ -39,6 +40,8 @@ SEES = ("memories.view_project", "memories.view_memory")
 CHANGE = "memories.change_memory"
 RECENT = 50
 """Rows of the tab Changes."""
+LEFT = 100
+"""Entries that left the file: so many are read, compared and shown."""
 ANSWERED = {
     "file": "The file’s text is kept.",
     "other": "The other text is taken.",
@@ -92,7 +95,7 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     at = timezone.now()
-    rows = list(file.entries.select_related("memory").order_by("position", "pk"))
+    rows, left = _entries(file)
     tabs = tabs_of(
         [Tab("read", "Read"), Tab("text", "Text"), Tab("changes", "Changes")],
         "text" if whole else request.GET.get("tab", ""),
@@ -105,12 +108,13 @@ def _page(
         "told": is_told,
         "clashes": open_clashes(file),
         "limits": limits_of(file),
-        "left": [row for row in rows if row.left_because],
+        "left": left,
+        "left_count": file.entries.exclude(left_because="").count(),
         "its_agent": agents[0] if agents else None,
         "captured": captures_of(file, at),
         "heard": heard_of(file, agents, at),
-        "joins": tidy.joins_of(file),
-        "came_back": came_back(rows),
+        "joins": _joins([*rows, *left]),
+        "came_back": came_back([*rows, *left]),
         "edited": line,
         "form": form,
         "whole": whole,
@@ -121,10 +125,23 @@ def _page(
     if tabs.shown == "read":
         context["parts"] = parts_of(file, rows, is_told, at)
     elif tabs.shown == "changes":
-        memories = [row.memory_id for row in rows if row.memory_id]
+        memories = [row.memory_id for row in (*rows, *left) if row.memory_id]
         changes = MemoryChange.objects.filter(memory__in=memories).select_related("memory").order_by("-pk")
         context["changes"] = changes[:RECENT]
     return render(request, "agent_files/file.html", context, status=status)
+
+
+def _entries(file: AgentFile) -> tuple[list[AgentFileEntry], list[AgentFileEntry]]:
+    """Return the entries that stand in the file, in its order, and the latest LEFT of those that left it."""
+    rows = file.entries.select_related("memory", "file")
+    standing = rows.filter(left_because="").order_by("position", "pk")
+    return list(standing), list(rows.exclude(left_because="").order_by("-pk")[:LEFT])
+
+
+def _joins(rows: Sequence[AgentFileEntry]) -> list[Join]:
+    """Return which of the entries could be joined. `tidy.joins_of` compares all that ever left as well."""
+    told = [row for row in rows if row.memory and row.memory.active and row.memory.verdict == Verdict.ALLOW]
+    return joins([line for line in map(Line.of, told) if line is not None])
 
 
 @require_POST
@@ -149,9 +166,10 @@ def undo(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     file = _file(slug, agent)
     row = get_object_or_404(AgentFileConflict, pk=pk, file=file)
     try:
-        conflicts.take_back(row, by=actor(request))
-    except MemoriesError as error:
-        return _back(request, file, in_words(error), level=messages.ERROR)
+        take_back(row, by=actor(request))
+    except (MemoriesError, Unusable) as error:
+        said = in_words(error) if isinstance(error, MemoriesError) else str(error)
+        return _back(request, file, said, level=messages.ERROR)
     return _synced(request, file, "The conflict is open again.")
 
 
@@ -295,7 +313,8 @@ def join(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     """Carry out the suggestion to join lines into that of memory `pk`, if it is still what the person read."""
     file = _file(slug, agent)
     others = request.POST.getlist("other")
-    wanted = next((one for one in tidy.joins_of(file) if one.target.memory_id == pk), None)
+    rows, left = _entries(file)
+    wanted = next((one for one in _joins([*rows, *left]) if one.target.memory_id == pk), None)
     if wanted is None or [str(line.memory_id) for line in wanted.others] != others:
         return _back(request, file, "This suggestion has changed. Read the page again.", level=messages.ERROR)
     try:
@@ -305,3 +324,19 @@ def join(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     return _synced(
         request, file, "The lines are joined.", undo=reverse("memories-undo", args=[change.pk]) if change else ""
     )
+
+
+@require_POST
+@permission_required((*SEES, "memories.add_memory"), raise_exception=True)
+def accept(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Make a memory of the project of what several agents know, by the best of their lines."""
+    project = get_object_or_404(Project, slug=slug)
+    back = f"{reverse('project', args=[slug])}?tab=files&shared=1"
+    wanted = next((one for one in tidy.shared_of(project) if one.best.memory_id == pk), None)
+    if wanted is None or wanted.best.text != request.POST.get("text"):
+        return moved(request, back, "This suggestion has changed. Read the page again.", level=messages.ERROR)
+    try:
+        made = tidy.accept(wanted, project, by=actor(request))
+    except MemoriesError as error:
+        return moved(request, back, in_words(error), level=messages.ERROR)
+    return moved(request, back, f"Memory {made} of the project says it now. The agents’ lines stay.")

@@ -28,6 +28,7 @@ from claudeops.projects.memories import ACTIONS, CHANGE, draw_uses, exported, li
 from memories import store
 from memories.capture.statement import Provenance
 from memories.errors import InvalidProject, MemoriesError
+from memories.files.tidy import shared_of
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS, EXTENDED_DAYS
 from memories.lifecycle.projects import add_project, set_project
@@ -96,6 +97,8 @@ def _project(request: HttpRequest, found: Project, form: AddForm, *, status: int
         context["extended_days"] = EXTENDED_DAYS
     else:
         context |= TABS[tabs.shown](found)
+        if tabs.shown == "files" and request.GET.get("shared"):
+            context["shared"] = shared_of(found)[:RECENT]
     return render(request, "projects/project.html", context, status=status)
 
 

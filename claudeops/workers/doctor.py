@@ -29,6 +29,7 @@ from claudeops.secret_scan import last
 from claudeops.workers import schedules
 from memories.embedding import state
 from memories.files import trouble, watch
+from memories.llm import status as models
 from memories.models import AgentFile, trust
 from memories.queries import numbers
 from memories.recall import binary_index, pgvector
@@ -81,7 +82,8 @@ def examine(at: datetime | None = None) -> Diagnosis:
     database, usable = _database()
     findings.append(database)
     if usable:
-        for check in (_workers, _queue, _sessions, _agents, _schedules, _trust, _agent_files, _semantic_search):
+        checked = (_workers, _queue, _sessions, _agents, _schedules, _trust, _agent_files, _semantic_search, _models)
+        for check in checked:
             findings.extend(check(at))
     return Diagnosis(_versions(), tuple(findings))
 
@@ -309,6 +311,16 @@ def _semantic_search(at: datetime) -> Iterator[Finding]:
     else:
         hint = "Search uses keywords meanwhile. `manage.py embeddings status` says more."
         yield Finding(WARNING, "semantic search", reason, hint)
+
+
+def _models(at: datetime) -> Iterator[Finding]:
+    needed = models.needed(at)
+    troubled = [one for one in models.states(at, needed) if one.trouble]
+    for one in troubled:
+        hint = "What needs it waits. `manage.py model status` says more; `manage.py model test ROLE` tries it."
+        yield Finding(WARNING, f"model {one.chosen.role.name}", one.trouble, hint)
+    if needed and not troubled:
+        yield Finding(OK, "models", f"{', '.join(needed)}: asked within a day, none needs a person")
 
 
 def _vectors_file() -> Iterator[Finding]:

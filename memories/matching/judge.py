@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from django.conf import settings
 
-from memories.chat import ChatModel, NoAnswer
+from memories.llm.chat import ChatModel, NoAnswer
 
 from .relations import Kind
 

@@ -16,6 +16,7 @@ from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, 
 from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
 from memories.models.highest import highest, moment_of
 from memories.models.memory import Exposure, Inactive, Memory, Source, Verdict
+from memories.models.model_call import CallOutcome, ModelCall
 from memories.models.project import Project, UsedMeans
 from memories.models.project_tag import ProjectTag
 from memories.models.recalled import Recalled, RecallMark, RecallVote
@@ -32,6 +33,7 @@ __all__ = [
     "Answer",
     "ApiToken",
     "By",
+    "CallOutcome",
     "CaptureOutcome",
     "Change",
     "ConflictAnswer",
@@ -50,6 +52,7 @@ __all__ = [
     "MemoryChangeCount",
     "MemoryTerms",
     "MemoryTermsDue",
+    "ModelCall",
     "ModelState",
     "PendingEmbedding",
     "Project",

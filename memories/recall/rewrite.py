@@ -17,7 +17,7 @@ from django.conf import settings
 from claudeops.lib.secrets import mask
 from memories.capture.gate import judge
 from memories.capture.text import fold
-from memories.chat import PAUSE, ChatModel, NoAnswer
+from memories.llm.chat import PAUSE, ChatModel, NoAnswer
 from memories.recall.query import Query, is_identifier, read_query
 from memories.recall.terms import COMPOUND, LONGEST_QUERY, STOP_WORDS, words
 

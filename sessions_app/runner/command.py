@@ -1,32 +1,17 @@
-"""Build the command line and the environment of a session's process. Pure.
+"""Build the command line of a session's process. Pure.
 
-Flags and variables were measured with CLI 2.1.330. The prompt goes in on stdin: as an argument a leading `-` fails,
+Flags were measured with CLI 2.1.330. The prompt goes in on stdin: as an argument a leading `-` fails,
 and flags that take several values swallow it.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-APPEND_LIMIT = 100_000
-"""Most bytes of text for one argument; Linux refuses 140,000 (E2BIG)."""
-
-PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "CLAUDE_CODE_OAUTH_TOKEN")
-PASSED_PREFIX = "ANTHROPIC_"
-
-FIXED_ENVIRONMENT = {
-    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    "DISABLE_AUTOUPDATER": "1",
-    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
-    # The CLI replaces "@path" in a prompt with that file's content; alerts are untrusted text.
-    "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
-    # A background command keeps the process alive for up to ten minutes after its result.
-    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
-    "CLAUDE_CODE_MAX_RETRIES": "3",
-}
+from claudeops.lib.claude_cli import ARGUMENT_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +77,7 @@ def claude_argv(binary: str, launch: Launch) -> list[str]:
 
 
 def needs_file(text: str) -> bool:
-    return len(text.encode("utf-8")) > APPEND_LIMIT
+    return len(text.encode("utf-8")) > ARGUMENT_LIMIT
 
 
 def replay_argv(player: Path, stream: Path, cli_session_id: str, speed: float) -> list[str]:
@@ -107,21 +92,3 @@ def replay_argv(player: Path, stream: Path, cli_session_id: str, speed: float) -
         "--speed",
         f"{speed:g}",
     ]
-
-
-def environment(
-    inherited: Mapping[str, str], *, home: str, tmp_dir: Path, passed: Sequence[str], extra: Mapping[str, str]
-) -> dict[str, str]:
-    """Build the environment of the process from an allow-list: the agent's tools can read all of it."""
-    chosen = {
-        name: value
-        for name, value in inherited.items()
-        if name in PASSED_VARIABLES or name.startswith(PASSED_PREFIX) or name in passed
-    }
-    chosen.setdefault("LANG", "C.UTF-8")
-    chosen.update(FIXED_ENVIRONMENT)
-    chosen["CLAUDE_CODE_TMPDIR"] = str(tmp_dir)
-    if home:
-        chosen["HOME"] = home
-    chosen.update(extra)
-    return chosen

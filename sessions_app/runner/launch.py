@@ -19,6 +19,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from claudeops.lib.claude_cli import environment
 from claudeops.lib.secrets import mask
 from memories.capture.agent_id import agent_id
 from memories.files.sync import sync_file
@@ -35,7 +36,7 @@ from sessions_app.prompts.render import append_text
 from sessions_app.queue.admission import budget_of
 from sessions_app.replay.pick import PLAYER, name_of, next_stream
 from sessions_app.runner import agent_hooks, agent_mcp, process
-from sessions_app.runner.command import Launch, claude_argv, environment, needs_file, replay_argv
+from sessions_app.runner.command import Launch, claude_argv, needs_file, replay_argv
 from sessions_app.runner.prompt import compose_for, selection_for, told_for
 from sessions_app.runner.raw_log import sessions_folder
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON

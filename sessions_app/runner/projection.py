@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from claudeops.lib import times
+from claudeops.lib.prices import plain_name
 from claudeops.lib.secrets import mask, mask_counted, mask_value
 from memories.capture.learned import Learned, Learning, learned
 from memories.capture.lines import OPENING
@@ -29,7 +30,6 @@ from sessions_app.runner.markers import (
     structured_checks,
     structured_events,
 )
-from sessions_app.runner.prices import plain_name
 from sessions_app.runner.reading import MOST_CALLS, Read, Reading, key_of
 from sessions_app.runner.spending import Spending, to_list
 

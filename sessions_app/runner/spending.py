@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from claudeops.lib.prices import Tokens, price_of
 from sessions_app.runner.accept import MOST_DOLLARS, MOST_TOKENS, MOST_TURNS, added
-from sessions_app.runner.prices import Tokens, price_of
 from sessions_app.runner.stream import Message, Result
 
 OPEN = 64

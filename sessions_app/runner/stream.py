@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from claudeops.lib.prices import Tokens
 from sessions_app.runner import accept
 from sessions_app.runner.accept import Bad, Object, timestamp
-from sessions_app.runner.prices import Tokens
 
 __all__ = ["timestamp"]
 

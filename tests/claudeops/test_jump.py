@@ -26,7 +26,7 @@ def allow(person, *codenames: str):
 def test_it_finds_what_the_account_may_see(client, admin_client, django_user_model, django_assert_max_num_queries):
     session = SessionFactory(agent=AgentFactory(slug="restic-repair"), summary="The <b>repository</b> is locked")
     memory = MemoryFactory(service="restic", observation="On Tuesdays the prune holds the RESTIC lock")
-    with django_assert_max_num_queries(16):
+    with django_assert_max_num_queries(18):
         html = admin_client.get("/jump", {"q": "restic"}).content.decode()
     for address in (
         'href="/agents/restic-repair"',
@@ -138,6 +138,6 @@ def test_what_is_read_does_not_grow_with_the_rows(admin_user, monkeypatch, djang
         SessionFactory(summary=f"restic {n}")
         AgentFactory(slug=f"restic-{n}")
     admin_user.has_perm("sessions_app.view_session"), jump.preference_of(admin_user)
-    with django_assert_num_queries(8):  # two of them for the views: those saved, and what sessions cost of late
+    with django_assert_num_queries(9):  # two of them for the views: those saved, and what sessions cost of late
         found = dict(jump.find(admin_user, "restic"))
     assert [len(found[kind]) for kind in ("Agents", "Sessions", "Memories")] == [jump.EACH, 3, 3]

@@ -91,16 +91,26 @@ def test_an_answer_brings_the_file_and_the_memory_in_step(
     assert {text for text in (EDITED, OTHER) if f"- {text}\n" in repository.text()} == kept
 
 
-def test_an_answer_that_kept_the_file_can_be_undone(
-    signed_in: Client, conflict: AgentFileConflict, repository: Repository
+@pytest.mark.parametrize("answer", ["file", "other"])
+def test_an_answer_is_undone_and_both_texts_stand_against_each_other_again(
+    signed_in: Client, conflict: AgentFileConflict, repository: Repository, answer: str
 ) -> None:
-    response = signed_in.post(f"{PAGE}/conflicts/{conflict.pk}", {"answer": "file"}, follow=True)
+    response = signed_in.post(f"{PAGE}/conflicts/{conflict.pk}", {"answer": answer}, follow=True)
     assert f"{PAGE}/conflicts/{conflict.pk}/undo" in response.content.decode()
     html = signed_in.post(f"{PAGE}/conflicts/{conflict.pk}/undo", follow=True).content.decode()
     assert "The conflict is open again." in html and "The file and the memory were both changed" in html
     assert Memory.objects.get().observation == OTHER and f"- {EDITED}\n" in repository.text()
     conflict.refresh_from_db()
     assert conflict.answered_at is None and AgentFileConflict.objects.count() == 1
+
+
+def test_an_answer_is_not_undone_when_the_line_was_changed_since(
+    signed_in: Client, conflict: AgentFileConflict, repository: Repository
+) -> None:
+    signed_in.post(f"{PAGE}/conflicts/{conflict.pk}", {"answer": "other"})
+    repository.change(OTHER, LOCKS)
+    html = signed_in.post(f"{PAGE}/conflicts/{conflict.pk}/undo", follow=True).content.decode()
+    assert "The line was changed in the file since." in html and f"- {LOCKS}\n" in repository.text()
 
 
 def test_a_second_answer_is_refused_in_words(signed_in: Client, conflict: AgentFileConflict) -> None:
@@ -309,3 +319,24 @@ def test_the_whole_text_is_edited_and_one_that_was_changed_since_is_kept_in_the_
     again = signed_in.post(f"{PAGE}/text", given | {"text": f"{text}\r\nMine"})
     assert again.status_code == 422 and "changed since you read it" in again.content.decode()
     assert "Mine" in again.content.decode() and "Mine" not in repository.text()
+
+
+def test_the_palette_finds_a_file_by_its_agent_and_its_project(signed_in: Client, line: Memory) -> None:
+    html = signed_in.get("/jump?q=research shop").content.decode()
+    assert f'href="{PAGE}"' in html and "memory file in shop" in html
+
+
+def test_what_several_agents_know_becomes_a_memory_of_the_project_once(
+    signed_in: Client, project: Project, learn: Learn
+) -> None:
+    for agent in ("research", "qa"):
+        learn("Restart the reverse proxy after each change of its configuration", agent=agent)
+        sync_file(project, agent, create=True)
+    assert "What several agents know alike" in signed_in.get("/projects/shop?tab=files").content.decode()
+    html = signed_in.get("/projects/shop?tab=files&shared=1").content.decode()
+    found = re.search(r'action="([^"]+/shared/\d+)".*?name="text" value="([^"]+)"', html, re.DOTALL)
+    assert found and "qa, research" in html
+    html = signed_in.post(found[1], {"text": found[2]}, follow=True).content.decode()
+    assert "of the project says it now" in html and "No two agents know the same." in html
+    assert Memory.objects.filter(taxonomy="project", project=project).count() == 1
+    assert "This suggestion has changed" in signed_in.post(found[1], {"text": found[2]}, follow=True).content.decode()

@@ -128,6 +128,7 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "memories.Memory": {"agent", "service", "category", "sequence"},
         "memories.MemoryChange": {"actor", "candidate_key"},
         "memories.MemoryChangeCount": {"name"},
+        "memories.ModelCall": {"role", "backend", "prompt_hash"},
         "memories.Project": {"slug", "default_expiry"},
         "memories.ProjectTag": {"tag"},  # a copy of masked tags, kept by triggers
         "memories.Recalled": {"hits", "surface", "actor"},

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from memories.chat import FAILURES, PAUSE
+from memories.llm.chat import FAILURES, PAUSE
 from memories.matching import Kind
 from memories.matching.judge import HttpJudge, current_judge
 from tests.models_http import chat, serving

@@ -9,8 +9,8 @@ import pytest
 from django.core.management import call_command
 
 from claudeops.env import BY_NAME
-from memories.chat import FAILURES, PAUSE
 from memories.injection.relevant import Task, relevant
+from memories.llm.chat import FAILURES, PAUSE
 from memories.models import Recalled
 from memories.recall import ANY_AGENT, ANY_PROJECT, Asker, Filters, recall, rewrite
 from memories.recall.query import read_query

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from sessions_app.runner.command import APPEND_LIMIT, Launch, claude_argv, environment, needs_file, replay_argv
+from claudeops.lib.claude_cli import ARGUMENT_LIMIT, environment
+from sessions_app.runner.command import Launch, claude_argv, needs_file, replay_argv
 
 
 def launch(**changes):
@@ -36,7 +37,7 @@ def test_settings_are_a_file_beside_none_of_the_users():
 
 
 def test_a_long_text_goes_by_file_and_a_short_one_does_not():
-    short, long = "x" * APPEND_LIMIT, "é" * APPEND_LIMIT
+    short, long = "x" * ARGUMENT_LIMIT, "é" * ARGUMENT_LIMIT
     assert not needs_file(short)
     argv = claude_argv("claude", launch(append_text=long))
     assert "--append-system-prompt" not in argv

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from claudeops.lib.prices import Tokens
 from sessions_app.runner.accept import MOST_DOLLARS, MOST_TURNS
-from sessions_app.runner.prices import Tokens
 from sessions_app.runner.spending import OPEN, Spending
 from sessions_app.runner.stream import Message, Result
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sessions_app.runner import prices
-from sessions_app.runner.prices import Tokens, price_of
+from claudeops.lib import prices
+from claudeops.lib.prices import Tokens, price_of
 
 STREAMS = Path(__file__).parents[2] / "data" / "streams"
 

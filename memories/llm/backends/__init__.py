@@ -1,0 +1,8 @@
+"""The backends of models: the Claude Code CLI, HTTP, and recorded answers."""
+
+from memories.llm.backends.base import Backend, Failure, Reply, Request
+from memories.llm.backends.claude import ClaudeBackend
+from memories.llm.backends.http import HttpBackend
+from memories.llm.backends.recorded import RecordedBackend
+
+__all__ = ["Backend", "ClaudeBackend", "Failure", "HttpBackend", "RecordedBackend", "Reply", "Request"]

@@ -1,0 +1,31 @@
+"""Answer from files instead of a model, for tests and the demo: FOLDER/ROLE/HASH.txt holds what the model said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from memories.llm.backends.base import Failure, Reply, Request
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedBackend:
+    """`folder` holds a folder for each role."""
+
+    folder: Path
+
+    def trouble(self) -> str:
+        if not self.folder.name:
+            return "no folder of recorded answers is set (CLAUDEOPS_MODEL_RECORDINGS)"
+        return "" if self.folder.is_dir() else f"there is no folder {self.folder}"
+
+    def send(self, request: Request) -> Reply:
+        path = self.path(request.role, request.prompt_hash)
+        try:
+            text = path.read_bytes().decode("utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise Failure(f"no recorded answer: {request.role}/{path.name}") from None
+        return Reply(text, model="recorded", cost_usd=0.0)
+
+    def path(self, role: str, prompt_hash: str) -> Path:
+        return self.folder / role / f"{prompt_hash}.txt"

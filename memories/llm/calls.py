@@ -1,0 +1,204 @@
+"""Call a model by its role: `ask()` is the one way. Each attempt is a row; without a model the answer says why."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from django.utils import timezone
+
+from claudeops.lib.secrets import mask
+from memories.llm import shape as shapes
+from memories.llm.backends import Failure, Reply, Request
+from memories.llm.limits import midnight, resting, spent
+from memories.llm.roles import Chosen, chosen
+from memories.models import CallOutcome, ModelCall
+
+T = TypeVar("T")
+
+FIRST_PAUSE, FACTOR = 1.0, 4
+"""Seconds before the second attempt, and by how much each further pause is longer."""
+KEPT_FOR = timedelta(days=90)
+BATCH = 1_000
+
+
+class Reason(StrEnum):
+    """Why there is no answer. For the first four no call was made."""
+
+    OFF = "off"
+    NOT_SET_UP = "not set up"
+    BUDGET = "budget"
+    RESTING = "resting"
+    LATE = "late"
+    FAILED = "failed"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """A model's answer: `value` has the expected shape, `raw` is its text where the backend gives one.
+
+    Tokens and `cost_usd` (US dollars) are of this attempt, as its backend states them; None when it states none.
+    `duration_ms` is the attempt's time. `call_id` is its row.
+    """
+
+    value: T
+    raw: str
+    backend: str
+    model: str
+    tokens_in: int | None
+    tokens_out: int | None
+    cost_usd: float | None
+    duration_ms: int
+    prompt_hash: str
+    call_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """There is no answer. `why` says it for people; before `until` (UTC; None: any time) asking again is of no use.
+
+    `raw` is the text of an unreadable answer.
+    """
+
+    reason: Reason
+    why: str
+    until: datetime | None = None
+    raw: str = ""
+
+
+def ask(
+    role: str,
+    instructions: str,
+    text: str,
+    shape: type[T] = str,  # type: ignore[assignment]
+    *,
+    seconds: float | None = None,
+    at: datetime | None = None,
+    wait: Callable[[float], None] = time.sleep,
+) -> Answer[T] | Unavailable:
+    """Ask the model of `role` about `text`, and return its answer as `shape`: str, or a pydantic model of an object.
+
+    `seconds` (the role's when None) bounds all attempts and the pauses between them. Credentials in instructions and
+    text are masked before anything sees them. `at` (UTC; now when None) is the time that budget and rest are seen at.
+    Never raises for what a model or a network does. Call it outside of a transaction: a call may take minutes, and its
+    row must be seen at once. Raises KeyError for an unknown role.
+    """
+    by = chosen(role)
+    if by.off:
+        return Unavailable(Reason.OFF, by.off)
+    if missing := by.backend.trouble():
+        return Unavailable(Reason.NOT_SET_UP, missing)
+    instructions, text = mask(instructions), mask(text)
+    prompt_hash = hash_of(instructions, text)
+    ends = time.monotonic() + (by.role.seconds if seconds is None else seconds)
+    found: Answer[T] | Unavailable | None = None
+    for attempt in range(by.role.attempts):
+        if attempt:
+            pause = FIRST_PAUSE * FACTOR ** (attempt - 1)
+            if time.monotonic() + pause >= ends:
+                break
+            wait(pause)
+        now = at or timezone.now()
+        allowed = _allowed(by, now)
+        if isinstance(allowed, Unavailable):
+            return found or allowed
+        request = Request(
+            role=role,
+            model=by.model,
+            instructions=instructions,
+            text=text,
+            prompt_hash=prompt_hash,
+            seconds=max(0.1, round(ends - time.monotonic(), 1)),
+            most_tokens=by.role.most_tokens,
+            schema=shapes.schema_of(shape),
+            most_usd=allowed.usd_left,
+        )
+        found, again = _attempt(by, request, shape, now)
+        if not again:
+            break
+    assert found is not None  # noqa: S101  # a role has at least one attempt
+    return found
+
+
+def hash_of(instructions: str, text: str) -> str:
+    """Return the SHA-256 (hexadecimal) of a masked prompt; a recorded answer has its name."""
+    return hashlib.sha256(f"{instructions}\n\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowed:
+    usd_left: float | None
+
+
+def _allowed(by: Chosen, at: datetime) -> _Allowed | Unavailable:
+    today = spent(at, [by.role.name])[by.role.name]
+    if today.over:
+        return Unavailable(Reason.BUDGET, today.over, midnight(at) + timedelta(days=1))
+    rest = resting(by, at)
+    if rest is not None:
+        why = f"the model failed several times and is not asked until {rest.until:%H:%M} UTC: {rest.error}"
+        return Unavailable(Reason.RESTING, why, rest.until)
+    return _Allowed(today.left)
+
+
+def _attempt(by: Chosen, request: Request, shape: type[T], at: datetime) -> tuple[Answer[T] | Unavailable, bool]:
+    """Make one call with its row. Return the result, and whether another attempt may give another one."""
+    call = ModelCall.objects.create(
+        role=request.role, backend=by.backend_name, model=by.model, prompt_hash=request.prompt_hash, asked_at=at
+    )
+    started = time.monotonic()
+    reply = None
+    try:
+        reply = by.backend.send(request)
+        value = shapes.read(shape, reply.text, reply.structured)
+    except Failure as failed:
+        outcome, reason = (CallOutcome.LATE, Reason.LATE) if failed.late else (CallOutcome.FAILED, Reason.FAILED)
+        why = mask(str(failed))
+        _ended(call, started, outcome, failed.paid, why)
+        return Unavailable(reason, why), failed.again
+    except shapes.Unreadable as error:
+        _ended(call, started, CallOutcome.UNREADABLE, reply, str(error))
+        return Unavailable(Reason.UNREADABLE, str(error), raw=reply.text if reply else ""), True
+    except BaseException as error:
+        _ended(call, started, CallOutcome.FAILED, reply, type(error).__name__)
+        raise
+    taken = _ended(call, started, CallOutcome.ANSWERED, reply)
+    return Answer(
+        value=value,
+        raw=reply.text,
+        backend=by.backend_name,
+        model=reply.model or by.model,
+        tokens_in=reply.tokens_in,
+        tokens_out=reply.tokens_out,
+        cost_usd=reply.cost_usd,
+        duration_ms=taken,
+        prompt_hash=request.prompt_hash,
+        call_id=call.pk,
+    ), False
+
+
+def _ended(call: ModelCall, started: float, outcome: CallOutcome, reply: Reply | None, error: str = "") -> int:
+    """Complete the row of a call; return its milliseconds."""
+    taken = int((time.monotonic() - started) * 1000)
+    figures: dict[str, Any] = {"duration_ms": taken, "outcome": outcome, "error": error}
+    if reply is not None:
+        figures |= {"model_used": reply.model, "tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out}
+        figures["cost_usd"] = None if reply.cost_usd is None else round(Decimal(reply.cost_usd), 6)
+    ModelCall.objects.filter(pk=call.pk).update(**figures)
+    return taken
+
+
+def prune(at: datetime | None = None) -> int:
+    """Delete the rows of calls older than 90 days, a batch at a time; return how many."""
+    old = ModelCall.objects.filter(asked_at__lt=(at or timezone.now()) - KEPT_FOR).order_by("asked_at")
+    total = 0
+    while batch := list(old.values_list("pk", flat=True)[:BATCH]):
+        total += ModelCall.objects.filter(pk__in=batch).delete()[0]
+    return total

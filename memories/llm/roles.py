@@ -1,0 +1,101 @@
+"""The roles that models have here, and which model a role is set to. Knows no database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from memories.llm.backends import Backend, ClaudeBackend, HttpBackend, RecordedBackend
+
+CLAUDE, HTTP, RECORDED = "claude", "http", "recorded"
+BACKENDS = (CLAUDE, HTTP, RECORDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a model is asked for. `seconds` is the time of a whole call unless the caller gives another.
+
+    The names of its settings: `model` ("BACKEND:NAME", or a name alone for the CLI), `url` and `key`. With `only_http`
+    the model is a name at `url`, and the role is off without either. `attempts` is how often it is asked at most.
+    """
+
+    name: str
+    purpose: str
+    model: str
+    seconds: float
+    attempts: int
+    most_tokens: int
+    only_http: bool = False
+    url: str = "CLAUDEOPS_MODEL_URL"
+    key: str = "CLAUDEOPS_MODEL_KEY"
+
+
+ROLES: Mapping[str, Role] = {
+    role.name: role
+    for role in (
+        Role("observer", "distil a session into facts", "CLAUDEOPS_MODEL_OBSERVER", 180, 3, 8_000),
+        Role("classifier", "choose a category", "CLAUDEOPS_MODEL_CLASSIFIER", 60, 3, 1_000),
+        Role("reflector", "propose changes to the curated memory", "CLAUDEOPS_MODEL_REFLECTOR", 300, 3, 8_000),
+        Role("triage", "decide on proposals", "CLAUDEOPS_MODEL_TRIAGE", 120, 3, 4_000),
+        Role(
+            "judge",
+            "compare two memories",
+            "CLAUDEOPS_MATCHING_JUDGE_MODEL",
+            60,
+            2,
+            1_000,
+            True,
+            "CLAUDEOPS_MATCHING_JUDGE_URL",
+            "CLAUDEOPS_MATCHING_JUDGE_KEY",
+        ),
+        Role(
+            "rewriter",
+            "say a query in other words",
+            "CLAUDEOPS_RECALL_REWRITE_MODEL",
+            2,
+            1,
+            200,
+            True,
+            "CLAUDEOPS_RECALL_REWRITE_URL",
+            "CLAUDEOPS_RECALL_REWRITE_KEY",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The model of a role. `model` is "" when the role is switched off; `off` says so in words."""
+
+    role: Role
+    backend_name: str
+    model: str
+    backend: Backend
+
+    @property
+    def off(self) -> str:
+        return "" if self.model else f"no model is set for the {self.role.name} ({self.role.model})"
+
+
+def chosen(role: str) -> Chosen:
+    """Return which model the settings name for `role`. Raises KeyError for an unknown role."""
+    found = ROLES[role]
+    value: str = getattr(settings, found.model)
+    if found.only_http:
+        return Chosen(found, HTTP, value if getattr(settings, found.url) else "", _backend(found, HTTP))
+    prefix, colon, rest = value.partition(":")
+    name, model = (prefix, rest.strip()) if colon and prefix in BACKENDS else (CLAUDE, value)
+    return Chosen(found, name, model, _backend(found, name))
+
+
+def _backend(role: Role, name: str) -> Backend:
+    if name == HTTP:
+        return HttpBackend(getattr(settings, role.url), getattr(settings, role.key))
+    if name == RECORDED:
+        return RecordedBackend(Path(settings.CLAUDEOPS_MODEL_RECORDINGS))
+    return ClaudeBackend(
+        settings.CLAUDEOPS_CLAUDE_BIN, settings.CLAUDEOPS_CLAUDE_HOME, tuple(settings.CLAUDEOPS_PASS_ENV)
+    )

@@ -1,0 +1,88 @@
+"""`manage.py model`: which model each role has, what it has spent, and whether it answers."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
+from memories.llm import status
+from memories.llm.calls import Unavailable
+from memories.llm.roles import ROLES
+
+
+def _role_argument(parser: ArgumentParser) -> None:
+    parser.add_argument("role", metavar="ROLE", help=f"one of {', '.join(ROLES)}")
+
+
+class Command(VerbCommand):
+    help = "Models that claudeops itself asks, by role."
+    noun = "model"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.verbs = {
+            "status": Verb("Which model each role has, and what it has spent today (UTC).", self.status),
+            "test": Verb(
+                "Ask the model of a role for a short answer, which counts as a call.", self.test, _role_argument
+            ),
+        }
+
+    def status(self) -> Result:
+        found = status.states()
+        rows = [
+            (
+                state.chosen.role.name,
+                f"{state.chosen.backend_name}:{state.chosen.model}" if state.chosen.model else "",
+                state.word,
+                str(state.spent.calls),
+                str(state.spent.failures),
+                f"${state.spent.usd:.2f}" + (f" of ${state.spent.budget:.2f}" if state.spent.budget else ""),
+                state.trouble,
+            )
+            for state in found
+        ]
+        text = table(["role", "model", "state", "calls today", "without answer", "spent today", "why"], rows)
+        return Result(
+            [_data(state) for state in found],
+            text,
+            [NextAction("manage.py model test observer", "ask the model of a role")],
+        )
+
+    def test(self, role: str) -> Result:
+        if role not in ROLES:
+            raise Refusal("unknown_role", f"There is no role {role!r}.", f"Roles: {', '.join(ROLES)}")
+        answer = status.test(role)
+        if isinstance(answer, Unavailable):
+            why = f"The model of the {role} gives no answer ({answer.reason}): {answer.why}."
+            raise Refusal("model_unavailable", why, "Run: manage.py model status")
+        cost = "cost not stated" if answer.cost_usd is None else f"${answer.cost_usd:.6f}"
+        text = f"{answer.model} answered in {answer.duration_ms / 1000:.1f} s ({answer.backend}, {cost})."
+        data = {
+            "role": role,
+            "backend": answer.backend,
+            "model": answer.model,
+            "answer": answer.value.model_dump(),
+            "tokens_in": answer.tokens_in,
+            "tokens_out": answer.tokens_out,
+            "cost_usd": answer.cost_usd,
+            "duration_ms": answer.duration_ms,
+        }
+        return Result(data, text)
+
+
+def _data(state: status.State) -> dict[str, Any]:
+    return {
+        "role": state.chosen.role.name,
+        "purpose": state.chosen.role.purpose,
+        "backend": state.chosen.backend_name,
+        "model": state.chosen.model,
+        "state": state.word,
+        "why": state.trouble,
+        "resting_until": state.rest.until if state.rest else None,
+        "calls_today": state.spent.calls,
+        "without_answer_today": state.spent.failures,
+        "spent_today_usd": state.spent.usd,
+        "budget_usd": state.spent.budget,
+        "most_calls": state.spent.most_calls,
+    }
