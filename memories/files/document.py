@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from claudeops.lib.secrets import mask
 from memories.capture.fields import LONGEST_OBSERVATION
 from memories.capture.text import fold
-from memories.files.sections import SectionSet
+from memories.files.sections import RECENT, SectionSet
 
 LONGEST = 5 * 1024 * 1024
 """Bytes of a file that is read."""
@@ -220,7 +220,9 @@ def new_document(agent: str, project: str, sections: SectionSet, limits: Mapping
         ),
         f"<!-- Last Updated: {at:%Y-%m-%d %H:%M} UTC | Auto-updated by: claudeops -->",
     ]
-    for name in sections.names:
+    # As many as it may have: those that are required, and the one for everything else, before the others.
+    chosen = sorted(sections.names, key=lambda name: (name not in sections.required, name != RECENT))
+    for name in sorted(chosen[: limits["sections"]], key=sections.names.index):
         rows += ["", heading(name, limits["items"])]
     return Document(tuple((row, "\n") for row in rows))
 

@@ -40,7 +40,8 @@ class Limits:
 class Item(Generic[K]):
     """An entry that is in the file, or is to come in: what decides who leaves. `since` is aware UTC.
 
-    `stays`: it never leaves, since its line holds what is stored nowhere else.
+    `stays`: it never leaves, since its line holds what is stored nowhere else. `lines` are those that it has in the
+    file, with their ends; a new one has none yet.
     """
 
     key: K
@@ -49,11 +50,17 @@ class Item(Generic[K]):
     confidence: float
     since: datetime
     stays: bool = False
+    lines: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
-        """Bytes of its line, with bullet and line end."""
-        return len(self.text.encode()) + 4
+        """Bytes of its lines, with bullet and line end."""
+        return sum(len(line.encode()) for line in self.lines) or len(self.text.encode()) + 4
+
+    @property
+    def longest(self) -> int:
+        """Characters of its longest line, with the bullet."""
+        return max((len(line.rstrip("\r\n")) for line in self.lines), default=len(self.text) + 2)
 
     @property
     def rank(self) -> tuple[bool, bool, float, datetime, str]:
@@ -67,11 +74,11 @@ def fit(items: Sequence[Item[K]], limits: Limits, room: int) -> dict[K, str]:
     `room` are the bytes that the file has for entries. A line that is too long leaves; of a section that is full, and
     of a file that is full, what ranks lowest.
     """
-    too_long = [item.key for item in items if len(item.text) + 2 > limits.line and not item.stays]
+    too_long = [item.key for item in items if item.longest > limits.line and not item.stays]
     gone = dict.fromkeys(too_long, f"longer than {limits.line} characters")
     by_section: dict[str, list[Item[K]]] = {}
     for item in items:
-        if item.key not in gone:
+        if item.key not in gone and item.section:  # above the first heading there is no section that could be full
             by_section.setdefault(" ".join(item.section.split()).casefold(), []).append(item)
     for found in by_section.values():
         found.sort(key=lambda item: item.rank)

@@ -112,16 +112,20 @@ def plan(
     known: Mapping[int, Known],
     sections: SectionSet,
     outside: Mapping[str, int] | None = None,
+    most_sections: int = 50,
 ) -> Plan:
     """Compare the three sides. `outside` are active memories that are not in the file, by their text.
 
-    A memory that `known` lacks was deleted. The same inputs give the same plan; the plan of its outcome is empty.
+    A line whose memory got another type moves, unless its section is missing and the file has `most_sections`. A memory
+    that `known` lacks was deleted. The same inputs give the same plan; the plan of its outcome is empty.
     """
-    made = Plan()
+    made, room = Plan(), _Room([one.name for one in document.sections if one.line >= 0], most_sections)
+    for required in sections.required:  # these are put back before any other section comes in
+        room.holds(required)
     # Not in the order of the file, which changes: of two equal lines each must find the same partner again.
     pairs, left, free = paired(sorted(base, key=lambda one: one.memory_id), document.entries)
     for one, entry in pairs:
-        _compare(made, one, entry, known.get(one.memory_id), sections)
+        _compare(made, one, entry, known.get(one.memory_id), sections, room)
     types = {number: memory.category for number, memory in known.items()}
     types |= {one.memory_id: one.category for one in made.changed if one.category is not None}
     seen: dict[tuple[str, str, str], Entry] = {}
@@ -224,7 +228,24 @@ def _ratios(text: str, others: Sequence[tuple[int, str]]) -> Iterator[tuple[int,
                 yield place, ratio
 
 
-def _compare(made: Plan, one: Base, entry: Entry, memory: Known | None, sections: SectionSet) -> None:
+@dataclass(slots=True)
+class _Room:
+    """The sections that a file has, and how many it may have."""
+
+    names: list[str]
+    most: int
+
+    def holds(self, name: str) -> bool:
+        """Whether the file has the section, or gets it."""
+        if any(same_name(name, known) for known in self.names):
+            return True
+        if len(self.names) >= self.most:
+            return False
+        self.names.append(name)
+        return True
+
+
+def _compare(made: Plan, one: Base, entry: Entry, memory: Known | None, sections: SectionSet, room: _Room) -> None:
     """Decide about a line that stands in the file."""
     edited, moved = entry.text != one.text, not same_name(entry.section, one.section)
     if memory is None or not memory.active:
@@ -247,7 +268,7 @@ def _compare(made: Plan, one: Base, entry: Entry, memory: Known | None, sections
         text = entry.text
     elif kind is not None:
         made.changed.append(Changed(one.memory_id, entry, category=kind))
-    section = entry.section if moved else _section_now(one.section, memory, sections)
+    section = entry.section if moved else _section_now(one.section, memory, sections, room)
     if entry.secret:
         # What is stored has the credential masked, and the line is the only place that holds it.
         if text != entry.text:
@@ -288,7 +309,8 @@ def _type_after_move(section: str, memory: Known | None, sections: SectionSet) -
     return None if kind == memory.category else kind
 
 
-def _section_now(section: str, memory: Known, sections: SectionSet) -> str:
-    """Return where the line of a memory belongs: where it is, unless its type changed since."""
+def _section_now(section: str, memory: Known, sections: SectionSet, room: _Room) -> str:
+    """Return where the line of a memory belongs: where it is, unless its type changed since and there is room."""
     belongs = sections.section_of(memory.category)
-    return section if sections.type_of(section) == memory.category or same_name(belongs, section) else belongs
+    stays = sections.type_of(section) == memory.category or same_name(belongs, section) or not room.holds(belongs)
+    return section if stays else belongs

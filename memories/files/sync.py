@@ -23,7 +23,7 @@ from memories.capture.statement import Provenance, Statement
 from memories.errors import InvalidMemory, MemoriesError
 from memories.files import conflicts, storage
 from memories.files.authors import FILE, Authors, authors_of, is_person
-from memories.files.document import Document, Edits, Entry, new_document, parse, same_name
+from memories.files.document import Document, Edits, Entry, heading, new_document, parse, same_name
 from memories.files.limits import Item, Limits, exceeded, fit
 from memories.files.merge import Base, Changed, Found, Known, Plan, plan
 from memories.files.older import Converted, convert, is_older
@@ -254,7 +254,7 @@ def _bring_in_step(context: _Context, done: Synced) -> bool:
     if context.by == BY_ITSELF and found.fresh:
         newest = found.fresh[-1].pk
         context.by = _authors_of([newest])[newest]
-    after, leaving = _after(context, document, found)
+    after, leaving, came = _after(context, document, found)
     with writing():
         _mark_left(context, leaving)
     _explain_folder(context)
@@ -264,7 +264,7 @@ def _bring_in_step(context: _Context, done: Synced) -> bool:
             return False
         stored = storage.write(context.path, after.to_bytes())
         done.written += 1
-    _settle(context, after, stored, found, done)
+    _settle(context, after, stored, found, came, done)
     for report in context.older.reports if context.older else ():
         done.notes.append(str(report))
         log.info("memory file of agent %s: %s", context.file.agent, report)
@@ -365,7 +365,7 @@ def _compare(context: _Context, document: Document) -> _Found:
     out = {pk: row for pk, row in memories.items() if row.active and pk not in standing}
     known = {pk: Known(row.observation, row.category, row.active) for pk, row in memories.items()}
     outside = {row.observation: pk for pk, row in sorted(out.items(), reverse=True)}
-    made = plan(base, document, known, context.sections, outside)
+    made = plan(base, document, known, context.sections, outside, context.limits.sections)
     in_file = {row.memory_id for row in made.placed}
     ready = [row for pk, row in out.items() if pk not in in_file and _may_be_written(row)]
     contradicting = _contradicting(in_file, [row.pk for row in ready])
@@ -533,35 +533,43 @@ def _confirm_committed(context: _Context, document: Document, authors: Authors) 
 # The database's changes, within the limits.
 
 
-def _after(context: _Context, document: Document, found: _Found) -> tuple[Document, dict[int, str]]:
-    """Return the file as it is to be, and the memories that are not in it then, with the reason."""
-    repaired = document.with_sections(context.sections.required, context.sections.names, context.limits.items)
-    edits = _in(repaired, document, found.plan.edits)
-    after = repaired.edited(edits, context.sections.names, context.limits.items)
+Line = tuple[int, str, str]
+"""A memory and its line: (id, section, text)."""
+
+
+def _after(context: _Context, document: Document, found: _Found) -> tuple[Document, dict[int, str], list[Line]]:
+    """Return the file as it is to be, the memories that are not in it then, with the reason, and those that came in.
+
+    A file within its limits stays there: what a memory's change would make too long or too many leaves. One that a
+    person made larger gets nothing.
+    """
+    limits, came, edits = context.limits, list[Line](), found.plan.edits
+    after = _repaired(context, document.edited(edits, context.sections.names, limits.items))
     leaving = {one.newer_id: CONTRADICTS for one in found.contradicting if one.newer_id is not None}
     wanted = [row for row in (*found.fresh, *found.left) if row.pk not in leaving]
-    if wanted and exceeded(after, context.limits):
+    if exceeded(document, limits) and exceeded(after, limits):
         leaving |= {row.pk: TOO_LARGE for row in wanted}
-    elif wanted:
-        after, gone = _fill(context, after, found, wanted)
+    elif wanted or edits:
+        after, gone, came = _fill(context, after, found, wanted)
+        after = _repaired(context, after)
         leaving |= gone
     if after.to_bytes() != document.to_bytes():
         after = after.updated(context.at, context.by)
-    return after, leaving
+    return after, leaving, came
 
 
-def _in(repaired: Document, document: Document, edits: Edits) -> Edits:
-    """Return edits of `document` as edits of `repaired`, which has the same entries on other lines."""
-    same = dict(zip(document.entries, repaired.entries, strict=True))
-    return Edits(
-        {same[e]: text for e, text in edits.replace.items()}, frozenset(same[e] for e in edits.remove), edits.add
-    )
+def _repaired(context: _Context, document: Document) -> Document:
+    """Return the document with the required sections that it lacks, as far as its limits allow."""
+    for name in context.sections.required:
+        more = document.with_sections([name], context.sections.names, context.limits.items)
+        document = document if exceeded(more, context.limits) else more
+    return document
 
 
 def _fill(
     context: _Context, document: Document, found: _Found, wanted: Sequence[Memory]
-) -> tuple[Document, dict[int, str]]:
-    """Add the wanted memories, and take out what must leave for them."""
+) -> tuple[Document, dict[int, str], list[Line]]:
+    """Add the wanted memories, and take out what must leave. Return the file, who left and why, and who came in."""
     limits = context.limits
     by_text = {(entry.section.casefold(), entry.text): entry for entry in document.entries}
     inside: dict[int, Entry] = {}
@@ -569,7 +577,8 @@ def _fill(
         entry = by_text.get((one.section.casefold(), one.text))
         if entry is not None:
             inside[one.memory_id] = entry
-    items, gone, names = [], {}, [section.name for section in document.sections if section.line >= 0]
+    items, gone, names = list[Item[int]](), {}, [section.name for section in document.sections if section.line >= 0]
+    names += [name for name in context.sections.required if document.section(name) is None]
     for row in wanted:
         section = _section_for(context, row, names)
         if section is None:
@@ -580,19 +589,17 @@ def _fill(
         memory, known = found.memories.get(pk), found.entries.get(pk)
         if memory is not None:
             since = known.since if known else memory.created_at
-            items.append(Item(pk, entry.section, entry.text, memory.confidence, since, stays=entry.secret))
-    taken = sum(
-        len(text.encode()) + len(end)
-        for entry in inside.values()
-        for text, end in document.lines[entry.start : entry.end]
-    )
-    new_sections = {item.section for item in items} - set(names)
-    overhead = document.size - taken + sum(len(name) + 40 for name in new_sections) + 64
-    gone |= fit(items, limits, limits.bytes - overhead)
-    added = [(item.section, item.text) for item in items if item.key not in inside and item.key not in gone]
+            lines = tuple(text + end for text, end in document.lines[entry.start : entry.end])
+            items.append(Item(pk, entry.section, entry.text, memory.confidence, since, entry.secret, lines))
+    standing = sum(item.size for item in items if item.lines)
+    new_sections = set(names) - {section.name for section in document.sections}
+    headings = sum(len(heading(name, limits.items).encode()) + 3 * len(document.line_end) for name in new_sections)
+    others = document.updated(context.at, context.by).size - standing + headings
+    gone |= fit(items, limits, limits.bytes - others)
+    came = [(item.key, item.section, item.text) for item in items if not item.lines and item.key not in gone]
     removed = frozenset(entry for pk, entry in inside.items() if pk in gone)
-    filled = document.edited(Edits(remove=removed, add=added), context.sections.names, limits.items)
-    return filled, {pk: why for pk, why in gone.items() if isinstance(pk, int)}
+    added = [(section, text) for _, section, text in came]
+    return document.edited(Edits(remove=removed, add=added), context.sections.names, limits.items), gone, came
 
 
 def _section_for(context: _Context, row: Memory, names: list[str]) -> str | None:
@@ -636,7 +643,9 @@ def _authors_of(memories: Iterable[int]) -> dict[int, str]:
     return dict.fromkeys(ids, BY_ITSELF) | {pk: actor for pk, actor in rows if actor}
 
 
-def _settle(context: _Context, after: Document, stored: Stored, found: _Found, done: Synced) -> None:
+def _settle(
+    context: _Context, after: Document, stored: Stored, found: _Found, came: Sequence[Line], done: Synced
+) -> None:
     """Note what both sides have now."""
     file = context.file
     by_text: dict[tuple[str, str], Entry] = {}
@@ -647,10 +656,7 @@ def _settle(context: _Context, after: Document, stored: Stored, found: _Found, d
         opened = found.plan.unsettled
         file.entries.filter(Q(memory__in=found.plan.gone) | Q(memory=None)).delete()
         placed = [(row.memory_id, row.section, row.text) for row in found.plan.placed if row.memory_id not in opened]
-        lines = {
-            memory_id: by_text.get((section.casefold(), text))
-            for memory_id, section, text in (*placed, *_came_in(found, after))
-        }
+        lines = {memory_id: by_text.get((section.casefold(), text)) for memory_id, section, text in (*placed, *came)}
         _note_lines(context, {pk: entry for pk, entry in lines.items() if entry is not None and pk > 0})
         for one in found.contradicting:
             conflicts.note_contradiction(file, one, at=context.at)
@@ -667,15 +673,6 @@ def _settle(context: _Context, after: Document, stored: Stored, found: _Found, d
             file.written_at, file.written_by = context.at, context.by[:150]
         # Not the columns that a person may have changed meanwhile.
         file.save(update_fields=SYNCED_COLUMNS)
-
-
-def _came_in(found: _Found, after: Document) -> Iterable[tuple[int, str, str]]:
-    """Yield (memory, section, text) of the memories that the file did not have before."""
-    by_text = {entry.text: entry for entry in after.entries}
-    for row in (*found.fresh, *found.left):
-        entry = by_text.get(row.observation)
-        if entry is not None:
-            yield row.pk, entry.section, entry.text
 
 
 def _note_lines(context: _Context, lines: Mapping[int, Entry]) -> None:

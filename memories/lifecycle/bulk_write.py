@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from django.db import connection
-from django.db.models import SET_NULL, QuerySet
+from django.db.models import SET_NULL, ManyToOneRel, QuerySet
 
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why, change_of, difference, whole_row
@@ -76,7 +76,9 @@ def delete_all(queryset: QuerySet[Memory], why: Why) -> int:
 
 def delete_rows(ids: list[int]) -> None:
     """Delete memories by one statement a table; Django's delete() reads what it deletes, 100 rows at a time."""
-    for relation in Memory._meta.related_objects:
+    for relation in Memory._meta.get_fields(include_hidden=True):  # also those without a name on this side ("+")
+        if not isinstance(relation, ManyToOneRel):
+            continue
         pointing = relation.related_model._base_manager.filter(**{f"{relation.field.name}__in": ids})
         if relation.on_delete is SET_NULL:
             pointing.update(**{relation.field.name: None})

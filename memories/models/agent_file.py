@@ -129,7 +129,7 @@ class AgentFileConflict(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["file", "memory"],
-                condition=Q(answered_at=None, other=None),
+                condition=Q(answered_at=None, other=None) & ~Q(kind=ConflictKind.CONTRADICTED),
                 name="agent_file_conflicts_open_once",
             ),
             models.UniqueConstraint(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.db import connection
 
 from memories.files import conflicts
 from memories.files.sync import sync_file, sync_project
@@ -352,6 +353,72 @@ def test_a_line_that_is_repeated_in_another_section_or_case_stays_as_it_is(
     repository.save(text)
     synced(project)
     assert repository.text() == text and Memory.objects.count() == 1
+
+
+def test_two_memories_of_one_text_and_two_types_have_a_line_each(
+    project: Project, repository: Repository, learn: Learn
+) -> None:
+    learn(SUITE, "learning")
+    learn(SUITE, "context")
+    synced(project)
+    assert repository.text().count(f"- {SUITE}\n") == 2
+    assert AgentFile.objects.get().entries.values("section").distinct().count() == 2
+
+
+def test_a_new_file_has_no_more_sections_than_it_may_have(
+    project: Project, repository: Repository, learn: Learn
+) -> None:
+    project.files_limits = {"sections": 5}
+    project.save()
+    memory = learn("Look at the oldest failure first", "strategy", agent="qa")
+    assert synced(project, "qa").state == FileState.OK
+    headings = [row for row in repository.text("qa").split("\n") if row.startswith("## ")]
+    assert [row.split(" (")[0] for row in headings] == [
+        "## Project Architecture",
+        "## Implementation Guidelines",
+        "## Common Mistakes to Avoid",
+        "## Current Technical Context",
+        "## Recent Learnings",
+    ]
+    assert repository.text("qa").endswith(f"## Recent Learnings (Max: 15 items)\n- {memory.observation}\n")
+
+
+def test_a_memory_that_somebody_makes_longer_than_a_line_leaves_the_file(
+    project: Project, repository: Repository, learn: Learn
+) -> None:
+    memory = learn(SUITE, "learning")
+    synced(project)
+    verbs.edit(memory, by="operator", observation=f"{SUITE}, {'and so on, ' * 20}")
+    assert synced(project).state == FileState.OK
+    assert SUITE not in repository.text()
+    assert AgentFile.objects.get().entries.get().left_because == "longer than 120 characters"
+
+
+def test_an_entry_of_two_lines_is_not_longer_than_its_longest_line(
+    project: Project, repository: Repository, learn: Learn
+) -> None:
+    learn(QUEUE)
+    long = f"- Orders and payments {'share one database ' * 4}\n  and {'one of its schemas ' * 4}\n"
+    synced(project)
+    repository.change(f"- {QUEUE}\n", f"- {QUEUE}\n{long}")
+    synced(project)
+    learn(SUITE, "learning")
+    synced(project)
+    assert long in repository.text() and line(repository, SUITE)
+
+
+def test_a_memory_in_a_conflict_can_be_deleted(project: Project, repository: Repository, learn: Learn) -> None:
+    memory = learn("The suite takes 4 minutes on two workers", "performance")
+    synced(project)
+    newer = learn("The suite takes 9 minutes on two workers", "performance")
+    repository.change("4 minutes", "5 minutes")
+    verbs.edit(memory, by="operator", observation="The suite takes 6 minutes on two workers")
+    assert sync_file(project, "research").conflicts == 2
+    verbs.delete(newer, by="operator")
+    verbs.delete(memory, by="operator")
+    connection.check_constraints()
+    assert synced(project).conflicts == 0
+    assert line(repository, "The suite takes 5 minutes on two workers"), "the person's line is a memory of its own now"
 
 
 def test_a_project_without_a_repository_has_no_files(project: Project, learn: Learn) -> None:

@@ -138,6 +138,7 @@ def test_the_admin_stores_a_projects_lifetimes_and_refuses_those_that_cannot_be(
     address = f"/admin/memories/project/{project.pk}/change/"
     given = {"slug": "web", "name": "", "description": "", "default_expiry": '{"context": 14}'}
     given |= {"path": "", "memories_in_prompt": 10, "memory_budget": 500, "used_means": "named"}
+    given |= {"files_folder": "notes", "files_pattern": "{agent}.md", "files_limits": "{}", "files_sections": "{}"}
     assert admin_client.post(address, given).status_code == 302
     project.refresh_from_db()
     assert project.default_expiry == {"context": 14}
