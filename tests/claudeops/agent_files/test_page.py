@@ -340,3 +340,9 @@ def test_what_several_agents_know_becomes_a_memory_of_the_project_once(
     assert "of the project says it now" in html and "No two agents know the same." in html
     assert Memory.objects.filter(taxonomy="project", project=project).count() == 1
     assert "This suggestion has changed" in signed_in.post(found[1], {"text": found[2]}, follow=True).content.decode()
+
+
+def test_the_page_of_an_agent_leads_to_its_file(signed_in: Client, line: Memory) -> None:
+    AgentFactory(slug="Research-Agent")
+    html = signed_in.get("/agents/Research-Agent").content.decode()
+    assert f'href="{PAGE}"' in html and "research in shop" in html
