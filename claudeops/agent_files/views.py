@@ -30,7 +30,7 @@ from memories.files.storage import Unusable
 from memories.files.suggest import Join, Line, joins
 from memories.files.sync import Synced, sync_file
 from memories.files.told import told
-from memories.files.typed import save_text
+from memories.files.typed import save_text, take_back
 from memories.lifecycle import verbs
 from memories.models import AgentFile, AgentFileConflict, AgentFileEntry, Memory, MemoryChange, Project, Verdict
 from memories.taxonomy import AGENT
@@ -166,9 +166,10 @@ def undo(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     file = _file(slug, agent)
     row = get_object_or_404(AgentFileConflict, pk=pk, file=file)
     try:
-        conflicts.take_back(row, by=actor(request))
-    except MemoriesError as error:
-        return _back(request, file, in_words(error), level=messages.ERROR)
+        take_back(row, by=actor(request))
+    except (MemoriesError, Unusable) as error:
+        said = in_words(error) if isinstance(error, MemoriesError) else str(error)
+        return _back(request, file, said, level=messages.ERROR)
     return _synced(request, file, "The conflict is open again.")
 
 

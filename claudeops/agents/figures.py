@@ -16,7 +16,8 @@ from claudeops.lib import hour_counts, local_time, periods
 from claudeops.lib.charts.calendar import Calendar, Day, calendar
 from claudeops.lib.humanize import span
 from claudeops.lib.periods import Range
-from memories.models import Memory
+from memories.capture.agent_id import agent_id
+from memories.models import AgentFile, Memory
 from sessions_app.models import Agent, AgentCount, Session, Status
 from sessions_app.queries.filters import TIERS
 from sessions_app.queries.outcomes import OUTCOMES, by_outcome
@@ -25,6 +26,7 @@ from sessions_app.queue.admission import budget_of
 WEEKS, MONTH = 13, 30
 """Weeks of the calendar, the last one that of today; days of the cost, as the list's `ended=30d`."""
 MICROS = 1_000_000
+FILES = 20
 LAST, MEMORIES = 100, 20
 """The newest MEMORIES that the LAST sessions made are listed: a search of all sessions could read most memories."""
 
@@ -99,3 +101,9 @@ def _day(since: datetime, until: datetime, address: str, numbers: Counter[str]) 
     noon = since + timedelta(hours=12)  # in zones with half hours a day begins before its midnight
     words = f"{timezone.localtime(noon):%a} {local_time.day(noon, until)}"
     return Day(timezone.localtime(noon).date(), words, address + periods.write(since, until), numbers)
+
+
+def files_of(agent: Agent) -> list[AgentFile]:
+    """Return the memory files of an agent, by project. One query."""
+    rows = AgentFile.objects.filter(agent=agent_id(agent.slug)).select_related("project")
+    return list(rows.only("agent", "project__slug").order_by("project__slug")[:FILES])

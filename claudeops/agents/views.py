@@ -45,6 +45,7 @@ def agent(request: HttpRequest, slug: str) -> HttpResponse:
         "limits": figures.limits_of(found),
         "allowed": found.allowed_tools or settings.CLAUDEOPS_ALLOWED_TOOLS,
         "denied": [*settings.CLAUDEOPS_DISALLOWED_TOOLS, *found.disallowed_tools],
+        "files": figures.files_of(found),
         "weeks": figures.WEEKS,
         "days": figures.MONTH,
     }

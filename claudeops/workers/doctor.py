@@ -320,7 +320,7 @@ def _models(at: datetime) -> Iterator[Finding]:
         hint = "What needs it waits. `manage.py model status` says more; `manage.py model test ROLE` tries it."
         yield Finding(WARNING, f"model {one.chosen.role.name}", one.trouble, hint)
     if needed and not troubled:
-        yield Finding(OK, "models", f"{', '.join(needed)}: asked within a day, none needs a person")
+        yield Finding(OK, "models", f"{', '.join(needed)}: none needs a person")
 
 
 def _vectors_file() -> Iterator[Finding]:

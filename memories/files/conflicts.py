@@ -161,12 +161,12 @@ def _carry_out(row: AgentFileConflict, choice: ConflictAnswer, by: str, at: date
 
 
 def can_be_undone(row: AgentFileConflict) -> bool:
-    """Whether an answer can be taken back without touching the file."""
-    return row.kind == ConflictKind.EDITED and row.answer == ConflictAnswer.FILE
+    """Whether an answer can be taken back: one that kept one of two changed texts."""
+    return row.kind == ConflictKind.EDITED and row.answer in (ConflictAnswer.FILE, ConflictAnswer.OTHER)
 
 
 def take_back(conflict: AgentFileConflict, *, by: str, at: datetime | None = None) -> AgentFileConflict:
-    """Open a conflict again of which the file's text was kept: the memory gets its text of before.
+    """Open a conflict again: the memory gets its text of before. `typed.take_back` does the same for the file.
 
     Raises Conflict when it is open already, or the memory was changed since. The caller syncs the file afterwards.
     """
@@ -177,7 +177,9 @@ def take_back(conflict: AgentFileConflict, *, by: str, at: datetime | None = Non
         if AgentFileConflict.objects.filter(file=row.file_id, memory=row.memory, answered_at=None).exists():
             raise Conflict("The line is in conflict again already.", "Read the page again.")
         done = MemoryChange.objects.filter(memory=row.memory, at=row.answered_at, actor=row.answered_by).last()
-        if done is not None:
+        if row.answer == ConflictAnswer.OTHER and row.memory.observation != row.other_text:
+            raise Conflict("The memory was changed since.", "Edit the line instead.")
+        if done is not None and row.answer == ConflictAnswer.FILE:
             restore(row.memory, done, by=by, at=at, only_latest=True)
         # What the next comparison starts from: again both sides differ from it.
         AgentFileEntry.objects.filter(file=row.file_id, memory=row.memory).update(text=row.base_text)

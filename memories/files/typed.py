@@ -14,11 +14,19 @@ from memories.errors import Conflict, InvalidMemory
 from memories.files import conflicts, storage
 from memories.files.authors import FILE
 from memories.files.conflicts import MASKED
-from memories.files.document import Document, parse
+from memories.files.document import Document, Edits, parse
 from memories.files.storage import Unusable
 from memories.files.sync import Synced, sync_file
 from memories.lifecycle import verbs
-from memories.models import AgentFile, AgentFileEntry, ConflictAnswer, ConflictKind, FileState, to_utc
+from memories.models import (
+    AgentFile,
+    AgentFileConflict,
+    AgentFileEntry,
+    ConflictAnswer,
+    ConflictKind,
+    FileState,
+    to_utc,
+)
 
 
 def save_text(file: AgentFile, text: str, *, sha256: str, by: str, at: datetime | None = None) -> Synced:
@@ -44,6 +52,26 @@ def save_text(file: AgentFile, text: str, *, sha256: str, by: str, at: datetime 
     done = sync_file(file.project, file.agent, by=by, at=when)
     if _confirm(file, before, after, by, when):
         done = sync_file(file.project, file.agent, by=by, at=when)
+    return done
+
+
+def take_back(conflict: AgentFileConflict, *, by: str, at: datetime | None = None) -> AgentFileConflict:
+    """Open a conflict again: memory and file have the texts that stood against each other. The caller syncs.
+
+    Raises Conflict where either was changed since, and Unusable for the disk.
+    """
+    if conflict.answer != ConflictAnswer.OTHER:
+        return conflicts.take_back(conflict, by=by, at=at)
+    file = conflict.file
+    with storage.lock_of(file.project_id, file.agent):
+        path = storage.location(file.project, file.agent)
+        document = parse(storage.read(path).data)
+        line = next((one for one in document.entries if one.text == conflict.other_text), None)
+        if line is None:
+            raise Conflict("The line was changed in the file since.", "Edit it instead.")
+        done = conflicts.take_back(conflict, by=by, at=at)
+        # If this is never written, both sides have one text and the next sync closes the conflict.
+        storage.write(path, document.edited(Edits(replace={line: conflict.file_text})).to_bytes())
     return done
 
 

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from django.utils import timezone
 
+from claudeops.lib.append import append
 from claudeops.lib.secrets import mask
 from memories.llm import shape as shapes
 from memories.llm.backends import Failure, Reply, Request
@@ -45,7 +46,7 @@ class Answer(Generic[T]):
     """A model's answer: `value` has the expected shape, `raw` is its text where the backend gives one.
 
     Tokens and `cost_usd` (US dollars) are of this attempt, as its backend states them; None when it states none.
-    `duration_ms` is the attempt's time. `call_id` is its row.
+    `duration_ms` is the attempt's time. `call_id` is its row (None: it is still to be written).
     """
 
     value: T
@@ -57,7 +58,7 @@ class Answer(Generic[T]):
     cost_usd: float | None
     duration_ms: int
     prompt_hash: str
-    call_id: int
+    call_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +151,11 @@ def _allowed(by: Chosen, at: datetime) -> _Allowed | Unavailable:
 
 def _attempt(by: Chosen, request: Request, shape: type[T], at: datetime) -> tuple[Answer[T] | Unavailable, bool]:
     """Make one call with its row. Return the result, and whether another attempt may give another one."""
-    call = ModelCall.objects.create(
+    call = ModelCall(
         role=request.role, backend=by.backend_name, model=by.model, prompt_hash=request.prompt_hash, asked_at=at
     )
+    if not by.role.answers_a_person:
+        call.save(force_insert=True)
     started = time.monotonic()
     reply = None
     try:
@@ -191,7 +194,12 @@ def _ended(call: ModelCall, started: float, outcome: CallOutcome, reply: Reply |
     if reply is not None:
         figures |= {"model_used": reply.model, "tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out}
         figures["cost_usd"] = None if reply.cost_usd is None else round(Decimal(reply.cost_usd), 6)
-    ModelCall.objects.filter(pk=call.pk).update(**figures)
+    if call._state.adding:
+        for name, value in figures.items():
+            setattr(call, name, value)
+        append(call)
+    else:
+        ModelCall.objects.filter(pk=call.pk).update(**figures)
     return taken
 
 

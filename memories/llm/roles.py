@@ -18,8 +18,9 @@ BACKENDS = (CLAUDE, HTTP, RECORDED)
 class Role:
     """What a model is asked for. `seconds` is the time of a whole call unless the caller gives another.
 
-    The names of its settings: `model` ("BACKEND:NAME", or a name alone for the CLI), `url` and `key`. With `only_http`
-    the model is a name at `url`, and the role is off without either. `attempts` is how often it is asked at most.
+    The names of its settings: `model` ("BACKEND:NAME", or a name alone for the backend `plain`), `url` and `key`.
+    `attempts` is how often it is asked at most. With `answers_a_person` the row of a call is appended after it, without
+    waiting for the database's writer.
     """
 
     name: str
@@ -28,9 +29,10 @@ class Role:
     seconds: float
     attempts: int
     most_tokens: int
-    only_http: bool = False
+    plain: str = CLAUDE
     url: str = "CLAUDEOPS_MODEL_URL"
     key: str = "CLAUDEOPS_MODEL_KEY"
+    answers_a_person: bool = False
 
 
 ROLES: Mapping[str, Role] = {
@@ -45,9 +47,9 @@ ROLES: Mapping[str, Role] = {
             "compare two memories",
             "CLAUDEOPS_MATCHING_JUDGE_MODEL",
             60,
-            2,
+            1,
             1_000,
-            True,
+            HTTP,
             "CLAUDEOPS_MATCHING_JUDGE_URL",
             "CLAUDEOPS_MATCHING_JUDGE_KEY",
         ),
@@ -58,9 +60,10 @@ ROLES: Mapping[str, Role] = {
             2,
             1,
             200,
-            True,
+            HTTP,
             "CLAUDEOPS_RECALL_REWRITE_URL",
             "CLAUDEOPS_RECALL_REWRITE_KEY",
+            answers_a_person=True,
         ),
     )
 }
@@ -84,10 +87,10 @@ def chosen(role: str) -> Chosen:
     """Return which model the settings name for `role`. Raises KeyError for an unknown role."""
     found = ROLES[role]
     value: str = getattr(settings, found.model)
-    if found.only_http:
-        return Chosen(found, HTTP, value if getattr(settings, found.url) else "", _backend(found, HTTP))
     prefix, colon, rest = value.partition(":")
-    name, model = (prefix, rest.strip()) if colon and prefix in BACKENDS else (CLAUDE, value)
+    name, model = (prefix, rest.strip()) if colon and prefix in BACKENDS else (found.plain, value)
+    if found.plain == HTTP and name == HTTP and not getattr(settings, found.url):
+        model = ""  # the judge and the rewriter are off without an address, too
     return Chosen(found, name, model, _backend(found, name))
 
 

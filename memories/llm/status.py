@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from memories.llm.calls import Answer, Unavailable, ask
 from memories.llm.limits import Resting, Spent, resting, spent
-from memories.llm.roles import ROLES, Chosen, chosen
+from memories.llm.roles import HTTP, ROLES, Chosen, chosen
 from memories.models import ModelCall
 
 LATELY = timedelta(days=1)
@@ -70,9 +70,14 @@ def states(at: datetime | None = None, roles: Iterable[str] = ROLES) -> list[Sta
 
 
 def needed(at: datetime | None = None) -> list[str]:
-    """Return the roles that were asked within the last day: something needs their model."""
+    """Return the roles whose model something needs: a person switched it on, or it was asked within the last day."""
     since = (at or timezone.now()) - LATELY
-    return [name for name in ROLES if ModelCall.objects.filter(role=name, asked_at__gte=since).exists()]
+    return [
+        name
+        for name, role in ROLES.items()
+        if (role.plain == HTTP and not chosen(name).off)  # off unless a person sets a model
+        or ModelCall.objects.filter(role=name, asked_at__gte=since).exists()
+    ]
 
 
 def troubles(at: datetime | None = None) -> list[State]:

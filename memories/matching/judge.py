@@ -1,17 +1,18 @@
-"""Ask a chat model to decide unsure pairs; off unless the settings name a model. Every failure means "distinct"."""
+"""Ask a model to decide unsure pairs; off unless the settings name one. Every failure means "distinct"."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Protocol
 
 from django.conf import settings
+from pydantic import BaseModel
 
-from memories.llm.chat import ChatModel, NoAnswer
+from claudeops.lib.secrets import mask
+from memories.llm import Answer, ask
+from memories.llm.roles import chosen
 
 from .relations import Kind
 
@@ -47,38 +48,34 @@ class Judge(Protocol):
     def judge(self, known: str, new: str, *, about: str | None = None) -> Judged: ...
 
 
-class HttpJudge:
-    def __init__(
-        self, url: str, model: str, key: str, seconds: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._chat = ChatModel(url, model, key, seconds, clock)
-        self._clock = clock
+class Verdict(BaseModel):
+    """What the model answers."""
+
+    relation: Kind
+    reason: str | None = None
+
+
+class ModelJudge:
+    """Asks the model of the role `judge` within `seconds`. `name` is the model, for the evidence."""
+
+    def __init__(self, name: str, seconds: float) -> None:
+        self.name, self.seconds = name, seconds
 
     def judge(self, known: str, new: str, *, about: str | None = None) -> Judged:
-        started = self._clock()
-        pair = {"service": about or "general", "first": known[:MOST_SHOWN], "second": new[:MOST_SHOWN]}
-        kind: Kind | None = None
-        try:
-            kind, reason = self._chat.ask(PROMPT, pair, _read)
-        except NoAnswer as none:
-            reason = str(none)
-        return Judged(kind, reason, self._chat.model, self._clock() - started)
+        started = time.monotonic()
+        pair = {"service": mask(about or "general"), "first": _shown(known), "second": _shown(new)}
+        found = ask("judge", PROMPT, json.dumps(pair, ensure_ascii=False), Verdict, seconds=self.seconds)
+        taken = time.monotonic() - started
+        if not isinstance(found, Answer):
+            return Judged(None, f"no usable answer ({found.why})", self.name, taken)
+        reason = " ".join((found.value.reason or "no reason given").split())[:LONGEST_REASON]
+        return Judged(found.value.relation, reason, self.name, taken)
 
 
-def _read(answer: str) -> tuple[Kind, str]:
-    """Parse the relation and the reason. Raises ValueError, KeyError or TypeError when there is none."""
-    begin, end = answer.index("{"), answer.rindex("}") + 1
-    found = json.loads(answer[begin:end])
-    return Kind(found["relation"]), " ".join(str(found.get("reason") or "no reason given").split())[:LONGEST_REASON]
+def _shown(text: str) -> str:
+    return mask(text)[:MOST_SHOWN]  # masked before the cut, which may halve a credential
 
 
 def current_judge() -> Judge | None:
-    url, model = settings.CLAUDEOPS_MATCHING_JUDGE_URL, settings.CLAUDEOPS_MATCHING_JUDGE_MODEL
-    if not url or not model:
-        return None
-    return _judge(url, model, settings.CLAUDEOPS_MATCHING_JUDGE_KEY, settings.CLAUDEOPS_MATCHING_JUDGE_TIMEOUT)
-
-
-@lru_cache(maxsize=4)
-def _judge(url: str, model: str, key: str, seconds: float) -> HttpJudge:
-    return HttpJudge(url, model, key, seconds)
+    found = chosen("judge")
+    return None if found.off else ModelJudge(found.model, settings.CLAUDEOPS_MATCHING_JUDGE_TIMEOUT)

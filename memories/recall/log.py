@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import DatabaseError, OperationalError, connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import Case, F, IntegerField, Q, Value, When
 
+from claudeops.lib.append import append
 from claudeops.lib.secrets import mask
 from memories.capture.text import fold
 from memories.lifecycle.lock import write_lock
@@ -23,10 +21,6 @@ from memories.recall.results import Asker, Hit
 logger = logging.getLogger(__name__)
 
 LONGEST_QUERY = 2_000
-LONGEST_WAIT = 0.02
-"""Seconds that an answer waits for SQLite's writer before a thread writes its entry."""
-MOST_WAITING = 1_000
-NOT_LOGGED = "a recall was answered and could not be logged: %s"
 BATCH = 500
 COUNTED_AT_ONCE = 50
 """Entries of one transaction: other writers wait for it."""
@@ -54,83 +48,7 @@ def add(
         "at": at,
         "counted": False,
     }
-    # A failure here must abort neither the caller's transaction nor the answer.
-    inside, on_postgresql = connection.in_atomic_block, connection.vendor == "postgresql"
-    try:
-        with _short_busy_timeout(), transaction.atomic() if inside or on_postgresql else nullcontext():
-            if on_postgresql and not inside:  # no wait for the disk: a power cut may lose the last entries
-                with connection.cursor() as cursor:
-                    cursor.execute("SET LOCAL synchronous_commit = off")
-            return Recalled.objects.create(**row).pk
-    except OperationalError as error:
-        if connection.in_atomic_block or "locked" not in str(error):
-            logger.warning(NOT_LOGGED, error)
-        else:
-            _later.write(Recalled(**row))
-    except DatabaseError as error:
-        logger.warning(NOT_LOGGED, error)
-    return None
-
-
-@contextmanager
-def _short_busy_timeout() -> Iterator[None]:
-    """Limit the wait for SQLite's writer to LONGEST_WAIT."""
-    if connection.vendor != "sqlite" or connection.in_atomic_block:
-        yield
-        return
-    connection.ensure_connection()
-    usual = connection.settings_dict["OPTIONS"].get("timeout", 5.0)
-    connection.connection.execute(f"PRAGMA busy_timeout = {int(LONGEST_WAIT * 1000)}")
-    try:
-        yield
-    finally:
-        if connection.connection is not None:
-            connection.connection.execute(f"PRAGMA busy_timeout = {int(usual * 1000)}")
-
-
-class _Later:
-    """Entries that wait for the writer, and the thread that writes them."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._rows: list[Recalled] = []
-        self._writing = False
-
-    def write(self, row: Recalled) -> None:
-        with self._lock:
-            if len(self._rows) >= MOST_WAITING:
-                logger.warning(NOT_LOGGED, "too many wait for the database already")
-                return
-            self._rows.append(row)
-            if self._writing:
-                return
-            self._writing = True
-        # Not a daemon: a command that ends writes its entry first.
-        threading.Thread(target=self._work, name="recall-log").start()
-
-    def _work(self) -> None:
-        try:
-            while rows := self._taken():
-                try:
-                    with transaction.atomic():
-                        Recalled.objects.bulk_create(rows)
-                except DatabaseError as error:
-                    logger.warning(NOT_LOGGED, error)
-        except BaseException:
-            with self._lock:
-                self._writing = False
-            raise
-        finally:
-            connection.close()
-
-    def _taken(self) -> list[Recalled]:
-        with self._lock:
-            rows, self._rows = self._rows, []
-            self._writing = bool(rows)  # under the lock: a later entry starts its own thread
-            return rows
-
-
-_later = _Later()
+    return append(Recalled(**row))
 
 
 def count() -> int:

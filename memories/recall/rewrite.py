@@ -1,4 +1,4 @@
-"""Rewrite a query by a fast model, to search both versions. Off unless the settings name one. Knows no database."""
+"""Rewrite a query by a fast model, to search both versions. Off unless the settings name one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from threading import Lock
 from typing import Protocol
 
 from django.conf import settings
+from pydantic import BaseModel
 
 from claudeops.lib.secrets import mask
 from memories.capture.gate import judge
 from memories.capture.text import fold
-from memories.llm.chat import PAUSE, ChatModel, NoAnswer
+from memories.llm import Answer, Reason, Unavailable, ask
+from memories.llm.limits import PAUSE
+from memories.llm.roles import chosen
 from memories.recall.query import Query, is_identifier, read_query
 from memories.recall.terms import COMPOUND, LONGEST_QUERY, STOP_WORDS, words
 
@@ -74,13 +77,17 @@ def as_it_is(asked: Query) -> str:
     return SHORT if len(pieces) < FEWEST_WORDS else ""
 
 
-class ChatRewriter:
-    """Asks a chat model and caches its answers. May be called from several threads."""
+class OtherWords(BaseModel):
+    """What the model answers."""
 
-    def __init__(
-        self, url: str, model: str, key: str, seconds: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._chat = ChatModel(url, model, key, seconds, clock)
+    query: str
+
+
+class ModelRewriter:
+    """Asks the model of the role `rewriter` and caches its answers. May be called from several threads."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds = seconds
         self._clock = clock
         self._lock = Lock()
         self._answers: OrderedDict[str, tuple[float, str]] = OrderedDict()
@@ -89,10 +96,14 @@ class ChatRewriter:
         text = fold(mask(query)[:LONGEST_QUERY])  # masked before the cut, which may halve a credential
         known = self._remembered(text)
         if known is None:
+            question = json.dumps({"query": text}, ensure_ascii=False)
+            found = ask("rewriter", PROMPT, question, OtherWords, seconds=self.seconds)
+            if not isinstance(found, Answer):
+                return Rewritten(_said(found, self.seconds))
             try:
-                known = self._chat.ask(PROMPT, {"query": text}, lambda answer: checked(answer, text))
-            except NoAnswer as none:
-                return Rewritten(_said(none, self._chat.seconds))
+                known = checked(found.value.query, text)
+            except ValueError as error:
+                return Rewritten(f"failed: no usable answer ({error})")
             self._remember(text, known)
         return Rewritten(f"rewritten: {known}", known) if known else Rewritten("not rewritten: nothing was added")
 
@@ -112,20 +123,23 @@ class ChatRewriter:
                 self._answers.popitem(last=False)
 
 
-def _said(none: NoAnswer, seconds: float) -> str:
-    if none.resting:
-        return f"left alone for {PAUSE / 60:g} minutes: the model failed several times"
-    return f"timed out after {seconds:g} s" if none.late else f"failed: {none}"
+def _said(none: Unavailable, seconds: float) -> str:
+    if none.reason == Reason.RESTING:
+        return f"left alone for {PAUSE.total_seconds() / 60:g} minutes: the model failed several times"
+    if none.reason == Reason.LATE:
+        return f"timed out after {seconds:g} s"
+    if none.reason in (Reason.FAILED, Reason.UNREADABLE):
+        return f"failed: no usable answer ({none.why})"
+    return f"off: {none.why}"
 
 
-def checked(answer: str, query: str) -> str:
-    """Return the words of the answer that may be searched; "" when they add none.
+def checked(said: str, query: str) -> str:
+    """Return the words of an answer that may be searched; "" when they add none.
 
     Names and numbers that the question lacks are removed, its own are added, and quotes are removed, since they ask for
-    a phrase. Raises ValueError, KeyError or TypeError for an unusable answer.
+    a phrase. Raises ValueError for an unusable answer.
     """
-    said = json.loads(answer[answer.index("{") : answer.rindex("}") + 1])["query"]
-    if not isinstance(said, str) or not fold(said):
+    if not fold(said):
         raise ValueError("the answer holds no words")
     if len(said) > LONGEST_ANSWER:
         raise ValueError("the answer is too long")
@@ -148,17 +162,19 @@ def _known(word: str, own: set[str]) -> bool:
 
 
 def current() -> Rewriter | None:
-    url, model = settings.CLAUDEOPS_RECALL_REWRITE_URL, settings.CLAUDEOPS_RECALL_REWRITE_MODEL
-    if not url or not model:
+    found = chosen("rewriter")
+    if found.off:
         return None
-    return _rewriter(url, model, settings.CLAUDEOPS_RECALL_REWRITE_KEY, settings.CLAUDEOPS_RECALL_REWRITE_TIMEOUT)
+    where = getattr(settings, found.role.url)
+    return _rewriter(found.backend_name, where, found.model, settings.CLAUDEOPS_RECALL_REWRITE_TIMEOUT)
 
 
 @lru_cache(maxsize=4)
-def _rewriter(url: str, model: str, key: str, seconds: float) -> ChatRewriter:
-    return ChatRewriter(url, model, key, seconds)
+def _rewriter(backend: str, url: str, model: str, seconds: float) -> ModelRewriter:
+    """Return the rewriter of this model, with its own cache of answers."""
+    return ModelRewriter(seconds)
 
 
 def forget() -> None:
-    """Clear cached answers and failures, between tests."""
+    """Clear cached answers, between tests."""
     _rewriter.cache_clear()

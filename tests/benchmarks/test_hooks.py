@@ -18,7 +18,8 @@ import pytest
 from claudeops.workers.up import web_argv
 from memories.access.tokens import add_token
 from memories.files.sync import sync_file
-from memories.models import Memory, Project
+from memories.models import AgentFileEntry, Memory, Project
+from memories.taxonomy import AGENT
 from sessions_app.models import CooldownAction
 from sessions_app.runner.agent_hooks import TIMEOUT
 from tests import processes
@@ -37,11 +38,11 @@ TOKENS = 64
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "PreToolUse, ls": ("PreToolUse", {"tool_name": "Bash", "tool_input": {"command": "ls -la src | head"}}),
     "PreToolUse, a restart": ("PreToolUse", {"tool_name": "Bash", "tool_input": {"command": "docker restart web"}}),
-    "SubagentStart": ("SubagentStart", {"agent_type": "research"}),
+    "SubagentStart": ("SubagentStart", {"agent_type": "engineering"}),
     "SubagentStop": (
         "SubagentStop",
         {
-            "agent_type": "research",
+            "agent_type": "engineering",
             "last_assistant_message": "Done.\n\n# Add To Memory:\nType: pattern\nContent: Prices are in cents\n#\n",
         },
     ),
@@ -135,9 +136,9 @@ def fill(size: int, repository: Path) -> None:
     Memory.objects.bulk_create(
         Memory(
             taxonomy="agent",
-            agent="research",
+            agent="engineering",
             project=projects[0],
-            category="pattern" if number % 2 else "mistake",
+            category=AGENT.categories[number % len(AGENT.categories)],
             observation=f"The {facts.word(number)} service of the shop answers within a second",
             confidence=0.9,
             source="human",
@@ -145,7 +146,8 @@ def fill(size: int, repository: Path) -> None:
         for number in range(LEARNED)
     )
     facts.settle()
-    sync_file(projects[0], "research", create=True)
+    sync_file(projects[0], "engineering", create=True)
+    assert AgentFileEntry.objects.filter(left_because="").count() == LEARNED
     session = SessionFactory().pk
     CooldownAction.objects.all().delete()
     CooldownAction.objects.bulk_create(

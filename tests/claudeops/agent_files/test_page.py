@@ -91,16 +91,26 @@ def test_an_answer_brings_the_file_and_the_memory_in_step(
     assert {text for text in (EDITED, OTHER) if f"- {text}\n" in repository.text()} == kept
 
 
-def test_an_answer_that_kept_the_file_can_be_undone(
-    signed_in: Client, conflict: AgentFileConflict, repository: Repository
+@pytest.mark.parametrize("answer", ["file", "other"])
+def test_an_answer_is_undone_and_both_texts_stand_against_each_other_again(
+    signed_in: Client, conflict: AgentFileConflict, repository: Repository, answer: str
 ) -> None:
-    response = signed_in.post(f"{PAGE}/conflicts/{conflict.pk}", {"answer": "file"}, follow=True)
+    response = signed_in.post(f"{PAGE}/conflicts/{conflict.pk}", {"answer": answer}, follow=True)
     assert f"{PAGE}/conflicts/{conflict.pk}/undo" in response.content.decode()
     html = signed_in.post(f"{PAGE}/conflicts/{conflict.pk}/undo", follow=True).content.decode()
     assert "The conflict is open again." in html and "The file and the memory were both changed" in html
     assert Memory.objects.get().observation == OTHER and f"- {EDITED}\n" in repository.text()
     conflict.refresh_from_db()
     assert conflict.answered_at is None and AgentFileConflict.objects.count() == 1
+
+
+def test_an_answer_is_not_undone_when_the_line_was_changed_since(
+    signed_in: Client, conflict: AgentFileConflict, repository: Repository
+) -> None:
+    signed_in.post(f"{PAGE}/conflicts/{conflict.pk}", {"answer": "other"})
+    repository.change(OTHER, LOCKS)
+    html = signed_in.post(f"{PAGE}/conflicts/{conflict.pk}/undo", follow=True).content.decode()
+    assert "The line was changed in the file since." in html and f"- {LOCKS}\n" in repository.text()
 
 
 def test_a_second_answer_is_refused_in_words(signed_in: Client, conflict: AgentFileConflict) -> None:
@@ -330,3 +340,9 @@ def test_what_several_agents_know_becomes_a_memory_of_the_project_once(
     assert "of the project says it now" in html and "No two agents know the same." in html
     assert Memory.objects.filter(taxonomy="project", project=project).count() == 1
     assert "This suggestion has changed" in signed_in.post(found[1], {"text": found[2]}, follow=True).content.decode()
+
+
+def test_the_page_of_an_agent_leads_to_its_file(signed_in: Client, line: Memory) -> None:
+    AgentFactory(slug="Research-Agent")
+    html = signed_in.get("/agents/Research-Agent").content.decode()
+    assert f'href="{PAGE}"' in html and "research in shop" in html

@@ -109,6 +109,11 @@ def test_doctor_and_readyz_say_which_model_that_is_needed_does_not_work(no_cli, 
     assert answer.json()["note"].startswith("model of the observer: the Claude Code CLI was not found")
 
 
+def test_a_judge_that_a_person_switched_on_is_needed_before_its_first_call(no_cli, settings):
+    settings.CLAUDEOPS_MATCHING_JUDGE_MODEL = "claude:haiku"
+    assert list(findings()) == ["model judge"]
+
+
 def test_doctor_names_the_models_that_are_asked_and_well(settings, tmp_path):
     settings.CLAUDEOPS_MODEL_OBSERVER = "recorded:haiku"
     settings.CLAUDEOPS_MODEL_RECORDINGS = str(tmp_path)

@@ -229,12 +229,37 @@ def test_the_judge_and_the_rewriter_have_the_settings_that_they_had(settings):
     )
 
 
+@pytest.mark.parametrize("role", ["judge", "rewriter"])
+def test_the_judge_and_the_rewriter_may_have_a_model_of_the_cli(role, settings):
+    setattr(settings, ROLES[role].model, "claude:haiku")
+    found = chosen(role)
+    assert (found.off, found.backend_name, found.model) == ("", "claude", "haiku")
+    setattr(settings, ROLES[role].model, "http:small")
+    assert chosen(role).off
+
+
 def test_the_roles_of_the_budgets_are_the_roles():
     assert tuple(ROLES) == env.MODEL_ROLES
     assert env.read("CLAUDEOPS_MODEL_BUDGETS", {"CLAUDEOPS_MODEL_BUDGETS": "observer=5, judge=0.5"}) == {
         "observer": 5.0,
         "judge": 0.5,
     }
+
+
+def rewriter_of(settings, served):
+    settings.CLAUDEOPS_RECALL_REWRITE_URL = f"{served.url}/chat/completions"
+    settings.CLAUDEOPS_RECALL_REWRITE_MODEL = "small"
+
+
+def test_a_call_that_a_person_waits_for_has_its_row_after_it(model, settings):
+    rewriter_of(settings, model)
+    model.status = 500
+    assert ask("rewriter", READ, LOG, Fact).reason == Reason.FAILED
+    call = ModelCall.objects.get()
+    assert (call.role, call.outcome, call.error) == ("rewriter", "failed", "HTTP 500")
+    model.status = 200
+    answer = ask("rewriter", READ, LOG, Fact)
+    assert ModelCall.objects.get(pk=answer.call_id).outcome == "answered"
 
 
 class TestBudget:

@@ -46,7 +46,7 @@ def test_an_answer_does_not_wait_for_the_writer_and_its_record_follows():
         writer.close()
     wait_for(lambda: Recalled.objects.count() == 2)
     assert {row.query for row in Recalled.objects.all()} == {"tunnel", "drops"}
-    wait_for(lambda: not any(one.name == "recall-records" for one in threading.enumerate()))
+    wait_for(lambda: not any(one.name == "appended-rows" for one in threading.enumerate()))
     assert recall("tunnel", Filters(), asked_by=Asker("cli")).recall_id is not None
 
 

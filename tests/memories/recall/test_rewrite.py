@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 
 import pytest
 from django.core.management import call_command
+from django.db import connection, connections
+from django.db.models import F
 
 from claudeops.env import BY_NAME
 from memories.injection.relevant import Task, relevant
-from memories.llm.chat import FAILURES, PAUSE
-from memories.models import Recalled
+from memories.llm.limits import FAILURES, PAUSE
+from memories.models import ModelCall, Recalled
 from memories.recall import ANY_AGENT, ANY_PROJECT, Asker, Filters, recall, rewrite
 from memories.recall.query import read_query
-from memories.recall.rewrite import KEPT, KEPT_FOR, ChatRewriter, as_it_is, checked
+from memories.recall.rewrite import KEPT, KEPT_FOR, ModelRewriter, as_it_is, checked
 from tests.factories import MemoryFactory
 from tests.models_http import Served, chat, serving
+from tests.processes import wait_for
 
 QUESTION = "Why does the paper feeder stop during long runs?"
 OTHER = "printer jams at humidity"
@@ -218,22 +222,21 @@ def test_an_address_that_is_none_fails_and_does_not_raise(known, settings):
     assert recall(QUESTION, EVERYTHING).trace.rewrite.startswith("failed:")
 
 
-def test_after_failures_in_a_row_it_is_left_alone_for_a_while(model):
-    now = [0.0]
-    rewriter = ChatRewriter(f"{model.url}/chat/completions", "fast", "", 60, clock=lambda: now[0])
+def test_after_failures_in_a_row_it_is_left_alone_for_a_while(model, db):
+    rewriter = ModelRewriter(60)
     model.status = 500
     for place in range(FAILURES):
         assert rewriter.rewrite(f"{QUESTION} {place}").state.startswith("failed:")
     model.status = 200
     assert rewriter.rewrite(QUESTION).state.startswith("left alone for 5 minutes")
     assert len(model.asked) == FAILURES
-    now[0] = PAUSE + 1
+    ModelCall.objects.update(asked_at=F("asked_at") - PAUSE)
     assert rewriter.rewrite(QUESTION).text == OTHER
 
 
-def test_the_same_question_is_asked_once_and_again_when_its_answer_is_old(model):
+def test_the_same_question_is_asked_once_and_again_when_its_answer_is_old(model, db):
     now = [0.0]
-    rewriter = ChatRewriter(f"{model.url}/chat/completions", "fast", "", 60, clock=lambda: now[0])
+    rewriter = ModelRewriter(60, clock=lambda: now[0])
     assert rewriter.rewrite(QUESTION) == rewriter.rewrite(QUESTION)
     assert len(model.asked) == 1
     now[0] = KEPT_FOR + 1
@@ -242,25 +245,53 @@ def test_the_same_question_is_asked_once_and_again_when_its_answer_is_old(model)
 
 
 def test_no_more_answers_are_kept_than_there_is_room_for(model):
-    rewriter = ChatRewriter(f"{model.url}/chat/completions", "fast", "", 60)
+    rewriter = ModelRewriter(60)
     for place in range(KEPT + 5):
         rewriter._remember(f"question {place}", "other words")
     assert len(rewriter._answers) == KEPT
     assert "question 0" not in rewriter._answers
 
 
-def test_several_threads_may_ask_at_once(model):
-    rewriter = ChatRewriter(f"{model.url}/chat/completions", "fast", "", 60)
+def test_several_threads_may_ask_at_once(model, transactional_db):
+    rewriter = ModelRewriter(60)
     texts = []
-    threads = [
-        threading.Thread(target=lambda at=at: texts.append(rewriter.rewrite(f"{QUESTION} {at}").text))
-        for at in range(12)
-    ]
+
+    def act(at):
+        try:
+            texts.append(rewriter.rewrite(f"{QUESTION} {at}").text)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=act, args=(at,)) for at in range(12)]
     for one in threads:
         one.start()
     for one in threads:
         one.join(60)
     assert texts == [OTHER] * 12
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite has one writer")
+def test_a_rewrite_does_not_wait_for_the_writer_and_its_row_follows(model):
+    MemoryFactory(observation="The printer jams when the humidity is high")
+    writer = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)
+    try:
+        writer.execute("BEGIN IMMEDIATE")
+        # Held until the answer is here: one that waited for it would never come.
+        assert recall(QUESTION, EVERYTHING).trace.rewrite == f"rewritten: {OTHER}"
+        assert not ModelCall.objects.exists()
+        writer.execute("COMMIT")
+    finally:
+        writer.close()
+    wait_for(lambda: ModelCall.objects.filter(role="rewriter", outcome="answered").count() == 1)
+    wait_for(lambda: not any(one.name == "appended-rows" for one in threading.enumerate()))
+
+
+def test_a_budget_that_is_spent_leaves_the_query_as_it_is(model, known, settings):
+    settings.CLAUDEOPS_MODEL_DAILY_CALLS = 1
+    recall(QUESTION, EVERYTHING)
+    assert recall(f"{QUESTION} again", EVERYTHING).trace.rewrite == "off: 1 of 1 calls are made today"
+    assert len(model.asked) == 1
 
 
 SECRET = "gh" + "p_" + "a1B2c3D4e" * 4
@@ -285,7 +316,7 @@ def test_only_the_beginning_of_a_long_query_is_sent(model, known):
 
 
 def words_for(query, other):
-    return checked(json.dumps({"query": other}), query)
+    return checked(other, query)
 
 
 def test_the_questions_own_names_come_back_and_names_of_the_models_own_do_not():
@@ -305,9 +336,10 @@ def test_an_answer_that_adds_no_word_is_none(model, known):
     assert recall(QUESTION, EVERYTHING).trace.rewrite == "not rewritten: nothing was added"
 
 
-def test_it_speaks_anthropics_way_to_a_messages_address(model):
+def test_it_speaks_anthropics_way_to_a_messages_address(model, settings, db):
+    settings.CLAUDEOPS_RECALL_REWRITE_URL = f"{model.url}/messages"
     model.answer = lambda body: {"content": [{"type": "text", "text": json.dumps({"query": OTHER})}]}
-    assert ChatRewriter(f"{model.url}/messages", "haiku", "secret", 60).rewrite(QUESTION).text == OTHER
+    assert ModelRewriter(60).rewrite(QUESTION).text == OTHER
     assert model.headers[0]["x-api-key"] == "secret"
 
 
