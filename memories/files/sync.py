@@ -37,10 +37,12 @@ from memories.lifecycle.lock import writing
 from memories.models import (
     AgentFile,
     AgentFileEntry,
+    Change,
     ConflictKind,
     Disagreement,
     DisagreementKind,
     FileState,
+    Inactive,
     Memory,
     MemoryChange,
     Project,
@@ -68,6 +70,7 @@ ENTRY_COLUMNS = ("section", "text", "position", "left_because", "since", "author
 LOOKS = 3
 SETTLED_SECONDS = 0.2
 """A file that was saved less than this ago may be half of it; one that is missing may come back: editors do both."""
+REMOVED = "Removed from the file."
 CONTRADICTS = "it contradicts a line of the file: a person decides"
 NO_SECTION = "the file has as many sections as it may have"
 TOO_LARGE = "the file is larger than its limits: nothing is added"
@@ -438,6 +441,9 @@ def _add(context: _Context, entry: Entry, authors: Authors) -> int:
     author = authors.of(entry.start, entry.end)
     category = context.sections.type_of(entry.section)
     try:
+        if back := _taken_out_before(context, entry, author):
+            _bring_back(context, back, entry, author, category)
+            return 1
         statement = Statement(category, entry.text, taxonomy=AGENT.slug, confidence=1.0 if is_person(author) else 0.7)
         stored = store.place(statement, _provenance(context, author), at=context.at)
     except InvalidMemory as error:
@@ -447,6 +453,31 @@ def _add(context: _Context, entry: Entry, authors: Authors) -> int:
         return 0
     _place(context, stored.memory_id, entry, author)
     return 1
+
+
+def _taken_out_before(context: _Context, entry: Entry, author: str) -> Memory | None:
+    """Return the memory of a line that is back: cut in one save and pasted in the next, or on another branch.
+
+    What a person took out, only a person brings back.
+    """
+    rows = context.rows().filter(active=False, inactive_reason=Inactive.OPERATOR, observation=entry.text)
+    for memory in rows.order_by("pk"):
+        last = MemoryChange.objects.filter(memory=memory).order_by("-pk").first()
+        if last is None or (last.kind, last.reason) != (Change.DEACTIVATED, REMOVED):
+            continue
+        if last.actor in (FILE, author) or is_person(author):
+            return memory
+    return None
+
+
+def _bring_back(context: _Context, memory: Memory, entry: Entry, author: str, category: str) -> None:
+    with writing():
+        verbs.reactivate(memory, by=author, at=context.at, reason="Back in the file.")
+        if memory.category != category:
+            verbs.edit(memory.pk, by=author, at=context.at, reason="Changed in the file.", category=category)
+        if memory.waits and is_person(author):
+            verbs.approve(memory, by=author, at=context.at, reason="Committed in the file.", expected_text=entry.text)
+        _place(context, memory.pk, entry, author)
 
 
 def _place(context: _Context, memory_id: int, entry: Entry, author: str) -> None:
@@ -497,7 +528,7 @@ def _change(context: _Context, one: Changed, authors: Authors, done: Synced) -> 
 
 def _remove(context: _Context, memory_id: int, author: str) -> None:
     with transaction.atomic():
-        verbs.deactivate(memory_id, by=author, at=context.at, reason="Removed from the file.")
+        verbs.deactivate(memory_id, by=author, at=context.at, reason=REMOVED)
         context.file.entries.filter(memory=memory_id).delete()
 
 

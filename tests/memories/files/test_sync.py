@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -436,3 +437,55 @@ def test_a_file_that_a_person_put_into_the_folder_is_read(project: Project, repo
     repository.path.joinpath(".claude-mpm").rename(repository.path / "aside")
     repository.path.joinpath(".claude-mpm").symlink_to("/etc")
     assert [one.state for one in sync_project(project)] == [FileState.UNREADABLE]
+
+
+def test_a_line_that_is_cut_in_one_save_and_pasted_in_the_next_is_the_same_memory(
+    project: Project, repository: Repository, learn: Learn
+) -> None:
+    memory = learn(SUITE, "learning")
+    synced(project)
+    repository.change(f"- {SUITE}\n", "")
+    synced(project)
+    heading = next(row for row in repository.text().split("\n") if row.startswith("## Common"))
+    repository.change(heading, f"{heading}\n- {SUITE}")
+    synced(project)
+    memory.refresh_from_db()
+    assert (memory.active, memory.verdict, memory.category) == (True, "allow", "mistake")
+    assert Memory.objects.count() == 1
+
+
+def test_what_a_person_took_out_comes_back_by_a_person_alone(
+    project: Project, repository: Repository, learn: Learn
+) -> None:
+    memory = learn(SUITE, "learning")
+    synced(project)
+    repository.commit()
+    whole = repository.text()
+    repository.change(f"- {SUITE}\n", "")
+    repository.commit()
+    synced(project)
+    repository.save(whole)
+    synced(project)
+    memory.refresh_from_db()
+    assert not memory.active and Memory.objects.get(active=True).verdict == "hold"
+    repository.git("checkout", "-q", ".")
+    synced(project)
+    repository.save(whole)
+    repository.commit()
+    synced(project)
+    memory.refresh_from_db()
+    assert memory.active and MemoryChange.objects.filter(memory=memory).latest("pk").actor == "git:Ada"
+
+
+def test_a_save_that_is_seen_half_done_takes_nothing_out_of_use(
+    project: Project, repository: Repository, learn: Learn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = learn(SUITE, "learning")
+    synced(project)
+    whole = repository.text()
+    repository.save("")  # as an editor does before it writes
+    monkeypatch.setattr(time, "sleep", lambda seconds: repository.save(whole))
+    sync_file(project, "research")
+    memory.refresh_from_db()
+    assert memory.active and repository.text() == whole
+    assert MemoryChange.objects.filter(memory=memory).count() == 1
