@@ -121,6 +121,10 @@ def test_raw_logs_that_are_kept_on_purpose_are_left(stored_before, settings):
 def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
     kept = {
         "django_q.Task": {"id", "name", "func", "hook", "group", "cluster"},
+        "memories.AgentCapture": {"agent", "category", "form", "key", "origin"},
+        "memories.AgentFile": {"agent", "enabled_by", "limits", "path", "sha256", "written_by"},
+        "memories.AgentFileConflict": {"answered_by"},
+        "memories.AgentFileEntry": {"left_because"},
         "memories.ApiToken": {"name", "prefix", "secret_hash", "scopes", "created_by", "revoked_by"},
         "memories.Disagreement": {"by", "service", "category"},
         "memories.Embedding": {"content_hash"},
@@ -129,7 +133,9 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "memories.MemoryChange": {"actor", "candidate_key"},
         "memories.MemoryChangeCount": {"name"},
         "memories.ModelCall": {"role", "backend", "prompt_hash"},
-        "memories.Project": {"slug", "default_expiry"},
+        "memories.Project": {
+            *("slug", "default_expiry", "files_folder", "files_limits", "files_pattern", "files_sections")
+        },
         "memories.ProjectTag": {"tag"},  # a copy of masked tags, kept by triggers
         "memories.Recalled": {"hits", "surface", "actor"},
         "memories.RecallMark": {"query_key"},
@@ -143,6 +149,8 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "sessions_app.CooldownClearance": {"service", "by"},
         "sessions_app.Event": {"service", "fingerprint", "acknowledged_by"},
         "sessions_app.EventCount": {"name"},
+        "sessions_app.HookHeard": {"event", "installation"},
+        "sessions_app.HookReceipt": {"agent", "cli_session_id", "event", "part", "sha256"},
         "sessions_app.InjectionReceipt": {"sha256", "counts"},
         "sessions_app.ServiceCheck": {"service"},
         "sessions_app.Session": {
