@@ -22,6 +22,8 @@ from memories.llm.backends.base import Failure, Reply, Request
 
 LONGEST_REASON = 300
 """Characters."""
+LEAST_USD = 0.01
+"""The least that a call may cost: with the last tenth of a cent of a day it would be paid and cut off."""
 UNSTRUCTURED = ("error_max_turns", "error_max_structured_output_retries")
 """How a result line says that the model answered, but not with the object it was asked for."""
 
@@ -75,7 +77,7 @@ def argv(binary: str, request: Request) -> list[str]:
     command += ["--system-prompt", request.instructions, "--tools", "", "--setting-sources", "", "--strict-mcp-config"]
     command += ["--no-session-persistence", "--max-turns", "1"]
     if request.most_usd is not None:
-        command += ["--max-budget-usd", f"{request.most_usd:.6f}"]
+        command += ["--max-budget-usd", f"{max(request.most_usd, LEAST_USD):.6f}"]
     if request.schema is not None:
         command += ["--json-schema", json.dumps(request.schema)]
     return command

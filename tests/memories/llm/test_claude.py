@@ -54,6 +54,7 @@ def test_the_model_has_no_tools_no_settings_and_leaves_no_transcript():
     assert (pairs["--max-budget-usd"], pairs["--json-schema"]) == ("0.250000", '{"type": "object"}')
     assert "A log." not in command
     assert "--max-budget-usd" not in argv("claude", request())
+    assert argv("claude", request(most_usd=0.0001))[-1] == "0.010000"
 
 
 def test_instructions_that_are_too_long_for_an_argument_are_refused():
