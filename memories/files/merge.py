@@ -24,11 +24,15 @@ MOST_COMPARED = 40_000
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A line as both sides had it at the last sync."""
+    """A line as both sides had it at the last sync.
+
+    `missing`: a person took it out and is asked about it, so that an equal line is another memory's.
+    """
 
     memory_id: int
     section: str
     text: str
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,7 @@ def plan(
     for required in sections.required:  # these are put back before any other section comes in
         room.holds(required)
     # Not in the order of the file, which changes: of two equal lines each must find the same partner again.
-    pairs, left, free = paired(sorted(base, key=lambda one: one.memory_id), document.entries)
+    pairs, left, free = paired(sorted(base, key=lambda one: (one.missing, one.memory_id)), document.entries)
     for one, entry in pairs:
         _compare(made, one, entry, known.get(one.memory_id), sections, room)
     types = {number: memory.category for number, memory in known.items()}

@@ -363,7 +363,9 @@ def _compare(context: _Context, document: Document) -> _Found:
     if gone := [pk for pk in entries if pk not in memories]:
         memories |= {row.pk: row for row in Memory.objects.filter(pk__in=gone)}
     # A row whose memory was deleted has no id: any number that no memory has.
-    base = [Base(row.memory_id or -row.pk, row.section, row.text) for row in rows if not row.left_because]
+    lines = [row for row in rows if not row.left_because]
+    missing = _taken_out(context) if len({row.text.lower() for row in lines}) < len(lines) else set[int | None]()
+    base = [Base(row.memory_id or -row.pk, row.section, row.text, row.memory_id in missing) for row in lines]
     standing = {one.memory_id for one in base}
     out = {pk: row for pk, row in memories.items() if row.active and pk not in standing}
     known = {pk: Known(row.observation, row.category, row.active) for pk, row in memories.items()}
@@ -380,6 +382,12 @@ def _compare(context: _Context, document: Document) -> _Found:
     }
     fresh = [row for row in ready if known_text.get(row.pk) != row.observation]
     return _Found(made, memories, entries, fresh, [row for row in ready if row not in fresh], contradicting)
+
+
+def _taken_out(context: _Context) -> set[int | None]:
+    """Return the memories whose line a person took out while they changed: that is a question that waits."""
+    rows = context.file.conflicts.filter(answered_at=None, kind=ConflictKind.REMOVED_IN_FILE)
+    return set(rows.values_list("memory_id", flat=True))
 
 
 def _may_be_written(row: Memory) -> bool:

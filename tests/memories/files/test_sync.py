@@ -489,3 +489,17 @@ def test_a_save_that_is_seen_half_done_takes_nothing_out_of_use(
     memory.refresh_from_db()
     assert memory.active and repository.text() == whole
     assert MemoryChange.objects.filter(memory=memory).count() == 1
+
+
+def test_what_is_learned_again_does_not_answer_the_question_about_a_line_that_was_taken_out(
+    project: Project, repository: Repository, learn: Learn
+) -> None:
+    memory = learn(SUITE, "learning")
+    synced(project)
+    repository.change(f"- {SUITE}\n", "")
+    verbs.edit(memory, by="operator", observation="The linter reads eleven packages")
+    again = learn(SUITE, "learning")
+    for _ in range(2):
+        assert synced(project).conflicts == 1
+    again.refresh_from_db()
+    assert again.pk != memory.pk and again.active and line(repository, SUITE)
