@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.messages import get_messages
-from django.urls import reverse
 from django.utils import timezone
 
 from sessions_app.models import Session, Status, Trigger
@@ -87,13 +86,6 @@ def test_the_api_takes_the_brief_and_names_a_bad_glob():
     answer = caller.post("/api/sessions", {**given, "write_scope": ["/etc/**"]})
     assert (answer.status_code, list(answer.json()["error"]["fields"])) == (422, ["write_scope"])
     assert Session.objects.count() == 1
-
-
-def test_in_the_admin(client, old):
-    client.force_login(person("admin"))
-    address = reverse("admin:sessions_app_session_changelist")
-    client.post(address, {"action": "retry", "_selected_action": [old.pk]})
-    assert made_of(old).follows_as == "retry"
 
 
 def test_the_form_of_a_run_takes_the_brief_and_refuses_a_bad_glob_at_its_field(operators):
