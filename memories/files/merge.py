@@ -6,7 +6,7 @@ Pure. What changed on one side only goes to the other; what changed on both is a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
@@ -127,7 +127,7 @@ def plan(
     for required in sections.required:  # these are put back before any other section comes in
         room.holds(required)
     # Not in the order of the file, which changes: of two equal lines each must find the same partner again.
-    pairs, left, free = paired(sorted(base, key=lambda one: (one.missing, one.memory_id)), document.entries)
+    pairs, left, free = paired(sorted(base, key=lambda one: (one.missing, one.memory_id)), document.entries, known)
     for one, entry in pairs:
         _compare(made, one, entry, known.get(one.memory_id), sections, room)
     types = {number: memory.category for number, memory in known.items()}
@@ -172,11 +172,13 @@ def _returned(made: Plan, memory_id: int, entry: Entry, memory: Known | None, se
         made.changed.append(Changed(memory_id, entry, text, kind))
 
 
-def paired(base: Sequence[Base], entries: Sequence[Entry]) -> tuple[list[tuple[Base, Entry]], list[Base], list[Entry]]:
+def paired(
+    base: Sequence[Base], entries: Sequence[Entry], known: Container[int]
+) -> tuple[list[tuple[Base, Entry]], list[Base], list[Entry]]:
     """Return each base line with its entry, the base lines without one, and the entries without a base line.
 
     Equal text in the same section goes first, then equal text elsewhere (moved), then text that differs in its case
-    alone, then the most alike of a section.
+    alone, then the most alike of a section. A memory that is not `known` has its own line alone, not another's.
     """
     pairs: dict[int, Entry] = {}
     free = dict(enumerate(entries))
@@ -189,10 +191,11 @@ def paired(base: Sequence[Base], entries: Sequence[Entry]) -> tuple[list[tuple[B
         for place, entry in free.items():
             places.setdefault(key(entry), deque()).append(place)
         for number, one in enumerate(base):
-            if number not in pairs and places.get(key(one)):
+            own = within and not folded
+            if number not in pairs and (own or one.memory_id in known) and places.get(key(one)):
                 pairs[number] = free.pop(places[key(one)].popleft())
     left = {number: one for number, one in enumerate(base) if number not in pairs}
-    for number, place in _alike(left, free):
+    for number, place in _alike({n: one for n, one in left.items() if one.memory_id in known}, free):
         pairs[number] = free.pop(place)
         del left[number]
     return [(base[number], pairs[number]) for number in sorted(pairs)], list(left.values()), list(free.values())
@@ -253,14 +256,11 @@ def _compare(made: Plan, one: Base, entry: Entry, memory: Known | None, sections
     """Decide about a line that stands in the file."""
     edited, moved = entry.text != one.text, not same_name(entry.section, one.section)
     if memory is None or not memory.active:
-        if memory is not None and (edited or moved):
+        if edited or moved:
             _conflict(made, one, ConflictKind.REMOVED_HERE, entry, "")
-            return
-        if edited or moved:  # its memory was deleted: a person's line is a new one
-            made.added.append(entry)
         else:
             made.remove.add(entry)
-        made.gone.append(one.memory_id)
+            made.gone.append(one.memory_id)
         return
     text = memory.text
     if edited and text not in (one.text, entry.text):

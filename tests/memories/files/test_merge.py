@@ -246,3 +246,11 @@ def test_a_line_with_a_credential_is_never_written_over_with_the_masked_text() -
     assert settled(moved), "a line that moves would be written anew"
     gone = plan(base, document, {3: Known(base[0].text, "learning", False)}, SECTIONS)
     assert list(gone.remove) == list(document.entries)
+
+
+def test_a_deleted_memory_takes_no_other_line_than_its_own() -> None:
+    base = [Base(-1, MISTAKES, "The suite takes 9 minutes"), Base(3, RECENT, "The suite takes 4 minutes")]
+    document = file_of([Base(3, RECENT, "The suite takes 9 minutes")])
+    made = plan(base, document, {3: KNOWN[3]}, SECTIONS)
+    assert [(one.memory_id, one.text) for one in made.changed] == [(3, "The suite takes 9 minutes")]
+    assert made.gone == [-1] and not made.added
