@@ -11,6 +11,7 @@ import pytest
 
 from memories import store
 from memories.capture.statement import Provenance, Statement
+from memories.files import sync
 from memories.models import Memory, Project
 
 
@@ -87,3 +88,9 @@ def learn(project: Project) -> Callable[..., Memory]:
         return Memory.objects.get(pk=made.memory_id)
 
     return learn
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take each save for a finished one at once: those of half-finished saves are in test_sync."""
+    monkeypatch.setattr(sync, "SETTLED_SECONDS", 0.0)
