@@ -100,6 +100,9 @@ class SettingsForm(ProjectForm):
                 widget=forms.NumberInput(attrs={"placeholder": default}),
                 help_text=f"{least} to {most}. Empty: {default}.",
             )
+        of_files = ("files_folder", "files_pattern", *(f"limit_{name}" for name in FILE_LIMITS))
+        others = [name for name in self.fields if name not in (*of_files, "files_sections", "takes_phrases")]
+        self.order_fields([*others, *of_files, "takes_phrases", "files_sections"])
 
     def settings(self) -> dict[str, Any]:
         given = super().settings()
