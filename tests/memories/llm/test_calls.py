@@ -145,8 +145,8 @@ def test_no_pause_goes_beyond_the_time(model):
 
 def test_a_silent_model_is_late_and_not_asked_again(model):
     model.way = "hush"
-    found = ask("observer", READ, LOG, Fact, seconds=0.3, wait=never)
-    assert (found.reason, found.why) == (Reason.LATE, "no answer within 0.3 s")
+    found = ask("observer", READ, LOG, Fact, seconds=1.5, wait=never)
+    assert (found.reason, found.why) == (Reason.LATE, "no answer within 1.5 s")
     assert ModelCall.objects.get().outcome == CallOutcome.LATE
     assert model.left.wait(30)
 
