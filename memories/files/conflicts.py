@@ -11,7 +11,7 @@ from datetime import datetime
 from memories import store
 from memories.capture.statement import HUMAN, Provenance, Statement
 from memories.errors import Conflict, InvalidMemory
-from memories.files.merge import Found
+from memories.files.merge import FoundConflict
 from memories.lifecycle import disagreements, verbs
 from memories.lifecycle.lock import writing
 from memories.lifecycle.restore import restore
@@ -40,7 +40,7 @@ OF_DISAGREEMENT = {
 }
 
 
-def note(file: AgentFile, found: Found, *, author: str, at: datetime) -> AgentFileConflict:
+def note(file: AgentFile, found: FoundConflict, *, author: str, at: datetime) -> AgentFileConflict:
     """Note a conflict once; one that is open for the line gets its present texts. Inside `writing()` only."""
     return _note(
         file,

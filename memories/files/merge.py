@@ -55,7 +55,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundConflict:
     """A conflict. Empty `file_text`: the line was removed; empty `other_text`: the memory was deactivated."""
 
     memory_id: int
@@ -87,7 +87,7 @@ class Plan:
     returned: dict[int, Entry] = field(default_factory=dict)
     changed: list[Changed] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)
-    conflicts: list[Found] = field(default_factory=list)
+    conflicts: list[FoundConflict] = field(default_factory=list)
     placed: list[Placed] = field(default_factory=list)
     gone: list[int] = field(default_factory=list)
     replace: dict[Entry, str] = field(default_factory=dict)
@@ -301,7 +301,7 @@ def _removed(made: Plan, one: Base, memory: Known | None) -> None:
 def _conflict(made: Plan, one: Base, kind: ConflictKind, entry: Entry | None, other: str) -> None:
     section = entry.section if entry else one.section
     text = entry.text if entry else ""
-    made.conflicts.append(Found(one.memory_id, kind, section, one.text, text, other))
+    made.conflicts.append(FoundConflict(one.memory_id, kind, section, one.text, text, other))
     made.placed.append(Placed(one.memory_id, one.section, one.text, entry.start if entry else -1))
 
 

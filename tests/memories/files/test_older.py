@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memories.files import older, sync
+from memories.files import older, sync, take_in
 from memories.files.document import parse
 from memories.files.limits import Limits
 from memories.files.older import Converted
@@ -271,9 +272,12 @@ def test_an_older_file_with_more_entries_than_a_file_may_have_is_a_problem(
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("step", ["_place", "_after", "_mark_left", "_settle"])
+@pytest.mark.parametrize(
+    ("module", "step"),
+    [(take_in, "_place"), (sync, "next_document"), (sync, "_mark_left"), (sync, "_settle")],
+)
 def test_a_sync_that_dies_while_it_takes_in_an_older_file_is_finished_by_the_next(
-    project: Project, repository: Repository, monkeypatch: pytest.MonkeyPatch, step: str
+    project: Project, repository: Repository, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str
 ) -> None:
     put(repository, "research.md", "1. [2025-03-02] Orders live in Postgres\n2. Deploys run from the tag\n")
 
@@ -284,7 +288,7 @@ def test_a_sync_that_dies_while_it_takes_in_an_older_file_is_finished_by_the_nex
         raise Killed
 
     with monkeypatch.context() as patched, pytest.raises(Killed):
-        patched.setattr(sync, step, killed)
+        patched.setattr(module, step, killed)
         sync_file(project, "research", create=True, at=AT)
     sync_file(project, "research", create=True, at=AT)
     assert repository.text().count("Orders live in Postgres") == 1

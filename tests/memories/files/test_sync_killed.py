@@ -24,7 +24,8 @@ from memories.files.sync import sync_file
 from memories.models import Project
 sync_file(Project.objects.get(), "research")
 """
-STORE, SYNCED, FILE = "memories.store", "memories.files.sync", "claudeops.lib.whole_file"
+STORE, FILE = "memories.store", "claudeops.lib.whole_file"
+SYNCED, TAKEN = "memories.files.sync", "memories.files.take_in"
 
 
 @pytest.fixture
@@ -84,11 +85,11 @@ def expect_everything_once(project: Project, repository: Repository) -> None:
     ("event", "module", "function"),
     [
         pytest.param("return", STORE, "place", id="a line is stored, and not noted"),
-        pytest.param("return", SYNCED, "_add", id="a line is stored"),
-        pytest.param("return", SYNCED, "_change", id="a change is stored"),
-        pytest.param("return", SYNCED, "_remove", id="a removal is stored"),
+        pytest.param("return", TAKEN, "_add", id="a line is stored"),
+        pytest.param("return", TAKEN, "_change", id="a change is stored"),
+        pytest.param("return", TAKEN, "_remove", id="a removal is stored"),
         pytest.param("return", "memories.files.conflicts", "note", id="a conflict is noted, and not committed"),
-        pytest.param("return", SYNCED, "_take_in", id="all changes of the person are stored"),
+        pytest.param("return", TAKEN, "take_in", id="all changes of the person are stored"),
         pytest.param("return", SYNCED, "_mark_left", id="what has no room is noted"),
         pytest.param("call", FILE, "replace_in", id="before the file is written"),
         pytest.param("return", FILE, "_take_over", id="while the file is written"),
@@ -112,7 +113,7 @@ def test_a_sync_that_is_killed_again_and_again_comes_to_its_end(
     project: Project, repository: Repository, changed: None
 ) -> None:
     for function in ("_change", "_remove", "place", "_mark_left", "replace_in"):
-        module = {"place": STORE, "replace_in": FILE}.get(function, SYNCED)
+        module = {"place": STORE, "replace_in": FILE, "_mark_left": SYNCED}.get(function, TAKEN)
         killed(SYNC, "return", module, function)
     sync_file(project, "research")
     expect_everything_once(project, repository)
