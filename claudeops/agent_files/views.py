@@ -26,7 +26,6 @@ from memories.capture.statement import HUMAN, Provenance
 from memories.errors import MemoriesError
 from memories.files import conflicts, tidy
 from memories.files.conflicts import MASKED
-from memories.files.storage import Unusable
 from memories.files.suggest import Join, Line, joins
 from memories.files.sync import Synced, sync_file
 from memories.files.told import told
@@ -167,9 +166,8 @@ def undo(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     row = get_object_or_404(AgentFileConflict, pk=pk, file=file)
     try:
         take_back(row, by=actor(request))
-    except (MemoriesError, Unusable) as error:
-        said = in_words(error) if isinstance(error, MemoriesError) else str(error)
-        return _back(request, file, said, level=messages.ERROR)
+    except MemoriesError as error:
+        return _back(request, file, in_words(error), level=messages.ERROR)
     return _synced(request, file, "The conflict is open again.")
 
 
@@ -274,8 +272,8 @@ def text(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
         return _page(request, file, whole=form, status=422)
     try:
         done = save_text(file, form.cleaned_data["text"], sha256=form.cleaned_data["sha256"], by=actor(request))
-    except (MemoriesError, Unusable) as error:
-        form.add_error("text", in_words(error) if isinstance(error, MemoriesError) else str(error))
+    except MemoriesError as error:
+        form.add_error("text", in_words(error))
         return _page(request, file, whole=form, status=422)
     said = f"The file is saved. {done.conflicts} lines are in conflict." if done.conflicts else "The file is saved."
     level = messages.WARNING if done.problem else messages.SUCCESS

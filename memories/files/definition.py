@@ -29,7 +29,7 @@ class Definition:
 def definition_of(project: Project, agent: str) -> Definition | None:
     """Return the definition whose file has the agent's name, however written; None without one.
 
-    Raises InvalidDefinition: several of that name, a link out of the repository, a file that is no text.
+    Raises InvalidDefinition: several of that name, a file that is no text; Unusable: a link out of the repository.
     """
     try:
         folder = storage.inside(project, FOLDER)
@@ -40,21 +40,18 @@ def definition_of(project: Project, agent: str) -> Definition | None:
             raise InvalidDefinition(f"{agent} has several definitions in {folder}: {', '.join(names)}.", "Keep one.")
         path = storage.inside(project, f"{FOLDER}/{names[0]}")
         return Definition(path, _text(path))
-    except (storage.Unusable, OSError) as error:
+    except OSError as error:
         raise InvalidDefinition(str(error)) from error
 
 
 def replace(before: Definition, text: str) -> None:
     """Give the definition another text, the whole file or nothing; its mode stays.
 
-    Raises InvalidDefinition when the file was changed meanwhile or cannot be written.
+    Raises InvalidDefinition when the file was changed meanwhile, Unusable when it cannot be written.
     """
-    try:
-        if _text(before.path) != before.text:
-            raise InvalidDefinition(f"{before.path} was changed meanwhile; it is left alone.", "Run it again.")
-        storage.write(before.path, text.encode("utf-8"))
-    except storage.Unusable as error:
-        raise InvalidDefinition(str(error)) from error
+    if _text(before.path) != before.text:
+        raise InvalidDefinition(f"{before.path} was changed meanwhile; it is left alone.", "Run it again.")
+    storage.write(before.path, text.encode("utf-8"))
 
 
 def _text(path: Path) -> str:

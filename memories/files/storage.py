@@ -15,8 +15,9 @@ from django.conf import settings
 from claudeops.lib.locks import file_lock
 from claudeops.lib.whole_file import replace_in
 from memories.capture.agent_id import agent_id
+from memories.errors import MemoriesError
 from memories.files import older
-from memories.files.document import LONGEST
+from memories.files.document import LONGEST, Document, parse
 from memories.models import FileState, Project
 
 LOCKS = "agent-files"
@@ -26,11 +27,10 @@ SEARCH = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
 """Open a folder to look for names in it, which needs no right to list them."""
 
 
-class Unusable(Exception):
+class Unusable(MemoriesError):
     """The file cannot be read or written; `state` is what its row says then."""
 
     code = "agent_file"
-    is_refusal = True
 
     def __init__(self, state: FileState, message: str) -> None:
         super().__init__(message)
@@ -127,6 +127,15 @@ def read(path: Path) -> Stored:
     except OSError as error:
         raise Unusable(FileState.UNREADABLE, f"{path}: {_words(error)}.") from None
     return Stored(data, status.st_size, status.st_mtime_ns)
+
+
+def read_document(path: Path) -> tuple[Stored, Document]:
+    """Read a file and what it says. Raises Unusable, also for a content that cannot be read."""
+    stored = read(path)
+    document = parse(stored.data)
+    if document.unreadable:
+        raise Unusable(FileState.UNREADABLE, f"{path} cannot be read: {document.unreadable}.")
+    return stored, document
 
 
 def look(path: Path) -> tuple[int, int] | None:

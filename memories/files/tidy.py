@@ -29,7 +29,6 @@ from memories.models import (
     AgentCapture,
     AgentFile,
     AgentFileEntry,
-    FileState,
     Memory,
     MemoryChange,
     Project,
@@ -195,10 +194,7 @@ def _delete(file: AgentFile, document: Document) -> None:
 def _edit(file: AgentFile, change: Callable[[Document], Document]) -> None:
     with storage.lock_of(file.project_id, file.agent):
         path = storage.location(file.project, file.agent)
-        stored = storage.read(path)
-        document = parse(stored.data)
-        if document.unreadable:
-            raise Unusable(FileState.UNREADABLE, f"{path} cannot be read: {document.unreadable}.")
+        stored, document = storage.read_document(path)
         after = change(document).to_bytes()
         if stored.missing or after == stored.data:
             return

@@ -15,7 +15,6 @@ from memories.files import conflicts, storage
 from memories.files.authors import FILE
 from memories.files.conflicts import MASKED
 from memories.files.document import Document, Edits, parse
-from memories.files.storage import Unusable
 from memories.files.sync import Synced, sync_file
 from memories.lifecycle import verbs
 from memories.models import (
@@ -24,7 +23,6 @@ from memories.models import (
     AgentFileEntry,
     ConflictAnswer,
     ConflictKind,
-    FileState,
     to_utc,
 )
 
@@ -37,10 +35,7 @@ def save_text(file: AgentFile, text: str, *, sha256: str, by: str, at: datetime 
     when = to_utc(at)
     with storage.lock_of(file.project_id, file.agent):
         path = storage.location(file.project, file.agent)
-        stored = storage.read(path)
-        before = parse(stored.data)
-        if before.unreadable:
-            raise Unusable(FileState.UNREADABLE, f"{path} cannot be read: {before.unreadable}.")
+        stored, before = storage.read_document(path)
         if stored.missing or hashlib.sha256(stored.data).hexdigest() != sha256:
             raise Conflict("The file was changed since you read it.", "Copy your text and read the page again.")
         after = merged(before, text)
