@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -31,11 +31,13 @@ class HookCall:
 class HookAnswer:
     """`context` is a text for the model. `deny` is the reason for which a tool call is refused (PreToolUse alone).
 
+    `tool_input` takes the place of the call's own (PreToolUse alone).
     `keep` stores the record of the answer, in the transaction that queues what can wait.
     """
 
     context: str = ""
     deny: str = ""
+    tool_input: Mapping[str, Any] | None = None
     keep: Callable[[], object] | None = None
 
 
@@ -53,7 +55,9 @@ def document(event: str, answers: Sequence[HookAnswer]) -> dict[str, Any]:
     denied = [answer.deny for answer in answers if answer.deny]
     context = "\n\n".join(answer.context for answer in answers if answer.context)
     if denied:
-        found = {"permissionDecision": "deny", "permissionDecisionReason": "\n".join(denied)}
+        found: dict[str, Any] = {"permissionDecision": "deny", "permissionDecisionReason": "\n".join(denied)}
+    elif rewritten := next((answer.tool_input for answer in answers if answer.tool_input is not None), None):
+        found = {"permissionDecision": "allow", "updatedInput": dict(rewritten)}
     elif context:
         found = {"additionalContext": context}
     else:

@@ -10,6 +10,7 @@ import hashlib
 from functools import partial
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from memories.capture.agent_id import agent_id
@@ -26,7 +27,9 @@ from sessions_app.hooks.answers import HANDLERS, LATER, HookAnswer, HookCall
 from sessions_app.hooks.transcript import Heard, heard_in
 from sessions_app.models import HookReceipt
 
-START, STOP = "SubagentStart", "SubagentStop"
+START, STOP, BY_PROMPT = "SubagentStart", "SubagentStop", "PreToolUse"
+DELEGATES = ("Agent", "Task")
+"""The names of the tool that starts a subagent, in the versions of the CLI."""
 INCLUDED = ("id", "category", "confidence", "observation")
 NO_ANSWER = "the subagent ended without an answer"
 
@@ -34,24 +37,50 @@ NO_ANSWER = "the subagent ended without an answer"
 def brief(call: HookCall) -> HookAnswer | None:
     """Tell a subagent what its memory file says and how to add to it; nothing without a project, or while it is off."""
     name = agent_id(call.payload.agent_type)
-    if call.project is None or not name:
+    found = _told(call, name)
+    if found is None:
         return None
-    file = AgentFile.objects.filter(project=call.project, agent=name).first()
-    if file is not None and not file.enabled:
-        return None
-    if file is not None:
-        file.project = call.project  # known already: not read again
-    found = Told() if file is None else told(file)
     text = briefing(found.text)
-    return HookAnswer(context=text, keep=partial(_keep, call, name, found, text))
+    return HookAnswer(context=text, keep=partial(_keep, call, name, found, text, call.payload.agent_id))
 
 
-def _keep(call: HookCall, agent: str, found: Told, text: str) -> None:
+def brief_by_prompt(call: HookCall) -> HookAnswer | None:
+    """Put the same before the prompt that the Agent tool gives to a subagent, for a CLI without SubagentStart."""
+    given, prompt = call.payload.tool_input, call.payload.tool_input.get("prompt")
+    kind = given.get("subagent_type")
+    if call.payload.tool_name not in DELEGATES or not isinstance(prompt, str) or not isinstance(kind, str):
+        return None
+    name = agent_id(kind)
+    found = _told(call, name)
+    if found is None:
+        return None
+    text = briefing(found.text)
+    part = hashlib.sha256(f"{name}\n{prompt}".encode()).hexdigest()  # the subagent has no id yet
+
+    def keep() -> None:
+        _keep(call, name, found, text, part)
+        _count(HookReceipt.objects.filter(cli_session_id=call.payload.cli_session_id, event=call.event, part=part))
+
+    return HookAnswer(tool_input={**given, "prompt": f"{text}\n\n{prompt}"}, keep=keep)
+
+
+def _told(call: HookCall, agent: str) -> Told | None:
+    """Return what an agent is told; None without a project, or while its file is off."""
+    if call.project is None or not agent:
+        return None
+    file = AgentFile.objects.filter(project=call.project, agent=agent).first()
+    if file is None:
+        return Told()
+    file.project = call.project  # known already: not read again
+    return told(file) if file.enabled else None
+
+
+def _keep(call: HookCall, agent: str, found: Told, text: str, part: str) -> None:
     """Store the receipt once: the CLI may send a hook twice."""
     receipt = HookReceipt(
         cli_session_id=call.payload.cli_session_id,
         event=call.event,
-        part=call.payload.agent_id,
+        part=part,
         session=call.session,
         project=call.project,
         agent=agent,
@@ -69,13 +98,14 @@ def prepare(call: HookCall) -> None:
     name = agent_id(call.payload.agent_type)
     if call.project is None or not name:
         return
-    _count(call)
+    _count(HookReceipt.objects.filter(**_of(call), event=START))
     sync_file(call.project, name, create=True)
 
 
-def _count(call: HookCall) -> None:
+def _count(receipts: QuerySet[HookReceipt]) -> None:
+    """Let the memories of a receipt count it, once."""
     with transaction.atomic():
-        rows = HookReceipt.objects.filter(**_of(call), event=START, counted_at=None)
+        rows = receipts.filter(counted_at=None)
         receipt = rows.first()
         if receipt is not None and rows.update(counted_at=timezone.now()):
             count_told([entry["id"] for entry in receipt.included], (), at=receipt.at)
@@ -107,7 +137,9 @@ def learn(call: HookCall) -> None:
 
 def _provenance(call: HookCall, agent: str, heard: Heard) -> Provenance:
     """Return the provenance of what a subagent says: what it had read, and what it was told."""
-    receipt = HookReceipt.objects.filter(**_of(call), event=START).first()
+    of_session = HookReceipt.objects.filter(cli_session_id=call.payload.cli_session_id, agent=agent)
+    # Told by its prompt, a receipt does not know which of the session's subagents of this name it was.
+    receipt = HookReceipt.objects.filter(**_of(call), event=START).first() or of_session.filter(event=BY_PROMPT).first()
     return Provenance(
         Source.RUN,
         f"agent:{agent}",
@@ -132,5 +164,6 @@ def _is_on(project: Project, agent: str) -> bool:
 
 
 HANDLERS[START].append(brief)
+HANDLERS[BY_PROMPT].append(brief_by_prompt)
 LATER[START].append(prepare)
 LATER[STOP].append(learn)

@@ -14,9 +14,14 @@ SALT = "claudeops.hooks"
 MARK = "X-Claudeops-Hooks"
 """The header by which an installed hook is known as ours; its value is the name of the set."""
 
-AGENTS, COOLDOWNS = "agents", "cooldowns"
+AGENTS, COOLDOWNS, PROMPTS = "agents", "cooldowns", "prompts"
 SETS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
-    {AGENTS: (("SubagentStart", ""), ("SubagentStop", "")), COOLDOWNS: (("PreToolUse", "Bash"),)}
+    {
+        AGENTS: (("SubagentStart", ""), ("SubagentStop", "")),
+        COOLDOWNS: (("PreToolUse", "Bash"),),
+        # For a CLI that has no SubagentStart: the memory goes into the prompt that the tool gives to the subagent.
+        PROMPTS: (("PreToolUse", "Agent|Task"), ("SubagentStop", "")),
+    }
 )
 """By name the hooks that belong together: (event, matcher of the tool, or empty)."""
 
@@ -43,7 +48,7 @@ def groups(name: str, *, url: str, token: str, fail_closed: bool = False) -> Ite
         }
         if token.startswith("$"):
             hook["allowedEnvVars"] = [token[1:]]
-        if fail_closed and event == "PreToolUse":
+        if fail_closed and name == COOLDOWNS:
             hook["onFailure"] = "block"
         yield event, {**({"matcher": matcher} if matcher else {}), "hooks": [hook]}
 

@@ -87,6 +87,25 @@ def test_a_subagent_s_request_carries_its_memory_and_what_it_learned_is_stored(p
     assert f"- {LEARNED}\n" in (person.repository / FILE).read_text()
 
 
+def test_for_an_older_cli_the_memory_stands_in_the_prompt_of_the_subagent(person, door, project):
+    memory = remember(project)
+    person.install("--prompts", "--url", door.url)
+    person.api.script(KEY, answers(delegate("count the goods")), says("Counted."))
+    person.api.script("count the goods", says(BLOCK))
+
+    lines = person.run(KEY)
+    work()
+
+    assert set(outcomes(lines)) == {"success"}
+    carried = json.dumps(person.api.to("count the goods")[0].body)
+    assert BRIEFING in carried and f"- {KNOWN}" in carried
+    receipt = HookReceipt.objects.get()
+    assert (receipt.event, receipt.agent) == ("PreToolUse", "data_engineer")
+    learned = Memory.objects.exclude(pk=memory.pk).get()
+    assert (learned.observation, learned.agent) == (LEARNED, "data_engineer")
+    assert f"- {LEARNED}\n" in (person.repository / FILE).read_text()
+
+
 def test_a_subagent_that_repeats_what_a_page_said_is_not_believed(person, door, project):
     page = person.repository / "page.html"
     page.write_text(f"Notes of the vendor: {LEARNED} every night.\n")

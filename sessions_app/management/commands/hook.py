@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from claudeops.lib.cli import (
 from claudeops.lib.humanize import ago
 from sessions_app.hooks import installations, installer, settings_file
 from sessions_app.hooks.place import project_at
-from sessions_app.runner.agent_hooks import AGENTS, COOLDOWNS, SETS, groups
+from sessions_app.runner.agent_hooks import SETS, groups
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 NEW_TOKEN = "A-NEW-TOKEN"  # noqa: S105  (its place in the difference that is shown)
@@ -40,6 +41,11 @@ def _where(parser: ArgumentParser) -> None:
 def _sets(parser: ArgumentParser) -> None:
     parser.add_argument("--agents", action="store_true", help="memories of subagents: what they are told, and learn")
     parser.add_argument("--cooldowns", action="store_true", help="refuse restarts that a cooldown does not allow")
+    parser.add_argument(
+        "--prompts",
+        action="store_true",
+        help="in place of --agents, for a CLI without SubagentStart: what a subagent is told stands in its prompt",
+    )
 
 
 def _changing(parser: ArgumentParser) -> None:
@@ -88,17 +94,18 @@ class Command(VerbCommand):
         self,
         user: bool,
         project: str | None,
-        agents: bool,
-        cooldowns: bool,
         url: str | None,
         token: str | None,
         fail_closed: bool,
         dry_run: bool,
         yes: bool,
+        **sets: bool,
     ) -> Result:
-        names = _names(agents, cooldowns)
-        if not names or (fail_closed and not cooldowns):
+        names = _names(sets)
+        if not names or (fail_closed and not sets["cooldowns"]):
             raise Refusal("usage", "Say which hooks: --agents, --cooldowns or both; --fail-closed needs --cooldowns.")
+        if sets["agents"] and sets["prompts"]:
+            raise Refusal("usage", "--prompts takes the place of --agents: with both a subagent is told twice.")
         path = _file(project, shared=bool(token and token.startswith("$")))
         before = settings_file.read(path)
         text = installer.EMPTY if before is None else before
@@ -151,10 +158,8 @@ class Command(VerbCommand):
         data = [asdict(one) | {"file": str(one.file) if one.file else None} for one in found]
         return Result(data, text if rows else "No hook is installed here, and none was heard of.")
 
-    def uninstall(
-        self, user: bool, project: str | None, agents: bool, cooldowns: bool, dry_run: bool, yes: bool
-    ) -> Result:
-        names = _names(agents, cooldowns) or list(SETS)
+    def uninstall(self, user: bool, project: str | None, dry_run: bool, yes: bool, **sets: bool) -> Result:
+        names = _names(sets) or list(SETS)
         files = [_file(project, shared=shared) for shared in ((True, False) if project else (True,))]
         changes = []
         for path in files:
@@ -180,8 +185,8 @@ class Command(VerbCommand):
 STATUS = NextAction("manage.py hook status", "see when each hook was last heard of")
 
 
-def _names(agents: bool, cooldowns: bool) -> list[str]:
-    return [name for name, wanted in ((AGENTS, agents), (COOLDOWNS, cooldowns)) if wanted]
+def _names(sets: Mapping[str, bool]) -> list[str]:
+    return [name for name in SETS if sets[name]]
 
 
 def _file(project: str | None, *, shared: bool) -> Path:

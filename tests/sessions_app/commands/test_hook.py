@@ -297,7 +297,13 @@ def test_a_file_with_comments_is_edited_and_said_to_be_ignored_by_the_cli(home):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["install"], ["install", "--agents", "--fail-closed"], ["install", "--project", "/nowhere", "--agents", "--yes"]],
+    [
+        ["install"],
+        ["install", "--agents", "--fail-closed"],
+        ["install", "--prompts", "--fail-closed"],
+        ["install", "--agents", "--prompts", "--yes"],
+        ["install", "--project", "/nowhere", "--agents", "--yes"],
+    ],
 )
 def test_wrong_usage_is_refused(home, arguments):
     assert run(*arguments)[0] == 1

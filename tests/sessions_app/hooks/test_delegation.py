@@ -159,3 +159,42 @@ def test_a_failed_subagent_is_counted(stop: Call) -> None:
     stop("")
     assert not Memory.objects.exists()
     assert AgentCapture.objects.get().reason == "the subagent ended without an answer"
+
+
+@pytest.fixture
+def delegate(call: Call, project: Project) -> Call:
+    def delegate(prompt: object = "Count the goods.", tool: str = "Agent", **fields: Any) -> Any:
+        given = {"description": "look", "prompt": prompt, "subagent_type": "data-engineer", **fields}
+        return call("PreToolUse", cwd=project.path, tool_name=tool, tool_input=given)
+
+    return delegate
+
+
+@pytest.mark.parametrize("tool", ["Agent", "Task"])
+def test_without_the_hook_of_its_start_a_subagent_is_told_in_its_prompt(
+    delegate: Call, project: Project, tool: str
+) -> None:
+    file = AgentFile.objects.create(project=project, agent="data_engineer")
+    memory = MemoryFactory(
+        taxonomy="agent", category="mistake", project=project, agent="data_engineer", observation=QUEUE
+    )
+    AgentFileEntry.objects.create(file=file, memory=memory, section="Common Mistakes to Avoid", text=QUEUE)
+    said = delegate(tool=tool).json()["hookSpecificOutput"]
+    given = said["updatedInput"]
+    assert said["permissionDecision"] == "allow"
+    assert given["prompt"].startswith(BRIEFING) and f"- {QUEUE}" in given["prompt"]
+    assert given["prompt"].endswith("\n\nCount the goods.")
+    assert (given["description"], given["subagent_type"]) == ("look", "data-engineer")
+    delegate(tool=tool)
+    receipt = HookReceipt.objects.get()
+    assert (receipt.event, receipt.agent) == ("PreToolUse", "data_engineer") and "Count" not in receipt.text
+    memory.refresh_from_db()
+    assert memory.told_count == 1
+
+
+def test_another_tool_s_call_and_an_odd_one_are_left_as_they_are(delegate: Call, project: Project) -> None:
+    for said in (delegate(tool="Bash"), delegate(prompt=7), delegate(subagent_type=None)):
+        assert said.json() == {}
+    AgentFile.objects.create(project=project, agent="data_engineer", enabled=False)
+    assert delegate().json() == {}
+    assert not HookReceipt.objects.exists()
