@@ -78,6 +78,8 @@ class Disagreement(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     evidence = MaskedJSONField(default=dict, blank=True)
     changes = MaskedJSONField(default=list, blank=True)
+    judged_at = models.DateTimeField(null=True, blank=True, help_text="When a model was asked about it last.")
+    judged = MaskedJSONField(default=dict, blank=True, help_text="What it said: {relation, reason, model}.")
     older_text = MaskedTextField()
     newer_text = MaskedTextField()
     service = models.CharField(max_length=100, blank=True, default="")
@@ -92,6 +94,7 @@ class Disagreement(models.Model):
         ]
         indexes = [
             models.Index(fields=["-id"], condition=Q(state="open"), name="disagreements_open"),
+            models.Index(fields=["id"], condition=Q(state="open", judged_at=None), name="disagreements_unjudged"),
             models.Index(fields=["-at", "-id"], condition=Q(state="answered"), name="disagreements_answered"),
         ]
 

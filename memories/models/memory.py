@@ -72,6 +72,39 @@ class Exposure(models.TextChoices):
     OUTSIDE = "outside", "outside text"
 
 
+class Trust(models.TextChoices):
+    """How far a memory can be trusted, most first: that of the least trusted in its lineage."""
+
+    OPERATOR = "operator", "an operator"
+    SESSION = "session", "a session of its own"
+    IMPORTED = "imported", "an import"
+    EXTERNAL = "external", "outside text"
+
+
+def trust_of(source: str, exposure: str) -> Trust:
+    """Return how far the words of a source can be trusted, with what had been read before they were said."""
+    if exposure == Exposure.OUTSIDE:
+        return Trust.EXTERNAL
+    own = {Source.HUMAN.value: Trust.OPERATOR, Source.IMPORT.value: Trust.IMPORTED}
+    return own.get(source, Trust.SESSION)
+
+
+def lowest(*trusts: str) -> Trust:
+    """Return the least of them."""
+    return max(map(Trust, trusts), key=list(Trust).index)
+
+
+class TrustField(models.CharField):
+    """Holds a Trust; when it is empty, a row is stored with what its source and its exposure say."""
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> Any:
+        value = super().pre_save(model_instance, add)
+        if not value:
+            value = trust_of(getattr(model_instance, "source"), getattr(model_instance, "exposure")).value  # noqa: B009
+            setattr(model_instance, self.attname, value)
+        return value
+
+
 class Inactive(models.TextChoices):
     DECAYED = "decayed", "not confirmed for too long"
     CONTRADICTED = "contradicted", "contradicted"
@@ -215,6 +248,15 @@ class Memory(models.Model):
     exposed_to = MaskedJSONField(
         default=list, db_default=Value([], models.JSONField()), blank=True, help_text="The outside sources, by name."
     )
+    trust = TrustField(
+        max_length=8,
+        blank=True,
+        default="",
+        editable=False,
+        db_default=Trust.IMPORTED,
+        choices=Trust.choices,
+        help_text="The lowest of its lineage; set when it is stored.",
+    )
     provisional = MaskedCharField(
         max_length=200,
         blank=True,
@@ -230,6 +272,13 @@ class Memory(models.Model):
     tags = MaskedJSONField(default=list, db_default=Value([], models.JSONField()), blank=True)
     persistent = models.BooleanField(default=False, db_default=False, help_text="Never decays.")
     expires_at = models.DateTimeField(null=True, blank=True)
+    surface = MaskedCharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="When it is told without being asked for, such as “first monday”; empty = by its rank alone.",
+    )
     approved_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         null=True,
@@ -363,6 +412,10 @@ class Memory(models.Model):
                 condition=Q(active=True, expires_at__isnull=False),
                 name="memories_expiry",
             ),
+            # Memories with a window of time are few; what is told looks through all of them.
+            models.Index(fields=["id"], condition=~Q(surface=""), name="memories_surface"),
+            # The list's filter by trust.
+            models.Index(fields=["trust", "-updated_at", "-id"], name="memories_trust"),
         ]
 
     def __str__(self) -> str:

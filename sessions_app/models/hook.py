@@ -62,3 +62,30 @@ class HookReceipt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event} of {self.cli_session_id}"
+
+
+class TranscriptFolder(models.Model):
+    """A folder in which the CLI keeps transcripts, for which hooks were installed: the sweep looks through it.
+
+    `project_path` limits it to sessions that worked in that folder or below; empty: all. What was written before
+    `since` (UTC) is not swept. `last_at` and `last_path` are the transcript that was seen last there.
+    """
+
+    host = models.CharField(max_length=255)
+    path = models.CharField(max_length=500)
+    project_path = models.CharField(max_length=500, blank=True, default="")
+    installation = models.CharField(max_length=80, blank=True, default="")
+    since = models.DateTimeField(default=timezone.now)
+    swept_at = models.DateTimeField(null=True, blank=True)
+    last_at = models.DateTimeField(null=True, blank=True)
+    last_path = MaskedTextField(blank=True, default="")
+    problem = MaskedCharField(max_length=300, blank=True, default="")
+
+    class Meta:
+        db_table = "transcript_folders"
+        constraints = [
+            models.UniqueConstraint(fields=["host", "path", "project_path"], name="transcript_folders_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.path} on {self.host}"

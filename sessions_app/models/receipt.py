@@ -16,7 +16,9 @@ class InjectionReceipt(models.Model):
     has the first ones only, `counts` counts all by reason. `sha256` is that of the text in UTF-8. `project` is the
     part of the project's memories: {text, tokens, budget, limit, counts}; their entries have `taxonomy` "project" and
     `score` {confidence, relevance, matched, value}. `agent_file` is the part of the agent's memory file: {file, path,
-    text, sha256, tokens, items, left_out}; its entries have `taxonomy` "agent".
+    text, sha256, tokens, items, left_out}; its entries have `taxonomy` "agent". `knowledge` is the part of what was
+    found by the session's task: {text, sha256, tokens, budget, profile, query, trace}; its entries have `taxonomy`
+    "knowledge".
     """
 
     session = models.OneToOneField("sessions_app.Session", on_delete=models.CASCADE, related_name="receipt")
@@ -29,6 +31,7 @@ class InjectionReceipt(models.Model):
     counts = models.JSONField(default=dict, blank=True)
     project = MaskedJSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
     agent_file = MaskedJSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
+    knowledge = MaskedJSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
