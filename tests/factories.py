@@ -86,7 +86,7 @@ class TranscriptFactory(DjangoModelFactory):
     arrived_by = ArrivedBy.HOOK
     cli_session_id = factory.Sequence(lambda n: f"00000000-0000-4000-8000-{n:012d}")
     host = "here"
-    path = factory.LazyAttribute(lambda made: f"/home/dev/.claude/projects/-srv-shop/{made.cli_session_id}.jsonl")
+    path = factory.LazyAttribute(lambda made: f"/srv/transcripts/{made.cli_session_id}.jsonl")
     folder = "/srv/shop"
 
 
