@@ -25,8 +25,8 @@ from claudeops.lib.cli import (
 )
 from claudeops.lib.humanize import ago
 from sessions_app.hooks import installations, installer, settings_file
-from sessions_app.hooks.place import project_at
 from sessions_app.runner.agent_hooks import SETS, groups
+from sessions_app.transcripts.place import project_at
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 NEW_TOKEN = "A-NEW-TOKEN"  # noqa: S105  (its place in the difference that is shown)
