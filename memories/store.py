@@ -431,7 +431,7 @@ def _write(
             "session_id": provenance.session_id,
         }
         if statement.policy.supersedes:
-            if not _may_supersede(row, memory, provenance):
+            if weak or not _may_supersede(row, memory, provenance, at):
                 continue
             disagreements.supersede(row, memory, **why)
         elif weak or row.pk in objected:
@@ -462,18 +462,16 @@ def _supersede_all(scope: MemoryQuerySet, memory: Memory, provenance: Provenance
     return tuple(row.pk for row in others)
 
 
-def _may_supersede(older: Memory, newer: Memory, provenance: Provenance) -> bool:
-    """Whether a contradiction ends `older` without a person: `newer` is told, and not to be trusted less.
+def _may_supersede(older: Memory, newer: Memory, provenance: Provenance, at: datetime) -> bool:
+    """Whether a contradiction ends `older` without a person.
 
-    A memory that a person wrote, approved or changed stays until a person decides.
+    `newer` is told, not to be trusted less, and was not said (at `at`) before the other was confirmed last, as in an
+    old transcript. A memory that a person wrote, approved or changed stays until a person decides.
     """
     said = trust_of(provenance.source, provenance.exposure)
-    if (
-        not newer.active
-        or newer.provisional
-        or trust.kept_back(newer)
-        or is_lower(lowest(newer.trust, said), older.trust)
-    ):
+    if not newer.active or newer.provisional or trust.kept_back(newer) or at < older.updated_at:
+        return False
+    if is_lower(lowest(newer.trust, said), older.trust):
         return False
     if older.source == Source.HUMAN or older.approved_at is not None:
         return False

@@ -160,6 +160,14 @@ def test_what_is_weaker_supersedes_nothing(settings, mode, older, newer):
     assert Disagreement.objects.open().count() == 1
 
 
+def test_an_old_transcript_supersedes_nothing_that_was_said_since():
+    _, known = learned(TAKES_60S)
+    done, old = learned(TAKES_5_MINUTES, said("session:two"), at=NOW - timedelta(days=30))
+    known.refresh_from_db()
+    assert (done.outcome, done.contradicted, known.active, old.active) == ("created", (), True, True)
+    assert Disagreement.objects.open().count() == 1
+
+
 def test_a_memory_that_was_deactivated_supersedes_nothing():
     _, older = learned(TAKES_60S)
     verbs.deactivate(older.pk, by="ann")
