@@ -7,8 +7,9 @@ before a text leaves this package.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from django.db.models import Q
@@ -19,6 +20,7 @@ from memories.observe.turns import PartTurns, Turn
 from sessions_app.errors import RawLogOutside
 from sessions_app.models import TASK_TEXT, HookReceipt, InjectionReceipt, Session
 from sessions_app.receipts import told_to
+from sessions_app.runner import quoting
 from sessions_app.runner.ingest import table_of_settings
 from sessions_app.runner.raw_log import log_path
 from sessions_app.runner.reader import complete_lines
@@ -97,6 +99,19 @@ def turns_of(part: TranscriptPart) -> PartTurns:
         told=tuple(dict.fromkeys(filter(None, [*told, *map(mask, recalled)]))),
         told_ids=ids,
     )
+
+
+def repeats(text: str, texts: Sequence[tuple[str, str]]) -> str:
+    """Say what `text` repeats of the `texts` (source, text) that were read; empty when it is the session's own.
+
+    A text without a source is compared by its markers alone.
+    """
+    return quoting.repeated(text, _compared(tuple(texts)))
+
+
+@lru_cache(maxsize=2)  # one part's facts are compared with the same texts
+def _compared(texts: tuple[tuple[str, str], ...]) -> tuple[tuple[str, quoting.Text], ...]:
+    return tuple((source, quoting.Text(text)) for source, text in texts)
 
 
 def path_of(transcript: Transcript) -> Path:
