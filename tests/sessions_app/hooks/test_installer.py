@@ -59,7 +59,7 @@ def test_what_is_installed_is_what_the_cli_reads():
 
 
 def test_the_start_of_a_session_is_a_command_and_the_rest_of_observing_is_posted():
-    text = install(EMPTY, groups(OBSERVE, url=URL, token="cops_secret", token_file="/home/anna/x.token"))
+    text = install(EMPTY, groups(OBSERVE, url=URL, token="cops_secret", token_file="/home/user/x.token"))
     found = json.loads(text)["hooks"]
     assert list(found) == ["SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"]
     ((hook,),) = [entry["hooks"] for entry in found["SessionStart"]]
@@ -67,7 +67,7 @@ def test_the_start_of_a_session_is_a_command_and_the_rest_of_observing_is_posted
     assert "cops_secret" not in hook["command"]
     assert {entry["hooks"][0]["type"] for name, (entry,) in found.items() if name != "SessionStart"} == {"http"}
     assert [(one.event, one.url.rpartition("/")[2], one.token) for one in installed(text)] == [
-        ("SessionStart", "SessionStart", "/home/anna/x.token"),
+        ("SessionStart", "SessionStart", "/home/user/x.token"),
         *((event, event, "cops_secret") for event in ("UserPromptSubmit", "PreCompact", "SessionEnd")),
     ]
 

@@ -115,7 +115,7 @@ def test_what_may_not_be_injected_is_not_told(call, project, fields):
 
 def test_a_folder_of_no_project_is_told_nothing(call):
     knowledge("Of all projects")
-    assert start(call, cwd="/home/anna/letters") == ""
+    assert start(call, cwd="/home/user/letters") == ""
 
 
 def test_the_budget_holds_and_zero_switches_it_off(call, project, settings):

@@ -185,7 +185,7 @@ def test_a_proxy_of_the_environment_and_a_curlrc_do_not_get_the_token(programs, 
     assert "--noproxy" not in start_command.command("observe", url="https://ops.example.org/hooks/X", token=token)
 
 
-@pytest.mark.parametrize("token", ["$OPS_TOKEN", "/home/anna/a folder/it's.token"])
+@pytest.mark.parametrize("token", ["$OPS_TOKEN", "/home/user/a folder/it's.token"])
 def test_a_command_is_known_as_ours_by_its_first_line(token):
     script = start_command.command("observe", url="http://[::1]:8000/hooks/SessionStart", token=token)
     assert start_command.read(script) == ("observe", "http://[::1]:8000/hooks/SessionStart", token)
