@@ -13,7 +13,6 @@ from tests.factories import (
     ProjectFactory,
     SegmentFactory,
     StageFactory,
-    TranscriptFactory,
 )
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
