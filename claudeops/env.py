@@ -444,6 +444,18 @@ VARIABLES: tuple[str | Variable, ...] = (
         "The endpoint's key, sent as a bearer token and never logged or shown.",
     ),
     Variable(
+        "CLAUDEOPS_BRIEFING_BUDGET",
+        whole(0, 20_000),
+        1500,
+        "Tokens (characters / 4) of the briefing that a developer's session gets when it starts; 0 = none.",
+    ),
+    Variable(
+        "CLAUDEOPS_PROMPT_MEMORIES",
+        whole(0, 10),
+        3,
+        "Most memories that a prompt of a developer's session brings, those that match it well; 0 = none.",
+    ),
+    Variable(
         "CLAUDEOPS_RECALL_AGE",
         one_of("added", "multiplied", "none"),
         "added",
