@@ -23,7 +23,9 @@ from claudeops.lib.secrets import mask
 from memories.models import ArrivedBy, Project, Transcript, TranscriptKind
 from memories.observe.parts import add_part
 from sessions_app import queue
+from sessions_app.errors import RawLogOutside
 from sessions_app.models import Session, Trigger
+from sessions_app.runner.raw_log import log_path
 from sessions_app.transcripts import cutting, files
 from sessions_app.transcripts.files import Head
 from sessions_app.transcripts.lines import Reader
@@ -52,7 +54,7 @@ class Outcome(StrEnum):
 class Arrival:
     """What came of a file. `why` is set unless it is new, grown or unchanged; `parts` are the ids of new parts.
 
-    `characters` is about what a model would see of the new parts.
+    `characters` is about what a model would see of the new parts. `is_unreadable`: the system refused to read it.
     """
 
     outcome: Outcome
@@ -60,6 +62,7 @@ class Arrival:
     why: str = ""
     parts: tuple[int, ...] = ()
     characters: int = 0
+    is_unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,18 @@ def see(
     return found.transcript
 
 
+def see_session(session: Session, *, arrived_by: str = ArrivedBy.SESSION, at: datetime | None = None) -> Arrival:
+    """Take in the raw log of a session of ours that has ended, on its host."""
+    if session.is_open or session.dry_run:
+        return Arrival(Outcome.SKIPPED, why=f"Session {session.pk} is {'open' if session.is_open else 'a dry run'}.")
+    try:
+        path = log_path(session)
+    except RawLogOutside as error:
+        return Arrival(Outcome.SKIPPED, why=str(error))
+    named = Named(arrived_by, session=session, ended=True, at=at or timezone.now())
+    return take_in(path, named)
+
+
 def take_in(path: str | Path, named: Named, *, dry_run: bool = False) -> Arrival:
     """As `see`, from a place that is trusted; say what came of it. With `dry_run` nothing is written."""
     real = files.real_file(str(path))
@@ -129,7 +144,7 @@ def take_in(path: str | Path, named: Named, *, dry_run: bool = False) -> Arrival
         try:
             return _take_in(real, named, dry_run=dry_run)
         except OSError as error:
-            return Arrival(Outcome.SKIPPED, why=f"It cannot be read: {error.strerror}")
+            return Arrival(Outcome.SKIPPED, why=f"It cannot be read: {error.strerror}", is_unreadable=True)
         except _Moved:
             continue
     return Arrival(Outcome.SKIPPED, why="Other processes take it in at this moment.")
@@ -141,8 +156,8 @@ def _take_in(path: Path, named: Named, *, dry_run: bool) -> Arrival:
     found = _read(path, named)
     if isinstance(found, str):
         return Arrival(Outcome.SKIPPED, why=found)
-    project = named.project or (project_at(found.reader.reading.folder) if found.reader.reading.folder else None)
-    if why := excluded(Path(found.reader.reading.folder)) if found.reader.reading.folder else "":
+    project, why = _project_of(found, named)
+    if why:
         return Arrival(Outcome.SKIPPED, why=why)
     row = _row_of(found)
     before = row.observed_to if row else 0
@@ -155,6 +170,17 @@ def _take_in(path: Path, named: Named, *, dry_run: bool) -> Arrival:
         return Arrival(outcome, row, characters=shown)
     row, ids = _store(row, found, named, project, parts)
     return Arrival(outcome, row, parts=ids, characters=shown)
+
+
+def _project_of(found: _File, named: Named) -> tuple[Project | None, str]:
+    """Return the project of a file's session, and why it is not observed; the command may say another project."""
+    folder = found.reader.reading.folder
+    if folder and (why := excluded(Path(folder))):
+        return None, why
+    project = named.project or (named.session.project if named.session else project_at(folder) if folder else None)
+    if project is not None and not project.observed:
+        return project, f"The sessions of project {project} are not observed."
+    return project, ""
 
 
 def excluded(path: Path) -> str:
@@ -281,7 +307,7 @@ def _new(found: _File, named: Named, project: Project | None) -> Transcript:
         installation=named.installation[:80],
         cli_session_id=found.cli_session_id,
         session=session,
-        project=session.project if session else project,
+        project=project,
         agent=(session.agent.slug if session and session.agent else named.agent) or None,
         host=settings.CLAUDEOPS_HOST,
         path=str(found.path),
