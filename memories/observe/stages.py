@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -35,7 +35,7 @@ from memories.observe import categories
 from memories.observe.answer import FoundFact, FoundSegment, parse
 from memories.observe.instructions import INSTRUCTIONS, message
 from memories.observe.prepare import prepare
-from memories.observe.sources import source_of
+from memories.observe.sources import Sources
 from memories.observe.turns import PartTurns, Turn, TurnKind
 from memories.store import Prepared, remember
 from memories.store import prepare as compare
@@ -202,16 +202,16 @@ def classify(work: Work) -> Made:
     unsure = [fact for fact in work.facts if chosen[fact.pk] is None]
     if unsure:
         asked = categories.ask_classifier([fact.text for fact in unsure])
-        if isinstance(asked, Unavailable):
-            if asked.reason != NoAnswer.OFF:
-                raise _waiting(asked)
-            asked = [categories.Category(UNCLASSIFIED, 0.0, ClassifiedBy.KEYWORDS) for _ in unsure]
-        chosen |= {fact.pk: category for fact, category in zip(unsure, asked, strict=True)}
+        if not isinstance(asked, Unavailable):
+            chosen |= {fact.pk: category for fact, category in zip(unsure, asked, strict=True)}
+        elif asked.reason != NoAnswer.OFF:
+            raise _waiting(asked)
 
     def write(at: datetime) -> None:
         for fact in work.facts:
             category = chosen[fact.pk]
-            assert category is not None  # noqa: S101  # those were asked for
+            if category is None or not category.slug:
+                category = categories.Category(UNCLASSIFIED, 0.0, category.by if category else ClassifiedBy.KEYWORDS)
             fact.category, fact.category_confidence = category.slug, category.confidence
             fact.classified_by, fact.taxonomy_version = category.by, TAXONOMY_VERSION
         Fact.objects.bulk_update(
@@ -318,17 +318,6 @@ STAGES: Mapping[StageName, Callable[[Work], Made]] = {
 }
 
 
-def _compared_with_read(work: Work, fact: Fact, found: Judgement) -> Judgement:
-    """Hold what repeats a text that the session had read, and discard what repeats a memory that we told it."""
-    if found.verdict == "discard":
-        return found
-    if work.repeats_told(fact.text):
-        return Judgement("discard", Reason.ECHO.words, (Reason.ECHO, *found.codes), found.confidence)
-    if not (taint := work.repeats(fact.text)):
-        return found
-    return Judgement("hold", found.reason or taint, (*found.codes, Reason.TAINTED), found.confidence)
-
-
 def _nearest(compared: Prepared) -> dict[str, Any]:
     """Describe the known memory that a fact repeats or contradicts, else the nearest one; empty without any."""
     order = (Kind.REINFORCES, Kind.CONTRADICTS, Kind.DISTINCT)
@@ -366,13 +355,12 @@ def _segment(
     )
 
 
-def _fact(segment: Segment, number: int, found: FoundFact, work: Work) -> Fact:
-    turn = source_of(found.text, work.turns.turns)
+def _fact(segment: Segment, number: int, found: FoundFact, source: str, turn: Turn | None) -> Fact:
     return Fact(
         segment=segment,
         number=number,
         text=found.text,
-        source=f"{work.transcript.source_name}-segment-{segment.number}",
+        source=source,
         kind=found.kind,
         priority=found.priority,
         said_gate=found.gate,
