@@ -14,11 +14,12 @@ from memories.candidates.generate import same_text
 from memories.candidates.relate import Prepared, current_relations, nearest_unsure
 from memories.candidates.relate import prepare as compare
 from memories.capture import fields
-from memories.capture.gate import Judgement, judge
+from memories.capture.gate import Judgement, judge, strictest
+from memories.capture.reasons import Reason
 from memories.capture.statement import Provenance, Statement
 from memories.embedding import storage
 from memories.errors import InvalidMemory
-from memories.lifecycle import disagreements, rules, verbs
+from memories.lifecycle import disagreements, gate_decisions, rules, verbs
 from memories.lifecycle.confirmation import is_independent, provisional_reason
 from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import write_lock, writing
@@ -77,7 +78,12 @@ class Decision:
 
 
 def remember(
-    statement: Statement, provenance: Provenance, *, at: datetime | None = None, prepared: Prepared | None = None
+    statement: Statement,
+    provenance: Provenance,
+    *,
+    at: datetime | None = None,
+    prepared: Prepared | None = None,
+    judgement: Judgement | None = None,
 ) -> Remembered:
     """Store one statement: gate, match within its scope, write.
 
@@ -85,15 +91,20 @@ def remember(
     reinforces a known memory and adds no row; a contradiction lowers known memories and is stored; any other is stored.
     What is not the session's own words (`provenance.taint`) is held, and so is a text that is held already.
     A person's text skips gate and matching. `at` is when it was said (aware UTC; else the provenance's, else now).
-    Without `prepared`, `prepare()` runs before the transaction. Raises InvalidMemory for a field that cannot be stored,
-    and for a person's text that is active in the scope already.
+    Without `prepared`, `prepare()` runs before the transaction. What is held or discarded is noted for the gate's
+    report. `judgement` is the gate's with a model's word, of a caller who notes it: it counts unless the rules alone
+    are stricter. Raises InvalidMemory for a field that cannot be stored, and for a person's text that is active in the
+    scope already.
     """
     _check_source(provenance)
     when = to_utc(at or provenance.at)
     if provenance.source == Source.HUMAN:
         return _remember_human(statement, provenance, when)
-    judgement = _judge(statement, provenance)
+    given, judgement = judgement, _judge(statement, provenance, judgement)
+    is_noted = judgement == given
     if judgement.verdict == "discard":
+        if not is_noted:
+            _note(judgement, statement, provenance, None, when)
         return Remembered("discarded", reason=judgement.reason)
     if prepared is None:
         prepared = _prepare(statement, provenance, judgement)
@@ -101,8 +112,10 @@ def remember(
         if earlier := _said_in_session(statement, provenance):
             return Remembered("duplicate", earlier[0], reason="this session said so already")
         if judgement.verdict != "allow":
-            return _hold(statement, provenance, when, judgement.reason)
+            return _hold(statement, provenance, when, judgement, is_noted=is_noted)
         if held := same_observation(_scope_rows(statement, provenance).held(), statement.observation):
+            why = f"the same text is held already, as memory {held.pk}"
+            _note(Judgement("hold", why, (Reason.HELD_BEFORE,)), statement, provenance, held.pk, when)
             return _held_already(held, held.verdict_reason)
         if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
             relations = _relation_to_first(statement, provenance)
@@ -112,7 +125,7 @@ def remember(
         return _write(statement, provenance, when, decision, relations, prepared)
 
 
-def prepare(statement: Statement, provenance: Provenance) -> Prepared:
+def prepare(statement: Statement, provenance: Provenance, *, judgement: Judgement | None = None) -> Prepared:
     """Relate a statement to its candidates before a transaction that the caller opens around `remember()`.
 
     Writes nothing. Costs nothing for a statement that is not compared. Raises InvalidMemory as `remember()` does.
@@ -120,7 +133,7 @@ def prepare(statement: Statement, provenance: Provenance) -> Prepared:
     _check_source(provenance)
     if provenance.source == Source.HUMAN:
         return Prepared()
-    return _prepare(statement, provenance, _judge(statement, provenance))
+    return _prepare(statement, provenance, _judge(statement, provenance, judgement))
 
 
 def place(statement: Statement, provenance: Provenance, *, at: datetime | None = None) -> Remembered:
@@ -134,6 +147,7 @@ def place(statement: Statement, provenance: Provenance, *, at: datetime | None =
     when = to_utc(at or provenance.at)
     judgement = Judgement("allow") if provenance.typed else _judge(statement, provenance)
     if judgement.verdict == "discard":
+        _note(judgement, statement, provenance, None, when)
         return Remembered("discarded", reason=judgement.reason)
     prepared = compare(_scope_sql(statement, provenance), statement, of_service="service" in statement.policy.scope)
     with writing():
@@ -141,10 +155,11 @@ def place(statement: Statement, provenance: Provenance, *, at: datetime | None =
         if known := same_observation(rows.active(), statement.observation):
             return Remembered("known", known.pk)
         if judgement.verdict != "allow":
-            return _hold(statement, provenance, when, judgement.reason)
+            return _hold(statement, provenance, when, judgement)
         rejected = None if provenance.typed else same_observation(rows.rejected(), statement.observation)
         if rejected is not None:
-            return _hold(statement, provenance, when, f"a person deactivated it before, as memory {rejected.pk}")
+            why = f"a person deactivated it before, as memory {rejected.pk}"
+            return _hold(statement, provenance, when, Judgement("hold", why, (Reason.REJECTED_BEFORE,)))
         memory = _new(statement, provenance, when, {}, reason="Written into the file.")
         keyword_index.put(memory)
         note_relations(memory, statement, provenance, prepared, at=when)
@@ -191,12 +206,19 @@ def _check_source(provenance: Provenance) -> None:
         raise InvalidMemory(f"source is {provenance.source!r}; allowed are {', '.join(Source.values)}.")
 
 
-def _judge(statement: Statement, provenance: Provenance) -> Judgement:
-    """Return the gate's verdict; a text that is not the session's own words is held whatever it says."""
-    judgement = judge(statement.text, statement.observation)
-    if judgement.verdict == "allow" and provenance.taint:
-        return Judgement("hold", provenance.taint)
-    return judgement
+def _judge(statement: Statement, provenance: Provenance, given: Judgement | None = None) -> Judgement:
+    """Return the gate's verdict, or a given one that is as strict; what is not the session's own words is held."""
+    judgement = judge(statement.text, statement.observation, taxonomy=statement.taxonomy, taint=provenance.taint)
+    return judgement if given is None else strictest(given, judgement)
+
+
+def _note(
+    judgement: Judgement, statement: Statement, provenance: Provenance, memory_id: int | None, at: datetime
+) -> None:
+    with writing():
+        gate_decisions.note(
+            judgement, channel=provenance.channel, statement=statement, provenance=provenance, memory=memory_id, at=at
+        )
 
 
 def _prepare(statement: Statement, provenance: Provenance, judgement: Judgement) -> Prepared:
@@ -306,13 +328,16 @@ def _remember_human(statement: Statement, provenance: Provenance, at: datetime) 
     return Remembered("created", memory.pk)
 
 
-def _hold(statement: Statement, provenance: Provenance, at: datetime, reason: str) -> Remembered:
+def _hold(
+    statement: Statement, provenance: Provenance, at: datetime, judgement: Judgement, *, is_noted: bool = False
+) -> Remembered:
     """Store for review; nothing else changes. The same text is held once."""
+    reason = judgement.reason
     known = same_observation(_scope_rows(statement, provenance).held(), statement.observation)
-    if known is not None:
-        return _held_already(known, reason)
-    memory = _new(statement, provenance, at, {}, reason=f"Held: {reason}", held=reason)
-    return Remembered("held", memory.pk, reason=reason)
+    memory = known or _new(statement, provenance, at, {}, reason=f"Held: {reason}", held=reason)
+    if not is_noted:
+        _note(judgement, statement, provenance, memory.pk, at)
+    return _held_already(memory, reason) if known else Remembered("held", memory.pk, reason=reason)
 
 
 def _held_already(known: Memory, reason: str) -> Remembered:
