@@ -17,6 +17,7 @@ from memories.capture import fields
 from memories.capture.gate import Judgement, judge, strictest
 from memories.capture.reasons import Reason
 from memories.capture.statement import Provenance, Statement
+from memories.capture.text import fold
 from memories.embedding import storage
 from memories.errors import InvalidMemory
 from memories.lifecycle import disagreements, gate_decisions, rules, verbs
@@ -25,7 +26,21 @@ from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import write_lock, writing
 from memories.lifecycle.write import Why, change_of, whole_row
 from memories.matching import Kind, Relation, relation
-from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict, to_utc, trust
+from memories.models import (
+    Change,
+    DisagreementKind,
+    Fact,
+    FactOutcome,
+    GateDecision,
+    Inactive,
+    Label,
+    Memory,
+    MemoryChange,
+    Source,
+    Verdict,
+    to_utc,
+    trust,
+)
 from memories.models.memory import MemoryQuerySet
 from memories.recall import keyword_index
 from memories.recall.filters import Where
@@ -37,8 +52,10 @@ __all__ = [
     "Provenance",
     "Remembered",
     "Statement",
+    "allow_discarded",
     "contradicted_by",
     "decide",
+    "discard_again",
     "insert",
     "insert_all",
     "note_relations",
@@ -52,6 +69,7 @@ __all__ = [
 STRUCTURAL, SUPERSEDE = "structural", "supersede"
 """The settings with which a statement confirms the first memory of its scope, or supersedes the others."""
 
+ALLOWED = "The gate had discarded it; a person allowed it."
 ECHO = "It was told this memory, so this counts up to a confidence of 0.9. "
 CONFIRMS = "It confirms the memory: another day, not told of it, no outside text from the same source. "
 
@@ -117,12 +135,7 @@ def remember(
             why = f"the same text is held already, as memory {held.pk}"
             _note(Judgement("hold", why, (Reason.HELD_BEFORE,)), statement, provenance, held.pk, when)
             return _held_already(held, held.verdict_reason)
-        if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
-            relations = _relation_to_first(statement, provenance)
-        else:
-            relations = current_relations(prepared, _scope_sql(statement, provenance), statement)
-        decision = decide(relations, _related_rows(relations, statement, provenance))
-        return _write(statement, provenance, when, decision, relations, prepared)
+        return _match(statement, provenance, when, prepared)
 
 
 def prepare(statement: Statement, provenance: Provenance, *, judgement: Judgement | None = None) -> Prepared:
@@ -164,6 +177,86 @@ def place(statement: Statement, provenance: Provenance, *, at: datetime | None =
         keyword_index.put(memory)
         note_relations(memory, statement, provenance, prepared, at=when)
     return Remembered("created", memory.pk)
+
+
+def allow_discarded(
+    decision: GateDecision | int, *, by: str, at: datetime | None = None, text: str | None = None
+) -> Remembered:
+    """Make a memory of what the gate discarded, since the person `by` wants it; `text` is how they corrected it.
+
+    It keeps its provenance, is matched like any other statement, and is approved. Raises MemoryNotFound, and
+    InvalidMemory for what is no discard, was allowed already, or has lost its text.
+    """
+    pk, when = decision if isinstance(decision, int) else decision.pk, to_utc(at)
+    row = _allowable(pk)
+    statement = Statement(row.category, row.text, row.service or None, row.taxonomy, row.said_confidence)
+    provenance = _provenance_of(row)
+    prepared = _prepare(statement, provenance, Judgement("allow"))
+    with writing():
+        row = _allowable(pk)
+        earlier = row.memory_id or (_said_in_session(statement, provenance) or (None,))[0]
+        held = same_observation(_scope_rows(statement, provenance).held(), statement.observation)
+        if earlier is not None or held is not None:
+            done = Remembered("created", earlier if held is None else held.pk)
+        else:
+            done = _match(statement, provenance, when, prepared)
+        memory_id = done.memory_id
+        if memory_id is None:
+            raise InvalidMemory(f"What it became was deleted since, so decision {pk} cannot be allowed.")
+        GateDecision.objects.filter(pk=pk).update(memory=memory_id)
+        if text is not None:
+            verbs.edit(memory_id, by=by, at=when, observation=text, provenance=Provenance.typed_by(by))
+        verbs.reactivate(memory_id, by=by, at=when, reason=ALLOWED)
+        verbs.approve(memory_id, by=by, at=when, reason=ALLOWED)
+        outcome = FactOutcome.MERGED if done.outcome == "reinforced" else FactOutcome.CREATED
+        Fact.objects.filter(pk=row.fact_id).update(memory=memory_id, outcome=outcome)
+        gate_decisions.label(row, Label.EDITED if text is not None else Label.RELEASED, by=by, at=when)
+    return done
+
+
+def discard_again(decision: GateDecision | int, *, by: str, at: datetime | None = None) -> None:
+    """Undo `allow_discarded`: the memory that it made is deactivated, and what it was made of is a discard again.
+
+    A known memory that it confirmed keeps the confirmation. Raises MemoryNotFound, and InvalidMemory when it was not
+    allowed.
+    """
+    pk, when = decision if isinstance(decision, int) else decision.pk, to_utc(at)
+    with writing():
+        row = gate_decisions.find(pk)
+        if row.verdict != "discard" or row.label not in (Label.RELEASED, Label.EDITED) or row.memory_id is None:
+            raise InvalidMemory(f"Decision {pk} is no discard that was allowed.")
+        made = MemoryChange.objects.filter(memory=row.memory_id, kind=Change.CREATED).first()
+        if made is not None and made.after.get("observation") == fold(row.text)[: fields.LONGEST_OBSERVATION]:
+            verbs.deactivate(row.memory_id, by=by, at=when, reason="Discarded again.")
+        Fact.objects.filter(pk=row.fact_id).update(outcome=FactOutcome.DISCARDED)
+        gate_decisions.label(row, Label.UNDONE, by=by, at=when)
+
+
+def _allowable(pk: int) -> GateDecision:
+    row = gate_decisions.find(pk)
+    if row.verdict != "discard":
+        raise InvalidMemory(f"Decision {pk} is no discard.", "Held memories are approved: manage.py memory held allow.")
+    if row.label in (Label.RELEASED, Label.EDITED):
+        raise InvalidMemory(f"Decision {pk} was allowed already, as memory {row.memory_id}.")
+    if not row.text:
+        raise InvalidMemory(f"The text of decision {pk} is deleted; it is kept for 14 days.")
+    return row
+
+
+def _provenance_of(row: GateDecision) -> Provenance:
+    """Return where a discarded statement came from; what a person typed is never discarded."""
+    return Provenance(
+        row.source,
+        row.actor,
+        session_id=row.session_id,
+        tier=row.session.tier if row.session else 0,
+        project_id=row.project_id,
+        agent=row.agent,
+        channel=row.channel,
+        at=row.at,
+        exposure=row.exposure,
+        exposed_to=tuple(row.exposed_to),
+    )
 
 
 def decide(relations: Mapping[int, Relation], rows: Iterable[Memory]) -> Decision:
@@ -376,6 +469,16 @@ def _standing_for(row: Memory) -> Memory | None:
     if target is None or target.inactive_reason in (Inactive.EXPIRED, Inactive.SUPERSEDED):
         return None
     return target
+
+
+def _match(statement: Statement, provenance: Provenance, at: datetime, prepared: Prepared) -> Remembered:
+    """Relate the statement to what is known now, and write. Inside `writing()` only."""
+    if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
+        relations = _relation_to_first(statement, provenance)
+    else:
+        relations = current_relations(prepared, _scope_sql(statement, provenance), statement)
+    decision = decide(relations, _related_rows(relations, statement, provenance))
+    return _write(statement, provenance, at, decision, relations, prepared)
 
 
 def _write(

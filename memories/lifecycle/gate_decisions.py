@@ -12,8 +12,11 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from django.db import connection
+
 from memories.capture.gate import Judgement
 from memories.capture.statement import Provenance, Statement
+from memories.errors import MemoryNotFound
 from memories.models import (
     Change,
     Fact,
@@ -158,6 +161,15 @@ def _label(rows: QuerySet[GateDecision], label: Label, by: str, at: datetime) ->
     if label == Label.RELEASED:  # what had to be edited first was not right as it stood
         rows = rows.exclude(label=Label.EDITED)
     return rows.update(label=label, labelled_by=by[:150], labelled_at=to_utc(at))
+
+
+def find(pk: int) -> GateDecision:
+    """Return a decision with its fact, locked within a transaction. Raises MemoryNotFound."""
+    rows = GateDecision.objects.select_related("session", "fact").filter(pk=pk)
+    row = (rows.select_for_update(of=("self",)) if connection.in_atomic_block else rows).first()
+    if row is None:
+        raise MemoryNotFound(f"There is no decision {pk} of the gate.", "Discards are kept for 14 days.")
+    return row
 
 
 def discarded() -> QuerySet[GateDecision]:

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memories.capture.gate import Judgement, Word
-from memories.errors import InvalidMemory
+from memories.errors import InvalidMemory, MemoryNotFound
 from memories.lifecycle import gate_decisions, thresholds, verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.erase import erase_all
 from memories.lifecycle.undo import undo
 from memories.models import Fact, GateDecision, GateThreshold, Memory
-from memories.store import Provenance, Statement, remember
+from memories.store import Provenance, Statement, allow_discarded, discard_again, remember
 from tests.factories import FactFactory, GateDecisionFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
@@ -168,6 +168,64 @@ def test_discards_are_kept_for_fourteen_days():
 def test_an_erased_memory_leaves_no_decision(held):
     erase_all(Memory.objects.filter(pk=held.pk))
     assert not GateDecision.objects.exists()
+
+
+NARRATION = "The user asked to keep the old queue for the nightly jobs"
+
+
+def discard(**given):
+    statement = Statement("operations", NARRATION, None, "knowledge")
+    assert remember(statement, Provenance("run", "agent:watcher", **given), at=NOW).outcome == "discarded"
+    return GateDecision.objects.get()
+
+
+@pytest.mark.parametrize("in_session", [True, False])
+def test_a_discard_that_a_person_allows_becomes_a_memory_and_back_again(in_session):
+    session = SessionFactory() if in_session else None
+    row = discard(session_id=session and session.pk, exposure="outside", exposed_to=("logs: nginx",))
+    for _ in range(2):
+        done = allow_discarded(row, by="ann", at=NOW + timedelta(days=1))
+        memory = Memory.objects.get(pk=done.memory_id)
+        assert (memory.observation, memory.active, memory.verdict) == (NARRATION, True, "allow")
+        assert (memory.source, memory.exposure, memory.session) == ("run", "outside", session)
+        assert memory.approved_at == NOW + timedelta(days=1)
+        assert memory.confirmed_at == NOW + timedelta(days=1)
+        assert the_label() == ("released", "ann")
+        assert not gate_decisions.discarded().exists()
+        with pytest.raises(InvalidMemory, match="allowed already"):
+            allow_discarded(row, by="ann")
+        discard_again(row, by="bob")
+        assert not Memory.objects.get(pk=memory.pk).active
+        assert the_label() == ("undone", "bob")
+        assert gate_decisions.discarded().get() == row
+    assert Memory.objects.count() == 1
+
+
+def test_a_discard_can_be_corrected_when_it_is_allowed():
+    fact = FactFactory(text=NARRATION, outcome="discarded", stored_at=NOW)
+    row = discard()
+    row.fact = fact
+    row.save()
+    done = allow_discarded(row, by="ann", text="The nightly jobs keep the old queue")
+    assert Memory.objects.get(pk=done.memory_id).observation == "The nightly jobs keep the old queue"
+    assert the_label() == ("edited", "ann")
+    fact.refresh_from_db()
+    assert (fact.outcome, fact.memory_id) == ("created", done.memory_id)
+    discard_again(row, by="ann")
+    fact.refresh_from_db()
+    assert fact.outcome == "discarded"
+
+
+def test_what_cannot_be_allowed_is_named(held):
+    row = GateDecision.objects.get()
+    with pytest.raises(InvalidMemory, match="is no discard"):
+        allow_discarded(row, by="ann")
+    with pytest.raises(InvalidMemory, match="is no discard that was allowed"):
+        discard_again(row, by="ann")
+    with pytest.raises(MemoryNotFound, match="no decision 99999"):
+        allow_discarded(99999, by="ann")
+    with pytest.raises(InvalidMemory, match="kept for 14 days"):
+        allow_discarded(GateDecisionFactory(text=""), by="ann")
 
 
 def test_a_threshold_changes_by_a_row_with_its_reason():
