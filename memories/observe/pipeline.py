@@ -1,4 +1,4 @@
-"""Take the parts of transcripts through their stages, each claimed once and finished with its output in one transaction.
+"""Take the parts of transcripts through their stages: each claimed, and finished with its output in one transaction.
 
 A process may die between any two lines: the next one goes on behind the last finished stage. So no answer of a model
 that was stored is paid for again.

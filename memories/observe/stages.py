@@ -17,7 +17,7 @@ from memories.capture.statement import Provenance, Statement
 from memories.lifecycle import gate_decisions
 from memories.lifecycle.lock import writing
 from memories.lifecycle.thresholds import current
-from memories.llm import Unavailable, ask
+from memories.llm import Answer, Unavailable, ask
 from memories.llm import Reason as NoAnswer
 from memories.matching import Kind
 from memories.models import (
@@ -166,7 +166,7 @@ def call_observer(work: Work) -> Made:
     text = message(
         part.prepared, project=transcript.project.name if transcript.project else "", agent=transcript.agent or ""
     )
-    found = ask("observer", INSTRUCTIONS, text)
+    found: Answer[str] | Unavailable = ask("observer", INSTRUCTIONS, text)
     if isinstance(found, Unavailable):
         raise _waiting(found)
 
@@ -182,12 +182,16 @@ def parse_answer(work: Work) -> Made:
     """Read segments and facts out of the answer, with the turns that they come from."""
     found = parse(work.part.answer)
     turns = {turn.number: turn for turn in work.turns.turns}
+    sources = Sources(work.turns.turns)
 
     def write(at: datetime) -> None:
         first = Segment.objects.filter(transcript=work.part.transcript_id).aggregate(Max("number"))["number__max"] or 0
         for number, segment in enumerate(found.segments, first + 1):
             row = _segment(work.part, number, segment, turns, at)
-            Fact.objects.bulk_create(_fact(row, n, fact, work) for n, fact in enumerate(segment.facts, 1))
+            source = f"{work.transcript.source_name}-segment-{number}"
+            Fact.objects.bulk_create(
+                _fact(row, n, fact, source, sources.of(fact.text)) for n, fact in enumerate(segment.facts, 1)
+            )
         TranscriptPart.objects.filter(pk=work.part.pk).update(unread=list(found.unread))
         work.__dict__.pop("facts", None)
 
@@ -228,8 +232,17 @@ def gate(work: Work) -> Made:
     for fact in work.facts:
         word = Word(fact.said_gate, fact.said_confidence, work.part.model)
         statement = work.statement(fact)
-        found = judge(statement.text, statement.observation, taxonomy=KNOWLEDGE.slug, word=word, thresholds=thresholds)
-        judged.append((fact, _compared_with_read(work, fact, found)))
+        found = judge(
+            statement.text,
+            statement.observation,
+            taxonomy=KNOWLEDGE.slug,
+            word=word,
+            thresholds=thresholds,
+            taint=work.repeats(fact.text),
+        )
+        if found.verdict != "discard" and work.repeats_told(fact.text):
+            found = replace(found, verdict="discard", reason=Reason.ECHO.words, codes=(Reason.ECHO, *found.codes))
+        judged.append((fact, found))
 
     def write(at: datetime) -> None:
         for fact, found in judged:
@@ -341,7 +354,7 @@ def _segment(
     part: TranscriptPart, number: int, found: FoundSegment, turns: Mapping[int, Turn], at: datetime
 ) -> Segment:
     """Store a segment; turns that the part does not have are not believed."""
-    numbers = sorted(n for n in (found.first_turn, found.last_turn) if n in turns)
+    numbers = sorted(n for n in (found.first_turn, found.last_turn) if n is not None and n in turns)
     return Segment.objects.create(
         transcript_id=part.transcript_id,
         part=part,

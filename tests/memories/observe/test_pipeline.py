@@ -193,7 +193,7 @@ def test_the_claim_of_a_process_that_is_gone_is_void(world):
     assert world.drain() == pipeline.Drained(done=1)
 
 
-def test_only_one_process_of_a_host_drains():
+def test_only_one_process_of_a_host_drains(db):
     with pipeline.draining(HOST) as first, pipeline.draining(HOST) as second:
         assert (first, second) == (True, False)
 
