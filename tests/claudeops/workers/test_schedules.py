@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from claudeops.workers import schedules
 from claudeops.workers.schedules import Declared, Synced, declared, sync_schedules
 
-ALL = ("tick", "reap", "agent_files", "prune", "relevance", "sweep", "embed", "recall", "backup")
+ALL = ("tick", "reap", "observe", "agent_files", "prune", "relevance", "sweep", "embed", "recall", "backup")
 AT = datetime(2026, 3, 10, 12, 34, 56, tzinfo=UTC)
 
 
@@ -34,6 +34,7 @@ def test_what_runs_each_minute_hour_day_and_week():
     assert {schedule.name: schedule.minutes for schedule in declared()} == {
         "claudeops:tick": 1,
         "claudeops:reap": 1,
+        "claudeops:observe": 1,
         "claudeops:agent_files": 5,
         "claudeops:embed": 1,
         "claudeops:recall": 1,
@@ -155,6 +156,7 @@ class TestTheCommand:
         assert document["result"]["created"] == [
             "tick",
             "reap",
+            "observe",
             "agent_files",
             "prune",
             "relevance",
