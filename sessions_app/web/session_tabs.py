@@ -272,7 +272,7 @@ def injected_of(session: Session, receipt: InjectionReceipt) -> InjectedRows:
         for taxonomy in (PROJECT.slug, KNOWLEDGE.slug)
     )
     agent = [ToldOfFile(entry, _words(then.get(entry["id"]))) for entry in receipt.of(AGENT.slug)]
-    answered = any(row.then for row in (*rows, *project, *knowledge, *agent))
+    answered = any(row.then for told in (rows, project, knowledge, agent) for row in told)
     shares = shares_of(lines, tokens=receipt.tokens, budget=receipt.budget)
     left = [(name, receipt.counts[name]) for name in LEFT if receipt.counts.get(name)]
     return InjectedRows(rows, facts, shares, left, answered, project, knowledge, agent)
