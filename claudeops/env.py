@@ -556,6 +556,32 @@ VARIABLES: tuple[str | Variable, ...] = (
         2_000,
         "Calls that each role may make in a day (UTC), for models that state no cost. 0 = no limit.",
     ),
+    "Observation of sessions",
+    Variable(
+        "CLAUDEOPS_OBSERVE",
+        boolean,
+        True,
+        "Learn from whole sessions: those that ran here, and those whose hooks or folders are known. The command "
+        "`observe` works without it.",
+    ),
+    Variable(
+        "CLAUDEOPS_TRANSCRIPT_FOLDERS",
+        names,
+        [],
+        "Further folders of transcripts, such as ~/.claude/projects, beside those for which hooks were installed.",
+    ),
+    Variable(
+        "CLAUDEOPS_OBSERVE_EXCLUDE",
+        names,
+        [],
+        "What is not observed: globs, such as */private/*, of transcripts and of the folders in which sessions work.",
+    ),
+    Variable(
+        "CLAUDEOPS_OBSERVE_IDLE",
+        number(1, 10_080),
+        30.0,
+        "Minutes without a new line after which a transcript is observed though its end was not heard of.",
+    ),
     "Cooldowns",
     Variable("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2, "Restarts of a service within the window."),
     Variable("CLAUDEOPS_RESTART_WINDOW_HOURS", number(0.01, 8760), 4.0, "The window of the restart limit, in hours."),

@@ -27,8 +27,8 @@ from claudeops.lib.cli import (
 )
 from claudeops.lib.humanize import ago
 from sessions_app.hooks import installations, installer, settings_file
-from sessions_app.hooks.place import project_at
 from sessions_app.runner.agent_hooks import OBSERVE, SETS, groups
+from sessions_app.transcripts.place import project_at
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 ADDRESS, VARIABLE = re.compile(r"https?://\S+"), re.compile(r"\$[A-Za-z_]\w*")
