@@ -41,6 +41,7 @@ SIZES = (20, 5, 1)
 
 After the last of them a person decides.
 """
+LARGEST = SIZES[0]
 CLAIM = timedelta(minutes=10)
 """A claim older than this is void; a call takes at most the time of its role."""
 LOOKED_AT = 200

@@ -31,6 +31,8 @@ class Question:
     older: Side
     newer: Side
     reasons: tuple[str, ...]
+    judged: tuple[str, ...] = ()
+    """What a model said of the pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def questions_of(rows: Iterable[Disagreement]) -> list[Question]:
         right = tuple(piece for piece in pieces if piece.kind != GONE)
         older = Side("Known", row.older, left, latest.get(row.older_id or 0, 0))
         newer = Side("New", row.newer, right, latest.get(row.newer_id or 0, 0))
-        found.append(Question(row, older, newer, (*in_words(row.evidence), *judged_in_words(row.judged))))
+        found.append(Question(row, older, newer, in_words(row.evidence), judged_in_words(row.judged)))
     return found
 
 

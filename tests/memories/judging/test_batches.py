@@ -107,7 +107,7 @@ def test_a_suspected_duplicate_that_contradicts_becomes_a_contradiction(judge):
     assert (row.kind, row.state) == ("contradiction", "open")
     assert row.older.confidence == pytest.approx(0.5)
     (question,) = questions.page_of(questions.open_questions("contradiction")).questions
-    assert "The model small says that they cannot both be true: As it says." in question.reasons
+    assert "The model small says that they cannot both be true: As it says." in question.judged
     disagreements.answer(row, "both", by="ann")
     row.older.refresh_from_db()
     assert row.older.confidence == pytest.approx(0.7)
@@ -135,7 +135,7 @@ def test_what_is_left_to_a_person_says_why(judge):
     judge.usual = "contradicts"
     assert judge_waiting().actions == {Action.PERSON: 1}
     (question,) = questions.page_of(questions.open_questions()).questions
-    assert f"Left to a person: a person wrote memory {row.older_id}." in question.reasons
+    assert f"Left to a person: a person wrote memory {row.older_id}." in question.judged
     assert judge_waiting().calls == 0
 
 
