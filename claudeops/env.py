@@ -526,17 +526,11 @@ VARIABLES: tuple[str | Variable, ...] = (
         "CLAUDEOPS_MATCHING_JUDGE_URL",
         web_address,
         "",
-        "Address of a chat model that decides uncertain comparisons: `…/v1/chat/completions` (OpenAI's API) or "
-        "`…/v1/messages` (Anthropic's). Empty = no model is asked.",
+        "Address of a chat model that judges the pairs which comparison left unsure: `…/v1/chat/completions` "
+        "(OpenAI's API) or `…/v1/messages` (Anthropic's). Empty = no model is asked.",
     ),
     Variable("CLAUDEOPS_MATCHING_JUDGE_MODEL", text, "", "The name of that model."),
     Variable("CLAUDEOPS_MATCHING_JUDGE_KEY", text, "", "The key for it; never logged or shown."),
-    Variable(
-        "CLAUDEOPS_MATCHING_JUDGE_TIMEOUT",
-        number(0.1, 60),
-        3.0,
-        "Seconds after which the two memories count as distinct.",
-    ),
     "Models",
     Variable(
         "CLAUDEOPS_MODEL_OBSERVER",
