@@ -444,6 +444,18 @@ VARIABLES: tuple[str | Variable, ...] = (
         "The endpoint's key, sent as a bearer token and never logged or shown.",
     ),
     Variable(
+        "CLAUDEOPS_BRIEFING_BUDGET",
+        whole(0, 20_000),
+        1500,
+        "Tokens (characters / 4) of the briefing that a developer's session gets when it starts; 0 = none.",
+    ),
+    Variable(
+        "CLAUDEOPS_PROMPT_MEMORIES",
+        whole(0, 10),
+        3,
+        "Most memories that a prompt of a developer's session brings, those that match it well; 0 = none.",
+    ),
+    Variable(
         "CLAUDEOPS_RECALL_AGE",
         one_of("added", "multiplied", "none"),
         "added",
@@ -543,6 +555,32 @@ VARIABLES: tuple[str | Variable, ...] = (
         whole(0, 1_000_000),
         2_000,
         "Calls that each role may make in a day (UTC), for models that state no cost. 0 = no limit.",
+    ),
+    "Observation of sessions",
+    Variable(
+        "CLAUDEOPS_OBSERVE",
+        boolean,
+        True,
+        "Learn from whole sessions: those that ran here, and those whose hooks or folders are known. The command "
+        "`observe` works without it.",
+    ),
+    Variable(
+        "CLAUDEOPS_TRANSCRIPT_FOLDERS",
+        names,
+        [],
+        "Further folders of transcripts, such as ~/.claude/projects, beside those for which hooks were installed.",
+    ),
+    Variable(
+        "CLAUDEOPS_OBSERVE_EXCLUDE",
+        names,
+        [],
+        "What is not observed: globs, such as */private/*, of transcripts and of the folders in which sessions work.",
+    ),
+    Variable(
+        "CLAUDEOPS_OBSERVE_IDLE",
+        number(1, 10_080),
+        30.0,
+        "Minutes without a new line after which a transcript is observed though its end was not heard of.",
     ),
     "Cooldowns",
     Variable("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2, "Restarts of a service within the window."),

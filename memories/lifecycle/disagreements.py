@@ -58,10 +58,11 @@ def supersede(
     at: datetime | None = None,
     reason: str = "",
     evidence: dict[str, Any] | None = None,
+    session_id: int | None = None,
 ) -> MemoryChange | None:
     """Make `older` inactive, superseded by `newer`; None when it was already. Raises InvalidMemory for a cycle."""
     pk = newer if isinstance(newer, int) else newer.pk
-    why = Why(by, to_utc(at), reason or f"Superseded by memory {pk}.", {**(evidence or {}), "by": pk})
+    why = Why(by, to_utc(at), reason or f"Superseded by memory {pk}.", {**(evidence or {}), "by": pk}, session_id)
     with writing():
         row, other = locked(older), locked(newer)
         seen = {row.pk}
