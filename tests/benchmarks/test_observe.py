@@ -14,7 +14,7 @@ TURNS = 1_000
 FACTS = 100
 OUTPUT = "\n".join(f"03:00:{n % 60:02} node-{n % 7} vault[{n}]: lease renewed in {n} ms" for n in range(60))
 SAID = {
-    TurnKind.USER: "No, never restart the billing service number {n} between 9 and 11: the batch of the bank runs then.",
+    TurnKind.USER: "No, never restart billing service number {n} between 9 and 11: the batch of the bank runs then.",
     TurnKind.AGENT: "I look at the **logs** of host {n} first, because `vault` may be sealed after its reboot. " * 5,
     TurnKind.CALL: "kubectl -n billing-{n} logs deploy/ledger --since=1h | grep -i error",
     TurnKind.RESULT: OUTPUT,
