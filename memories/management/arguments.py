@@ -6,7 +6,7 @@ from argparse import ArgumentParser, BooleanOptionalAction
 
 from memories.models import Exposure, Source, Trust
 from memories.recall.profiles import NAMES as PROFILES
-from memories.taxonomy import TAXONOMIES
+from memories.taxonomy import KNOWLEDGE, TAXONOMIES
 
 MOST_LISTED = 10_000
 
@@ -84,6 +84,12 @@ def context(parser: ArgumentParser) -> None:
 
 def decay(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only say what would change")
+
+
+def reclassify(parser: ArgumentParser) -> None:
+    parser.add_argument("--taxonomy", required=True, choices=[KNOWLEDGE.slug], help="the taxonomy with a new version")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would change; asks no model")
+    parser.add_argument("--by", default="", help="the actor of the changes (default: your account)")
 
 
 def export(parser: ArgumentParser) -> None:
