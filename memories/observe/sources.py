@@ -38,7 +38,7 @@ class Sources:
 
     def __init__(self, turns: Iterable[Turn]) -> None:
         given = [turn for turn in turns if turn.kind in WEIGHTS]
-        texts = without_private([turn.text for turn in given]).texts
+        texts = without_private(given).texts
         self._turns = [replace(turn, text=text) for turn, text in zip(given, texts, strict=True)]
         self._words = [_words(turn.text[:LONGEST]) for turn in self._turns]
         counts = Counter(word for words in self._words for word in words)

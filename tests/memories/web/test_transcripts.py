@@ -237,15 +237,15 @@ def test_the_parts_are_paged_and_their_number_of_queries_does_not_grow(viewer):
         html = viewer.get(f"/transcripts/{many.pk}").content.decode()
     assert len(first) == len(second)
     assert re.findall(r'id="part-(\d+)"', html) == [str(number) for number in range(1, 11)]
-    assert f'href="/transcripts/{many.pk}?after=10"' in html
-    html = viewer.get(f"/transcripts/{many.pk}?after=10").content.decode()
+    assert f'href="/transcripts/{many.pk}?part=11"' in html
+    html = viewer.get(f"/transcripts/{many.pk}?part=11").content.decode()
     assert re.findall(r'id="part-(\d+)"', html) == ["11", "12"]
 
 
 def test_what_is_not_there_is_a_404_and_who_may_not_see_it_is_refused(client, viewer):
     assert viewer.get("/transcripts/9999999").status_code == 404
-    assert viewer.get("/transcripts/1?after=x").status_code == 404
+    assert viewer.get("/transcripts/1?part=x").status_code == 404
     row = TranscriptFactory()
-    assert viewer.get(f"/transcripts/{row.pk}?after=99999999999").status_code == 200
+    assert viewer.get(f"/transcripts/{row.pk}?part=99999999999").status_code == 200
     client.logout()
     assert client.get("/transcripts").status_code == 302
