@@ -17,6 +17,7 @@ from django.db.models import Q
 from memories.injection.foremost import foremost
 from memories.models import ArrivedBy, Memory, Project
 from memories.observe.private import INSTEAD, without_private
+from memories.observe.turns import Turn, TurnKind
 from memories.recall import Filters, Hit, recall
 from memories.recall.query import is_identifier, read_query
 from memories.recall.terms import words
@@ -96,7 +97,7 @@ def _query(prompt: str) -> str:
 
     A `<private>` passage goes nowhere: the prompt is not queued, logged or kept.
     """
-    (text,) = without_private([COMMAND.sub("", prompt)]).texts
+    (text,) = without_private([Turn(1, TurnKind.USER, COMMAND.sub("", prompt))]).texts
     text = text.replace(INSTEAD, " ")
     query = read_query(text)
     return text if len(query.terms) >= FEWEST_TERMS or any(map(is_identifier, words(query.text))) else ""
