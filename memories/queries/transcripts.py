@@ -169,7 +169,7 @@ class PartContents:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """A page of the parts of a transcript: `further` is the number that the next page begins after, None at the end.
+    """A page of the parts of a transcript: `further` is the number that the next page begins with, None at the end.
 
     `cut`: there are more facts on it than FACTS, which are left out.
     """
@@ -192,7 +192,7 @@ def contents_of(transcript: Transcript, after: int = 0, most: int = PARTS) -> Co
     segments = segments_of(Segment.objects.filter(part__in=shown))
     for one in segments.segments:
         shown[one.segment.part_id].segments.append(one)
-    further = found[most - 1].number if len(found) > most else None
+    further = found[most].number if len(found) > most else None
     return Contents(list(shown.values()), further, segments.cut)
 
 
@@ -220,5 +220,7 @@ def _facts(segments: Collection[int]) -> QuerySet[Fact]:
 
 def facts_of_memory(memory: int, most: int) -> list[Fact]:
     """Return the latest facts that a memory was made of or confirmed by, with their segments. One query."""
-    rows = Fact.objects.filter(memory=memory).select_related("segment__transcript")
-    return list(rows.order_by("-id")[:most])
+    rows = Fact.objects.filter(memory=memory).select_related("segment__part", "segment__transcript")
+    shown = ("segment__number", "segment__narrative", "segment__part__number", "segment__transcript__last_at")
+    own = ("id", "number", "text", "source", "turn", "excerpt", "outcome", "priority", "stored_at")
+    return list(rows.only(*own, *shown).order_by("-id")[:most])

@@ -115,10 +115,10 @@ def transcripts(request: HttpRequest) -> HttpResponseBase:
 @never_cache
 @permission_required(SEES, raise_exception=True)
 def transcript(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show a page of the parts of a transcript; `after` is the number of the part before it."""
+    """Show a page of the parts of a transcript, the first or that with `part` (a number) as its first."""
     found: Any = get_object_or_404(with_numbers(Transcript.objects.select_related("project")), pk=pk)
-    after = request.GET.get("after", "")
-    place = int(after) if after.isascii() and after.isdecimal() and len(after) < 9 else 0
+    part = request.GET.get("part", "")
+    place = int(part) - 1 if part.isascii() and part.isdecimal() and 0 < len(part) < 9 else 0
     contents = contents_of(found, place)
     context = {
         "transcript": found,
@@ -128,7 +128,7 @@ def transcript(request: HttpRequest, pk: int) -> HttpResponse:
         "who": who_of(found),
         "parts": part_views(contents),
         "contents": contents,
-        "place": place,
+        "place": max(0, place),
     }
     return render(request, "transcripts/transcript.html", context)
 
@@ -138,7 +138,7 @@ def transcript(request: HttpRequest, pk: int) -> HttpResponse:
 def again(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     """Let a failed part wait again; the worker of its host takes it up within a minute."""
     part = get_object_or_404(TranscriptPart, transcript=pk, number=number)
-    back = f"{reverse('transcript', args=[pk])}?after={max(0, number - 1)}"
+    back = f"{reverse('transcript', args=[pk])}?part={number}"
     try:
         send_again(part, by=actor(request))
     except Conflict as conflict:

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memories', '0086_trust_of_memories'),
+        ('memories', '0088_gate_decision_keys'),
     ]
 
     operations = [
