@@ -34,6 +34,7 @@ COLUMNS = (
     "created_at",
     "updated_at",
     "expires_at",
+    "surface",
     "decayed_until",
     "approved_at",
 )

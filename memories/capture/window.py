@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
-from typing import NoReturn, Protocol
+from typing import NoReturn
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -50,15 +50,6 @@ Opening = tuple[datetime, datetime]
 """Its start and its end in UTC; the end is outside."""
 
 
-class Window(Protocol):
-    """A window of time; `text` is how it is stored."""
-
-    text: str
-
-    def opening(self, at: datetime) -> Opening | None:
-        """Return the opening that `at` is in, or else the next one; None when none comes any more."""
-
-
 @dataclass(frozen=True, slots=True)
 class Days:
     """Days of the calendar in a zone, for which `is_on` is true; whole, or between two times of day.
@@ -74,6 +65,7 @@ class Days:
     last: date | None = None
 
     def opening(self, at: datetime) -> Opening | None:
+        """Return the opening that `at` is in, or else the next one; None when none comes any more."""
         today = at.astimezone(self.zone).date()
         for ahead in range(-1, DAYS_AHEAD):
             day = today + timedelta(days=ahead)
@@ -109,14 +101,12 @@ class Cron:
     length: timedelta
 
     def opening(self, at: datetime) -> Opening | None:
-        """As in Window. Openings that overlap are not joined."""
+        """Return as `Days.opening`. Openings that overlap are not joined."""
         start = next(CronSim(self.expression, (at - self.length).astimezone(self.zone)), None)
         return None if start is None else (start.astimezone(UTC), start.astimezone(UTC) + self.length)
 
 
-def checked_window(text: str) -> str:
-    """Return the text of a window as it is stored; empty for an empty one. Raises InvalidMemory."""
-    return parse(text).text if fold(text) else ""
+Window = Days | Cron
 
 
 def is_open(window: Window, at: datetime) -> bool:
@@ -158,9 +148,7 @@ def parse(text: str) -> Window:
 
 
 def _refuse(given: str, why: str = "") -> NoReturn:
-    raise InvalidMemory(
-        f"surface is {given!r}{f', but {why}' if why else ''}. Allowed are {FORMS}.", field="surface"
-    )
+    raise InvalidMemory(f"surface is {given!r}{f', but {why}' if why else ''}. Allowed are {FORMS}.", field="surface")
 
 
 def _zone(words: list[str], given: str) -> tuple[list[str], ZoneInfo]:

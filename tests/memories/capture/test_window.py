@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memories.capture.window import LONGEST_OPENING, checked_window, is_open, next_opening, parse
+from memories.capture.fields import checked_surface
+from memories.capture.window import LONGEST_OPENING, is_open, next_opening, parse
 from memories.errors import InvalidMemory
+from memories.taxonomy import AGENT, OPS
 
 NOW = datetime(2026, 11, 24, 14, 30, tzinfo=UTC)  # a Tuesday
 
@@ -178,7 +180,15 @@ def test_a_window_that_is_always_open_is_refused(text):
         parse(text)
 
 
-def test_an_empty_text_is_no_window():
-    assert checked_window(" ") == ""
-    assert checked_window(" First  Monday 08:00-12:00 Europe/Vienna ") == "first monday 08:00-12:00 Europe/Vienna"
-    assert checked_window("mon UTC") == "mon"
+def test_a_window_is_stored_in_one_way_of_writing():
+    assert checked_surface(" ", OPS) == ""
+    assert checked_surface(" First  Monday 08:00-12:00 Europe/Vienna ", OPS) == (
+        "first monday 08:00-12:00 Europe/Vienna"
+    )
+    assert checked_surface("mon UTC", OPS) == "mon"
+
+
+def test_a_memory_of_an_agents_file_has_no_window():
+    assert checked_surface("", AGENT) == ""
+    with pytest.raises(InvalidMemory, match="always in it"):
+        checked_surface("mon", AGENT)

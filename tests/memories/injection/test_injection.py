@@ -85,6 +85,7 @@ def test_of_50_memories_of_5000_tokens_only_the_surest_go_in_and_the_whole_text_
         "included": count,
         "over_budget": 50 - count,
         "unconfirmed": 0,
+        "outside_window": 0,
         "below_threshold": 0,
         "inactive": 0,
         "held": 0,
@@ -203,6 +204,7 @@ def test_what_stays_out_and_why():
         "included": 2,
         "over_budget": 0,
         "unconfirmed": 0,
+        "outside_window": 0,
         "below_threshold": 1,
         "inactive": 1,
         "held": 1,
@@ -294,7 +296,7 @@ def test_building_reads_no_more_rows_than_it_needs_and_counts_from_indexes():
         ops.build(budget=2000)
     sql = [query["sql"] for query in captured]
     reading = [query for query in sql if "observation" in query]
-    assert len(reading) <= 3
+    assert len(reading) <= 4  # those with a window of time, then three by confidence
     assert all("LIMIT" in query for query in reading)
     plans = []
     for query in sql:
