@@ -46,11 +46,11 @@ def slider(shows: str) -> forms.NumberInput:
 def window_field(**more: Any) -> forms.CharField:
     """Return the field of the window of time in which a memory is told."""
     return forms.CharField(
-        label="Told in a window of time",
+        label="Window of time",
         required=False,
         max_length=LONGEST,
-        widget=forms.TextInput(attrs={"placeholder": "first monday", "autocomplete": "off"}),
-        help_text="Such as first monday, 12-24..12-26, or mon 08:00-12:00 Europe/Vienna. Empty: by its rank.",
+        widget=forms.TextInput(attrs={"placeholder": "mon 08:00-12:00", "autocomplete": "off"}),
+        help_text="Empty: by its rank.",
         **more,
     )
 

@@ -37,7 +37,7 @@ def test_the_page_lists_what_is_told_now_and_next_in_the_order_of_time(operators
     MemoryFactory(observation="Held back", surface=day(1), verdict=Verdict.HOLD)
     html = operators.get(PAGE).content.decode()
     assert html.index("The audit") < html.index("The &lt;b&gt;move&lt;/b&gt;")
-    assert "<strong>now</strong>" in html
+    assert "<strong>told now</strong>" in html
     assert "Much later" not in html
     assert "Held back" not in html
 
