@@ -409,6 +409,26 @@ VARIABLES: tuple[str | Variable, ...] = (
         0.5,
         "Lowest confidence of a memory that a task brings into the prompt, unless a person approved it.",
     ),
+    Variable(
+        "CLAUDEOPS_KNOWLEDGE_BUDGET",
+        whole(0, 200_000),
+        800,
+        "Tokens (characters / 4) of the block of knowledge in a prompt; 0 = none.",
+    ),
+    Variable(
+        "CLAUDEOPS_KNOWLEDGE_MOST",
+        whole(0, 100),
+        10,
+        "Memories of the block of knowledge at most; 0 = none.",
+    ),
+    Variable(
+        "CLAUDEOPS_KNOWLEDGE_PROFILE",
+        one_of("auto", "lean", "balanced", "deep"),
+        "auto",
+        "How many memories the block of knowledge looks for: `lean` (2 or 3, the query is not rewritten), `balanced` "
+        "(5 to 7), `deep` (10 to 15), `auto` (lean without a task, balanced with one, deep for an alert or an "
+        "escalation).",
+    ),
     "Embeddings and recall",
     Variable(
         "CLAUDEOPS_EMBEDDINGS",
@@ -442,6 +462,18 @@ VARIABLES: tuple[str | Variable, ...] = (
         text,
         "",
         "The endpoint's key, sent as a bearer token and never logged or shown.",
+    ),
+    Variable(
+        "CLAUDEOPS_BRIEFING_BUDGET",
+        whole(0, 20_000),
+        1500,
+        "Tokens (characters / 4) of the briefing that a developer's session gets when it starts; 0 = none.",
+    ),
+    Variable(
+        "CLAUDEOPS_PROMPT_MEMORIES",
+        whole(0, 10),
+        3,
+        "Most memories that a prompt of a developer's session brings, those that match it well; 0 = none.",
     ),
     Variable(
         "CLAUDEOPS_RECALL_AGE",
@@ -494,17 +526,11 @@ VARIABLES: tuple[str | Variable, ...] = (
         "CLAUDEOPS_MATCHING_JUDGE_URL",
         web_address,
         "",
-        "Address of a chat model that decides uncertain comparisons: `…/v1/chat/completions` (OpenAI's API) or "
-        "`…/v1/messages` (Anthropic's). Empty = no model is asked.",
+        "Address of a chat model that judges the pairs which comparison left unsure: `…/v1/chat/completions` "
+        "(OpenAI's API) or `…/v1/messages` (Anthropic's). Empty = no model is asked.",
     ),
     Variable("CLAUDEOPS_MATCHING_JUDGE_MODEL", text, "", "The name of that model."),
     Variable("CLAUDEOPS_MATCHING_JUDGE_KEY", text, "", "The key for it; never logged or shown."),
-    Variable(
-        "CLAUDEOPS_MATCHING_JUDGE_TIMEOUT",
-        number(0.1, 60),
-        3.0,
-        "Seconds after which the two memories count as distinct.",
-    ),
     "Models",
     Variable(
         "CLAUDEOPS_MODEL_OBSERVER",
@@ -543,6 +569,32 @@ VARIABLES: tuple[str | Variable, ...] = (
         whole(0, 1_000_000),
         2_000,
         "Calls that each role may make in a day (UTC), for models that state no cost. 0 = no limit.",
+    ),
+    "Observation of sessions",
+    Variable(
+        "CLAUDEOPS_OBSERVE",
+        boolean,
+        True,
+        "Learn from whole sessions: those that ran here, and those whose hooks or folders are known. The command "
+        "`observe` works without it.",
+    ),
+    Variable(
+        "CLAUDEOPS_TRANSCRIPT_FOLDERS",
+        names,
+        [],
+        "Further folders of transcripts, such as ~/.claude/projects, beside those for which hooks were installed.",
+    ),
+    Variable(
+        "CLAUDEOPS_OBSERVE_EXCLUDE",
+        names,
+        [],
+        "What is not observed: globs, such as */private/*, of transcripts and of the folders in which sessions work.",
+    ),
+    Variable(
+        "CLAUDEOPS_OBSERVE_IDLE",
+        number(1, 10_080),
+        30.0,
+        "Minutes without a new line after which a transcript is observed though its end was not heard of.",
     ),
     "Cooldowns",
     Variable("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2, "Restarts of a service within the window."),

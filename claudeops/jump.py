@@ -48,6 +48,7 @@ PAGES = (
     ("Memories", "memories", SEES_MEMORIES),
     ("Changes", "memory-changes", SEES_MEMORIES),
     ("Surfacing", "memory-surfacing", SEES_MEMORIES),
+    ("Transcripts", "transcripts", "memories.view_transcript"),
     ("Desk", "desk", SEES_MEMORIES),
     ("Recall", "recall", SEES_MEMORIES),
     ("Prompt preview", "preview", SEES_MEMORIES),

@@ -24,7 +24,21 @@ from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import write_lock, writing
 from memories.lifecycle.write import Why, change_of, whole_row
 from memories.matching import Kind, Relation, relation
-from memories.models import Change, DisagreementKind, Inactive, Memory, MemoryChange, Source, Verdict, to_utc, trust
+from memories.models import (
+    By,
+    Change,
+    DisagreementKind,
+    Inactive,
+    Memory,
+    MemoryChange,
+    Source,
+    Verdict,
+    is_lower,
+    lowest,
+    to_utc,
+    trust,
+    trust_of,
+)
 from memories.models.memory import MemoryQuerySet
 from memories.recall import keyword_index
 from memories.recall.filters import Where
@@ -82,7 +96,8 @@ def remember(
     """Store one statement: gate, match within its scope, write.
 
     One transaction; within a session the same statement counts once, so a replayed log changes nothing. A restatement
-    reinforces a known memory and adds no row; a contradiction lowers known memories and is stored; any other is stored.
+    reinforces a known memory and adds no row; a contradiction lowers known memories (or ends them, by the taxonomy) and
+    is stored; any other is stored.
     What is not the session's own words (`provenance.taint`) is held, and so is a text that is held already.
     A person's text skips gate and matching. `at` is when it was said (aware UTC; else the provenance's, else now).
     Without `prepared`, `prepare()` runs before the transaction. Raises InvalidMemory for a field that cannot be stored,
@@ -104,7 +119,7 @@ def remember(
             return _hold(statement, provenance, when, judgement.reason)
         if held := same_observation(_scope_rows(statement, provenance).held(), statement.observation):
             return _held_already(held, held.verdict_reason)
-        if settings.CLAUDEOPS_MATCHING == STRUCTURAL:
+        if _by_scope_alone(statement, STRUCTURAL):
             relations = _relation_to_first(statement, provenance)
         else:
             relations = current_relations(prepared, _scope_sql(statement, provenance), statement)
@@ -200,10 +215,15 @@ def _judge(statement: Statement, provenance: Provenance) -> Judgement:
 
 
 def _prepare(statement: Statement, provenance: Provenance, judgement: Judgement) -> Prepared:
-    uncompared = judgement.verdict != "allow" or settings.CLAUDEOPS_MATCHING == STRUCTURAL
+    uncompared = judgement.verdict != "allow" or _by_scope_alone(statement, STRUCTURAL)
     if uncompared or _said_in_session(statement, provenance):
         return Prepared()
     return compare(_scope_sql(statement, provenance), statement, of_service="service" in statement.policy.scope)
+
+
+def _by_scope_alone(statement: Statement, way: str) -> bool:
+    """Whether CLAUDEOPS_MATCHING is `way`, which takes a scope for one subject; not where it holds many."""
+    return bool(way == settings.CLAUDEOPS_MATCHING) and not statement.policy.of_many_subjects
 
 
 def _scope(statement: Statement, provenance: Provenance) -> dict[str, Any]:
@@ -301,7 +321,7 @@ def _remember_human(statement: Statement, provenance: Provenance, at: datetime) 
                 f"Memory {known.pk} says exactly this already.", f"Edit it: manage.py memory edit {known.pk} …"
             )
         memory = _new(statement, provenance, at, {}, reason="Written by a person.")
-        if settings.CLAUDEOPS_MATCHING == SUPERSEDE:
+        if _by_scope_alone(statement, SUPERSEDE):
             _supersede_all(rows, memory, provenance, at)
     return Remembered("created", memory.pk)
 
@@ -363,10 +383,15 @@ def _write(
 ) -> Remembered:
     if decision.reinforced is not None:
         memory, found = decision.reinforced
-        if _said_over_another_channel(memory, provenance):
+        earlier = _of_session(memory, provenance)
+        if any(change.evidence.get("channel") != provenance.channel for change in earlier):
             return Remembered("duplicate", memory.pk, reason="this session said so over its other channel")
+        if earlier and statement.policy.merges:
+            return Remembered("duplicate", memory.pk, reason="this session said so already, in other words")
         echo = memory.pk in provenance.told
-        confirms = memory.confirmed_at is None and is_independent(memory, statement, provenance, at)
+        confirms = memory.confirmed_at is None and is_independent(
+            memory, statement, provenance, at, said_by=_transcripts_of(memory) if provenance.origin else ()
+        )
         weight = ECHO if echo else CONFIRMS if confirms else ""
         verbs.reinforce(
             memory,
@@ -378,6 +403,7 @@ def _write(
             candidate_key=_session_key(statement, provenance),
             echo=echo,
             confirms=confirms,
+            restated=_first_confidence(statement, provenance),
         )
         outcome = "reinforced"
     else:
@@ -389,24 +415,29 @@ def _write(
             storage.store(memory, prepared.model, prepared.vector)
         outcome = "created"
     # What needs a confirmation itself ends and lowers nothing; a contradiction opens a question for a person.
-    weak = trust.mode() != trust.OPEN and bool(provisional_reason(statement.text, provenance))
-    if settings.CLAUDEOPS_MATCHING == SUPERSEDE:
+    weak = trust.mode() != trust.OPEN and bool(provisional_reason(statement.text, provenance, statement.taxonomy))
+    if _by_scope_alone(statement, SUPERSEDE):
         rows = _scope_rows(statement, provenance)
         return Remembered(outcome, memory.pk, () if weak else _supersede_all(rows, memory, provenance, at))
     lowered = []
     objected = _contradicted_by_session(provenance) if decision.contradicted else ()
     for row, found in decision.contradicted:
         disagreements.note(row, memory, DisagreementKind.CONTRADICTION, at=at, evidence=found.evidence)
-        if weak or row.pk in objected:
+        why: dict[str, Any] = {
+            "by": provenance.actor,
+            "at": at,
+            "reason": f"Contradicted by memory {memory.pk}. {found.why}",
+            "evidence": {**_evidence(statement, provenance, found, prepared), "by": memory.pk},
+            "session_id": provenance.session_id,
+        }
+        if statement.policy.supersedes:
+            if weak or not _may_supersede(row, memory, provenance, at):
+                continue
+            disagreements.supersede(row, memory, **why)
+        elif weak or row.pk in objected:
             continue
-        verbs.contradict(
-            row,
-            by=provenance.actor,
-            at=at,
-            reason=f"Contradicted by memory {memory.pk}. {found.why}",
-            evidence={**_evidence(statement, provenance, found, prepared), "by": memory.pk},
-            session_id=provenance.session_id,
-        )
+        else:
+            verbs.contradict(row, **why)
         lowered.append(row.pk)
     if outcome == "created":
         _note_likeness(memory, relations, at)
@@ -431,14 +462,36 @@ def _supersede_all(scope: MemoryQuerySet, memory: Memory, provenance: Provenance
     return tuple(row.pk for row in others)
 
 
-def _said_over_another_channel(memory: Memory, provenance: Provenance) -> bool:
-    """Whether this session made or confirmed the memory over its other channel: one statement, reported twice."""
-    if provenance.session_id is None:
+def _may_supersede(older: Memory, newer: Memory, provenance: Provenance, at: datetime) -> bool:
+    """Whether a contradiction ends `older` without a person.
+
+    `newer` is told, not to be trusted less, and was not said (at `at`) before the other was confirmed last, as in an
+    old transcript. A memory that a person wrote, approved or changed stays until a person decides.
+    """
+    said = trust_of(provenance.source, provenance.exposure)
+    if not newer.active or newer.provisional or trust.kept_back(newer) or at < older.updated_at:
         return False
-    earlier = MemoryChange.objects.filter(
-        memory=memory, session=provenance.session_id, kind__in=(Change.CREATED, Change.REINFORCED)
-    )
-    return any(row.evidence.get("channel") != provenance.channel for row in earlier)
+    if is_lower(lowest(newer.trust, said), older.trust):
+        return False
+    if older.source == Source.HUMAN or older.approved_at is not None:
+        return False
+    return not MemoryChange.objects.filter(memory=older, by=By.PEOPLE).exclude(kind=Change.CREATED).exists()
+
+
+def _of_session(memory: Memory, provenance: Provenance) -> list[MemoryChange]:
+    """Return the changes by which this session, or its transcript, made or confirmed the memory."""
+    if provenance.session_id is None and not provenance.origin:
+        return []
+    said = MemoryChange.objects.filter(memory=memory, kind__in=(Change.CREATED, Change.REINFORCED))
+    if provenance.session_id is not None:
+        return list(said.filter(session=provenance.session_id))
+    return [change for change in said if change.evidence.get("origin") == provenance.origin]
+
+
+def _transcripts_of(memory: Memory) -> set[str]:
+    """Return the transcripts that made or confirmed a memory."""
+    said = MemoryChange.objects.filter(memory=memory, kind__in=(Change.CREATED, Change.REINFORCED))
+    return {str(origin) for evidence in said.values_list("evidence", flat=True) if (origin := evidence.get("origin"))}
 
 
 def _contradicted_by_session(provenance: Provenance) -> Collection[int | None]:
@@ -482,12 +535,12 @@ def _new(
         surface=statement.surface,
         exposure=provenance.exposure,
         exposed_to=list(provenance.exposed_to),
-        provisional=provisional_reason(statement.text, provenance),
+        provisional=provisional_reason(statement.text, provenance, statement.taxonomy),
         confirmed_at=at if provenance.typed else None,
     )
     memory.expires_at = Lifetimes().end(memory, at) if statement.expires_at == "by type" else statement.expires_at
     runs = {"runs": list(provenance.runs)} if provenance.runs else {}
-    evidence = {"channel": provenance.channel, **runs, **evidence}
+    evidence = {"channel": provenance.channel, **_origin(provenance), **runs, **evidence}
     key = _session_key(statement, provenance)
     return insert(memory, Why(provenance.actor, at, reason, evidence, provenance.session_id, key))
 
@@ -504,10 +557,15 @@ def _evidence(statement: Statement, provenance: Provenance, found: Relation, pre
     evidence = {
         "text": statement.observation,
         "channel": provenance.channel,
+        **_origin(provenance),
         "score": found.score,
         "match": found.evidence,
     }
     return evidence | {"by words alone": prepared.off} if prepared.off else evidence
+
+
+def _origin(provenance: Provenance) -> dict[str, str]:
+    return {"origin": provenance.origin} if provenance.origin else {}
 
 
 def _session_key(statement: Statement, provenance: Provenance) -> str | None:

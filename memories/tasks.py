@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memories.embedding.backfill import backfill
 from memories.embedding.install import install_if_missing
+from memories.judging import TASK_CALLS, TASK_SECONDS, judge_waiting
 from memories.lifecycle.sweep import sweep as sweep_memories
 from memories.llm.calls import prune as prune_model_calls
 from memories.recall import keyword_index, log, pgvector
@@ -12,6 +13,10 @@ from memories.recall import keyword_index, log, pgvector
 def sweep() -> None:
     sweep_memories()
     prune_model_calls()
+
+
+def judge() -> None:
+    judge_waiting(most_calls=TASK_CALLS, most_seconds=TASK_SECONDS)
 
 
 def embed() -> None:

@@ -31,6 +31,11 @@ class Taxonomy:
     it was made, approved or reactivated a memory expires, unless its project sets another lifetime (none = never).
     `approved_confidence` is what an approval raises to (None: it leaves the confidence). `credited_by` is what a
     session that used a memory adds when it completes, and takes when it fails.
+
+    `merges`: a restatement is merged into the known memory: it is counted, its time is fresh, and of both confidences
+    the higher one counts. `supersedes`: a contradiction ends the older memory. `outside_waits`: what is said after
+    outside text was read is provisional, whatever it is about. `rank_decay` is by how much a memory ranks lower for
+    each day since its last confirmation: exp(−rank_decay·days).
     """
 
     slug: str
@@ -45,6 +50,15 @@ class Taxonomy:
     expires: Mapping[str, timedelta] = field(default_factory=dict)
     approved_confidence: float | None = None
     credited_by: float = 0.0
+    merges: bool = False
+    supersedes: bool = False
+    outside_waits: bool = False
+    rank_decay: float = 0.0
+
+    @property
+    def of_many_subjects(self) -> bool:
+        """Whether its scope holds memories of many subjects, so that none stands for the others of its scope."""
+        return "category" not in self.scope
 
 
 def _frozen(**values: float) -> Mapping[str, float]:
@@ -112,11 +126,15 @@ KNOWLEDGE = Taxonomy(
         "people-relationships",
     ),
     scope=("project",),
-    first_confidence=_frozen(),
+    first_confidence=_frozen(),  # the statement's, which is the gate's
     reinforced_by=0.0,
     contradicted_by=0.0,
     inactive_below=None,
     injected_from=None,
+    merges=True,
+    supersedes=True,
+    outside_waits=True,
+    rank_decay=0.01,
 )
 
 TAXONOMIES: Mapping[str, Taxonomy] = MappingProxyType(

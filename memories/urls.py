@@ -3,7 +3,19 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from memories.web import bulk, change_list, desk, history, memories, memory, recall, review, surfacing, undo
+from memories.web import (
+    bulk,
+    change_list,
+    desk,
+    history,
+    memories,
+    memory,
+    recall,
+    review,
+    surfacing,
+    transcripts,
+    undo,
+)
 
 urlpatterns: list[URLPattern] = [
     path("desk", desk.desk, name="desk"),
@@ -31,4 +43,7 @@ urlpatterns: list[URLPattern] = [
     path("memories/<int:pk>/confirm", review.confirm, name="memory-confirm"),
     path("memories/<int:pk>/activate", review.activate, name="memory-activate"),
     path("memories/<int:pk>/undo/<int:change>", memory.undo, name="memory-undo"),
+    path("transcripts", transcripts.transcripts, name="transcripts"),
+    path("transcripts/<int:pk>", transcripts.transcript, name="transcript"),
+    path("transcripts/<int:pk>/parts/<int:number>/again", transcripts.again, name="transcript-again"),
 ]

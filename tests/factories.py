@@ -5,7 +5,20 @@ from __future__ import annotations
 import factory
 from factory.django import DjangoModelFactory
 
-from memories.models import Memory, Project, Source
+from memories.models import (
+    ArrivedBy,
+    Fact,
+    GateDecision,
+    Memory,
+    Project,
+    Segment,
+    Source,
+    Stage,
+    StageName,
+    Transcript,
+    TranscriptKind,
+    TranscriptPart,
+)
 from sessions_app.models import Agent, CooldownAction, Event, Session, Status
 
 
@@ -60,3 +73,71 @@ class CooldownActionFactory(DjangoModelFactory):
     service = "jellyfin"
     outcome = "success"
     fingerprint = factory.Sequence(lambda n: f"{n:064x}")
+
+
+class TranscriptFactory(DjangoModelFactory):
+    """A developer's session; give `session` for one of ours."""
+
+    class Meta:
+        model = Transcript
+
+    key = factory.LazyAttribute(lambda made: f"session:{made.cli_session_id}")
+    kind = TranscriptKind.CLAUDE
+    arrived_by = ArrivedBy.HOOK
+    cli_session_id = factory.Sequence(lambda n: f"00000000-0000-4000-8000-{n:012d}")
+    host = "here"
+    path = factory.LazyAttribute(lambda made: f"/srv/transcripts/{made.cli_session_id}.jsonl")
+    folder = "/srv/shop"
+
+
+class PartFactory(DjangoModelFactory):
+    """A part of 1,000 bytes, the next of its transcript, without stages."""
+
+    class Meta:
+        model = TranscriptPart
+
+    transcript = factory.SubFactory(TranscriptFactory)
+    number = factory.LazyAttribute(lambda made: made.transcript.parts.count() + 1)
+    start = factory.LazyAttribute(lambda made: (made.number - 1) * 1000)
+    end = factory.LazyAttribute(lambda made: made.start + 1000)
+
+
+class StageFactory(DjangoModelFactory):
+    class Meta:
+        model = Stage
+
+    part = factory.SubFactory(PartFactory)
+    name = StageName.PREPARE
+    position = factory.LazyAttribute(lambda made: list(StageName).index(StageName(made.name)) + 1)
+
+
+class SegmentFactory(DjangoModelFactory):
+    class Meta:
+        model = Segment
+
+    part = factory.SubFactory(PartFactory)
+    transcript = factory.SelfAttribute("part.transcript")
+    number = factory.LazyAttribute(lambda made: made.transcript.segments.count() + 1)
+    narrative = factory.Sequence(lambda n: f"The backup was moved to host {n}.")
+
+
+class FactFactory(DjangoModelFactory):
+    class Meta:
+        model = Fact
+
+    segment = factory.SubFactory(SegmentFactory)
+    number = factory.LazyAttribute(lambda made: made.segment.facts.count() + 1)
+    text = factory.Sequence(lambda n: f"The backup of host {n} runs at 03:00 and takes an hour")
+    source = factory.LazyAttribute(lambda made: f"{made.segment.transcript.source_name}-segment-{made.segment.number}")
+    category = "operations"
+
+
+class GateDecisionFactory(DjangoModelFactory):
+    class Meta:
+        model = GateDecision
+
+    channel = "observer"
+    taxonomy = "knowledge"
+    verdict = "discard"
+    words = "shorter than 12 characters"
+    text = factory.Sequence(lambda n: f"short {n}")

@@ -77,18 +77,25 @@ def wait_for(condition: Callable[[], T], seconds: float = 30) -> T:
 KILLED = """
 import os, signal, sys
 
+left = {nth}
+
 def here(frame, event, argument):
+    global left
     if event == {event!r} and (frame.f_globals.get("__name__"), frame.f_code.co_name) == {function!r}:
-        os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 sys.setprofile(here)
 {work}
 """
-"""Python that does `work` and is killed where a function begins ("call") or ends ("return")."""
+"""Python that does `work` and is killed where a function begins ("call") or ends ("return") for the nth time."""
 
 
-def killed(work: str, event: str, module: str, function: str) -> None:
+def killed(
+    work: str, event: str, module: str, function: str, *, nth: int = 1, more: Mapping[str, str] | None = None
+) -> None:
     """Run `work` in a process that is killed there."""
-    process = call(KILLED.format(event=event, function=(module, function), work=work))
+    process = call(KILLED.format(event=event, function=(module, function), work=work, nth=nth), more)
     out, err = process.communicate()
     assert process.returncode == -signal.SIGKILL, out + err

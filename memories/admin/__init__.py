@@ -3,6 +3,13 @@
 from memories.admin.agent_file import AgentCaptureAdmin, AgentFileAdmin, AgentFileConflictAdmin
 from memories.admin.change import MemoryChangeAdmin
 from memories.admin.memory import MemoryAdmin
+from memories.admin.observing import (
+    FactAdmin,
+    GateDecisionAdmin,
+    GateThresholdAdmin,
+    TranscriptAdmin,
+    TranscriptPartAdmin,
+)
 from memories.admin.project import ProjectAdmin
 from memories.admin.token import ApiTokenAdmin
 
@@ -11,7 +18,12 @@ __all__ = [
     "AgentFileAdmin",
     "AgentFileConflictAdmin",
     "ApiTokenAdmin",
+    "FactAdmin",
+    "GateDecisionAdmin",
+    "GateThresholdAdmin",
     "MemoryAdmin",
     "MemoryChangeAdmin",
     "ProjectAdmin",
+    "TranscriptAdmin",
+    "TranscriptPartAdmin",
 ]

@@ -27,6 +27,7 @@ COLUMNS = (
     "source",
     "exposure",
     "exposed_to",
+    "trust",
     "session_id",
     "tags",
     "merged_count",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from django.db import connection
@@ -26,7 +26,6 @@ from memories.embedding import (
 )
 from memories.embedding.base import STORED
 from memories.matching import Kind, Relation, may_be_one, read_ahead, relation
-from memories.matching.judge import Judge, current_judge
 from memories.models import EmbeddingModel, Inactive, Memory
 from memories.models.memory import MemoryQuerySet
 from memories.recall import filters
@@ -83,9 +82,7 @@ def prepare(within: Where, new: Text, *, of_service: bool = True) -> Prepared:
         rows += _of(set(wanted).difference(pk for pk, _, _ in rows), scope, model)
     floats = vector.floats if vector else None
     known = _with_cosines(rows, model, floats)
-    prepared = Prepared(seen, _related(known, new), floats, model, off)
-    judge = current_judge()
-    return prepared if judge is None else _settled(prepared, new, judge)
+    return Prepared(seen, _related(known, new), floats, model, off)
 
 
 def current_relations(prepared: Prepared, within: Where, new: Text) -> dict[int, Relation]:
@@ -99,7 +96,7 @@ def current_relations(prepared: Prepared, within: Where, new: Text) -> dict[int,
     known: _Known = {}
     if changed:
         known = _with_cosines(_of(changed, _scope(within), prepared.model), prepared.model, prepared.vector)
-    # An unchanged text keeps its relation, which a chat model may have decided.
+    # An unchanged text keeps its relation.
     same = {pk: prepared.found[pk][1] for pk, one in known.items() if prepared.found.get(pk, ("",))[0] == one[0]}
     judged = _related({pk: one for pk, one in known.items() if pk not in same}, new)
     return standing | same | {pk: found for pk, (_, found) in judged.items()}
@@ -213,22 +210,6 @@ def _related(known: _Known, new: Text) -> dict[int, tuple[str, Relation]]:
         pk: (text, relation(text, new.observation, about=new.service, cosine=cosine))
         for pk, (text, cosine) in known.items()
     }
-
-
-def _settled(prepared: Prepared, new: Text, judge: Judge) -> Prepared:
-    """Let the chat model decide the nearest unsure pair."""
-    if connection.in_atomic_block or any(found.kind == Kind.REINFORCES for _, found in prepared.found.values()):
-        return prepared
-    unsure = nearest_unsure((pk, found) for pk, (_, found) in prepared.found.items())
-    if unsure is None:
-        return prepared
-    text, found = prepared.found[unsure]
-    verdict = judge.judge(text, new.observation, about=new.service)
-    evidence: dict[str, Any] = {**found.evidence, "judge": verdict.as_evidence()}
-    if verdict.kind is not None:
-        evidence["why"] = f"A model says: {verdict.reason}"
-    settled = Relation(verdict.kind or Kind.DISTINCT, found.score, evidence)
-    return replace(prepared, found={**prepared.found, unsure: (text, settled)})
 
 
 def nearest_unsure(found: Iterable[tuple[int, Relation]]) -> int | None:

@@ -79,7 +79,9 @@ class Provenance:
 
     `exposure` (a value of `Exposure`) and `exposed_to` (names of outside sources) tell what its session had read by
     then, `taint` why it is not the session's own words (empty = they are), `told` the ids of the memories that the
-    session was told. `runs` are the sessions that a lesson by rules was drawn from.
+    session was told. `runs` are the sessions that a lesson by rules was drawn from. `origin` names the transcript
+    that it was read from (`Transcript.key`), also where no row of a session stands for it: what one transcript says
+    twice counts once, and confirms nothing.
     """
 
     source: str
@@ -95,6 +97,7 @@ class Provenance:
     taint: str = ""
     told: frozenset[int] = frozenset()
     runs: tuple[int, ...] = ()
+    origin: str = ""
 
     @property
     def typed(self) -> bool:

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from memories.models import LABELS, Answer, Disagreement, Memory, Project, RecallMark, RecallVote
+from memories.models.change import JUDGE
 from memories.recall import trust
 
 READ_AT_ONCE = 500
 
 
 def answered_pairs() -> Iterator[dict[str, Any]]:
-    """Yield a pair for each answered disagreement, oldest first, with both texts as they were when it was asked."""
-    for row in Disagreement.objects.answered().order_by("pk").iterator(READ_AT_ONCE):
+    """Yield a pair for each disagreement that a person answered, oldest first, with both texts as they were then."""
+    rows = Disagreement.objects.answered().exclude(by__startswith=JUDGE).order_by("pk")
+    for row in rows.iterator(READ_AT_ONCE):
         yield {
             "id": f"settled-{row.pk}",
             "known": row.older_text,

@@ -28,7 +28,7 @@ from memories.exchange import signature
 from memories.lifecycle.confirmation import joined, provisional_reason
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why, json_value
-from memories.models import Exposure, Inactive, Memory, Project, Source, Verdict, to_utc
+from memories.models import Exposure, Inactive, Memory, Project, Source, Trust, Verdict, to_utc
 from memories.store import insert_all
 from memories.taxonomy import AGENT, DEFAULT_CONFIDENCE, TAXONOMIES, TAXONOMY_VERSION, Taxonomy
 
@@ -41,7 +41,7 @@ FROM_ELSEWHERE = Provenance(Source.IMPORT, "import", exposure=Exposure.OUTSIDE, 
 BATCH = 500
 READ = ("observation", "category", "service", "taxonomy", "agent", "confidence", "tier", "source", "tags", "surface")
 STATE = ("active", "inactive_reason", "verdict", "verdict_reason", "persistent", "merged_count", "taxonomy_version")
-TRUST = ("exposure", "exposed_to", "provisional")
+TRUST = ("exposure", "exposed_to", "provisional", "trust")
 TIMES = ("created_at", "updated_at", "expires_at", "approved_at", "decayed_until", "confirmed_at")
 
 
@@ -194,6 +194,7 @@ def _judge(memory: Memory, entry: dict[str, Any]) -> None:
     memory.source, memory.tier, memory.persistent = Source.IMPORT, 0, False
     memory.approved_at = memory.confirmed_at = None
     memory.exposure, memory.exposed_to = Exposure.OUTSIDE, [FOREIGN]
+    memory.trust = ""  # by its source and exposure, when it is stored
     memory.provisional = joined([memory.provisional, provisional_reason(str(entry["observation"]), FROM_ELSEWHERE)])
     memory.confidence = TAXONOMIES[memory.taxonomy].first_confidence.get(Source.IMPORT, DEFAULT_CONFIDENCE)
     if memory.verdict == Verdict.ALLOW:
@@ -231,6 +232,7 @@ def _memory(entry: dict[str, Any], at: datetime) -> Line:
         exposure=_one_of(entry, "exposure", Exposure.values, Exposure.NOTHING),
         exposed_to=_names(entry, "exposed_to"),
         provisional=str(entry.get("provisional") or "")[:200],
+        trust=_one_of(entry, "trust", ("", *Trust.values), ""),
     )
     if entry.get("uuid"):
         memory.uuid = UUID(str(entry["uuid"]))

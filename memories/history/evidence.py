@@ -12,6 +12,7 @@ CHANNELS = {
     "human": "typed by a person",
     "import": "an import",
     "rules": "rules over runs",
+    "observer": "the observer, from the whole session",
 }
 MATCHERS = {"lexical": "words and values"}
 VERDICTS = {"same": "the same", "different": "different", "unsure": "perhaps the same"}
@@ -122,6 +123,7 @@ KNOWN: dict[str, Callable[[Any], list[EvidenceLine]]] = {
     "contradicts": _memories("contradicts"),
     "merged": _memories("merged memories"),
     "into": _memories("merged into"),
+    "origin": lambda value: [EvidenceLine("read from the transcript", _plain(value))],
     "runs": lambda value: [EvidenceLine("sessions", _some(value))],
     "helped": lambda value: [EvidenceLine("the session", "completed" if value is True else "failed")],
     "count": lambda value: [EvidenceLine("memories merged", _plain(value))],

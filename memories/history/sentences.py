@@ -10,6 +10,7 @@ from typing import Any
 from claudeops.lib.word_diff import GONE, NEW, SAME, word_diff
 from memories.capture.text import fold
 from memories.models import Change, MemoryChange, Source
+from memories.models.change import JUDGE
 
 QUOTED = 140
 """Most characters of a quotation."""
@@ -21,7 +22,7 @@ REJECTED = "Rejected in review."
 OWN_WORDS = frozenset({"Back", "Both", "It", "Memory", "Memories"})
 """How the product's own reasons begin; after a colon they go on in lower case. A person's words stay as typed."""
 BACK = "Back to "
-NOBODY, AGENT, SYSTEM = "Somebody", "agent:", "system"
+NOBODY, AGENT, SESSION, SYSTEM = "Somebody", "agent:", "session:", "system"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,10 @@ def _who(change: MemoryChange) -> list[Part | str]:
         return [Part(f"Session {change.session_id}", "session", change.session_id)]
     if change.actor.startswith(AGENT):
         return [f"A session of {change.actor.removeprefix(AGENT)}"]
+    if change.actor.startswith(JUDGE):
+        return [f"The model {change.actor.removeprefix(JUDGE)}"]
+    if change.actor.startswith(SESSION):
+        return [f"The session {change.actor.removeprefix(SESSION)[:8]}"]
     return [{"": NOBODY, SYSTEM: "The system"}.get(change.actor, change.actor)]
 
 

@@ -7,14 +7,12 @@ the same text.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from memories.injection.budget import cut, tokens
-from memories.injection.escape import safe
+from memories.injection.budget import cut, named_line, tokens
 
 HEADING = "## Memories"
 INTRO = (
@@ -22,7 +20,6 @@ INTRO = (
     "you see. Name each one that you use by its id, such as [m42], in your text or in `memories_used` of the "
     "structured answer."
 )
-NAME = re.compile(r"\[(?=m\d+\])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ class Candidate:
 
     @property
     def line(self) -> str:
-        return f"- [{safe(self.category)}] {NAME.sub('(', cut(safe(self.observation)))} [m{self.memory_id}]"
+        return named_line(self.category, self.observation, self.memory_id)
 
     def entry(self, reason: str) -> dict[str, Any]:
         """Return it as the receipt keeps it, with each part of its score."""

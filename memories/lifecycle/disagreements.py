@@ -10,16 +10,18 @@ from django.db.models import Q
 
 from memories.capture.statement import Provenance
 from memories.errors import Conflict, InvalidMemory, MemoryNotFound
+from memories.lifecycle import rules
 from memories.lifecycle.confirmation import after_edit
 from memories.lifecycle.lock import writing
 from memories.lifecycle.merge import check_mergeable, merge
 from memories.lifecycle.restore import restore
-from memories.lifecycle.verbs import check_unchanged, confirmed, deactivated, policy, reactivated
+from memories.lifecycle.verbs import check_unchanged, confirmed, contradict, deactivated, policy, reactivated
 from memories.lifecycle.write import Why, apply, locked
 from memories.models import (
     Answer,
     Change,
     Disagreement,
+    DisagreementKind,
     DisagreementState,
     Inactive,
     Memory,
@@ -58,10 +60,11 @@ def supersede(
     at: datetime | None = None,
     reason: str = "",
     evidence: dict[str, Any] | None = None,
+    session_id: int | None = None,
 ) -> MemoryChange | None:
     """Make `older` inactive, superseded by `newer`; None when it was already. Raises InvalidMemory for a cycle."""
     pk = newer if isinstance(newer, int) else newer.pk
-    why = Why(by, to_utc(at), reason or f"Superseded by memory {pk}.", {**(evidence or {}), "by": pk})
+    why = Why(by, to_utc(at), reason or f"Superseded by memory {pk}.", {**(evidence or {}), "by": pk}, session_id)
     with writing():
         row, other = locked(older), locked(newer)
         seen = {row.pk}
@@ -85,9 +88,11 @@ def answer(
     observation: str | None = None,
     seen: tuple[int, int] | None = None,
     provenance: Provenance | None = None,
+    confirms: bool = True,
 ) -> Disagreement:
-    """Carry out an operator's answer; the same answer twice changes nothing.
+    """Carry out an answer; the same answer twice changes nothing.
 
+    With `confirms` (a person answers) it confirms what holds; a model's word only takes back what the question took.
     `observation` is the text of the merged memory (MERGED only), which passes the gate unless `provenance` says that a
     person typed it. `seen` are the latest changes of older and newer that the person saw. Raises Conflict when either
     changed since or another answer was given, InvalidMemory for an answer or text that does not fit, MemoryNotFound
@@ -112,12 +117,32 @@ def answer(
             check_unchanged(memory, change)
         why = Why(by, when, reason, {"disagreement": row.pk}, provenance=provenance)
         latest = MemoryChange.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
-        _ANSWERS[Answer(said)](older, newer, why, observation)
+        (_ANSWERS if confirms else _ANSWERS | _UNCONFIRMED)[Answer(said)](older, newer, why, observation)
         row.state, row.answer, row.by, row.at = DisagreementState.ANSWERED, said, by[:150], when
         made = MemoryChange.objects.filter(pk__gt=latest, memory__in=(older.pk, newer.pk)).order_by("pk")
         row.changes = list(made.values_list("pk", flat=True))
         row.save(update_fields=["state", "answer", "by", "at", "changes"])
         return row
+
+
+def contradicts(
+    row: Disagreement, older: Memory, newer: Memory, *, by: str, at: datetime, reason: str, lowers: bool
+) -> None:
+    """Make an open question about a suspected duplicate one about a contradiction; with `lowers` the older is lowered.
+
+    "Both hold" gives back what it took. The pair is asked about once: with a contradiction noted already, this question
+    is answered with "not duplicates". Inside `writing()` only.
+    """
+    pair = Q(older=older.pk, newer=newer.pk) | Q(older=newer.pk, newer=older.pk)
+    if Disagreement.objects.filter(pair, kind=DisagreementKind.CONTRADICTION).exists():
+        answer(row, Answer.KEPT, by=by, at=at, reason=reason, confirms=False)
+        return
+    row.kind = DisagreementKind.CONTRADICTION
+    row.save(update_fields=["kind"])
+    if lowers:
+        evidence = {"disagreement": row.pk, "by": newer.pk}
+        words = f"Contradicted by memory {newer.pk}. {reason}"
+        contradict(older, by=by, at=at, reason=words, evidence=evidence)
 
 
 def take_back(disagreement: Disagreement | int, *, by: str, at: datetime | None = None) -> Disagreement:
@@ -155,6 +180,22 @@ def _both(older: Memory, newer: Memory, why: Why, observation: str | None) -> No
     _back(older, why, f"Both hold: memory {newer.pk} does not contradict it.", _before(older, newer))
 
 
+def _supersedes_alone(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
+    supersede(older, newer, by=why.by, at=why.at, reason=why.reason, evidence=why.evidence)
+
+
+def _both_as_before(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
+    """Give the older memory back what the newer one took, and nothing more: it is not confirmed."""
+    taken = _contradiction(older, newer)
+    if taken is None or "confidence" not in taken.after:
+        return
+    more = float(taken.before["confidence"]) - float(taken.after["confidence"])
+    new: dict[str, Any] = {"confidence": round(min(1.0, older.confidence + more), 6)}
+    if older.inactive_reason == Inactive.CONTRADICTED and rules.is_active(new["confidence"], policy(older)):
+        new |= {"active": True, "inactive_reason": ""}
+    apply(older, Change.CONFIDENCE_SET, new, why)
+
+
 def _wrong(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
     words = why.reason or f"It is wrong; memory {older.pk} holds."
     apply(newer, Change.DEACTIVATED, deactivated(newer), why._replace(reason=words))
@@ -180,13 +221,22 @@ _ANSWERS: dict[Answer, Callable[[Memory, Memory, Why, str | None], None]] = {
     Answer.KEPT: _kept,
 }
 
+_UNCONFIRMED = {Answer.SUPERSEDES: _supersedes_alone, Answer.BOTH: _both_as_before}
+"""The answers of a model where they differ from a person's."""
+
 
 def _before(older: Memory, newer: Memory) -> float | None:
     """Return the confidence of `older` before `newer` contradicted it; None when it is unknown."""
+    taken = _contradiction(older, newer)
+    return None if taken is None else float(taken.before["confidence"])
+
+
+def _contradiction(older: Memory, newer: Memory) -> MemoryChange | None:
+    """Return the latest change by which `newer` lowered `older`; None when there is none."""
     contradicted = MemoryChange.objects.filter(memory=older, kind=Change.CONTRADICTED).order_by("-pk")
     for change in contradicted[:50]:
         if change.evidence.get("by") == newer.pk and "confidence" in change.before:
-            return float(change.before["confidence"])
+            return change
     return None
 
 

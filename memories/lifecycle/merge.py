@@ -78,11 +78,13 @@ def merge(
             text = checked_text(observation, provenance, current=into.observation)
         count, confidence = 0, into.confidence
         provisional: set[str] = set()
+        trusts: set[str] = set()
         named: list[dict[str, Any]] = []
         for other in others.order_by("pk").iterator():
             check_mergeable(into, [other])
             count += 1
             provisional.add(other.provisional)
+            trusts.add(other.trust)
             confidence = max(confidence, other.confidence)
             if count <= MOST_NAMED:
                 named.append({"id": other.pk, "observation": other.observation})
@@ -93,7 +95,7 @@ def merge(
             "confidence": confidence,
             "updated_at": max(into.updated_at, why.at),
             "merged_count": into.merged_count + count,
-        } | after_edit(into, text, provenance, why.at, also=sorted(provisional))
+        } | after_edit(into, text, provenance, why.at, also=sorted(provisional), lineage=trusts)
         merged = {"active": False, "inactive_reason": Inactive.MERGED, "superseded_by_id": into.pk}
         change_all(others, Change.MERGED, why._replace(evidence={"into": into.pk}), lambda row: merged)
         evidence = {"merged": named, "count": count}

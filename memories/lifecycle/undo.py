@@ -66,7 +66,7 @@ def undo(change: MemoryChange | int, *, by: str, at: datetime | None = None, rea
         first = MemoryChange.objects.filter(pk=wanted).first()
         if first is None:
             raise MemoryNotFound(f"There is no change {wanted}.")
-        if first.kind not in UNDOABLE or first.session_id is not None:
+        if first.kind not in UNDOABLE or first.session_id is not None or first.evidence.get("origin"):
             raise InvalidMemory(
                 f"What was {first.get_kind_display()} cannot be taken back here.",
                 "The page of a memory shows its history, and what it can go back to.",

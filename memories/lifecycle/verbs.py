@@ -74,16 +74,18 @@ def reinforce(
     candidate_key: str | None = None,
     echo: bool = False,
     confirms: bool = False,
+    restated: float | None = None,
 ) -> MemoryChange | None:
     """Confirm a memory: more confidence, active again where allowed. Always writes a change row.
 
     `echo`: by a session that was told the memory. It counts up to ECHO_LIMIT, and beyond that stops no decay.
-    `confirms`: by an independent session, so that the memory is unconfirmed no more.
+    `confirms`: by an independent session, so that the memory is unconfirmed no more. `restated` is the confidence
+    (0..1) of the statement, where the taxonomy merges one into the known memory.
     """
     why = Why(by, to_utc(at), reason, evidence, session_id, candidate_key)
     with writing():
         row = locked(memory)
-        new = reinforced(row, why.at, echo=echo, confirms=confirms)
+        new = reinforced(row, why.at, echo=echo, confirms=confirms, restated=restated)
         return apply(row, Change.REINFORCED, new, why, caller=memory, always=True)
 
 
@@ -389,9 +391,14 @@ def _new_end(row: Memory, at: datetime, lifetimes: Lifetimes | None = None) -> d
     return {} if end is None else {"expires_at": end}
 
 
-def reinforced(row: Memory, at: datetime, *, echo: bool = False, confirms: bool = False) -> dict[str, Any]:
-    new = {} if echo and row.confidence > rules.ECHO_LIMIT else confirmed(row, at)
+def reinforced(
+    row: Memory, at: datetime, *, echo: bool = False, confirms: bool = False, restated: float | None = None
+) -> dict[str, Any]:
+    merges = policy(row).merges
+    new = {} if echo and (merges or row.confidence > rules.ECHO_LIMIT) else confirmed(row, at)
     new |= {"confidence": rules.reinforced(row.confidence, policy(row), echo=echo)}
+    if merges and restated is not None and not echo:
+        new |= {"confidence": max(row.confidence, rules.clamp(restated)), "merged_count": row.merged_count + 1}
     if confirms and row.confirmed_at is None:
         new["confirmed_at"] = at
     back = not row.active and row.inactive_reason not in STAYS_INACTIVE

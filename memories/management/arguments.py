@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentParser, BooleanOptionalAction
 
 from memories.injection.windows import DAYS
-from memories.models import Exposure, Source
+from memories.models import Exposure, Source, Trust
 from memories.recall.profiles import NAMES as PROFILES
-from memories.taxonomy import TAXONOMIES
+from memories.taxonomy import KNOWLEDGE, TAXONOMIES
 
 MOST_LISTED = 10_000
 WINDOW = 'such as "first monday", "12-24..12-26" or "mon 08:00-12:00 Europe/Vienna"'
@@ -44,6 +44,7 @@ def narrowing(parser: ArgumentParser) -> None:
     parser.add_argument("--text", help="words that the observation contains")
     parser.add_argument("--source", choices=Source.values)
     parser.add_argument("--exposure", choices=Exposure.values, help="what its session had read before")
+    parser.add_argument("--trust", choices=Trust.values, help="the least trusted of its lineage")
     parser.add_argument("--session", help="the session that created it")
     parser.add_argument("--tier", choices=("0", "1", "2", "3"))
     state = parser.add_mutually_exclusive_group()
@@ -92,6 +93,12 @@ def context(parser: ArgumentParser) -> None:
 
 def decay(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only say what would change")
+
+
+def reclassify(parser: ArgumentParser) -> None:
+    parser.add_argument("--taxonomy", required=True, choices=[KNOWLEDGE.slug], help="the taxonomy with a new version")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would change; asks no model")
+    parser.add_argument("--by", default="", help="the actor of the changes (default: your account)")
 
 
 def export(parser: ArgumentParser) -> None:

@@ -70,6 +70,7 @@ def as_text(memory: Memory, changes: Iterable[MemoryChange]) -> str:
             f"session {memory.session_id}, tier {memory.tier}" if memory.session_id else memory.get_source_display(),
         ),
         ("read before", memory.read_before),
+        ("trust", memory.get_trust_display()),
         ("tags", ", ".join(memory.tags)),
         ("expires", exact(memory.expires_at) if memory.expires_at else ""),
         ("told", windowed(memory, timezone.now()).reason if memory.surface else ""),

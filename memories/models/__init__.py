@@ -15,7 +15,17 @@ from memories.models.counts import MemoryChangeCount
 from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, DisagreementKind, DisagreementState
 from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
 from memories.models.highest import highest, moment_of
-from memories.models.memory import Exposure, Inactive, Memory, Source, Trust, Verdict
+from memories.models.memory import (
+    Exposure,
+    Inactive,
+    Memory,
+    Source,
+    Trust,
+    Verdict,
+    is_lower,
+    lowest,
+    trust_of,
+)
 from memories.models.model_call import CallOutcome, ModelCall
 from memories.models.observing import (
     ArrivedBy,
@@ -103,7 +113,10 @@ __all__ = [
     "Verdict",
     "drop_lost_links",
     "highest",
+    "is_lower",
+    "lowest",
     "moment_of",
     "states_before",
     "to_utc",
+    "trust_of",
 ]

@@ -80,10 +80,24 @@ def _listed_as() -> Case:
     )
 
 
+JUDGE = "judge:"
+"""The actor of what follows from the judge's verdicts, before its model."""
+
+
 def _by() -> Case:
-    """Who made a change: the actor of a session is `agent:<slug>`, `session:<number>`, `import` or `mcp`."""
+    """Who made a change: the actor of a session is `agent:<slug>`, `session:<number>`, `import` or `mcp`.
+
+    A model that decides by itself is its role and its name; another role here would rewrite the table again.
+    """
     return Case(
         When(Q(actor="") | Q(actor="system"), then=Value(By.SYSTEM)),
+        When(
+            Q(actor__startswith=JUDGE)
+            | Q(actor__startswith="classifier:")
+            | Q(actor__startswith="reflector:")
+            | Q(actor__startswith="triage:"),
+            then=Value(By.SYSTEM),
+        ),
         When(Q(actor="import") | Q(actor="mcp"), then=Value(By.SESSIONS)),
         When(Q(actor__startswith="agent:") | Q(actor__startswith="session:"), then=Value(By.SESSIONS)),
         default=Value(By.PEOPLE),

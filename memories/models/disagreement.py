@@ -62,6 +62,9 @@ class Disagreement(models.Model):
     """A pair of memories, unique by kind; `newer` was stored against, or beside, `older`.
 
     `changes` are the change rows of the answer, in order, for its undo. Texts and scope are copies, for evaluation.
+    `judged` is the model's verdict: relation, reason, model, call, the SHA-256 of the texts, the action that followed
+    (`memories.judging.rules.Action`), and why it was left to a person. It is stored before anything follows from it;
+    `judged_at` is set together with what follows.
     """
 
     older = models.ForeignKey(
@@ -79,7 +82,9 @@ class Disagreement(models.Model):
     evidence = MaskedJSONField(default=dict, blank=True)
     changes = MaskedJSONField(default=list, blank=True)
     judged_at = models.DateTimeField(null=True, blank=True, help_text="When a model was asked about it last.")
-    judged = MaskedJSONField(default=dict, blank=True, help_text="What it said: {relation, reason, model}.")
+    judged = MaskedJSONField(default=dict, blank=True, help_text="What it said, and what followed from it.")
+    judging_until = models.DateTimeField(null=True, blank=True, help_text="Until then a worker asks about it.")
+    judge_tries = models.PositiveSmallIntegerField(default=0, help_text="How often it was asked about in vain.")
     older_text = MaskedTextField()
     newer_text = MaskedTextField()
     service = models.CharField(max_length=100, blank=True, default="")

@@ -94,6 +94,11 @@ def lowest(*trusts: str) -> Trust:
     return max(map(Trust, trusts), key=list(Trust).index)
 
 
+def is_lower(one: str, other: str) -> bool:
+    """Whether `one` can be trusted less than `other`."""
+    return one != other and lowest(one, other) == one
+
+
 class TrustField(models.CharField):
     """Holds a Trust; when it is empty, a row is stored with what its source and its exposure say."""
 

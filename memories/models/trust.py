@@ -12,6 +12,11 @@ from django.db.models import Q
 
 OPEN, GUARDED, STRICT = "open", "guarded", "strict"
 
+FROM_OUTSIDE = "from a session that had read outside text"
+"""The reason of a memory that is provisional whatever it is about; other reasons are topics."""
+JOINT = "; "
+"""Between the reasons of a provisional memory."""
+
 _KEPT_BACK = {
     OPEN: Q(pk__in=()),
     GUARDED: ~Q(provisional="") & Q(confirmed_at=None),
@@ -44,5 +49,6 @@ def kept_back(memory: Any) -> str:
     if mode() == OPEN or memory.confirmed_at is not None:
         return ""
     if memory.provisional:
-        return f"unconfirmed: its session had read outside text, and it is about {memory.provisional}"
+        about = JOINT.join(part for part in memory.provisional.split(JOINT) if part != FROM_OUTSIDE)
+        return "unconfirmed: its session had read outside text" + (f", and it is about {about}" if about else "")
     return "unconfirmed: CLAUDEOPS_TRUST=strict wants a person or an independent session" if mode() == STRICT else ""

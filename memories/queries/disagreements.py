@@ -31,6 +31,8 @@ class Question:
     older: Side
     newer: Side
     reasons: tuple[str, ...]
+    judged: tuple[str, ...] = ()
+    """What a model said of the pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def questions_of(rows: Iterable[Disagreement]) -> list[Question]:
         right = tuple(piece for piece in pieces if piece.kind != GONE)
         older = Side("Known", row.older, left, latest.get(row.older_id or 0, 0))
         newer = Side("New", row.newer, right, latest.get(row.newer_id or 0, 0))
-        found.append(Question(row, older, newer, in_words(row.evidence)))
+        found.append(Question(row, older, newer, in_words(row.evidence), judged_in_words(row.judged)))
     return found
 
 
@@ -100,7 +102,24 @@ def in_words(evidence: Mapping[str, Any]) -> tuple[str, ...]:
     for amount in evidence.get("quantities", ()):
         verdict = {"same": "the same", "different": "different amounts"}.get(amount["verdict"], "perhaps the same")
         found.append(f"{amount['known']} and {amount['new']} are {verdict}.")
-    if isinstance(judge := evidence.get("judge"), Mapping):
-        answer = judge.get("answer") or "no answer"
-        found.append(f"The model {judge.get('model')} was asked: {answer} ({judge.get('reason')}).")
     return tuple(found)
+
+
+def judged_in_words(judged: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say what a model said of a pair, and why it was left to a person; nothing when none was asked."""
+    if not judged:
+        return ()
+    found = []
+    if judged.get("relation"):
+        word = _RELATIONS.get(str(judged["relation"]), str(judged["relation"]))
+        found.append(f"The model {judged.get('model')} says that {word}: {judged.get('reason')}")
+    if judged.get("why"):
+        found.append(f"Left to a person: {judged['why']}.")
+    return tuple(found)
+
+
+_RELATIONS = {
+    "reinforces": "they say the same",
+    "contradicts": "they cannot both be true",
+    "distinct": "they are two facts",
+}

@@ -15,7 +15,7 @@ from django.utils import timezone
 from claudeops.lib.list_page.comparisons import Comparison, ComparisonFilter
 from memories.capture.agent_id import agent_id
 from memories.capture.text import normalise_service
-from memories.models import Disagreement, DisagreementKind, Exposure, Inactive, Memory, Project, Source, Verdict
+from memories.models import Disagreement, DisagreementKind, Exposure, Inactive, Memory, Project, Source, Trust, Verdict
 from memories.models.fades import FADES_AT, NEVER
 from memories.models.memory import MemoryQuerySet
 from memories.taxonomy import AGENT, TAXONOMIES
@@ -69,7 +69,8 @@ class MemoryFilterSet(django_filters.FilterSet):
 
     service (`general` = none), category, taxonomy, project (slug, or `global`), agent, status (each memory has one:
     held, rejected, or else active or inactive; of the active ones some are unconfirmed: these and the held ones are
-    waiting), active, verdict, source, exposure (what its session had read), persistent, confidence_min and
+    waiting), active, verdict, source, exposure (what its session had read), trust (the least
+    of its lineage: operator, session, imported or external), persistent, confidence_min and
     confidence_max (0..1, both included), text (every word of it, anywhere), session (id), tier, fades (when it becomes
     inactive or expires unless it is confirmed, from now: `<14d`, `>2w`, `3d..10d`; active ones alone), told (how many
     sessions had it in their prompt: `0`, `>5`).
@@ -94,6 +95,7 @@ class MemoryFilterSet(django_filters.FilterSet):
     verdict = django_filters.ChoiceFilter(choices=Verdict.choices, label="Verdict", empty_label="any")
     source = django_filters.ChoiceFilter(choices=Source.choices, label="Source", empty_label="any")
     exposure = django_filters.ChoiceFilter(choices=Exposure.choices, label="Read before", empty_label="any")
+    trust = django_filters.ChoiceFilter(choices=Trust.choices, label="Trusted as", empty_label="any")
     persistent = django_filters.BooleanFilter(label="Persistent", widget=yes_or_no())
     confidence_min = django_filters.NumberFilter(
         field_name="confidence", lookup_expr="gte", min_value=0, max_value=1, label="Confidence from"

@@ -38,7 +38,7 @@ COLUMNS = (
     *("id", "service", "category", "observation", "confidence", "active", "inactive_reason", "verdict"),
     *("verdict_reason", "updated_at", "session_id", "source", "persistent", "taxonomy", "tier"),
     *("exposure", "provisional", "confirmed_at", "decayed_until", "expires_at", "created_at", "told_count"),
-    "project_id",
+    *("project_id", "trust"),
 )
 LISTED = (*COLUMNS, "project__slug")
 """What the queries of the list read."""

@@ -11,7 +11,7 @@ from typing import Any
 from django import template
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
@@ -19,7 +19,7 @@ from claudeops.lib import humanize, local_time
 from claudeops.lib import markdown as markdown_of
 from memories import desk
 from memories.history.forecast import forecast
-from memories.models import Memory
+from memories.models import Memory, Trust
 from memories.queries.list import status_of, why_of
 
 register = template.Library()
@@ -91,6 +91,32 @@ def _status_icon(name: str, said: str) -> SafeString:
     return format_html(
         '<svg class="i i-{}" role="img" aria-label="{}"><title>{}</title><use href="#i-{}"/></svg>',
         *(name, said, said, name),
+    )
+
+
+@register.simple_tag
+@lru_cache(maxsize=SAID)
+def trust_mark(value: str) -> SafeString:
+    """How far a memory is trusted (a value of Trust), as bars, the more the better, and in words."""
+    levels = list(Trust)
+    trust = Trust(value)
+    most = len(levels)
+    bars = format_html_join(
+        "",
+        '<rect class="{}" x="{}" y="{}" width="2.5" height="{}"/>',
+        (
+            (
+                "trust-on" if place < most - levels.index(trust) else "trust-off",
+                1 + 4 * place,
+                10 - 3 * place,
+                4 + 3 * place,
+            )
+            for place in range(most)
+        ),
+    )
+    return format_html(
+        '<span class="trust trust-{}"><svg viewBox="0 0 16 16" aria-hidden="true" focusable="false">{}</svg>{}</span>',
+        *(trust.value, bars, trust.label),
     )
 
 

@@ -33,7 +33,7 @@ from memories.errors import MemoriesError
 from memories.history.confidence_history import confidence_since
 from memories.history.forecast import forecast
 from memories.lifecycle.bulk import BULK_ACTIONS
-from memories.models import Memory, Source
+from memories.models import Memory, Source, Trust
 from memories.queries import list as listing
 from memories.queries.filters import CATEGORIES, STATUSES, MemoryFilterSet
 from memories.taxonomy import GENERAL
@@ -75,6 +75,7 @@ PAGE = declare(
             Column("source", "From", lambda memory: memory.session_id or memory.get_source_display()),
             Column("why", "Why", listing.why_of, shown=False),
             Column("exposure", "Read before", lambda memory: memory.get_exposure_display(), shown=False),
+            Column("trust", "Trusted as", lambda memory: memory.get_trust_display(), shown=False),
             Column("project", "Project", lambda memory: memory.project and memory.project.slug, shown=False),
             Column("taxonomy", "Taxonomy", lambda memory: memory.taxonomy, shown=False),
             Column("tier", "Tier", lambda memory: memory.tier, shown=False, number=True),
@@ -99,7 +100,11 @@ PAGE = declare(
     )
 )
 
-SUGGESTED = ("fades:<7d", "fades:<14d", "fades:<30d", "told:0", "told:>5", *(f"status:{name}" for name, _ in STATUSES))
+SUGGESTED = (
+    *("fades:<7d", "fades:<14d", "fades:<30d", "told:0", "told:>5"),
+    *(f"status:{name}" for name, _ in STATUSES),
+    *(f"trust:{name}" for name in Trust.values),
+)
 
 MOST_KNOWN = 250
 """Rows that a poll names: those of the page, and those pushed off it that the browser still shows."""

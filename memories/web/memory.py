@@ -27,12 +27,15 @@ from memories.lifecycle.restore import restore
 from memories.models import Memory, MemoryChange
 from memories.queries import list as listing
 from memories.queries.similar import similar_to
+from memories.queries.transcripts import facts_of_memory
 from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
 from memories.web.forms import EditForm
 from memories.web.memories import row_context
 from memories.web.memory_page import band_of, handed_on, neighbours_of, whole_text
 
 CHANGES = "memories.change_memory"
+CONTEXT = 5
+"""Most facts whose segments are shown as the context of a memory."""
 
 
 @require_http_methods(["GET", "HEAD", "PUT", "DELETE"])
@@ -61,6 +64,7 @@ def _page(request: HttpRequest, row: Memory, *, status: int = 200, **further: An
         "whole_text": whole_text(row),
         "window": windowed(row, course.now) if row.surface else None,
         "from_agent": _from_agent(row),
+        "context": facts_of_memory(row.pk, CONTEXT),
         "neighbours": neighbours_of(row, handed_on(request)),
         **_timeline(request, row, latest),
         **further,

@@ -9,10 +9,6 @@ from __future__ import annotations
 import hashlib
 from functools import partial
 
-from django.db import transaction
-from django.db.models import QuerySet
-from django.utils import timezone
-
 from memories.capture.agent_id import agent_id
 from memories.capture.learned import Refused
 from memories.capture.statement import Provenance
@@ -20,9 +16,8 @@ from memories.files.capture import capture, note_refused
 from memories.files.instructions import briefing
 from memories.files.sync import sync_file
 from memories.files.told import Told, told
-from memories.injection.budget import tokens
-from memories.injection.told import count_told
 from memories.models import AgentFile, Project, Source
+from sessions_app.hooks import receipts
 from sessions_app.hooks.answers import HANDLERS, LATER, HookAnswer, HookCall
 from sessions_app.hooks.transcript import Heard, heard_in
 from sessions_app.models import HookReceipt
@@ -30,7 +25,6 @@ from sessions_app.models import HookReceipt
 START, STOP, BY_PROMPT = "SubagentStart", "SubagentStop", "PreToolUse"
 DELEGATES = ("Agent", "Task")
 """The names of the tool that starts a subagent, in the versions of the CLI."""
-INCLUDED = ("id", "category", "confidence", "observation")
 NO_ANSWER = "the subagent ended without an answer"
 
 
@@ -59,7 +53,9 @@ def brief_by_prompt(call: HookCall) -> HookAnswer | None:
 
     def keep() -> None:
         _keep(call, name, found, text, part)
-        _count(HookReceipt.objects.filter(cli_session_id=call.payload.cli_session_id, event=call.event, part=part))
+        receipts.count(
+            HookReceipt.objects.filter(cli_session_id=call.payload.cli_session_id, event=call.event, part=part)
+        )
 
     return HookAnswer(tool_input={**given, "prompt": f"{text}\n\n{prompt}"}, keep=keep)
 
@@ -76,21 +72,7 @@ def _told(call: HookCall, agent: str) -> Told | None:
 
 
 def _keep(call: HookCall, agent: str, found: Told, text: str, part: str) -> None:
-    """Store the receipt once: the CLI may send a hook twice."""
-    receipt = HookReceipt(
-        cli_session_id=call.payload.cli_session_id,
-        event=call.event,
-        part=part,
-        session=call.session,
-        project=call.project,
-        agent=agent,
-        text=text,
-        sha256=hashlib.sha256(text.encode()).hexdigest(),
-        tokens=tokens(text),
-        included=[{key: entry[key] for key in INCLUDED} for entry in found.included],
-        at=call.at,
-    )
-    HookReceipt.objects.bulk_create([receipt], ignore_conflicts=True)
+    receipts.keep(call, part=part, text=text, included=found.included, agent=agent)
 
 
 def prepare(call: HookCall) -> None:
@@ -98,17 +80,8 @@ def prepare(call: HookCall) -> None:
     name = agent_id(call.payload.agent_type)
     if call.project is None or not name:
         return
-    _count(HookReceipt.objects.filter(**_of(call), event=START))
+    receipts.count(HookReceipt.objects.filter(**_of(call), event=START))
     sync_file(call.project, name, create=True)
-
-
-def _count(receipts: QuerySet[HookReceipt]) -> None:
-    """Let the memories of a receipt count it, once."""
-    with transaction.atomic():
-        rows = receipts.filter(counted_at=None)
-        receipt = rows.first()
-        if receipt is not None and rows.update(counted_at=timezone.now()):
-            count_told([entry["id"] for entry in receipt.included], (), at=receipt.at)
 
 
 def learn(call: HookCall) -> None:

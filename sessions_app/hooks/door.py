@@ -17,14 +17,14 @@ from memories.access.tokens import note_use
 from memories.models import Project
 from sessions_app import queue
 from sessions_app.errors import HookFailed, SessionsError
-from sessions_app.hooks import cooldowns, delegation, heard
+from sessions_app.hooks import cooldowns, delegation, heard, observing
 from sessions_app.hooks.answers import HANDLERS, LATER, HookAnswer, HookCall, document
 from sessions_app.hooks.callers import Caller, caller_of
 from sessions_app.hooks.events import Payload, known, parse
-from sessions_app.hooks.place import project_at
 from sessions_app.models import Session
+from sessions_app.transcripts.place import project_at
 
-REGISTERED = (cooldowns, delegation)
+REGISTERED = (cooldowns, delegation, observing)
 """The modules whose handlers are in the tables: importing one registers them."""
 
 logger = logging.getLogger(__name__)

@@ -31,27 +31,32 @@ class Payload:
     """The fields of a hook's JSON. All of it comes from outside; a text that is missing is empty.
 
     `agent_id` and `agent_type` are the subagent's, `cwd` is the folder in which the CLI works, on its host.
+    `source` is why a session starts: startup, resume, clear or compact.
     """
 
     cli_session_id: str
     cwd: str = ""
+    source: str = ""
     transcript_path: str = ""
     agent_id: str = ""
     agent_type: str = ""
     tool_name: str = ""
     tool_input: dict[str, Any] = field(default_factory=dict)
     prompt: str = ""
+    prompt_id: str = ""
     last_assistant_message: str = ""
     agent_transcript_path: str = ""
 
 
 TEXTS = (
     "cwd",
+    "source",
     "transcript_path",
     "agent_id",
     "agent_type",
     "tool_name",
     "prompt",
+    "prompt_id",
     "last_assistant_message",
     "agent_transcript_path",
 )

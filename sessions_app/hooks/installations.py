@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from django.conf import settings
+
 from memories.access.tokens import BEGINNING, access_of, add_token, digest, revoke_token
 from memories.models import ApiToken, Project, Scope
 from sessions_app.errors import InvalidSettings
 from sessions_app.hooks import installer, settings_file
 from sessions_app.hooks.installer import Installed
-from sessions_app.models import HookHeard
+from sessions_app.models import HookHeard, TranscriptFolder
 
 MADE = "hooks: "
 """The beginning of the names of tokens that the installer makes."""
@@ -114,18 +116,43 @@ def forget(removed: Iterable[Installed], *, by: str) -> list[str]:
     return names
 
 
+def watch(environment: Mapping[str, str], folder: str, token: str) -> None:
+    """Have the transcripts of sessions that worked in `folder` or below swept (empty: all), from now on."""
+    found = access_of(_secret(token, environment))
+    TranscriptFolder.objects.get_or_create(
+        host=settings.CLAUDEOPS_HOST,
+        path=_transcripts(environment),
+        project_path=folder,
+        defaults={"installation": found.actor.removeprefix("token ") if found else ""},
+    )
+
+
+def unwatch(environment: Mapping[str, str], folder: str) -> None:
+    """Take back `watch`."""
+    TranscriptFolder.objects.filter(
+        host=settings.CLAUDEOPS_HOST, path=_transcripts(environment), project_path=folder
+    ).delete()
+
+
+def _transcripts(environment: Mapping[str, str]) -> str:
+    return str((settings_file.folder_of(environment) / "projects").resolve())
+
+
 def _digests(secrets: Iterable[str]) -> list[str]:
     return [digest(one) for one in secrets if one]
 
 
 def _secret(token: str, environment: Mapping[str, str]) -> str:
-    return environment.get(token[1:], "") if token.startswith("$") else token
+    """Return the secret itself; empty when the variable or the file that should hold it is not there."""
+    if token.startswith("$"):
+        return environment.get(token[1:], "")
+    return settings_file.token_in(Path(token)) if token.startswith("/") else token
 
 
 def _against(one: Installed, secret: str, token: ApiToken | None, at: datetime) -> str:
     """Say why the door would not answer; empty when it would, or when this server cannot know."""
     if not secret:
-        return f"{one.token} is not set here."
+        return f"{one.token} is not set here." if one.token.startswith("$") else f"{one.token} holds no token."
     if token is None:
         return "" if not secret.startswith(BEGINNING) else "This server does not know its token."
     if token.revoked_at:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sessions_app.errors import InvalidSettings
 from sessions_app.hooks.json_text import Node, append, is_made_around, parse, remove
+from sessions_app.runner import start_command
 from sessions_app.runner.agent_hooks import MARK, SETS
 
 EMPTY = "{\n}\n"
@@ -23,7 +24,10 @@ _INDENT = re.compile(r"\{[^\S\n]*\r?\n([ \t]+)\"")
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """One of our hooks in a settings text. `token` is the secret, or `$NAME` of the variable that holds it."""
+    """One of our hooks in a settings text.
+
+    `token` is the secret, `$NAME` of the variable that holds it, or the path of the file that does.
+    """
 
     name: str
     event: str
@@ -76,7 +80,7 @@ def uninstall(text: str, names: Collection[str] = tuple(SETS)) -> str:
     return text
 
 
-BY_HAND = f"Take them out by hand: the entries with the header {MARK}."
+BY_HAND = f"Take them out by hand: the entries that name {MARK}."
 
 
 def warnings(text: str) -> list[str]:
@@ -125,6 +129,9 @@ def _places(root: Node) -> list[_Place]:
 
 
 def _ours(event: str, hook: Any) -> Installed | None:
+    script = hook.get("command") if isinstance(hook, dict) else None
+    if isinstance(script, str) and (found := start_command.read(script)):
+        return Installed(found[0], event, found[1], found[2], fail_closed=False)
     headers = hook.get("headers") if isinstance(hook, dict) else None
     if not isinstance(headers, dict) or not isinstance(headers.get(MARK), str):
         return None

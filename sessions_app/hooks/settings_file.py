@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Mapping
@@ -17,9 +18,19 @@ SHARED, LOCAL = "settings.json", "settings.local.json"
 """A project's settings for everybody, which belong into version control, and those of one person, which do not."""
 
 
+def folder_of(environment: Mapping[str, str]) -> Path:
+    """Return the person's folder of the CLI."""
+    return Path(environment.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+
+
 def user_file(environment: Mapping[str, str]) -> Path:
     """Return the person's own settings file."""
-    return Path(environment.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / SHARED
+    return folder_of(environment) / SHARED
+
+
+def token_file(path: Path, environment: Mapping[str, str]) -> Path:
+    """Return the file with the token for the commands in the settings file `path`, outside of any repository."""
+    return folder_of(environment) / "claudeops" / f"{hashlib.sha256(str(path).encode()).hexdigest()[:12]}.token"
 
 
 def project_file(folder: Path, *, shared: bool) -> Path:
@@ -70,6 +81,24 @@ def write(path: Path, before: str | None, after: str | None) -> None:
             replace_file(path, after.encode("utf-8"))
     except OSError as error:
         raise InvalidSettings(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def write_token(path: Path, secret: str) -> None:
+    """Write a token into a file that is its user's alone. Raises InvalidSettings."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with whole_file(path) as out:
+            out.write(f"{secret}\n")
+    except OSError as error:
+        raise InvalidSettings(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def token_in(path: Path) -> str:
+    """Return the token of a file that `write_token` wrote; empty when there is none."""
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def open_to_others(path: Path) -> bool:

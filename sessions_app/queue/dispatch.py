@@ -184,6 +184,11 @@ def enqueue_hook(event: str, stored: dict[str, Any]) -> None:
     tasks.send_hook(event, stored)
 
 
+def enqueue_observe(host: str, *, at: datetime | None = None) -> None:
+    """Have the parts of transcripts on `host` observed that are due; in the transaction that stores new ones."""
+    tasks.send_observe(host, living_hosts(at).get(host, tasks.DEFAULT))
+
+
 def reap_elsewhere(host: str, *, at: datetime | None = None) -> int:
     """Ask every other living host to reap its own sessions; return how many were asked."""
     return _ask_others(host, tasks.send_reap, at)

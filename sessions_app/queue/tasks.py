@@ -21,6 +21,7 @@ LEARN = "sessions_app.tasks.learn"
 SYNC = "sessions_app.tasks.sync_files_of"
 SYNC_HERE = "sessions_app.tasks.sync_files_here"
 HOOK = "sessions_app.tasks.handle_hook"
+OBSERVE = "sessions_app.tasks.observe_here"
 
 DEFAULT = "default"
 SESSIONS = "sessions"
@@ -72,6 +73,11 @@ def send_sync_here(host: str, cluster: str = DEFAULT) -> None:
 def send_hook(event: str, stored: dict[str, Any]) -> None:
     """Have a worker on any host do what a hook of the CLI could wait for; `stored` holds plain values."""
     async_task(HOOK, event, stored, cluster=DEFAULT, task_name=f"hook {event}")
+
+
+def send_observe(host: str, cluster: str = DEFAULT) -> None:
+    """Make the workers of `cluster` on `host` observe its transcripts: only that host has the files."""
+    async_task(OBSERVE, cluster=address(cluster, host), task_name=f"observe on {host}"[:100])
 
 
 def waiting(function: str, at: datetime) -> set[int]:

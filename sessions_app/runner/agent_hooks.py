@@ -9,18 +9,23 @@ from typing import Any
 from django.core import signing
 
 from sessions_app.models import Session
+from sessions_app.runner import start_command
 
 SALT = "claudeops.hooks"
 MARK = "X-Claudeops-Hooks"
 """The header by which an installed hook is known as ours; its value is the name of the set."""
 
-AGENTS, COOLDOWNS, PROMPTS = "agents", "cooldowns", "prompts"
+AGENTS, COOLDOWNS, PROMPTS, OBSERVE = "agents", "cooldowns", "prompts", "observe"
+START = "SessionStart"
+"""The hook that the CLI does not post by itself: it runs a command."""
 SETS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
     {
         AGENTS: (("SubagentStart", ""), ("SubagentStop", "")),
         COOLDOWNS: (("PreToolUse", "Bash"),),
         # For a CLI that has no SubagentStart: the memory goes into the prompt that the tool gives to the subagent.
         PROMPTS: (("PreToolUse", "Agent|Task"), ("SubagentStop", "")),
+        # A whole session: what it is told when it starts and by its prompts, and that it can be observed.
+        OBSERVE: ((START, ""), ("UserPromptSubmit", ""), ("PreCompact", ""), ("SessionEnd", "")),
     }
 )
 """By name the hooks that belong together: (event, matcher of the tool, or empty)."""
@@ -34,22 +39,27 @@ def hook_token(session: Session) -> str:
     return signing.dumps(str(session.uuid), salt=SALT)
 
 
-def groups(name: str, *, url: str, token: str, fail_closed: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
+def groups(
+    name: str, *, url: str, token: str, token_file: str = "", fail_closed: bool = False
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (event, entry of the CLI's settings) of a set. `url` is the server's; a token `$NAME` is a variable's name.
 
-    With `fail_closed` a tool call is refused when the door does not answer.
+    `token_file` is the path of the file from which a command reads any other token. With `fail_closed` a tool call is
+    refused when the door does not answer.
     """
     for event, matcher in SETS[name]:
-        hook: dict[str, Any] = {
-            "type": "http",
-            "url": f"{url.rstrip('/')}/hooks/{event}",
-            "timeout": TIMEOUT,
-            "headers": {"Authorization": f"Bearer {token}", MARK: name},
-        }
-        if token.startswith("$"):
-            hook["allowedEnvVars"] = [token[1:]]
-        if fail_closed and name == COOLDOWNS:
-            hook["onFailure"] = "block"
+        address = f"{url.rstrip('/')}/hooks/{event}"
+        hook: dict[str, Any] = {"type": "http", "url": address, "timeout": TIMEOUT}
+        if event == START:
+            place = token if token.startswith("$") else token_file
+            script = start_command.command(name, url=address, token=place)
+            hook = {"type": "command", "command": script, "timeout": TIMEOUT}
+        else:
+            hook["headers"] = {"Authorization": f"Bearer {token}", MARK: name}
+            if token.startswith("$"):
+                hook["allowedEnvVars"] = [token[1:]]
+            if fail_closed and name == COOLDOWNS:
+                hook["onFailure"] = "block"
         yield event, {**({"matcher": matcher} if matcher else {}), "hooks": [hook]}
 
 

@@ -17,7 +17,7 @@ from memories.injection.block import lines_of as lines_of_block
 from memories.injection.budget import CHARACTERS_A_TOKEN
 from memories.injection.relevant import BY_CONFIDENCE
 from memories.models import Change, MemoryChange
-from memories.taxonomy import AGENT, OPS, PROJECT
+from memories.taxonomy import AGENT, KNOWLEDGE, OPS, PROJECT
 from sessions_app.credit.facts import Fact, Facts, facts_of
 from sessions_app.models import (
     CooldownAction,
@@ -207,8 +207,8 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldOfProject:
-    """One memory of the project in the prompt; its entry has the parts of its score. `then` as in `Told`."""
+class ToldByScore:
+    """One memory of the project, or of knowledge, in the prompt, with the parts of its score. `then` as in `Told`."""
 
     rank: int
     entry: Mapping[str, Any]
@@ -234,7 +234,8 @@ class InjectedRows:
     shares: Shares
     left: list[tuple[str, int]]
     answered: bool
-    project: list[ToldOfProject]
+    project: list[ToldByScore]
+    knowledge: list[ToldByScore]
     agent: list[ToldOfFile]
 
 
@@ -263,15 +264,18 @@ def injected_of(session: Session, receipt: InjectionReceipt) -> InjectedRows:
         )
         for place, entry in enumerate(included, start=1)
     ]
-    project = [
-        ToldOfProject(place, entry, tokens_of(entry), facts.by_memory.get(entry["id"]), _words(then.get(entry["id"])))
-        for place, entry in enumerate(receipt.of(PROJECT.slug), start=1)
-    ]
+    project, knowledge = (
+        [
+            ToldByScore(place, entry, tokens_of(entry), facts.by_memory.get(entry["id"]), _words(then.get(entry["id"])))
+            for place, entry in enumerate(receipt.of(taxonomy), start=1)
+        ]
+        for taxonomy in (PROJECT.slug, KNOWLEDGE.slug)
+    )
     agent = [ToldOfFile(entry, _words(then.get(entry["id"]))) for entry in receipt.of(AGENT.slug)]
-    answered = any([*(row.then for row in rows), *(row.then for row in project), *(row.then for row in agent)])
+    answered = any(row.then for told in (rows, project, knowledge, agent) for row in told)
     shares = shares_of(lines, tokens=receipt.tokens, budget=receipt.budget)
     left = [(name, receipt.counts[name]) for name in LEFT if receipt.counts.get(name)]
-    return InjectedRows(rows, facts, shares, left, answered, project, agent)
+    return InjectedRows(rows, facts, shares, left, answered, project, knowledge, agent)
 
 
 def _words(kind: str | None) -> str:
@@ -279,6 +283,6 @@ def _words(kind: str | None) -> str:
 
 
 def tokens_of(entry: Mapping[str, Any]) -> int:
-    """Return the tokens of a project memory's line in the prompt."""
+    """Return the tokens of a line in the prompt that ends with the memory's id."""
     line = f"- [{entry.get('category', '')}] {entry.get('observation', '')} [m{entry['id']}]\n"
     return len(line) // CHARACTERS_A_TOKEN

@@ -43,6 +43,7 @@ def test_nothing_here_is_kept_by_a_cache_or_changed_by_a_post(signed_in):
         ("/memories/surfacing", "Memories"),
         ("/memories/preview", "Recall"),
         ("/memories/recall/asked", "Recall"),
+        ("/transcripts", "Transcripts"),
     ],
 )
 def test_the_sidebar_marks_the_one_entry_whose_page_is_shown(signed_in, address, label):

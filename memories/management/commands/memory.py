@@ -34,6 +34,7 @@ from memories.management.describe import as_table, as_text, surfacing_table
 from memories.management.recalling import recall
 from memories.models import Memory, MemoryChange, Source, Verdict, trust
 from memories.models.memory import ANY_AGENT, ANY_PROJECT
+from memories.observe.reclassify import Reclassified, reclassify
 from memories.queries.filters import HELD, UNCONFIRMED, MemoryFilterSet
 from memories.store import Provenance, Statement, remember
 
@@ -60,6 +61,11 @@ class Command(VerbCommand):
                 "Take what time takes, now (workers do it every hour, sessions before they begin).",
                 self.decay,
                 arguments.decay,
+            ),
+            "reclassify": Verb(
+                "Choose the categories of a taxonomy anew, after it got a new version.",
+                self.reclassify,
+                arguments.reclassify,
             ),
             "status": Verb("How many memories there are, and in what state.", self.status),
             "export": Verb("Write all memories as JSON Lines.", self.export, arguments.export),
@@ -179,6 +185,21 @@ class Command(VerbCommand):
                 transaction.set_rollback(True)
         words = f"{swept.decayed:,} decayed, {swept.deactivated:,} of them now inactive; {swept.expired:,} expired."
         return Result(asdict(swept), f"Would be: {words}" if dry_run else words)
+
+    def reclassify(self, taxonomy: str, dry_run: bool, by: str) -> Result:
+        def progress(done: Reclassified) -> None:
+            self.stderr.write(f"{done.changed + done.same + done.people:,} of {done.due:,}")
+
+        done = reclassify(dry_run=dry_run, by=_who(by), progress=None if self.as_json else progress)
+        words = (
+            f"{_number(done.due)} of an older version: {done.changed:,} with another category, {done.same:,} with the "
+            f"same, {done.people:,} whose category a person chose, {done.waiting:,} left to the classifier."
+        )
+        lines = [f"Would be: {words}" if dry_run else words]
+        lines += [f"  {move}: {count:,}" for move, count in sorted(done.moves.items())]
+        if done.why:
+            lines.append(f"The classifier gave no answer: {done.why}. Run it again for the rest.")
+        return Result(asdict(done), "\n".join(lines))
 
     def status(self) -> Result:
         rows = Memory.objects.order_by()

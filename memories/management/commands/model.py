@@ -6,6 +6,9 @@ from argparse import ArgumentParser
 from typing import Any
 
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
+from memories.judging import judge_waiting, unjudged
+from memories.judging.batches import LARGEST
+from memories.judging.rules import Action
 from memories.llm import status
 from memories.llm.calls import Unavailable
 from memories.llm.roles import ROLES
@@ -13,6 +16,20 @@ from memories.llm.roles import ROLES
 
 def _role_argument(parser: ArgumentParser) -> None:
     parser.add_argument("role", metavar="ROLE", help=f"one of {', '.join(ROLES)}")
+
+
+def _judge_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="count what waits; ask nothing")
+
+
+ACTIONS = {
+    Action.MERGED: "merged",
+    Action.KEPT: "kept, because they are two facts",
+    Action.BOTH: "no contradiction: both hold",
+    Action.SUPERSEDES: "superseded by the newer memory",
+    Action.CONTRADICTION: "now a contradiction",
+    Action.PERSON: "left to a person",
+}
 
 
 class Command(VerbCommand):
@@ -25,6 +42,11 @@ class Command(VerbCommand):
             "status": Verb("Which model each role has, and what it has spent today (UTC).", self.status),
             "test": Verb(
                 "Ask the model of a role for a short answer, which counts as a call.", self.test, _role_argument
+            ),
+            "judge": Verb(
+                "Ask the judge about the pairs of memories that matching left unsure, all that wait.",
+                self.judge,
+                _judge_arguments,
             ),
         }
 
@@ -69,6 +91,42 @@ class Command(VerbCommand):
             "duration_ms": answer.duration_ms,
         }
         return Result(data, text)
+
+    def judge(self, dry_run: bool) -> Result:
+        waits = unjudged().count()
+        if dry_run:
+            calls = -(-waits // LARGEST)
+            text = f"{_number(waits, 'pair')} to judge, in about {_number(calls, 'call')}."
+            return Result({"waiting": waits, "calls": calls}, text)
+        done = judge_waiting()
+        left = unjudged().count()
+        if done.why and not done.calls and left:
+            hint = "Run: manage.py model status"
+            raise Refusal(
+                "model_unavailable", f"The judge was not asked; {_number(left, 'pair')} left: {done.why}.", hint
+            )
+        rows = [(ACTIONS[action], str(done.actions[action])) for action in Action if done.actions[action]]
+        data = {
+            "actions": {str(action): done.actions[action] for action in Action},
+            "without_verdict": done.unread,
+            "calls": done.calls,
+            "tokens_in": done.tokens_in,
+            "tokens_out": done.tokens_out,
+            "cost_usd": round(done.cost_usd, 6),
+            "waiting": left,
+            "why": done.why,
+        }
+        ended = f"{_number(done.calls, 'call')}, ${done.cost_usd:.4f}; {_number(left, 'pair')} left"
+        text = "\n".join([*([table(["pairs", "number"], rows)] if rows else []), f"{ended}{_because(done.why)}."])
+        return Result(data, text)
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _because(why: str) -> str:
+    return f": {why}" if why else ""
 
 
 def _data(state: status.State) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +27,11 @@ from claudeops.lib.cli import (
 )
 from claudeops.lib.humanize import ago
 from sessions_app.hooks import installations, installer, settings_file
-from sessions_app.hooks.place import project_at
-from sessions_app.runner.agent_hooks import SETS, groups
+from sessions_app.runner.agent_hooks import OBSERVE, SETS, groups
+from sessions_app.transcripts.place import project_at
 
 DEFAULT_URL = "http://127.0.0.1:8000"
+ADDRESS, VARIABLE = re.compile(r"https?://\S+"), re.compile(r"\$[A-Za-z_]\w*")
 NEW_TOKEN = "A-NEW-TOKEN"  # noqa: S105  (its place in the difference that is shown)
 
 
@@ -41,6 +44,11 @@ def _where(parser: ArgumentParser) -> None:
 def _sets(parser: ArgumentParser) -> None:
     parser.add_argument("--agents", action="store_true", help="memories of subagents: what they are told, and learn")
     parser.add_argument("--cooldowns", action="store_true", help="refuse restarts that a cooldown does not allow")
+    parser.add_argument(
+        "--observe",
+        action="store_true",
+        help="whole sessions: a briefing at their start, memories that match a prompt, and what they learn is kept",
+    )
     parser.add_argument(
         "--prompts",
         action="store_true",
@@ -103,24 +111,33 @@ class Command(VerbCommand):
     ) -> Result:
         names = _names(sets)
         if not names or (fail_closed and not sets["cooldowns"]):
-            raise Refusal("usage", "Say which hooks: --agents, --cooldowns or both; --fail-closed needs --cooldowns.")
+            raise Refusal(
+                "usage", "Say which hooks: --agents, --cooldowns, --observe; --fail-closed needs --cooldowns."
+            )
         if sets["agents"] and sets["prompts"]:
             raise Refusal("usage", "--prompts takes the place of --agents: with both a subagent is told twice.")
+        if token and token.startswith("$") and not VARIABLE.fullmatch(token):
+            raise Refusal("usage", f"{token} is no name of a variable.")
         path = _file(project, shared=bool(token and token.startswith("$")))
         before = settings_file.read(path)
         text = installer.EMPTY if before is None else before
         kept = [one.token for one in installer.installed(text)]
         secret = token or next((one for one in kept if one.startswith("$") or installations.usable(one)), None)
         address = url or settings.CLAUDEOPS_HOOK_URL or DEFAULT_URL
+        if not ADDRESS.fullmatch(address):
+            raise Refusal("usage", "--url is an address that begins with http:// or https://.")
+        beside = settings_file.token_file(path, os.environ)
 
         def written(secret: str) -> str:
-            wanted = [one for name in names for one in groups(name, url=address, token=secret, fail_closed=fail_closed)]
+            entries = partial(groups, url=address, token=secret, token_file=str(beside), fail_closed=fail_closed)
+            wanted = [one for name in names for one in entries(name)]
             return installer.install(installer.uninstall(text, names), wanted)
 
         after = written(secret or NEW_TOKEN)
         difference = difference_of(path, before, after)
         data = {"file": str(path), "hooks": names, "url": address, "difference": difference, "written": False}
-        if before == after:
+        if before == after and secret is not None:
+            self._observe(names, secret, beside, project)  # a file or a row may be missing
             return Result(data, "The hooks are installed already.")
         if not self.agreed(difference, dry_run, yes):
             return Result(data, unchanged(difference, dry_run))
@@ -135,8 +152,16 @@ class Command(VerbCommand):
                 raise
         else:
             settings_file.write(path, before, after)
+        self._observe(names, secret, beside, project)
         said = [f"Installed in {path}.", *installer.warnings(after), *_of_the_secret(path, secret, bool(project))]
         return Result(data | {"written": True, "warnings": said[1:]}, "\n".join(said), [STATUS])
+
+    def _observe(self, names: list[str], secret: str, beside: Path, project: str | None) -> None:
+        """Write what observing needs beside the settings: a file with the token, and the folder to look through."""
+        if OBSERVE in names:
+            if not secret.startswith("$"):
+                settings_file.write_token(beside, secret)
+            installations.watch(os.environ, _folder(project), secret)
 
     def status(self, project: str | None) -> Result:
         now = timezone.now()
@@ -169,6 +194,8 @@ class Command(VerbCommand):
         difference = "".join(difference_of(*change) for change in changes)
         data = {"files": [str(path) for path, *_ in changes], "difference": difference, "written": False}
         if not changes:
+            if OBSERVE in names and not dry_run:
+                installations.unwatch(os.environ, _folder(project))  # taken out by hand
             return Result(data, f"No hook of ours is in {' or '.join(map(str, files))}.")
         if not self.agreed(difference, dry_run, yes):
             return Result(data, unchanged(difference, dry_run))
@@ -179,6 +206,10 @@ class Command(VerbCommand):
             left = {one.token for one in installer.installed(rest or installer.EMPTY)}
             gone = [one for one in installer.installed(before) if one.token not in left]
             said += [f"Token {name} is revoked." for name in installations.forget(gone, by=current_user())]
+            if OBSERVE in names:
+                settings_file.token_file(path, os.environ).unlink(missing_ok=True)
+        if OBSERVE in names:
+            installations.unwatch(os.environ, _folder(project))
         return Result(data | {"written": True}, "\n".join(said), [STATUS])
 
 
@@ -193,6 +224,11 @@ def _file(project: str | None, *, shared: bool) -> Path:
     if project is None:
         return settings_file.user_file(os.environ)
     return settings_file.project_file(Path(project).expanduser(), shared=shared)
+
+
+def _folder(project: str | None) -> str:
+    """Return the folder whose sessions are observed; empty for all."""
+    return str(Path(project).expanduser().resolve()) if project else ""
 
 
 def _of_the_secret(path: Path, secret: str, of_project: bool) -> list[str]:

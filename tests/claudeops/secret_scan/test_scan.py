@@ -132,11 +132,20 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "memories.Memory": {"agent", "service", "category", "sequence"},
         "memories.MemoryChange": {"actor", "candidate_key"},
         "memories.MemoryChangeCount": {"name"},
+        "memories.Fact": {"category", "reasons", "said_gate", "source", "verdict"},
+        "memories.GateDecision": {
+            *("agent", "category", "channel", "labelled_by", "model", "reasons", "said_gate", "service", "taxonomy"),
+            "verdict",
+        },
+        "memories.GateThreshold": {"by", "name"},
         "memories.ModelCall": {"role", "backend", "prompt_hash"},
         "memories.Project": {
             *("slug", "default_expiry", "files_folder", "files_limits", "files_pattern", "files_sections")
         },
         "memories.ProjectTag": {"tag"},  # a copy of masked tags, kept by triggers
+        "memories.Stage": {"claimed_by", "counts"},
+        "memories.Transcript": {"agent", "cli_session_id", "host", "installation", "key", "prefix_sha256"},
+        "memories.TranscriptPart": {"model", "prepared_sha256", "prompt_hash", "removed"},
         "memories.Recalled": {"hits", "surface", "actor"},
         "memories.RecallMark": {"query_key"},
         "preferences.ListChoice": {"page", "columns"},
@@ -171,6 +180,7 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         },
         "sessions_app.AgentCount": {"name"},
         "sessions_app.SessionCount": {"name"},
+        "sessions_app.TranscriptFolder": {"host", "installation", "path", "project_path"},
         "sessions_app.WorkerHeartbeat": {"host", "cluster"},
         "sessions_app.WorkerRun": {"host", "queues"},
     }

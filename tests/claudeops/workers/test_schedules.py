@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from claudeops.workers import schedules
 from claudeops.workers.schedules import Declared, Synced, declared, sync_schedules
 
-ALL = ("tick", "reap", "agent_files", "prune", "relevance", "sweep", "embed", "recall", "backup")
+ALL = ("tick", "reap", "agent_files", "prune", "relevance", "sweep", "judge", "embed", "recall", "backup")
 AT = datetime(2026, 3, 10, 12, 34, 56, tzinfo=UTC)
 
 
@@ -38,6 +38,7 @@ def test_what_runs_each_minute_hour_day_and_week():
         "claudeops:embed": 1,
         "claudeops:recall": 1,
         "claudeops:sweep": 60,
+        "claudeops:judge": 60,
         "claudeops:backup": 60,  # which makes one a day
         "claudeops:prune": 24 * 60,
         "claudeops:relevance": 7 * 24 * 60,
@@ -144,9 +145,9 @@ def test_a_schedule_is_a_value():
 class TestTheCommand:
     def test_it_says_what_it_did_and_then_that_nothing_was_left_to_do(self, capsys):
         call_command("sync_schedules")
-        assert f"9 schedules in sync. created: {', '.join(ALL)}." in capsys.readouterr().out
+        assert f"10 schedules in sync. created: {', '.join(ALL)}." in capsys.readouterr().out
         call_command("sync_schedules")
-        assert capsys.readouterr().out.strip() == "9 schedules in sync."
+        assert capsys.readouterr().out.strip() == "10 schedules in sync."
 
     def test_as_json_it_is_one_document(self, capsys):
         call_command("sync_schedules", json=True)
@@ -159,6 +160,7 @@ class TestTheCommand:
             "prune",
             "relevance",
             "sweep",
+            "judge",
             "embed",
             "recall",
             "backup",

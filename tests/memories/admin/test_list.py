@@ -146,6 +146,14 @@ def test_staff_without_a_permission_are_refused(client, django_user_model):
     assert client.get(LIST).status_code == 403
 
 
+def test_the_list_narrows_by_trust(page):
+    MemoryFactory(observation="From a person", source="human")
+    MemoryFactory(observation="From a log", exposure="outside")
+    html = page("?trust__exact=external")
+    assert "From a log" in html
+    assert "From a person" not in html
+
+
 def test_the_list_narrows_by_exposure(page):
     MemoryFactory(observation="From the house", exposure="house")
     MemoryFactory(observation="From a log", exposure="outside")

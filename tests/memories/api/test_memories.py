@@ -212,11 +212,18 @@ def test_what_the_session_of_a_memory_had_read_is_shown_and_filtered(caller):
     assert [(row["id"], row["exposure"], row["exposed_to"]) for row in found] == [(memory.pk, "outside", ["logs: web"])]
 
 
+def test_how_far_a_memory_is_trusted_is_shown_and_filtered(caller):
+    MemoryFactory()
+    memory = MemoryFactory(exposure="outside")
+    found = caller.get("/api/memories?trust=external").json()["memories"]
+    assert [(row["id"], row["trust"]) for row in found] == [(memory.pk, "external")]
+
+
 def test_the_document_names_the_filter_and_the_fields(caller):
     document = caller.get("/api/openapi.json").json()
     named = {one["name"] for one in document["paths"]["/api/memories"]["get"]["parameters"]}
-    assert "exposure" in named
-    assert {"exposure", "exposed_to"} <= set(document["components"]["schemas"]["MemoryOut"]["properties"])
+    assert {"exposure", "trust"} <= named
+    assert {"exposure", "exposed_to", "trust"} <= set(document["components"]["schemas"]["MemoryOut"]["properties"])
 
 
 def test_a_window_of_time_is_given_changed_and_refused_by_name(caller):

@@ -335,6 +335,14 @@ def test_purge_wants_one_clear_choice(arguments):
     assert document("purge", *arguments)[1]["error"]["code"] == "usage"
 
 
+def test_list_narrows_by_how_far_a_memory_is_trusted():
+    MemoryFactory()
+    memory = MemoryFactory(exposure="outside")
+    _, answer = document("list", "--trust", "external")
+    assert [(row["id"], row["trust"]) for row in answer["result"]["memories"]] == [(memory.pk, "external")]
+    assert "trust:       outside text" in run("show", memory.pk)[1]
+
+
 def test_list_narrows_by_what_the_session_had_read():
     MemoryFactory()
     memory = MemoryFactory(exposure="outside", exposed_to=["logs: web"])

@@ -122,3 +122,9 @@ def test_what_cannot_be_copied_is_named_and_nothing_is(web, shop, case):
     with pytest.raises(InvalidMemory, match=f"Memory {bad.pk} "):
         copy_to([good, bad], shop, by="bob")
     assert Memory.objects.filter(project=shop).count() == before
+
+
+def test_a_copy_is_trusted_as_its_original(web, shop):
+    memory = known(web, source="run", exposure="outside", trust="operator")  # a person rewrote what a session said
+    [done] = copy_to([memory], shop, by="bob")
+    assert Memory.objects.get(pk=done.memory_id).trust == "operator"

@@ -231,3 +231,14 @@ def test_rows_of_an_older_export_are_confirmed_as_far_as_a_person_wrote_or_appro
     assert list(Memory.objects.order_by("pk").values_list("confirmed_at", flat=True)) == [NOW, NOW, None]
     with pytest.raises(InvalidMemory, match="exposed_to is 'logs'; allowed is a list of up to 50 names"):
         import_lines([line(exposed_to="logs")], **BY)
+
+
+def test_trust_is_exported_and_a_foreign_row_claims_none():
+    MemoryFactory(source="run", trust="operator")
+    (exported,) = export_lines(Memory.objects.all())
+    Memory.objects.all().delete()
+    import_lines([exported], **BY)
+    assert Memory.objects.get().trust == "operator"
+    Memory.objects.all().delete()
+    import_lines([line(trust="operator")], **BY)
+    assert Memory.objects.get().trust == "external"

@@ -53,8 +53,12 @@ def test_new_text_keeps_the_confidence_and_is_fresh():
     assert (after.observation, after.confidence, after.updated_at) == ("Takes 90s to start", 0.4, NOW)
     assert (known.observation, known.updated_at) == (after.observation, NOW)
     assert (change.kind, change.actor, change.reason, change.at) == (Change.EDITED, "operator", "measured", NOW)
-    assert change.before == {"observation": change.before["observation"], "updated_at": BEFORE.isoformat()}
-    assert change.after == {"observation": "Takes 90s to start", "updated_at": NOW.isoformat()}
+    assert change.before == {
+        "observation": change.before["observation"],
+        "updated_at": BEFORE.isoformat(),
+        "trust": "session",
+    }
+    assert change.after == {"observation": "Takes 90s to start", "updated_at": NOW.isoformat(), "trust": "imported"}
     assert MemoryChange.objects.get() == change
 
 

@@ -45,6 +45,7 @@ def wanted(session):
         {"active": "false"},
         {"verdict": "hold"},
         {"source": "import"},
+        {"trust": "imported"},
         {"persistent": "true"},
         {"confidence_min": "0.5", "confidence_max": "0.5"},
         {"text": "ONE reloads"},

@@ -410,7 +410,7 @@ def test_every_field_can_be_changed_alone_and_undone(operators, memory, sent, co
     memory.refresh_from_db()
     assert getattr(memory, column) == value
     change = memory.changes.get()
-    assert set(change.after) - {"updated_at", "decayed_until", "confirmed_at", "inactive_reason"} == {column}
+    assert set(change.after) - {"updated_at", "decayed_until", "confirmed_at", "inactive_reason", "trust"} == {column}
     operators.post(f"{at(memory)}/undo/{change.pk}")
     memory.refresh_from_db()
     assert getattr(memory, column) == before

@@ -14,7 +14,7 @@ from django.utils import timezone
 from memories.access.tokens import add_token
 from memories.models import ApiToken
 from sessions_app.hooks import settings_file
-from sessions_app.models import HookHeard
+from sessions_app.models import HookHeard, TranscriptFolder
 from tests.factories import ProjectFactory
 
 pytestmark = pytest.mark.django_db
@@ -207,6 +207,69 @@ def test_with_the_name_of_a_variable_a_projects_hooks_are_shared_and_hold_no_sec
     assert not list((repository / ".claude").iterdir())
 
 
+def start_of(text: str) -> str:
+    ((hook,),) = [entry["hooks"] for entry in json.loads(text)["hooks"]["SessionStart"]]
+    return hook["command"]
+
+
+def test_observing_puts_the_token_of_the_command_into_a_file_of_its_user(home):
+    (home / "settings.json").write_text(THEIRS)
+    assert run("install", "--observe", "--yes")[0] == 0
+    text = (home / "settings.json").read_text()
+    (path,) = (home / "claudeops").iterdir()
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    (secret,) = {hook["headers"]["Authorization"].removeprefix("Bearer ") for hook in ours(text)}
+    assert path.read_text() == f"{secret}\n"
+    assert str(path) in start_of(text) and secret not in start_of(text)
+    assert answered("install", "--observe", "--yes")["difference"] == ""
+    assert ApiToken.objects.count() == 1
+    path.unlink()
+    assert "holds no token" in answered("status")[0]["problem"]
+    run("install", "--observe", "--yes")
+    assert path.read_text() == f"{secret}\n", "what is missing is written again"
+    run("uninstall", "--yes")
+    assert not path.exists()
+    assert (home / "settings.json").read_text() == THEIRS
+
+
+def test_observing_has_the_transcripts_folder_swept_from_then_on(home, repository, settings):
+    settings.CLAUDEOPS_HOST = "here"
+    project = ProjectFactory(path=str(repository))
+    before = timezone.now()
+    run("install", "--observe", "--yes")
+    run("install", "--project", str(repository), "--observe", "--yes")
+    rows = {row.project_path: row for row in TranscriptFolder.objects.all()}
+    assert set(rows) == {"", str(repository)}
+    assert {(row.host, row.path) for row in rows.values()} == {("here", str(home / "projects"))}
+    assert rows[""].since >= before
+    assert rows[str(repository)].installation == ApiToken.objects.get(project=project).name
+    run("install", "--observe", "--url", "https://ops.example.org", "--yes")
+    assert TranscriptFolder.objects.get(project_path="").since == rows[""].since, "it goes on where it was"
+    run("uninstall", "--cooldowns", "--yes")
+    assert TranscriptFolder.objects.count() == 2
+    run("uninstall", "--yes")
+    assert TranscriptFolder.objects.get().project_path == str(repository)
+    (repository / ".claude" / "settings.local.json").unlink()  # by hand
+    run("uninstall", "--project", str(repository), "--observe", "--yes")
+    assert not TranscriptFolder.objects.exists()
+
+
+def test_with_the_name_of_a_variable_observing_writes_no_token(home, repository, monkeypatch):
+    monkeypatch.setenv("OPS_TOKEN", add_token("mine", ["hook"], by="anna")[1])
+    run("install", "--project", str(repository), "--observe", "--token", "$OPS_TOKEN", "--yes")
+    script = start_of((repository / ".claude" / "settings.json").read_text())
+    assert '"${OPS_TOKEN-}"' in script
+    assert not (home / "claudeops").exists()
+    assert TranscriptFolder.objects.get().installation == "mine"
+    assert {one["installation"] for one in answered("status", "--project", str(repository))} == {"mine"}
+
+
+def test_a_dry_run_of_observing_writes_nothing(home):
+    assert run("install", "--observe", "--dry-run")[0] == 0
+    assert not list(home.iterdir())
+    assert not TranscriptFolder.objects.exists()
+
+
 def _link(path):
     (path.parent / "elsewhere.json").write_text(THEIRS)
     path.symlink_to(path.parent / "elsewhere.json")
@@ -303,6 +366,9 @@ def test_a_file_with_comments_is_edited_and_said_to_be_ignored_by_the_cli(home):
         ["install", "--prompts", "--fail-closed"],
         ["install", "--agents", "--prompts", "--yes"],
         ["install", "--project", "/nowhere", "--agents", "--yes"],
+        ["install", "--observe", "--url", "ftp://x", "--yes"],
+        ["install", "--observe", "--url", "http://x/\ntouch y", "--yes"],
+        ["install", "--observe", "--token", "$X;touch y", "--yes"],
     ],
 )
 def test_wrong_usage_is_refused(home, arguments):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sessions_app.errors import InvalidSettings
 from sessions_app.hooks.installer import EMPTY, install, installed, uninstall, warnings
 from sessions_app.hooks.json_text import parse
-from sessions_app.runner.agent_hooks import AGENTS, COOLDOWNS, SETS, groups
+from sessions_app.runner.agent_hooks import AGENTS, COOLDOWNS, OBSERVE, SETS, groups
 
 URL, TOKEN = "http://127.0.0.1:8000", "$CLAUDEOPS_HOOK_TOKEN"
 
@@ -58,6 +58,20 @@ def test_what_is_installed_is_what_the_cli_reads():
     ]
 
 
+def test_the_start_of_a_session_is_a_command_and_the_rest_of_observing_is_posted():
+    text = install(EMPTY, groups(OBSERVE, url=URL, token="cops_secret", token_file="/home/user/x.token"))
+    found = json.loads(text)["hooks"]
+    assert list(found) == ["SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"]
+    ((hook,),) = [entry["hooks"] for entry in found["SessionStart"]]
+    assert (hook["type"], hook["timeout"]) == ("command", 3)
+    assert "cops_secret" not in hook["command"]
+    assert {entry["hooks"][0]["type"] for name, (entry,) in found.items() if name != "SessionStart"} == {"http"}
+    assert [(one.event, one.url.rpartition("/")[2], one.token) for one in installed(text)] == [
+        ("SessionStart", "SessionStart", "/home/user/x.token"),
+        *((event, event, "cops_secret") for event in ("UserPromptSubmit", "PreCompact", "SessionEnd")),
+    ]
+
+
 def test_the_hooks_of_others_stay_with_their_comments_and_order():
     text = install(THEIRS, hooks(COOLDOWNS, AGENTS))
     value = parse(text).value
@@ -92,7 +106,7 @@ def test_the_hooks_of_others_stay_with_their_comments_and_order():
         THEIRS,
     ],
 )
-@pytest.mark.parametrize("names", [[AGENTS], [COOLDOWNS], [AGENTS, COOLDOWNS], [COOLDOWNS, AGENTS]])
+@pytest.mark.parametrize("names", [[AGENTS], [COOLDOWNS], [AGENTS, COOLDOWNS], [OBSERVE], [COOLDOWNS, OBSERVE, AGENTS]])
 def test_uninstalling_gives_the_text_of_before(text, names):
     with_hooks = install(text, hooks(*names))
     assert len(installed(with_hooks)) == sum(len(SETS[name]) for name in names)
@@ -192,7 +206,7 @@ def texts(draw) -> tuple[str, dict]:
     return draw(SPACES) + written(value, draw) + draw(SPACES), value
 
 
-@given(given_text=texts(), names=st.permutations([AGENTS, COOLDOWNS]), count=st.integers(1, 2))
+@given(given_text=texts(), names=st.permutations([AGENTS, COOLDOWNS, OBSERVE]), count=st.integers(1, 3))
 def test_any_settings_are_the_same_after_installing_and_uninstalling(given_text, names, count):
     text, value = given_text
     assert parse(text).value == value

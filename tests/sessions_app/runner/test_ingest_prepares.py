@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 
 import pytest
@@ -11,7 +10,7 @@ from django.db import connection
 from memories.models import Embedding, Memory, MemoryChange
 from sessions_app.models import Event
 from tests.factories import MemoryFactory
-from tests.models_http import chat, embedded_by, embeddings, serving
+from tests.models_http import embedded_by, embeddings
 from tests.sessions_app.runner.test_ingest import a_session, feed, ingest_at_once, log_of
 from tests.streams import init, result, text
 
@@ -57,27 +56,6 @@ def test_embeddings_are_made_before_the_transaction_and_stored_in_it(settings, a
     memory = Memory.objects.get(observation=NEW)
     assert Embedding.objects.filter(memory=memory).count() == 1
     assert (Event.objects.count(), session.stats["memories_created"]) == (1, 1)
-
-
-def test_a_judge_is_asked_before_the_transaction_and_its_word_counts_in_it(settings, another):
-    write, wrote = another
-    MemoryFactory(observation=KNOWN, service="plex", category="maintenance")
-    says = chat(json.dumps({"relation": "reinforces", "reason": "The same media, the same time."}))
-
-    def answer(body):
-        write()
-        return says(body)
-
-    with serving(answer) as served:
-        settings.CLAUDEOPS_MATCHING_JUDGE_URL = f"{served.url}/chat/completions"
-        settings.CLAUDEOPS_MATCHING_JUDGE_MODEL = "small"
-        settings.CLAUDEOPS_MATCHING_JUDGE_TIMEOUT = 60.0
-        session = ingested(a_session())
-    assert wrote == [0]
-    assert session.stats["memories_reinforced"] == 1
-    change = MemoryChange.objects.get(kind="reinforced")
-    assert change.memory.observation == KNOWN
-    assert change.evidence["match"]["judge"]["reason"] == "The same media, the same time."
 
 
 def test_two_ingests_of_the_same_log_ask_and_one_stores(settings):

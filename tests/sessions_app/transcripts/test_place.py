@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions_app.hooks.place import nearest, project_at
+from sessions_app.transcripts.place import nearest, project_at
 from tests.factories import ProjectFactory
 
 

@@ -1,0 +1,563 @@
+"""Read the observer's answer: segments with their facts, and what could not be read, in words. Pure.
+
+`parse` is the door. The answer is text from a model that has read a transcript: whatever it holds becomes text, a
+number within bounds or one of our own words, never anything else.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from memories.capture.text import fold
+from memories.models import FactKind, Priority
+from memories.observe.words import CATEGORY_WORDS, GATE_WORDS, KIND_WORDS, PRIORITY_SIGNS, PRIORITY_WORDS
+
+T = TypeVar("T")
+
+LONGEST = 200_000
+"""Characters of an answer that are read; an observer's answer has at most 8,000 tokens."""
+LONGEST_LINE = 4_000
+LONGEST_FACT = 2_000
+LONGEST_NARRATIVE = 1_500
+MOST_SEGMENTS = 50
+MOST_FACTS = 200
+MOST_UNREAD = 40
+MOST_STARTS = 20
+"""How many places in a text are tried as the start of JSON."""
+HIGHEST_TURN = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFact:
+    """One statement. `gate` is allow, hold or discard, "" when it is missing or unreadable; `category` likewise.
+
+    `confidence` is 0..1. `turn` is the number of the turn that it names as its source.
+    """
+
+    text: str
+    priority: Priority = Priority.GREEN
+    kind: FactKind = FactKind.NOTE
+    gate: str = ""
+    confidence: float | None = None
+    category: str = ""
+    turn: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSegment:
+    """One topic: a narrative of one line, the first and the last of its turns, and its facts."""
+
+    narrative: str
+    first_turn: int | None = None
+    last_turn: int | None = None
+    facts: tuple[FoundFact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What an answer holds. `unread` says what of it could not be read, each a sentence for people."""
+
+    segments: tuple[FoundSegment, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+TAG = re.compile(r"<\s{0,3}(/?)\s{0,3}(observations?|segment|narrative|facts?)\b([^<>]{0,500})>", re.IGNORECASE)
+ESCAPED_TAG = re.compile(r"&lt;\s{0,3}(?:observations?|segment|facts?)\b", re.IGNORECASE)
+THINKING = re.compile(r"<(think|thinking|analysis|scratchpad|reasoning)>", re.IGNORECASE)
+COMMENT = re.compile(r"<!--[^\n]{0,500}?-->|<!--|-->")
+BEFORE_TEXT = re.compile(r"(?:[\s:|>]|[–—-](?=\s)|[*_`]{1,3}(?=\s))+")
+NOTHING = re.compile(
+    r"\b(?:nothing|none|empty|no (?:new |durable |lasting )?(?:observations?|facts?|segments?|memor(?:y|ies)))\b", re.I
+)
+LONGEST_NOTHING = 400
+
+BULLET = re.compile(r"(?:[-*+•‣◦▪●·–—→]|\(?\d{1,3}[.):])(?:\s+|(?=[^\w\s.*+-]))|(?:\[[ xX]\])\s+")
+NAMES = {
+    "gate": r"gate|verdict|write",
+    "confidence": r"confidence|conf|score|certainty",
+    "category": r"category|cat|topic",
+    "priority": r"priority|prio|level|severity|importance",
+    "kind": r"type|kind",
+    "turn": r"source[-_ ]?turn|turns?|source",
+}
+NAME = "|".join(f"(?P<{name}>{words})" for name, words in NAMES.items())
+VALUE = (
+    r"\"([^\"\n]{0,80})\"|'([^'\n]{0,80})'|“([^”\n]{0,80})”|`([^`\n]{0,80})`|"
+    r"(\d{1,3},\d{1,6}(?!\d)|[^\s,;|\[\](){}<>\"'`]{1,80})"
+)
+PAIR = re.compile(rf"[\"'*_`]{{0,3}}\b(?:{NAME})\b[\"'*_`]{{0,3}}\s{{0,3}}[=:]\s{{0,3}}(?:{VALUE})", re.IGNORECASE)
+BETWEEN = re.compile(r"[\s,;|/&·]{0,5}(?:and\s{1,3})?")
+OPENING, CLOSING = "[({", "])}"
+AFTER_PAIRS = re.compile(r"[\s,;*_]{0,5}[\])}]?`?")
+FIRST_TURN = re.compile(r"\b(?:first|from|start)[-_ ]?(?:turn)?\s{0,3}[=:]\s{0,3}[\"']?(\d{1,10})", re.IGNORECASE)
+LAST_TURN = re.compile(r"\b(?:last|to|end)[-_ ]?(?:turn)?\s{0,3}[=:]\s{0,3}[\"']?(\d{1,10})", re.IGNORECASE)
+TURNS = re.compile(
+    r"\b(?:turns?|range|lines?)\s{0,3}[=:]\s{0,3}[\"'\[(]{0,2}\s{0,3}(\d{1,10})(?:\s{0,3}(?:[-–—,:]|\.\.|to)\s{0,3}(\d{1,10}))?",
+    re.I,
+)
+NUMBER = re.compile(r"(\d{0,3}(?:[.,]\d{1,6})?)\s?(%?)(?:\s?/\s?1(?:\.0+)?)?\Z")
+WORD_SIGN = re.compile(
+    r"\*{0,2}[\[(]?:?\*{0,2}(?:priority\s{0,2}[=:]\s{0,2})?"
+    r"([A-Za-z][\w ]{0,18}?)\*{0,2}(?:[\])]:?|:(?=[\s*]|\Z))\*{0,2}"
+)
+LABEL = re.compile(
+    r"(?:#{1,6}\s{0,3})?\**\s?(narrative|summary|facts?|observations?)\s?\**\s?:?\**:?\s?", re.IGNORECASE
+)
+EMPHASIS = re.compile(r"(\*\*|__|\*|_)(?=\S)(.+)(?<=\S)\1\Z", re.DOTALL)
+NO_FACTS = re.compile(r"[-*•\s(\[]{0,4}(?:none|no facts?(?: here)?|nothing|n/a|-|empty)[.)\]\s]{0,3}\Z", re.IGNORECASE)
+TURN_NUMBER = re.compile(r"\d{1,10}")
+
+
+def parse(answer: str) -> Parsed:
+    """Return what `answer` says. Linear in its length, of which LONGEST characters are read; never raises."""
+    reading = _Reading()
+    if len(answer) > LONGEST:
+        reading.cannot(f"the answer has {len(answer):,} characters; the first {LONGEST:,} were read")
+        answer = answer[:LONGEST]
+    text = _without_thinking(answer.replace("\r\n", "\n").replace("\r", "\n"))
+    if not text.strip():
+        reading.cannot("the answer is empty")
+        return reading.parsed()
+    if not TAG.search(text) and ESCAPED_TAG.search(text):
+        text = html.unescape(text)
+    if TAG.search(text):
+        reading.tags(text)
+    elif reading.json(text):
+        return reading.parsed()
+    else:
+        reading.lines(text)
+    if not reading.segments and not reading.unread and not _says_nothing(text):
+        reading.cannot(f"no observation was found in the answer, which begins: {_cut(fold(text))}")
+    return reading.parsed()
+
+
+@dataclass(slots=True)
+class _Fact:
+    """A fact as it is being read; `indent` is the column of its bullet."""
+
+    text: str
+    given: dict[str, str]
+    indent: int = 0
+
+
+@dataclass(slots=True)
+class _Segment:
+    attributes: str = ""
+    narrative: list[str] = field(default_factory=list)
+    facts: list[_Fact] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Reading:
+    segments: list[_Segment] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    facts: int = 0
+
+    def cannot(self, what: str) -> None:
+        if what in self.unread:
+            return
+        if len(self.unread) < MOST_UNREAD:
+            self.unread.append(what)
+        elif len(self.unread) == MOST_UNREAD:
+            self.unread.append("more could not be read")
+
+    def segment(self, attributes: str = "") -> _Segment:
+        if len(self.segments) >= MOST_SEGMENTS:
+            self.cannot(f"there are more than {MOST_SEGMENTS} segments; what followed was left out")
+            return _Segment()
+        self.segments.append(_Segment(attributes))
+        return self.segments[-1]
+
+    # The three shapes: tags, JSON, lines.
+
+    def tags(self, text: str) -> None:
+        """Read text with tags. A tag that is missing is understood from those that are there."""
+        current: _Segment | None = None
+        inside, at, attributes = "", 0, ""
+        for tag in TAG.finditer(text):
+            current = self._piece(text[at : tag.start()], inside, attributes, current)
+            at, attributes = tag.end(), ""
+            closes, name, rest = bool(tag[1]), tag[2].lower(), tag[3]
+            closed_itself = rest.rstrip().endswith("/")
+            if name.startswith("observation"):
+                inside, current = "", None
+            elif name == "segment":
+                inside, current = "", None if closes else self.segment(rest)
+            elif closes or closed_itself:
+                inside = "facts" if name == "fact" and not closed_itself else ""
+            else:
+                if name == "narrative" and current is not None and (current.narrative or current.facts):
+                    current = None  # the segment before was not closed
+                current = current or self.segment()
+                inside, attributes = name, rest
+        self._piece(text[at:], inside, attributes, current)
+
+    def _piece(self, text: str, inside: str, attributes: str, current: _Segment | None) -> _Segment | None:
+        """Take in the text between two tags; return the segment that it belongs to."""
+        if not text.strip():
+            return current
+        if inside == "fact" and current is not None:
+            self.fact_element(current, text, attributes)
+            return current
+        for line, fact in self._read_lines(text, current, all_are_facts=inside == "facts"):
+            if fact is not None:
+                current = current or self.segment()
+                self.add(current, fact)
+            elif current is not None and (inside == "narrative" or (not current.narrative and not current.facts)):
+                current.narrative.append(line)
+        return current
+
+    def lines(self, text: str) -> None:
+        """Read an answer without any tag: lines that look like facts, and the line before them as the narrative."""
+        current: _Segment | None = None
+        before: list[str] = []
+        for line, fact in self._read_lines(text, None, all_are_facts=False):
+            if fact is not None:
+                if current is None:
+                    current = self.segment()
+                    current.narrative = [each for each in before if not _says_nothing(each)][-1:]
+                self.add(current, fact)
+            else:
+                before.append(LABEL.sub("", line, count=1))
+
+    def _read_lines(
+        self, text: str, current: _Segment | None, *, all_are_facts: bool
+    ) -> Iterator[tuple[str, _Fact | None]]:
+        last: _Fact | None = None
+        for raw in text.split("\n"):
+            if len(raw) > LONGEST_LINE:
+                self.cannot(f"a line has {len(raw):,} characters: {_cut(fold(raw[:200]))}")
+                continue
+            line = COMMENT.sub("", raw).strip()
+            if not line or line.startswith(("```", "~~~")) or LABEL.fullmatch(line):
+                last = None if not line else last
+                continue
+            if all_are_facts and NO_FACTS.match(line):
+                continue
+            indent = len(raw) - len(raw.lstrip())
+            found = _as_fact(line, indent)
+            marked = bool(found.given)
+            if last is not None and not marked and (not last.text or indent > last.indent):
+                last.text = f"{last.text} {found.text}".strip()
+            elif marked or all_are_facts:
+                last = found
+                yield line, found
+            else:
+                yield line, None
+
+    def fact_element(self, segment: _Segment, text: str, attributes: str) -> None:
+        """Read `<fact gate="allow" …>text</fact>`."""
+        found = _as_fact(" ".join(text.split())[:LONGEST_LINE], 0)
+        found.given = _pairs(attributes) | found.given
+        self.add(segment, found)
+
+    def json(self, text: str) -> bool:
+        """Read the first JSON value with segments or facts; return whether there was one."""
+        decoder, tried = json.JSONDecoder(), 0
+        for start in re.finditer(r"[{\[]", text):
+            tried += 1
+            if tried > MOST_STARTS:
+                break
+            try:
+                value, _ = decoder.raw_decode(text, start.start())
+            except (ValueError, RecursionError):
+                continue
+            segments = _segments_in(value)
+            if segments is None:
+                continue
+            for each in segments[: MOST_SEGMENTS + 1]:
+                self._json_segment(each)
+            return True
+        return False
+
+    def _json_segment(self, value: Mapping[str, Any]) -> None:
+        made = self.segment()
+        made.narrative = [_string(value.get("narrative") or value.get("summary"))]
+        made.attributes = " ".join(
+            f"{name}={value[name]}" for name in ("turns", "first_turn", "last_turn") if name in value
+        )[:500]
+        facts = value.get("facts")
+        for each in facts if isinstance(facts, list) else []:
+            if isinstance(each, Mapping):
+                given = _string_pairs(each)
+                text = next((_string(each[name]) for name in ("text", "fact", "statement") if each.get(name)), "")
+                self.add(made, _Fact(text[:LONGEST_LINE], given))
+            elif isinstance(each, str):
+                self.add(made, _as_fact(each[:LONGEST_LINE].strip(), 0))
+
+    def add(self, segment: _Segment, fact: _Fact) -> None:
+        if self.facts >= MOST_FACTS:
+            self.cannot(f"there are more than {MOST_FACTS} facts; what followed was left out")
+            return
+        self.facts += 1
+        segment.facts.append(fact)
+
+    # From what was read to what is returned.
+
+    def parsed(self) -> Parsed:
+        made = []
+        for number, segment in enumerate(self.segments, start=1):
+            narrative = _plain(LABEL.sub("", " ".join(segment.narrative).strip(), count=1))
+            if len(narrative) > LONGEST_NARRATIVE:
+                self.cannot(f"the narrative of segment {number} was cut after {LONGEST_NARRATIVE:,} characters")
+                narrative = narrative[: LONGEST_NARRATIVE - 1].rstrip() + "…"
+            facts = [
+                self._fact(fact, f"segment {number}, fact {place}") for place, fact in enumerate(segment.facts, start=1)
+            ]
+            first, last = _turns(segment.attributes)
+            kept = tuple(fact for fact in facts if fact is not None)
+            if narrative or kept:
+                made.append(FoundSegment(narrative, first, last, kept))
+        return Parsed(tuple(made), tuple(self.unread))
+
+    def _fact(self, read: _Fact, where: str) -> FoundFact | None:
+        text = _plain(read.text)
+        if not text:
+            self.cannot(f"{where}: it has no text")
+            return None
+        if len(text) > LONGEST_FACT:
+            self.cannot(f"{where}: it is longer than {LONGEST_FACT:,} characters: {_cut(text)}")
+            return None
+        given = read.given
+        gate = self._word("gate", given, GATE_WORDS, where) or ""
+        category = self._word("category", given, CATEGORY_WORDS, where) or ""
+        kind = self._word("kind", given, KIND_WORDS, where) if "kind" in given else None
+        priority = self._word("priority", given, PRIORITY_WORDS, where) if "priority" in given else None
+        if priority is None:
+            priority = PRIORITY_OF[kind] if kind else Priority.GREEN
+        return FoundFact(
+            text=text,
+            priority=priority,
+            kind=kind or KIND_OF[priority],
+            gate=gate,
+            confidence=self._confidence(given.get("confidence"), where),
+            category=category,
+            turn=_turn(given.get("turn", "")),
+        )
+
+    def _word(self, name: str, given: Mapping[str, str], words: Mapping[str, T], where: str) -> T | None:
+        said = given.get(name)
+        if not said:
+            self.cannot(f"{where}: it has no {name}")
+            return None
+        found = words.get(_key(said))
+        if found is None:
+            self.cannot(f"{where}: the {name} “{_cut(fold(said), 40)}” is not known")
+        return found
+
+    def _confidence(self, said: str | None, where: str) -> float | None:
+        if not said:
+            return None
+        match = NUMBER.match(said.strip())
+        if match is None or not match[1]:
+            self.cannot(f"{where}: the confidence “{_cut(fold(said), 40)}” is no number")
+            return None
+        value = float(match[1].replace(",", "."))
+        if match[2] or value > 1:
+            value /= 100
+        if value > 1:
+            self.cannot(f"{where}: the confidence “{_cut(fold(said), 40)}” is not between 0 and 1")
+            return None
+        return round(value, 4)
+
+
+KIND_OF = {Priority.RED: FactKind.CONSTRAINT, Priority.YELLOW: FactKind.PATTERN, Priority.GREEN: FactKind.NOTE}
+PRIORITY_OF = {
+    FactKind.CORRECTION: Priority.RED,
+    FactKind.CONSTRAINT: Priority.RED,
+    FactKind.REQUIREMENT: Priority.RED,
+    FactKind.PATTERN: Priority.YELLOW,
+    FactKind.NOTE: Priority.GREEN,
+}
+
+
+def _as_fact(line: str, indent: int) -> _Fact:
+    """Read one line: bullet, sign of priority, attributes at its beginning or end, text. Unmarked: nothing is given."""
+    given: dict[str, str] = {}
+    rest = line
+    for _ in range(6):  # bullet, emphasis, sign and attributes stand in any order
+        start = rest
+        if not given and (bullet := BULLET.match(rest)):
+            rest = rest[bullet.end() :].lstrip()
+        rest = _take_sign(rest, given)
+        rest = _take_pairs(rest, given).lstrip()
+        if given:
+            rest = BEFORE_TEXT.sub("", rest, count=1) if BEFORE_TEXT.match(rest) else rest
+        if rest == start:
+            break
+    rest = _take_last_pairs(rest, given)
+    return _Fact(rest.strip(), given, indent)
+
+
+def _take_sign(text: str, given: dict[str, str]) -> str:
+    """Take an emoji or a word of priority from the beginning."""
+    bare = text.lstrip("*_ ")
+    for sign, priority in PRIORITY_SIGNS.items():
+        if bare.startswith(sign):
+            given.setdefault("priority", priority)
+            return bare[len(sign) :].lstrip("\ufe0f\u200d *_")
+    word = None if "priority" in given else WORD_SIGN.match(text)
+    if word and _key(word[1]) in PRIORITY_WORDS:
+        given.setdefault("priority", word[1])
+        return text[word.end() :].lstrip()
+    return text
+
+
+def _take_pairs(text: str, given: dict[str, str]) -> str:
+    """Take `[gate=allow confidence=0.92 …]` from the beginning; without brackets a gate or two attributes at least."""
+    quote = text[:1] == "`"
+    bracketed = text[quote : quote + 1] in tuple(OPENING)
+    at, found, pairs = quote + bracketed, dict[str, str](), 0
+    while True:
+        gap = BETWEEN.match(text, at)
+        pair = PAIR.match(text, gap.end() if gap else at)
+        if pair is None:
+            break
+        at, pairs = _take_pair(pair, found), pairs + 1
+    if not pairs or not (bracketed or "gate" in found or pairs > 1) or (not bracketed and "gate" in given):
+        return text
+    _add(given, found)
+    closing = AFTER_PAIRS.match(text, at)
+    return text[closing.end() if closing else at :]
+
+
+def _take_pair(pair: re.Match[str], given: dict[str, str]) -> int:
+    name = next(name for name in NAMES if pair[name])
+    value = next((one for one in pair.groups()[len(NAMES) :] if one is not None), "")
+    value = value.strip().rstrip("\ufe0f")
+    given.setdefault(name, PRIORITY_SIGNS.get(value, value))
+    return pair.end()
+
+
+def _take_last_pairs(text: str, given: dict[str, str]) -> str:
+    """Take the attributes from the end of a line: in brackets, or at least two of them without."""
+    while text and text[-1] in CLOSING:
+        start = text.rfind(OPENING[CLOSING.index(text[-1])])
+        if start < 0:
+            return text
+        found = dict[str, str]()
+        if _take_pairs(text[start:], found).strip() or not found:
+            return text
+        _add(given, found)
+        text = text[:start].rstrip()
+    pairs = list(PAIR.finditer(text))
+    tail = len(text.rstrip(" ,;."))
+    taken = len(pairs)
+    for pair in reversed(pairs):
+        if text[pair.end() : tail].strip(" ,;|"):
+            break
+        tail, taken = pair.start(), taken - 1
+    if len(pairs) - taken < 2:
+        return text
+    for pair in pairs[taken:]:
+        _take_pair(pair, given)
+    return text[:tail].rstrip(" ,;|–—-")
+
+
+def _add(given: dict[str, str], found: Mapping[str, str]) -> None:
+    for name, value in found.items():
+        given.setdefault(name, value)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for pair in PAIR.finditer(text):
+        _take_pair(pair, given)
+    return given
+
+
+def _string_pairs(value: Mapping[str, Any]) -> dict[str, str]:
+    """Return the attributes of a fact in JSON."""
+    given: dict[str, str] = {}
+    for key, each in value.items():
+        for name, words in NAMES.items():
+            if re.fullmatch(words, str(key), re.IGNORECASE) and isinstance(each, str | int | float):
+                given.setdefault(name, str(each)[:80])
+    return given
+
+
+def _segments_in(value: Any) -> list[Mapping[str, Any]] | None:
+    """Return the segments of a JSON value; None when it has neither segments nor facts."""
+    for _ in range(3):
+        if isinstance(value, list):
+            maps = [each for each in value if isinstance(each, Mapping)]
+            if any("facts" in each or "narrative" in each for each in maps):
+                return maps
+            if any("text" in each or "fact" in each for each in maps):
+                return [{"facts": maps}]
+            return [] if value == [] else None
+        if not isinstance(value, Mapping):
+            return None
+        if "facts" in value or "narrative" in value:
+            return [value]
+        inner = next((value[name] for name in ("observations", "segments", "segment") if name in value), None)
+        if inner is None:
+            return None
+        value = inner
+    return None
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _turns(attributes: str) -> tuple[int | None, int | None]:
+    if found := TURNS.search(attributes):
+        first, last = int(found[1]), int(found[2] or found[1])
+    else:
+        from_, to = FIRST_TURN.search(attributes), LAST_TURN.search(attributes)
+        if from_ is None:
+            return None, None
+        first = int(from_[1])
+        last = int(to[1]) if to else first
+    if max(first, last) > HIGHEST_TURN or min(first, last) < 1:
+        return None, None
+    return min(first, last), max(first, last)
+
+
+def _turn(said: str) -> int | None:
+    found = TURN_NUMBER.search(said)
+    number = int(found[0]) if found else 0
+    return number if 1 <= number <= HIGHEST_TURN else None
+
+
+def _key(said: str) -> str:
+    """Normalise a word for its table: "jc:Rules & Conventions" → "rules-conventions"."""
+    plain = said.strip().lower().removeprefix("jc:").removeprefix("jc-")
+    return "-".join(word for word in re.split(r"[^a-z0-9]+", plain) if word and word != "and")
+
+
+def _plain(text: str) -> str:
+    """One line without entities, without emphasis around all of it."""
+    line = fold(html.unescape(text)).strip()
+    if found := EMPHASIS.match(line):
+        line = found[2] if found[1] not in found[2] else line
+    return line.strip('"“” ') if line[:1] in '"“' and line[-1:] in '"”' and line.count('"') in (0, 2) else line
+
+
+def _without_thinking(text: str) -> str:
+    """Leave out what a model thought aloud, where it says where that ends."""
+    pieces, at = [], 0
+    for opening in THINKING.finditer(text):
+        if opening.start() < at:
+            continue
+        closing = re.compile(rf"</{opening[1]}>", re.IGNORECASE).search(text, opening.end())
+        if closing is None:
+            break
+        pieces.append(text[at : opening.start()])
+        at = closing.end()
+    return "".join([*pieces, text[at:]])
+
+
+def _says_nothing(text: str) -> bool:
+    bare = fold(TAG.sub(" ", text)).strip("`*_.[](){} ")
+    return not bare or bare.lower() in ("xml", "json") or (len(bare) <= LONGEST_NOTHING and bool(NOTHING.search(bare)))
+
+
+def _cut(text: str, most: int = 120) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,78 @@
+"""Find the turn that a fact most likely comes from, by the words that both have. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from memories.observe.private import without_private
+from memories.observe.turns import Turn, TurnKind
+
+WEIGHTS = {
+    TurnKind.USER: 1.5,
+    TurnKind.AGENT: 1.0,
+    TurnKind.RESULT: 0.8,
+    TurnKind.CALL: 0.7,
+    TurnKind.SUMMARY: 0.6,
+}
+"""How much a turn's words count: what a person said weighs most. Turns of other kinds are no source."""
+LEAST = 0.34
+"""The share of a fact's words, by their rarity, that its source must have."""
+LONGEST = 20_000
+"""Characters of a turn that are compared."""
+
+_WORD = re.compile(r"[^\W_]+")
+_COMMON = frozenset(
+    """
+    a an the and or but if of to in on at by for from with without is are was were be been has have had do does did not
+    no it its this that these those as than then so when while because which who what where how must should may can will
+    """.split()  # noqa: SIM905
+)
+
+
+class Sources:
+    """The turns of a part, read once, to find the source of each fact. What is within `<private>` is left out."""
+
+    def __init__(self, turns: Iterable[Turn]) -> None:
+        given = [turn for turn in turns if turn.kind in WEIGHTS]
+        texts = without_private(given).texts
+        self._turns = [replace(turn, text=text) for turn, text in zip(given, texts, strict=True)]
+        self._words = [_words(turn.text[:LONGEST]) for turn in self._turns]
+        counts = Counter(word for words in self._words for word in words)
+        self._rarity = {word: 1 + math.log(len(self._turns) / count) for word, count in counts.items()}
+
+    def of(self, fact_text: str) -> Turn | None:
+        """Return the turn with the largest weighted share of the fact's words; None when none has enough of them.
+
+        The text of the turn is without what was private.
+        """
+        asked = _words(fact_text)
+        rarest = 1 + math.log(len(self._turns) or 1)
+        total = sum(self._rarity.get(word, rarest) for word in asked)
+        best: Turn | None = None
+        best_score = 0.0
+        for turn, words in zip(self._turns, self._words, strict=True):
+            share = sum(self._rarity[word] for word in asked & words) / total if total else 0.0
+            if share >= LEAST and share * WEIGHTS[turn.kind] > best_score:
+                best, best_score = turn, share * WEIGHTS[turn.kind]
+        return best
+
+
+def source_of(fact_text: str, turns: Iterable[Turn]) -> Turn | None:
+    """Return the turn that a fact most likely comes from. For several facts of the same turns use `Sources`."""
+    return Sources(turns).of(fact_text)
+
+
+def _words(text: str) -> set[str]:
+    return {word for word in map(_stem, _WORD.findall(text.lower())) if word not in _COMMON}
+
+
+def _stem(word: str) -> str:
+    """Cut the endings of English that tell no other thing: "restarts", "restarted" → "restart"."""
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word.removesuffix(ending)
+    return word

@@ -1,0 +1,73 @@
+"""Read what happened in a project within a day, for a briefing: limits, events and sessions, each a bounded read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from claudeops.lib.humanize import ago
+from memories.capture import gate
+from memories.capture.text import fold
+from memories.capture.topics import topics
+from memories.models import Project
+from sessions_app.cooldowns import limits
+from sessions_app.hooks.briefing import Line, line
+from sessions_app.models import Event, Session, Status
+from sessions_app.models.event import Level
+
+DAY = timedelta(days=1)
+MOST_LIMITS, MOST_EVENTS, MOST_SESSIONS = 5, 6, 4
+READ = 100
+"""Rows that are read of each kind, the newest: of other projects there may be many."""
+WENT_WRONG = (Status.FAILED, Status.TIMED_OUT, Status.LOST, Status.ESCALATED)
+NOT_SHOWN = "(see it in the operations room)"
+
+
+def limits_in_force(at: datetime) -> list[Line]:
+    """Say which restarts and redeployments are limited now, refused ones first."""
+    return [line(one.reason, label=one.service) for one in limits.in_force(at=at)[:MOST_LIMITS]]
+
+
+def events_of(project: Project, at: datetime) -> list[Line]:
+    """Say what sessions of the project, or of none, reported within a day: the critical first, then warnings."""
+    found: list[Line] = []
+    for level in (Level.CRITICAL, Level.WARNING):
+        rows = Event.objects.filter(level=level, created_at__gt=at - DAY, created_at__lte=at)
+        values = rows.order_by("-created_at", "-id").values_list(
+            "service", "message", "created_at", "session__project_id", "session__dry_run"
+        )
+        for service, message, created_at, project_id, dry_run in values[:READ]:
+            if project_id in (None, project.pk) and not dry_run and len(found) < MOST_EVENTS:
+                said = f"{ago(created_at, at)}: {words_of(message)}"
+                found.append(line(said, label=f"{level.value}, {service}" if service else level.value))
+    return found
+
+
+def sessions_of(project: Project, at: datetime) -> list[Line]:
+    """Say which sessions of the project, or of none, ran within a day: what went wrong first, then the newest."""
+    columns = ("id", "status", "status_reason", "summary", "queued_at", "agent__slug")
+    rows: list[Session] = []
+    for whose in (Q(project=project), Q(project=None)):
+        found = Session.objects.filter(whose, queued_at__gt=at - DAY, queued_at__lte=at, dry_run=False)
+        rows += found.select_related("agent").only(*columns).order_by("-queued_at", "-id")[:READ]
+    rows.sort(key=lambda one: (one.status not in WENT_WRONG, -one.queued_at.timestamp(), -one.pk))
+    return [line(_said(one, at), label=one.get_status_display()) for one in rows[:MOST_SESSIONS]]
+
+
+def _said(session: Session, at: datetime) -> str:
+    who = f"{session.agent.slug}, " if session.agent else ""
+    head = f"session {session.pk} ({who}{ago(session.queued_at, at)})"
+    return f"{head}: {words_of(session.ended_with)}" if session.ended_with else head
+
+
+def words_of(text: str) -> str:
+    """Return what an agent said, unless it would not be injected as a memory: the same gate, and the same wide net."""
+    first = next(_paragraphs(text), "")
+    allowed = gate.judge(first, fold(first)).verdict == "allow" and not topics(first)
+    return first if allowed else NOT_SHOWN
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    return (part.strip() for part in text.split("\n\n") if part.strip())

@@ -1,0 +1,313 @@
+"""Take in a transcript's file: note once what of it is new, as parts that wait to be observed.
+
+The same content is taken once, whoever names it and however often: its key is the session's id, its content the hash of
+the bytes that are parts already. Moving that mark, the new parts and the wake-up are one transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from fnmatch import fnmatch
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from claudeops.lib.secrets import mask
+from memories.models import ArrivedBy, Project, Transcript, TranscriptKind
+from memories.observe.parts import add_part
+from sessions_app import queue
+from sessions_app.models import Session, Trigger
+from sessions_app.transcripts import cutting, files
+from sessions_app.transcripts.files import Head
+from sessions_app.transcripts.lines import Reader
+from sessions_app.transcripts.place import project_at
+from sessions_app.transcripts.turns import CHANGED, read_turns, reader_of
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS = 5
+"""How often a file is looked at again because another process took it in meanwhile."""
+LONGEST_ID = 100
+CLOCKS = timedelta(minutes=5)
+"""How far the clock of a transcript's host may be ahead."""
+
+
+class Outcome(StrEnum):
+    NEW = "new"
+    GROWN = "grown"
+    UNCHANGED = "unchanged"
+    SKIPPED = "skipped"
+    OTHER = "other content"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What came of a file. `why` is set unless it is new, grown or unchanged; `parts` are the ids of new parts.
+
+    `characters` is about what a model would see of the new parts.
+    """
+
+    outcome: Outcome
+    transcript: Transcript | None = None
+    why: str = ""
+    parts: tuple[int, ...] = ()
+    characters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Who names a file, and what is known of it beside its content. `at` is UTC."""
+
+    arrived_by: str
+    installation: str = ""
+    project: Project | None = None
+    session: Session | None = None
+    agent: str = ""
+    ended: bool = False
+    at: datetime = field(default_factory=timezone.now)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What a file holds: its `reader` after the last line, its lines as `pieces`."""
+
+    path: Path
+    key: str
+    kind: TranscriptKind
+    cli_session_id: str
+    size: int
+    modified_ns: int
+    reader: Reader
+    pieces: list[cutting.Piece]
+
+
+class _Moved(Exception):
+    """Another process has taken in this content: nothing was written."""
+
+
+def see(
+    path: str | Path,
+    *,
+    arrived_by: str,
+    installation: str = "",
+    project: Project | None = None,
+    session: Session | None = None,
+    ended: bool = False,
+    at: datetime | None = None,
+) -> Transcript | None:
+    """Take in what is new of a file, and return its transcript; None when it is not observed.
+
+    `ended`: its session has ended, so its last line is complete. Of a hook, only a transcript is taken that is where a
+    CLI of this host keeps them. With CLAUDEOPS_OBSERVE off nothing is taken. `at` is UTC, now when None.
+    """
+    if not settings.CLAUDEOPS_OBSERVE:
+        return None
+    named = Named(arrived_by, installation, project, session, "", ended, at or timezone.now())
+    if arrived_by == ArrivedBy.HOOK and files.known_place(str(path)) is None:
+        logger.warning("a hook of %s named a file that is no transcript of a CLI here", installation or "nobody")
+        return None
+    found = take_in(path, named)
+    if found.why:
+        logger.info("%s was not observed: %s", found.transcript or "a file", found.why)
+    return found.transcript
+
+
+def take_in(path: str | Path, named: Named, *, dry_run: bool = False) -> Arrival:
+    """As `see`, from a place that is trusted; say what came of it. With `dry_run` nothing is written."""
+    real = files.real_file(str(path))
+    if real is None:
+        return Arrival(Outcome.SKIPPED, why="There is no such file.")
+    for _ in range(ATTEMPTS):
+        try:
+            return _take_in(real, named, dry_run=dry_run)
+        except OSError as error:
+            return Arrival(Outcome.SKIPPED, why=f"It cannot be read: {error.strerror}")
+        except _Moved:
+            continue
+    return Arrival(Outcome.SKIPPED, why="Other processes take it in at this moment.")
+
+
+def _take_in(path: Path, named: Named, *, dry_run: bool) -> Arrival:
+    if why := excluded(path):
+        return Arrival(Outcome.SKIPPED, why=why)
+    found = _read(path, named)
+    if isinstance(found, str):
+        return Arrival(Outcome.SKIPPED, why=found)
+    project = named.project or (project_at(found.reader.reading.folder) if found.reader.reading.folder else None)
+    if why := excluded(Path(found.reader.reading.folder)) if found.reader.reading.folder else "":
+        return Arrival(Outcome.SKIPPED, why=why)
+    row = _row_of(found)
+    before = row.observed_to if row else 0
+    if row is not None and files.digest(path, before) != (row.prefix_sha256 or sha256().hexdigest()):
+        return _differs(row, found, named, dry_run=dry_run)
+    parts = cutting.cut(found.pieces, before)
+    outcome = Outcome.NEW if row is None else Outcome.GROWN if parts else Outcome.UNCHANGED
+    shown = sum(piece.size for piece in found.pieces if parts and parts[0][0] < piece.end <= parts[-1][1])
+    if dry_run or (row is None and not parts and named.session):
+        return Arrival(outcome, row, characters=shown)
+    row, ids = _store(row, found, named, project, parts)
+    return Arrival(outcome, row, parts=ids, characters=shown)
+
+
+def excluded(path: Path) -> str:
+    """Say which of the CLAUDEOPS_OBSERVE_EXCLUDE globs leaves a file or a folder out; empty for none."""
+    for glob in settings.CLAUDEOPS_OBSERVE_EXCLUDE:
+        if any(fnmatch(str(one), glob) for one in (path, *path.parents)):
+            return f"CLAUDEOPS_OBSERVE_EXCLUDE leaves it out: {glob}"
+    return ""
+
+
+def _read(path: Path, named: Named) -> _File | str:
+    """Read a file to its end; a sentence says why it is none that is observed."""
+    stat = path.stat()
+    session = named.session
+    head = Head(TranscriptKind.STREAM) if session else files.head_of(path)
+    if head.kind is None:
+        return "It is no transcript, no stream-json log and no text."
+    if head.kind == TranscriptKind.TEXT and named.arrived_by != ArrivedBy.COMMAND:
+        return "It is no transcript."
+    if not session and (own := _own(head)):
+        return f"It is the transcript of session {own}, whose own log is observed."
+    reader = reader_of(session)
+    task = reader.begin(session.task_text, ()) if session else None
+    final = named.ended or head.kind == TranscriptKind.TEXT
+    pieces = [cutting.piece_of(end, turns) for end, turns in read_turns(path, head.kind, reader, final=final)]
+    if reader.sidechain:
+        return "It is the transcript of a subagent."
+    if session and not reader.spoke:
+        pieces = []
+    elif task and pieces:
+        pieces[0] = cutting.Piece(pieces[0].end, pieces[0].size + len(task.text), pieces[0].speaks)
+    cli_session_id = session.cli_session_id if session else _id_of(head, path)
+    return _File(
+        path,
+        _key(cli_session_id, session, path),
+        head.kind,
+        cli_session_id,
+        stat.st_size,
+        stat.st_mtime_ns,
+        reader,
+        pieces,
+    )
+
+
+def _own(head: Head) -> int | None:
+    """Return the session of ours whose transcript this is."""
+    ids = [one for one in head.sessions if one]
+    rows = Session.objects.exclude(trigger=Trigger.IMPORT).filter(cli_session_id__in=ids)
+    return rows.values_list("pk", flat=True).first() if ids else None
+
+
+def _id_of(head: Head, path: Path) -> str:
+    """Return the CLI's id of the session: that of the file's name when a line states it, else the first."""
+    first = path.stem if path.stem in head.sessions else next(iter(head.sessions), "")
+    return mask(first)[:LONGEST_ID]
+
+
+def _key(cli_session_id: str, session: Session | None, path: Path) -> str:
+    if cli_session_id:
+        return f"session:{cli_session_id}"
+    if session:
+        return f"run:{session.uuid}"
+    with path.open("rb") as file:
+        return f"text:{sha256(file.read(files.TEXT_KEY_BYTES)).hexdigest()}"
+
+
+def _row_of(found: _File) -> Transcript | None:
+    """Return the transcript of a file. A short text that grew has another key, and is known by its path."""
+    row = Transcript.objects.filter(key=found.key).first()
+    if row is None and found.kind == TranscriptKind.TEXT:
+        rows = Transcript.objects.filter(kind=found.kind, host=settings.CLAUDEOPS_HOST, size__lte=files.TEXT_KEY_BYTES)
+        rows = rows.filter(path=str(found.path))
+        row = next((one for one in rows if files.digest(found.path, one.observed_to) == one.prefix_sha256), None)
+    return row
+
+
+def _differs(row: Transcript, found: _File, named: Named, *, dry_run: bool) -> Arrival:
+    """A file of a known session whose beginning is not what was observed: nothing of it is taken."""
+    if row.path != str(found.path) or row.host != settings.CLAUDEOPS_HOST:
+        what = "session" if found.cli_session_id else "text"
+        return Arrival(Outcome.OTHER, row, f"{row} is of the same {what} and has other content; nothing was added.")
+    why = f"Not observed any further: {CHANGED}."
+    if not dry_run:
+        Transcript.objects.filter(pk=row.pk).update(
+            problem=why, size=found.size, modified_ns=found.modified_ns, seen_at=named.at
+        )
+    return Arrival(Outcome.CHANGED, row, why)
+
+
+def _store(
+    row: Transcript | None, found: _File, named: Named, project: Project | None, parts: list[tuple[int, int]]
+) -> tuple[Transcript, tuple[int, ...]]:
+    """Move the mark behind `parts`, and store them. Raises _Moved when another process has moved it."""
+    before, known = (row.observed_to, row.prefix_sha256) if row else (0, "")
+    to = parts[-1][1] if parts else before
+    changes = _columns(row, found, named, grown=bool(parts))
+    if parts:
+        changes |= {"observed_to": to, "prefix_sha256": files.digest(found.path, to)}
+        if not changes["prefix_sha256"]:
+            raise _Moved  # it was cut while it was read
+    with transaction.atomic():
+        if row is None:
+            Transcript.objects.bulk_create([_new(found, named, project)], ignore_conflicts=True)
+            row = Transcript.objects.get(key=found.key)
+        mine = Transcript.objects.filter(pk=row.pk, observed_to=before, prefix_sha256=known)
+        if not mine.update(**changes):
+            raise _Moved
+        number = row.parts.count()
+        ids = tuple(
+            add_part(row, number + place, start, end, at=named.at).pk for place, (start, end) in enumerate(parts, 1)
+        )
+        if ids:
+            queue.enqueue_observe(settings.CLAUDEOPS_HOST)
+    row.refresh_from_db()
+    return row, ids
+
+
+def _new(found: _File, named: Named, project: Project | None) -> Transcript:
+    session = named.session
+    return Transcript(
+        key=found.key,
+        kind=found.kind,
+        arrived_by=named.arrived_by,
+        installation=named.installation[:80],
+        cli_session_id=found.cli_session_id,
+        session=session,
+        project=session.project if session else project,
+        agent=(session.agent.slug if session and session.agent else named.agent) or None,
+        host=settings.CLAUDEOPS_HOST,
+        path=str(found.path),
+        folder=found.reader.reading.folder,
+        created_at=named.at,
+    )
+
+
+def _columns(row: Transcript | None, found: _File, named: Named, *, grown: bool) -> dict[str, Any]:
+    """Return what a look at a file changes. A copy that has nothing new takes the place of a file that is gone."""
+    reader, read = found.reader, found.reader.reading.read()
+    changes: dict[str, Any] = {"seen_at": named.at}
+    if named.ended and (row is None or row.ended_at is None):
+        changes["ended_at"] = named.at
+    if row is not None and not grown and row.path != str(found.path) and Path(row.path).is_file():
+        return changes
+    latest = named.at + CLOCKS
+    return changes | {
+        "host": settings.CLAUDEOPS_HOST,
+        "path": str(found.path),
+        "size": found.size,
+        "modified_ns": found.modified_ns,
+        "state": {"turns": reader.number},
+        "exposure": read.exposure,
+        "exposed_to": list(read.sources),
+        "first_at": reader.first_at,
+        "last_at": min(reader.last_at, latest) if reader.last_at else None,
+        "problem": "",
+    }

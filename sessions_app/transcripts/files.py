@@ -1,0 +1,120 @@
+"""Files of transcripts: which may be read, what kind they are, their lines, the hash of their beginning."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from memories.models import TranscriptKind
+from sessions_app.models import TranscriptFolder
+from sessions_app.runner import log_formats
+from sessions_app.runner.reader import RawLine, complete_lines
+
+FOLDERS = (".claude", "projects")
+"""Where the CLI keeps its transcripts, in whatever home."""
+SUFFIX = ".jsonl"
+TEXT_SUFFIXES = ("", ".txt", ".md", ".log", ".text")
+HEAD_BYTES = 1024 * 1024
+"""How much of a file is looked at to say what it is."""
+TEXT_KEY_BYTES = 4096
+BLOCK = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What the beginning of a file tells. `kind` is None for what is no transcript; `sessions` are the ids it names."""
+
+    kind: TranscriptKind | None
+    sessions: tuple[str, ...] = ()
+    folder: str = ""
+
+
+def known_place(path: str) -> Path | None:
+    """Return the real path of a transcript that a hook named; None unless it is where a CLI of this host keeps them.
+
+    That is below `.claude/projects` of whatever home, or in a folder that the sweep looks through. One query at most.
+    """
+    found = real_file(path) if path.endswith(SUFFIX) else None
+    if found is None or found.suffix != SUFFIX:
+        return None
+    parts = found.parts
+    if any(parts[place : place + 2] == FOLDERS for place in range(len(parts))):
+        return found
+    rows = TranscriptFolder.objects.filter(host=settings.CLAUDEOPS_HOST).values_list("path", flat=True)
+    return found if any(found.is_relative_to(Path(folder).resolve()) for folder in rows) else None
+
+
+def real_file(path: str) -> Path | None:
+    """Return the real path of a regular file; None for anything else."""
+    try:
+        found = Path(path).resolve(strict=True)
+        return found if found.is_file() else None
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def head_of(path: Path) -> Head:
+    """Look at the beginning of a file. Raises OSError."""
+    with path.open("rb") as file:
+        beginning = file.read(TEXT_KEY_BYTES)
+    known, sessions, transcript, folder = False, dict[str, None](), False, ""
+    for raw, data in json_lines(path):
+        if raw.end > HEAD_BYTES and known:
+            break
+        one = next(iter(log_formats.decode([data])), None) if data else None
+        if one is not None and one.known:
+            known = True
+            transcript = transcript or one.format == log_formats.TRANSCRIPT
+            if one.cli_session_id:
+                sessions[one.cli_session_id] = None
+        if raw.end > HEAD_BYTES:
+            break
+    if known:
+        return Head(TranscriptKind.CLAUDE if transcript else TranscriptKind.STREAM, tuple(sessions), folder)
+    is_text = path.suffix.lower() in TEXT_SUFFIXES and b"\x00" not in beginning and beginning.strip()
+    return Head(TranscriptKind.TEXT if is_text else None)
+
+
+def json_lines(path: Path, *, final: bool = False) -> Iterator[tuple[RawLine, bytes | None]]:
+    """Yield the lines of stream-json of a log of any format, each with the line of the file that completed it.
+
+    None for a line that is too long to read. A last line that is cut is left out.
+    """
+    last: RawLine | None = None
+    unread: list[RawLine] = []
+
+    def raw_lines() -> Iterator[bytes]:
+        nonlocal last
+        for last in complete_lines(path, 0, final=final):
+            if last.data is None:
+                unread.append(last)
+            else:
+                yield last.data
+
+    for one in log_formats.decode(raw_lines()):
+        while unread:
+            yield unread.pop(0), None
+        if last is not None and not one.cut:
+            yield last, one.data
+    for raw in unread:
+        yield raw, None
+
+
+def digest(path: Path, length: int) -> str:
+    """Return the SHA-256 of the first `length` bytes; empty when the file has fewer, or cannot be read."""
+    found = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while length:
+                block = file.read(min(length, BLOCK))
+                if not block:
+                    return ""
+                found.update(block)
+                length -= len(block)
+    except OSError:
+        return ""
+    return found.hexdigest()

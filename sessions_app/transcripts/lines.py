@@ -1,0 +1,273 @@
+"""Turn the lines of a transcript into turns, in order from its first byte, and count what had been read. Pure.
+
+Only what a person typed is a USER turn. A line may say that it is a person's and hold text of others: what the CLI, a
+hook, a tool or a subagent wrote must never pass for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from memories.observe.turns import Turn, TurnKind
+from sessions_app.runner import accept, stream
+from sessions_app.runner.exposure import Call, Judgement, Rules, judge
+from sessions_app.runner.quoting import LONGEST_TEXT, shows_form
+from sessions_app.runner.reading import MOST_CALLS, UNKNOWN_CALL, Reading, key_of
+
+SUBAGENT = "subagent"
+TASK = "task"
+RECALL = "__recall"
+"""How the name of the tool ends with which an agent recalls memories, whatever its server is called."""
+BEFORE = "an earlier conversation"
+"""The source of a summary of what is not in the file."""
+LONGEST_NOTE = 2_000
+"""Characters of a SYSTEM turn: nobody reads it, and some are long."""
+CONTINUED = "This session is being continued from a previous conversation"
+
+_REMINDER = re.compile(r"<system-reminder>.*(?:</system-reminder>|\Z)", re.DOTALL)
+"""Greedy: text in a reminder may hold its end tag, and what follows that is not a person's."""
+_TAGGED = re.compile(r"\s*<[a-z]+[-_][a-z_-]*[ >]")
+"""How a text begins that the CLI or the editor wrote into a person's line: <command-name>, <ide_selection>, …"""
+_NOT_TYPED = (
+    *("isMeta", "isCompactSummary", "isVirtual", "isVisibleInTranscriptOnly", "isSynthetic", "textNotTyped"),
+    *("handedOff", "verifiedSlackHumanTurn", "toolUseResult", "sourceToolUseID", "replacesSpan", "turnCompanion"),
+)
+_OUTSIDE_NOTES: Mapping[str, str] = {
+    "mcp_resource": "mcp: resource",
+    "poll_events": "tool: events",
+    "queued_command": "tool: queue",
+    "teammate_mailbox": "tool: mailbox",
+}
+"""Attachments that bring text from elsewhere before the model, and the name of that source."""
+_FILES = ("filename", "path", "displayPath")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a tool brought that later facts are compared with. `source` is empty for the house."""
+
+    offset: int
+    source: str
+    text: str
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads lines; `number` is that of the last turn. `ours`: nobody types into a session of ours.
+
+    `spoke`: a person or the agent has said something. `sidechain`: whether all that was said so far is a subagent's;
+    None before anything was said. `first_at` and `last_at` are UTC.
+    """
+
+    table: Rules
+    reading: Reading = field(default_factory=Reading)
+    ours: bool = False
+    number: int = 0
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    spoke: bool = False
+    sidechain: bool | None = None
+    results: list[Result] = field(default_factory=list)
+    recalled: list[str] = field(default_factory=list)
+    _names: dict[str, str] = field(default_factory=dict)
+    _at: datetime | None = None
+    _start: int = 0
+    _end: int = 0
+
+    def begin(self, task: str, sources: tuple[str, ...]) -> Turn | None:
+        """Return the first turn of a session of ours: its task. From an outside source it is no person's word."""
+        if not task.strip():
+            return None
+        if sources:
+            return self._turn(TurnKind.RESULT, task, TASK, sources[0], outside=True)
+        return self._turn(TurnKind.USER, task)
+
+    def read(self, data: bytes | None, start: int, end: int) -> list[Turn]:
+        """Return the turns of one line from byte `start` to `end`; None for one that is too long to read.
+
+        Since the last call, `results` and `recalled` are what tools brought. Nothing is masked.
+        """
+        self._start, self._end = start, end
+        self.results, self.recalled = [], []
+        if data is None:
+            self.reading.missed()
+            return []
+        line = stream.parse(data, include_subagents=True)
+        if line.unread:
+            self.reading.missed()
+        if line.problem:
+            return []
+        self._at = line.at or self.last_at
+        if line.at:
+            self.first_at, self.last_at = self.first_at or line.at, line.at
+        self._circumstances(line)
+        raw = accept.load(data, []) if line.type in ("user", "attachment") else None
+        if raw and not self.reading.folder:  # the line of an attachment may come first
+            self.reading.folder = accept.text(raw, "cwd", [])
+        turns = list(self._turns(line, raw or {}))
+        self.spoke = self.spoke or any(is_word(turn) for turn in turns)
+        return turns
+
+    def _circumstances(self, line: stream.Line) -> None:
+        self.reading.folder = self.reading.folder or line.folder
+        if line.subagent:
+            self.reading.subagent_line(line.subagent)
+        if line.denied:
+            self.reading.denied(line.denied)
+
+    def _turns(self, line: stream.Line, raw: Mapping[str, Any]) -> Iterator[Turn]:
+        is_subagents = bool(raw.get("isSidechain") or raw.get("parent_tool_use_id"))
+        if line.message:
+            is_subagents = not line.message.main
+        if line.type in stream.SPOKEN:
+            self.sidechain = is_subagents if self.sidechain is None else self.sidechain and is_subagents
+        for record in line.records:
+            match record:
+                case stream.Init():
+                    self.reading.folder = record.folder or self.reading.folder
+                case stream.Text():
+                    yield from self._said(record, is_subagents)
+                case stream.ToolUse():
+                    yield self._called(record)
+                case stream.ToolResult():
+                    yield self._brought(record)
+                case stream.Notice():
+                    yield self._turn(TurnKind.SYSTEM, record.text, record.subtype)
+        if line.type == "user":
+            yield from self._user(raw, is_subagents)
+        elif line.type == "attachment":
+            yield from self._attached(raw)
+
+    def _said(self, record: stream.Text, is_subagents: bool) -> Iterator[Turn]:
+        if record.refused:
+            yield self._turn(TurnKind.SYSTEM, record.text, record.refused)
+        elif is_subagents:
+            yield self._turn(TurnKind.RESULT, record.text, SUBAGENT)
+        elif record.text.strip():
+            yield self._turn(TurnKind.AGENT, record.text)
+
+    def _called(self, record: stream.ToolUse) -> Turn:
+        call = Call(record.id, record.name, record.input, record.paths)
+        self.reading.call(record.id, judge(call, self.table, self.reading.folder))
+        if key := key_of(record.id):
+            self._names[key] = record.name
+            if len(self._names) > MOST_CALLS:
+                del self._names[next(iter(self._names))]
+        return self._turn(TurnKind.CALL, record.input, record.name)
+
+    def _brought(self, record: stream.ToolResult) -> Turn:
+        key = key_of(record.id)
+        name = self._names.pop(key, "")
+        judgement = self.reading.calls.get(key, [UNKNOWN_CALL])
+        self.reading.result(record.id, record.text, self._start)
+        self._compared(None if judgement is None else tuple(judgement), record.text)
+        if name.endswith(RECALL):
+            self.recalled.append(record.text)
+        return self._turn(
+            TurnKind.RESULT, record.text, name, judgement[0] if judgement else "", outside=bool(judgement)
+        )
+
+    def _compared(self, judgement: Judgement, text: str) -> None:
+        if judgement is not None and (judgement or shows_form(text)):
+            self.results.append(Result(self._start, judgement[0] if judgement else "", text[:LONGEST_TEXT]))
+
+    def _user(self, raw: Mapping[str, Any], is_subagents: bool) -> Iterator[Turn]:
+        texts, has_result = _texts(raw)
+        kind = self._kind_of_text(raw, is_subagents, has_result)
+        for text in texts:
+            if (kind is TurnKind.SYSTEM and text.startswith(CONTINUED)) or kind is TurnKind.SUMMARY:
+                yield self._summary(text)
+            elif kind is TurnKind.USER:
+                yield from self._typed(text)
+            elif text.strip():
+                yield self._turn(kind, text, SUBAGENT if kind is TurnKind.CALL else "")
+
+    def _kind_of_text(self, raw: Mapping[str, Any], is_subagents: bool, has_result: bool) -> TurnKind:
+        """Return what the text of a user's line is."""
+        if is_subagents:
+            return TurnKind.CALL
+        if raw.get("isCompactSummary"):
+            return TurnKind.SUMMARY
+        if self.ours or has_result or any(raw.get(name) for name in _NOT_TYPED) or not _is_human(raw):
+            return TurnKind.SYSTEM
+        return TurnKind.USER
+
+    def _typed(self, text: str) -> Iterator[Turn]:
+        rest = _REMINDER.sub("", text)
+        if len(rest) < len(text):
+            yield self._turn(TurnKind.SYSTEM, text)
+        if not rest.strip():
+            return
+        written = rest.startswith((*stream.NO_PROMPTS, stream.INTERRUPTED)) or _TAGGED.match(rest)
+        if rest.startswith(CONTINUED):
+            yield self._summary(rest)
+        else:
+            yield self._turn(TurnKind.SYSTEM if written else TurnKind.USER, rest.strip())
+
+    def _summary(self, text: str) -> Turn:
+        if not self.spoke:
+            self.reading.missed(BEFORE)
+        return self._turn(TurnKind.SUMMARY, text)
+
+    def _attached(self, raw: Mapping[str, Any]) -> Iterator[Turn]:
+        """Yield what an attachment brought: a prompt that was typed while the agent worked, or a note of the CLI."""
+        bad: accept.Bad = []
+        attachment = accept.mapping(raw, "attachment", bad)
+        kind = accept.text(attachment, "type", bad)
+        if kind == "queued_command" and self._is_typed_later(attachment, raw):
+            yield from self._typed(accept.as_text(attachment.get("prompt")))
+            return
+        for text in _flat(attachment.get("content") or attachment.get("prompt")):
+            yield self._turn(TurnKind.SYSTEM, text, kind)
+        if kind in _OUTSIDE_NOTES:
+            self.reading.add((_OUTSIDE_NOTES[kind],))
+        elif kind == "file":
+            paths = tuple(path for name in _FILES if (path := accept.text(attachment, name, bad)))
+            judgement = judge(Call("", "Read", "", paths), self.table, self.reading.folder)
+            self.reading.add(judgement)
+            self._compared(judgement, accept.as_text(attachment.get("content")))
+
+    def _is_typed_later(self, attachment: Mapping[str, Any], raw: Mapping[str, Any]) -> bool:
+        if self.ours or raw.get("isSidechain") or not isinstance(attachment.get("prompt"), str):
+            return False
+        written = any(attachment.get(name) or raw.get(name) for name in _NOT_TYPED)
+        return not written and attachment.get("commandMode", "prompt") == "prompt" and _is_human(attachment)
+
+    def _turn(self, kind: TurnKind, text: str, name: str = "", source: str = "", *, outside: bool = False) -> Turn:
+        self.number += 1
+        most = LONGEST_NOTE if kind is TurnKind.SYSTEM else LONGEST_TEXT
+        return Turn(self.number, kind, text[:most], self._start, self._end, self._at, name, source, outside)
+
+
+def is_word(turn: Turn) -> bool:
+    """Whether a person or the agent says something: without such a turn there is nothing to observe."""
+    return turn.kind in (TurnKind.USER, TurnKind.AGENT, TurnKind.SUMMARY)
+
+
+def _is_human(data: Mapping[str, Any]) -> bool:
+    """Whether the CLI says that a person wrote it; older versions say nothing of the origin."""
+    origin = data.get("origin")
+    if isinstance(origin, dict) and origin.get("kind") != "human":
+        return False
+    return data.get("promptSource") != "system"
+
+
+def _texts(raw: Mapping[str, Any]) -> tuple[list[str], bool]:
+    """Return the texts of a message, and whether it has the result of a tool."""
+    message = raw.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, str):
+        return [content], False
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    texts = [text for block in blocks if block.get("type") == "text" and isinstance(text := block.get("text"), str)]
+    return texts, any(block.get("type") == "tool_result" for block in blocks)
+
+
+def _flat(content: Any) -> list[str]:
+    """Return the texts of a note: a string, or a list of strings; other content says nothing."""
+    values = content if isinstance(content, list) else [content]
+    return [value for value in values if isinstance(value, str) and value.strip()]

@@ -1,0 +1,164 @@
+"""Read a transcript's file: the turns of one part, with what had been read by then. The file is the truth.
+
+A file is read from its first byte, because what a line means depends on those before it. Credentials are masked here,
+before a text leaves this package.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from django.db.models import Q
+
+from claudeops.lib.secrets import mask
+from memories.models import Memory, Transcript, TranscriptKind, TranscriptPart
+from memories.observe.turns import PartTurns, Turn
+from sessions_app.errors import RawLogOutside
+from sessions_app.models import TASK_TEXT, HookReceipt, InjectionReceipt, Session
+from sessions_app.receipts import told_to
+from sessions_app.runner import quoting
+from sessions_app.runner.ingest import table_of_settings
+from sessions_app.runner.raw_log import log_path
+from sessions_app.runner.reader import complete_lines
+from sessions_app.runner.reading import begun
+from sessions_app.transcripts import plain
+from sessions_app.transcripts.files import digest, json_lines
+from sessions_app.transcripts.lines import Reader, Result
+
+EARLIER = 200_000
+"""Characters of the results before a part with which its facts are compared: the newest."""
+MOST_TOLD = 1_000
+"""Memories of a session whose texts are looked up."""
+
+GONE = "its file is gone"
+CHANGED = "its file was changed: what was read of it is not there any more"
+PARTS = ("project", "agent_file", "knowledge")
+"""The parts of a receipt with a text of their own."""
+
+
+def reader_of(session: Session | None) -> Reader:
+    """Return a reader at the beginning of a transcript; `session` is its session of ours."""
+    sources = tuple(session.exposed_before) if session else ()
+    return Reader(
+        table=table_of_settings(),
+        reading=begun(sources, unread=False),
+        ours=session is not None,
+    )
+
+
+def read_turns(path: Path, kind: str, reader: Reader, *, final: bool = False) -> Iterator[tuple[int, list[Turn]]]:
+    """Yield (the byte at which a line ends, its turns) for each complete line. Nothing is masked. Raises OSError."""
+    if kind == TranscriptKind.TEXT:
+        reader.reading.add((plain.SOURCE,))
+        for turn in plain.turns_in(complete_lines(path, 0, final=True)):
+            reader.number, reader.spoke = turn.number, True
+            yield turn.end, [turn]
+        return
+    for raw, data in json_lines(path, final=final):
+        yield raw.end, reader.read(data, raw.start, raw.end)
+
+
+def turns_of(part: TranscriptPart) -> PartTurns:
+    """Read a part again. `missing` says why it cannot be read: the file is gone, or is another one now."""
+    transcript = part.transcript
+    session = transcript.session
+    try:
+        path = path_of(transcript)
+    except RawLogOutside as error:
+        return PartTurns(missing=str(error))
+    if not path.is_file():
+        return PartTurns(missing=GONE)
+    if digest(path, transcript.observed_to) != transcript.prefix_sha256:
+        return PartTurns(missing=CHANGED)
+    reader = reader_of(session)
+    task = reader.begin(session.task_text, _task_sources(session)) if session else None
+    turns = [task] if task and part.start == 0 else []
+    earlier, recalled = _Newest(), list[str]()
+    try:
+        for end, found in read_turns(path, transcript.kind, reader, final=True):
+            if end > part.end:
+                break
+            recalled += reader.recalled
+            if end > part.start:
+                turns += found
+            else:
+                earlier.add(reader.results)
+    except OSError as error:
+        return PartTurns(missing=f"its file cannot be read: {error.strerror}")
+    read = reader.reading.read()
+    told, ids = _told(transcript, session)
+    return PartTurns(
+        turns=tuple(map(_masked, turns)),
+        exposure=read.exposure,
+        sources=tuple(map(mask, read.sources)),
+        earlier_results=tuple((mask(one.source), mask(one.text)) for one in earlier.results),
+        told=tuple(dict.fromkeys(filter(None, [*told, *map(mask, recalled)]))),
+        told_ids=ids,
+    )
+
+
+def repeats(text: str, texts: Sequence[tuple[str, str]]) -> str:
+    """Say what `text` repeats of the `texts` (source, text) that were read; empty when it is the session's own.
+
+    A text without a source is compared by its markers alone.
+    """
+    return quoting.repeated(text, _compared(tuple(texts)))
+
+
+@lru_cache(maxsize=2)  # one part's facts are compared with the same texts
+def _compared(texts: tuple[tuple[str, str], ...]) -> tuple[tuple[str, quoting.Text], ...]:
+    return tuple((source, quoting.Text(text)) for source, text in texts)
+
+
+def path_of(transcript: Transcript) -> Path:
+    """Return where its file is on its host. Raises RawLogOutside for a session of ours with a wrong name of its log."""
+    return log_path(transcript.session) if transcript.session else Path(transcript.path)
+
+
+class _Newest:
+    """Results of tools, the newest of at most EARLIER characters."""
+
+    def __init__(self) -> None:
+        self.results: deque[Result] = deque()
+        self.size = 0
+
+    def add(self, results: list[Result]) -> None:
+        for one in results:
+            self.results.append(one)
+            self.size += len(one.text)
+        while self.size > EARLIER and len(self.results) > 1:
+            self.size -= len(self.results.popleft().text)
+
+
+def _masked(turn: Turn) -> Turn:
+    return replace(turn, text=mask(turn.text), name=mask(turn.name), source=mask(turn.source))
+
+
+def _task_sources(session: Session) -> tuple[str, ...]:
+    """Return the outside sources of a session's task; none for the words of a signed-in person."""
+    before = tuple(session.exposed_before)
+    return (TASK_TEXT, *before) if TASK_TEXT in before else ()
+
+
+def _told(transcript: Transcript, session: Session | None) -> tuple[list[str], frozenset[int]]:
+    """Return the texts that we put into a session, and the ids of the memories in them. Five queries at most."""
+    texts: list[str] = []
+    ids: set[int] = set()
+    if session is not None:
+        ids |= told_to(session.pk)
+        receipt = InjectionReceipt.objects.filter(session=session).first()
+        if receipt is not None:
+            texts += [receipt.text, *(str(getattr(receipt, part).get("text", "")) for part in PARTS)]
+    named = Q(session=session) if session else Q(pk__in=())
+    if transcript.cli_session_id:
+        named |= Q(cli_session_id=transcript.cli_session_id)
+    for text, included in HookReceipt.objects.filter(named).values_list("text", "included"):
+        texts.append(text)
+        ids.update(entry["id"] for entry in included if isinstance(entry, dict) and isinstance(entry.get("id"), int))
+    newest = sorted(ids, reverse=True)[:MOST_TOLD]
+    texts += Memory.objects.filter(pk__in=newest).order_by("pk").values_list("observation", flat=True)
+    return texts, frozenset(ids)

@@ -1,0 +1,311 @@
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from memories.models import FactKind, Priority
+from memories.observe.answer import LONGEST, MOST_FACTS, MOST_SEGMENTS, FoundFact, FoundSegment, Parsed, parse
+from memories.taxonomy import KNOWLEDGE
+
+TEXT = "Vault is unsealed by hand after a reboot"
+FACT = FoundFact(TEXT, Priority.RED, FactKind.CONSTRAINT, "allow", 0.92, "operations")
+LINE = f"- 🔴 [gate=allow confidence=0.92 category=jc:operations] {TEXT}"
+FORM = (
+    '<observations><segment turns="12-18"><narrative>Vault was sealed.</narrative><facts>\n'
+    f"{LINE}\n</facts></segment></observations>"
+)
+
+LINES = {
+    "the form itself": LINE,
+    "the text on the next line": LINE.replace("] V", "]\n  V"),
+    "the text on the next line, not indented": LINE.replace("] V", "]\nV"),
+    "a star as bullet": LINE.replace("- 🔴", "* 🔴"),
+    "a dot as bullet": LINE.replace("- 🔴", "• 🔴"),
+    "a number as bullet": LINE.replace("- 🔴", "1. 🔴"),
+    "a number in parentheses": LINE.replace("- 🔴", "(1) 🔴").replace("(1)", "1)"),
+    "no bullet": LINE.removeprefix("- "),
+    "no blank after the bullet": LINE.replace("- 🔴", "-🔴"),
+    "quoted values": LINE.replace("=allow", '="allow"').replace("=0.92", "='0.92'"),
+    "curly quotes": LINE.replace("=allow", "=“allow”"),
+    "colons and commas": LINE.replace(
+        "[gate=allow confidence=0.92 category=jc:operations]", "[gate: allow, confidence: .92, category: jc:operations]"
+    ),
+    "semicolons": LINE.replace("allow conf", "allow; conf").replace("0.92 cat", "0.92; cat"),
+    "a bar between": LINE.replace("allow conf", "allow | conf").replace("0.92 cat", "0.92 | cat"),
+    "per cent": LINE.replace("0.92", "92%"),
+    "per cent without a sign": LINE.replace("0.92", "92"),
+    "a decimal comma": LINE.replace("0.92", "0,92"),
+    "a fraction": LINE.replace("confidence=0.92", 'confidence="0.92/1.0"'),
+    "no jc": LINE.replace("jc:", ""),
+    "upper case": LINE.replace("gate=allow", "GATE=ALLOW").replace("category=jc:operations", "Category=JC:Operations"),
+    "another name of the category": LINE.replace("jc:operations", '"ops"'),
+    "a category of several words": LINE.replace("jc:operations", "'Operational'"),
+    "other names of attributes": LINE.replace("gate=", "verdict=").replace("confidence=", "conf="),
+    "another word of the gate": LINE.replace("=allow", "=keep"),
+    "another order": LINE.replace(
+        "[gate=allow confidence=0.92 category=jc:operations]", "[category=jc:operations confidence=0.92 gate=allow]"
+    ),
+    "attributes at the end": f"- 🔴 {TEXT} [gate=allow confidence=0.92 category=jc:operations]",
+    "attributes at the end in parentheses": f"- 🔴 {TEXT} (gate: allow, confidence: 0.92, category: operations)",
+    "attributes at the end without brackets": f"- 🔴 {TEXT} gate=allow confidence=0.92 category=operations",
+    "no brackets": LINE.replace("[", "").replace("]", ""),
+    "braces": LINE.replace("[", "{").replace("]", "}"),
+    "a bracket for each": LINE.replace("allow conf", "allow] [conf").replace("0.92 cat", "0.92] [cat"),
+    "the bracket is not closed": LINE.replace("]", ""),
+    "the sign after the attributes": LINE.replace("🔴 ", "").replace("] V", "] 🔴 V"),
+    "a variant of the sign": LINE.replace("🔴", "🔴\ufe0f"),
+    "a square": LINE.replace("🔴", "🟥"),
+    "the sign as a code": LINE.replace("🔴", ":red_circle:"),
+    "a word in brackets": LINE.replace("🔴", "[high]"),
+    "a word with a colon": LINE.replace("🔴", "HIGH:"),
+    "a bold word": LINE.replace("🔴", "**[Critical]**"),
+    "an attribute as the sign": LINE.replace("🔴 [", "[priority=high "),
+    "a sign as an attribute": LINE.replace("🔴 [", "[priority=🔴 "),
+    "bold": LINE.replace(TEXT, f"**{TEXT}**"),
+    "a bold sign": LINE.replace("🔴", "**🔴**"),
+    "attributes in code": LINE.replace("[", "`[").replace("]", "]`"),
+    "a colon before the text": LINE.replace("] ", "]: "),
+    "a dash before the text": LINE.replace("] ", "] — "),
+    "quoted text": LINE.replace(TEXT, f'"{TEXT}"'),
+    "a check box": LINE.replace("- 🔴", "- [ ] 🔴"),
+    "wrapped over two lines": LINE.replace(" after a", "\n  after a"),
+    "a quotation": f"> {LINE}".replace("> - 🔴", "- > 🔴").replace("- > 🔴", "- 🔴"),
+}
+
+
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES.keys())
+def test_a_fact_is_read_in_whatever_way_models_write_it(line):
+    assert parse(FORM.replace(LINE, line)) == Parsed((FoundSegment("Vault was sealed.", 12, 18, (FACT,)),))
+
+
+WHOLE = {
+    "the form itself": FORM,
+    "text around it": f"Here is what I found:\n\n{FORM}\n\nLet me know if you need more!",
+    "a fenced block": f"```xml\n{FORM}\n```",
+    "carriage returns": FORM.replace("\n", "\r\n"),
+    "upper-case tags": FORM.replace("observations", "OBSERVATIONS").replace("segment", "Segment"),
+    "no observations": FORM.replace("<observations>", "").replace("</observations>", ""),
+    "no closing tags": FORM.replace("</facts></segment></observations>", ""),
+    "the narrative is not closed": FORM.replace("</narrative>", "\n"),
+    "no tag of facts": FORM.replace("<facts>", "").replace("</facts>", ""),
+    "no tag of the narrative": FORM.replace("<narrative>", "").replace("</narrative>", ""),
+    "a label for the narrative": FORM.replace("<narrative>", "**Narrative:** ").replace("</narrative>", "\n"),
+    "entities for all tags": FORM.replace("<", "&lt;").replace(">", "&gt;"),
+    "blanks in tags": FORM.replace("<facts>", "< facts >").replace("</facts>", "</ facts>"),
+    "turns without quotes": FORM.replace('"12-18"', "12-18"),
+    "turns with an en dash": FORM.replace("12-18", "12 – 18"),
+    "turns in brackets": FORM.replace('"12-18"', '"[12, 18]"'),
+    "turns by two names": FORM.replace('turns="12-18"', 'first_turn="12" last_turn="18"'),
+    "turns backwards": FORM.replace("12-18", "18-12"),
+    "headings between": FORM.replace("<facts>", "\n### Facts\n<facts>\n**Facts:**\n"),
+    "a comment": FORM.replace("<facts>\n", "<facts>\n<!-- the important one -->\n"),
+    "thoughts before": f"<thinking><observations>{LINE}</observations></thinking>{FORM}",
+    "an element for each fact": FORM.replace(
+        LINE, f'<fact priority="high" gate="allow" confidence="0.92" category="jc:operations">{TEXT}</fact>'
+    ),
+    "an element for each fact with a line in it": FORM.replace(LINE, f"<fact>{LINE}</fact>"),
+    "JSON": json.dumps(
+        {
+            "observations": [
+                {
+                    "narrative": "Vault was sealed.",
+                    "turns": "12-18",
+                    "facts": [
+                        {
+                            "text": TEXT,
+                            "priority": "red",
+                            "gate": "allow",
+                            "confidence": 0.92,
+                            "category": "jc:operations",
+                        }
+                    ],
+                }
+            ]
+        }
+    ),
+    "JSON with lines": json.dumps(
+        {"segments": [{"narrative": "Vault was sealed.", "first_turn": 12, "last_turn": 18, "facts": [LINE]}]}
+    ),
+}
+
+
+@pytest.mark.parametrize("answer", WHOLE.values(), ids=WHOLE.keys())
+def test_an_answer_is_read_in_whatever_shape_models_write_it(answer):
+    assert parse(answer) == Parsed((FoundSegment("Vault was sealed.", 12, 18, (FACT,)),))
+
+
+@pytest.mark.parametrize("answer", [LINE, f"Facts:\n{LINE}", f"<facts>{LINE}</facts>", f"```\n{LINE}\n```"])
+def test_facts_without_a_segment_make_one_without_a_narrative(answer):
+    assert parse(answer) == Parsed((FoundSegment("", None, None, (FACT,)),))
+
+
+def test_several_blocks_and_a_segment_that_is_not_closed_are_all_read():
+    second = FORM.replace("Vault was sealed.", "Later.").replace("</segment>", "")
+    last = second.replace("Later", "Last").replace('<segment turns="12-18">', "")
+    found = parse(f"{FORM}\nand\n{second}{last}")
+    assert [segment.narrative for segment in found.segments] == ["Vault was sealed.", "Later.", "Last."]
+    assert all(segment.facts == (FACT,) for segment in found.segments)
+
+
+def test_a_fact_may_name_its_kind_and_its_turn():
+    line = LINE.replace("jc:operations]", "jc:operations type=correction turn=17]")
+    (fact,) = parse(line).segments[0].facts
+    assert (fact.kind, fact.turn) == (FactKind.CORRECTION, 17)
+
+
+def test_a_kind_tells_the_priority_where_no_sign_does():
+    (fact,) = parse(LINE.replace("🔴 ", "").replace("jc:operations]", "operations type=pattern]")).segments[0].facts
+    assert (fact.kind, fact.priority) == (FactKind.PATTERN, Priority.YELLOW)
+
+
+def test_a_list_below_a_fact_belongs_to_it():
+    answer = FORM.replace(LINE, f"{LINE}:\n  - first the leader\n  - then the others\n{LINE}")
+    facts = parse(answer).segments[0].facts
+    assert [fact.text for fact in facts] == [f"{TEXT}: first the leader then the others", TEXT]
+
+
+def test_entities_in_a_fact_are_its_signs():
+    assert parse(LINE.replace("by hand", "by R&amp;D &lt;ops&gt;")).segments[0].facts[0].text == (
+        "Vault is unsealed by R&D <ops> after a reboot"
+    )
+
+
+def test_a_text_with_colons_and_brackets_stays_whole():
+    for text in ("Type: strict must be set [see #12]", "1. is the first port (of two)", "Level: info is too low"):
+        assert parse(LINE.replace(TEXT, text)).segments[0].facts[0].text == text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "<observations></observations>",
+        "<observations/>",
+        "```xml\n<observations>\n</observations>\n```",
+        "Nothing to observe.",
+        "No observations: the session only looked at the status.",
+        "None",
+        "[]",
+        '{"observations": []}',
+        "<observations>none</observations>",
+        "<observations><segment><narrative></narrative><facts>\n- none\n</facts></segment></observations>",
+    ],
+)
+def test_nothing_to_observe_is_an_answer(answer):
+    assert parse(answer) == Parsed()
+
+
+def test_a_narrative_without_facts_is_kept():
+    assert parse("<segment><narrative>Only looked.</narrative><facts>(none)</facts></segment>") == Parsed(
+        (FoundSegment("Only looked."),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "unread"),
+    [
+        ("", "the answer is empty"),
+        (" \n ", "the answer is empty"),
+        ("I cannot help with that.", "no observation was found in the answer, which begins: I cannot help with that."),
+        (LINE.replace("gate=allow ", ""), "segment 1, fact 1: it has no gate"),
+        (LINE.replace("=allow", "=perhaps"), "segment 1, fact 1: the gate “perhaps” is not known"),
+        (LINE.replace("0.92", "high"), "segment 1, fact 1: the confidence “high” is no number"),
+        (LINE.replace("0.92", "920"), "segment 1, fact 1: the confidence “920” is not between 0 and 1"),
+        (LINE.replace("jc:operations", "jc:cooking"), "segment 1, fact 1: the category “jc:cooking” is not known"),
+        (LINE.replace(TEXT, ""), "segment 1, fact 1: it has no text"),
+        (LINE.replace(TEXT, "x" * 3_000), f"segment 1, fact 1: it is longer than 2,000 characters: {'x' * 119}…"),
+        ("x" * 5_000 + "\n" + LINE, f"a line has 5,000 characters: {'x' * 119}…"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_words(answer, unread):
+    assert parse(answer).unread == (unread,)
+
+
+def test_a_fact_with_an_unreadable_gate_is_kept_without_one():
+    (fact,) = parse(LINE.replace("=allow", "=perhaps")).segments[0].facts
+    assert (fact.gate, fact.text) == ("", TEXT)
+
+
+def test_a_huge_answer_is_read_to_its_limit_in_bounded_time():
+    for piece in (
+        "<segment>",
+        "<segment ",
+        "- 🔴 [gate=allow ",
+        "[",
+        "{",
+        "<fact>x",
+        "gate=",
+        f"{LINE}\n",
+        "<!--",
+        "&lt;",
+    ):
+        started = time.perf_counter()
+        found = parse(piece * (10_000_000 // len(piece)))
+        assert time.perf_counter() - started < 5
+        assert len(found.segments) <= MOST_SEGMENTS
+        assert sum(len(segment.facts) for segment in found.segments) <= MOST_FACTS
+        assert f"the first {LONGEST:,} were read" in found.unread[0]
+
+
+PIECES = st.sampled_from(
+    [
+        *(
+            "<observations>",
+            "</observations>",
+            "<segment>",
+            '<segment turns="',
+            "</segment>",
+            "<narrative>",
+            "</narrative>",
+        ),
+        *(
+            "<facts>",
+            "</facts>",
+            "<fact ",
+            "<fact>",
+            "/>",
+            "- ",
+            "🔴 ",
+            "[",
+            "]",
+            "gate=",
+            "allow",
+            "confidence=",
+            "0.9",
+        ),
+        *(
+            "category=jc:",
+            "operations",
+            "\n",
+            "\r",
+            "{",
+            "}",
+            '"facts":',
+            '["',
+            "```",
+            "<thinking>",
+            "&lt;segment&gt;",
+            "**",
+        ),
+    ]
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=8), max_size=40).map("".join))
+@example("[" * 3_000)
+@example('{"a":' * 3_000)
+@example("\ud800<facts>- x")
+def test_parse_never_raises_and_its_values_are_of_the_known_ones(answer):
+    found = parse(answer)
+    for segment in found.segments:
+        assert segment.narrative or segment.facts
+        assert segment.first_turn is None or 1 <= segment.first_turn <= segment.last_turn < 2**31
+        for fact in segment.facts:
+            assert fact.text == fact.text.strip() != ""
+            assert "\n" not in fact.text
+            assert fact.gate in ("", "allow", "hold", "discard")
+            assert fact.category in ("", *KNOWLEDGE.categories)
+            assert fact.confidence is None or 0 <= fact.confidence <= 1

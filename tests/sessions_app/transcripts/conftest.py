@@ -1,0 +1,12 @@
+"""What the tests of transcripts share: observation is on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def observing(settings: Any) -> None:
+    settings.CLAUDEOPS_OBSERVE = True

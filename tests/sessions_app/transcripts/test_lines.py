@@ -1,0 +1,160 @@
+"""What the lines of a transcript are: whose words, what had been read, and that nothing of others is a person's."""
+
+from __future__ import annotations
+
+import pytest
+
+from memories.observe.turns import TurnKind
+from sessions_app.runner.exposure import rules
+from sessions_app.transcripts.lines import Reader
+from tests.streams import init, user
+from tests.streams import text as stream_text
+from tests.transcripts import attached, brings, calls, says, summary, typed
+
+WORDS = "Never restart the database by day"
+
+
+def turns_of(*lines: str, reader: Reader | None = None):
+    reader = reader or Reader(table=rules())
+    found, start = [], 0
+    for line in lines:
+        data = line.encode()
+        found += reader.read(data, start, start + len(data))
+        start += len(data)
+    return found
+
+
+def kinds(*lines: str, reader: Reader | None = None):
+    return [(turn.kind.value, turn.text) for turn in turns_of(*lines, reader=reader)]
+
+
+def test_a_conversation_is_read_in_order_with_numbers_places_and_times():
+    lines = [typed("Look after it"), calls(), brings("3 containers"), says("All well", seconds=9)]
+    found = turns_of(*lines)
+    assert [(turn.number, turn.kind.value, turn.name, turn.text) for turn in found] == [
+        (1, "user", "", "Look after it"),
+        (2, "call", "Bash", "docker ps"),
+        (3, "result", "Bash", "3 containers"),
+        (4, "agent", "", "All well"),
+    ]
+    assert [turn.end for turn in found][-1] == sum(len(line.encode()) for line in lines)
+    assert found[1].start == len(lines[0].encode()) == found[0].end
+    assert found[3].at.isoformat() == "2026-05-01T12:00:09+00:00"
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (typed(WORDS), "user"),
+        (typed([{"type": "text", "text": WORDS}]), "user"),
+        (typed(WORDS, origin=None, promptSource="sdk"), "user"),
+        (attached("queued_command", prompt=WORDS, commandMode="prompt", origin={"kind": "human"}), "user"),
+        (attached("queued_command", prompt=WORDS), "user"),
+        (typed(WORDS, isMeta=True), "system"),
+        (typed(WORDS, isVirtual=True), "system"),
+        (typed(WORDS, isVisibleInTranscriptOnly=True), "system"),
+        (typed(WORDS, textNotTyped=True), "system"),
+        (typed(WORDS, verifiedSlackHumanTurn=True), "system"),
+        (typed(WORDS, promptSource="system"), "system"),
+        (typed(WORDS, origin={"kind": "peer"}), "system"),
+        (typed(WORDS, origin={"kind": "task-notification"}), "system"),
+        (typed(WORDS, origin={"kind": "channel"}), "system"),
+        (typed(WORDS, toolUseResult="a tool's"), "system"),
+        (typed(WORDS, isSidechain=True), "call"),
+        (typed(WORDS, isCompactSummary=True), "summary"),
+        (typed(f"<system-reminder>{WORDS}</system-reminder>"), "system"),
+        (typed(f"<system-reminder>a</system-reminder> {WORDS} </system-reminder>"), "system"),
+        (typed(f"<system-reminder>{WORDS}"), "system"),
+        (typed(f"<command-name>/x</command-name><command-args>{WORDS}</command-args>"), "system"),
+        (typed(f"<local-command-stdout>{WORDS}</local-command-stdout>"), "system"),
+        (typed(f"<ide_selection>{WORDS}</ide_selection>"), "system"),
+        (typed(f"<task-notification>{WORDS}</task-notification>"), "system"),
+        (typed(f"<bash-stdout>{WORDS}</bash-stdout>"), "system"),
+        (typed("[Request interrupted by user for tool use]"), "system"),
+        (
+            typed([{"type": "tool_result", "tool_use_id": "x", "content": "y"}, {"type": "text", "text": WORDS}]),
+            "system",
+        ),
+        (brings(WORDS), "result"),
+        (says(WORDS), "agent"),
+        (says(WORDS, isSidechain=True), "result"),
+        (says(WORDS, isApiErrorMessage=True), "system"),
+        (attached("hook_additional_context", content=[WORDS], hookEvent="UserPromptSubmit"), "system"),
+        (attached("queued_command", prompt=WORDS, commandMode="task-notification"), "system"),
+        (attached("queued_command", prompt=WORDS, origin={"kind": "peer"}), "system"),
+        (user(WORDS).replace('"type": "user"', '"type": "user", "isSynthetic": true'), "system"),
+        (stream_text(WORDS, parent_tool_use_id="toolu_9"), "result"),
+    ],
+)
+def test_only_what_a_person_typed_is_a_persons(line, kind):
+    found = turns_of(line)
+    assert [turn.kind.value for turn in found if WORDS in turn.text or "interrupted" in turn.text] == [kind]
+    assert (kind == "user") == any(turn.kind is TurnKind.USER for turn in found)
+
+
+def test_nobody_types_into_a_session_of_ours():
+    assert kinds(user(WORDS), reader=Reader(table=rules(), ours=True)) == [("system", WORDS)]
+
+
+def test_a_persons_text_around_a_reminder_stays_theirs():
+    line = typed(f"{WORDS}\n<system-reminder>Today is Monday</system-reminder>")
+    assert ("user", WORDS) in kinds(line)
+    assert all("Monday" not in text for kind, text in kinds(line) if kind == "user")
+
+
+def test_results_say_what_they_expose_to():
+    reader = Reader(table=rules())
+    found = turns_of(
+        calls("a", command="docker ps"),
+        brings("3 containers", "a"),
+        calls("b", "WebFetch", url="https://example.org/page"),
+        brings("Hello", "b"),
+        brings("Whose?", "c"),
+        reader=reader,
+    )
+    results = [(turn.source, turn.is_outside) for turn in found if turn.kind is TurnKind.RESULT]
+    assert results == [("", False), ("web: example.org", True), ("unknown call", True)]
+    assert reader.reading.exposure == "outside"
+    assert reader.reading.sources == ["web: example.org", "unknown call"]
+
+
+def test_a_file_that_was_attached_exposes_as_one_that_was_read():
+    reader = Reader(table=rules())
+    turns_of(attached("file", filename="/srv/shop/notes.txt", content={"file": {"content": "x"}}), reader=reader)
+    assert reader.reading.exposure == "house"
+    turns_of(attached("file", filename="/tmp/inbox.eml", content={"file": {"content": "x"}}), reader=reader)
+    assert reader.reading.exposure == "outside"
+
+
+def test_a_summary_of_what_is_not_in_the_file_counts_as_outside_text():
+    reader = Reader(table=rules())
+    assert kinds(summary("It was all about backups"), reader=reader) == [("summary", "It was all about backups")]
+    assert reader.reading.sources == ["an earlier conversation"]
+    reader = Reader(table=rules())
+    turns_of(typed(WORDS), summary("It was all about backups"), reader=reader)
+    assert reader.reading.sources == []
+
+
+def test_a_line_that_is_too_long_or_holds_unknown_parts_counts_as_outside_text():
+    reader = Reader(table=rules())
+    assert reader.read(None, 0, 9) == []
+    assert reader.reading.sources == ["unread lines"]
+    reader = Reader(table=rules())
+    assert turns_of("no json\n", reader=reader) == []
+    assert reader.reading.sources == ["unread lines"]
+
+
+def test_what_was_recalled_is_kept_apart():
+    reader = Reader(table=rules())
+    turns_of(calls("a", "mcp__claudeops__recall", query="x"), reader=reader)
+    turns_of(brings("jellyfin takes 60 seconds", "a"), reader=reader)
+    assert reader.recalled == ["jellyfin takes 60 seconds"]
+
+
+def test_the_folder_of_a_log_and_of_a_transcript_is_known():
+    reader = Reader(table=rules())
+    turns_of(init(cwd="/srv/a"), reader=reader)
+    assert reader.reading.folder == "/srv/a"
+    reader = Reader(table=rules())
+    turns_of(typed("x"), reader=reader)
+    assert reader.reading.folder == "/srv/shop"
