@@ -650,6 +650,7 @@ def _new(
         verdict_reason=held[:500],
         tags=list(statement.tags),
         relevance_score=statement.relevance_score,
+        surface=statement.surface,
         exposure=provenance.exposure,
         exposed_to=list(provenance.exposed_to),
         provisional=provisional_reason(statement.text, provenance, statement.taxonomy),
