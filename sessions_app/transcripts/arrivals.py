@@ -54,13 +54,15 @@ class Outcome(StrEnum):
 class Arrival:
     """What came of a file. `why` is set unless it is new, grown or unchanged; `parts` are the ids of new parts.
 
-    `characters` is about what a model would see of the new parts. `is_unreadable`: the system refused to read it.
+    `planned` is their number, also in a dry run, and `characters` about what a model would see of them.
+    `is_unreadable`: the system refused to read it.
     """
 
     outcome: Outcome
     transcript: Transcript | None = None
     why: str = ""
     parts: tuple[int, ...] = ()
+    planned: int = 0
     characters: int = 0
     is_unreadable: bool = False
 
@@ -123,16 +125,22 @@ def see(
     return found.transcript
 
 
-def see_session(session: Session, *, arrived_by: str = ArrivedBy.SESSION, at: datetime | None = None) -> Arrival:
+def see_session(session: Session, *, at: datetime | None = None) -> Arrival:
     """Take in the raw log of a session of ours that has ended, on its host."""
-    if session.is_open or session.dry_run:
-        return Arrival(Outcome.SKIPPED, why=f"Session {session.pk} is {'open' if session.is_open else 'a dry run'}.")
     try:
         path = log_path(session)
     except RawLogOutside as error:
         return Arrival(Outcome.SKIPPED, why=str(error))
-    named = Named(arrived_by, session=session, ended=True, at=at or timezone.now())
-    return take_in(path, named)
+    return take_in(path, Named(ArrivedBy.SESSION, session=session, ended=True, at=at or timezone.now()))
+
+
+def session_of_log(path: Path) -> Session | None:
+    """Return the session of ours whose raw log this is; None for an imported one, which is read as any other."""
+    folder = Path(settings.CLAUDEOPS_DATA_DIR).resolve()
+    if not (real := path.resolve()).is_relative_to(folder):
+        return None
+    rows = Session.objects.exclude(trigger=Trigger.IMPORT).select_related("agent", "project")
+    return rows.filter(log_file=str(real.relative_to(folder))).first()
 
 
 def take_in(path: str | Path, named: Named, *, dry_run: bool = False) -> Arrival:
@@ -167,9 +175,9 @@ def _take_in(path: Path, named: Named, *, dry_run: bool) -> Arrival:
     outcome = Outcome.NEW if row is None else Outcome.GROWN if parts else Outcome.UNCHANGED
     shown = sum(piece.size for piece in found.pieces if parts and parts[0][0] < piece.end <= parts[-1][1])
     if dry_run or (row is None and not parts and named.session):
-        return Arrival(outcome, row, characters=shown)
+        return Arrival(outcome, row, planned=len(parts), characters=shown)
     row, ids = _store(row, found, named, project, parts)
-    return Arrival(outcome, row, parts=ids, characters=shown)
+    return Arrival(outcome, row, parts=ids, planned=len(parts), characters=shown)
 
 
 def _project_of(found: _File, named: Named) -> tuple[Project | None, str]:
@@ -195,6 +203,8 @@ def _read(path: Path, named: Named) -> _File | str:
     """Read a file to its end; a sentence says why it is none that is observed."""
     stat = path.stat()
     session = named.session
+    if session and (session.is_open or session.dry_run):
+        return f"Session {session.pk} {'has not ended' if session.is_open else 'was a dry run'}."
     head = Head(TranscriptKind.STREAM) if session else files.head_of(path)
     if head.kind is None:
         return "It is no transcript, no stream-json log and no text."

@@ -79,6 +79,12 @@ def sweep(*, at: datetime | None = None) -> Swept:
     return done
 
 
+def folders_here() -> list[str]:
+    """Return this host's folders of transcripts: those of hooks, and those of the setting."""
+    rows = TranscriptFolder.objects.filter(host=settings.CLAUDEOPS_HOST).order_by("pk").values_list("path", flat=True)
+    return list(dict.fromkeys([*rows, *settings.CLAUDEOPS_TRANSCRIPT_FOLDERS]))
+
+
 def _follow_setting(at: datetime) -> None:
     """Keep a row for each folder of the setting; what is older than the row is not swept."""
     named = {str(Path(one).expanduser().resolve()) for one in settings.CLAUDEOPS_TRANSCRIPT_FOLDERS}
