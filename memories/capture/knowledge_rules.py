@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+import re2
+
+from claudeops.lib.lookaround import without_lookaround
 from memories.capture.reasons import Reason
 
 _ANY = re.IGNORECASE
@@ -262,7 +265,15 @@ ADDRESSES_ELSEWHERE = re.compile(
     _ANY,
 )
 
-HELD = ((Reason.ADDRESSES_AGENT, ADDRESSES), (Reason.COMMAND, COMMAND), (Reason.URL, URL))
+_FAST = re2.Options()
+_FAST.case_sensitive = False
+_FAST.never_nl = False
+
+# Reason, pattern, and RE2's form of it for all readings at once, which says no many times as fast.
+HELD = tuple(
+    (reason, pattern, re2.compile(f"(?m){without_lookaround(pattern.pattern)}", _FAST))
+    for reason, pattern in ((Reason.ADDRESSES_AGENT, ADDRESSES), (Reason.COMMAND, COMMAND), (Reason.URL, URL))
+)
 
 # What speaks for a text.
 REFERENCES = (
@@ -302,8 +313,15 @@ def worthless(text: str) -> Reason | None:
 
 def held(text: str, readings: Iterable[str] = ()) -> list[Reason]:
     """Return why only a person may allow a folded text, whose other `readings` are read as well; in a fixed order."""
-    read = [text, *readings]
-    found = [reason for reason, pattern in HELD if any(pattern.search(reading) for reading in read)]
+    read = list(dict.fromkeys((text, *readings)))
+    plain = [reading for reading in read if reading.isascii() and reading.isprintable()]
+    others = [reading for reading in read if reading not in plain]  # RE2 reads these in its own way
+    joined = "\n".join(plain).encode()
+    found = [
+        reason
+        for reason, pattern, first in HELD
+        if any(pattern.search(reading) for reading in (read if first.search(joined) else others))
+    ]
     # The short words of other languages stand in any text that is read backwards.
     if Reason.ADDRESSES_AGENT not in found and ADDRESSES_ELSEWHERE.search(text):
         found.insert(0, Reason.ADDRESSES_AGENT)
