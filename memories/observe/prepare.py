@@ -153,7 +153,7 @@ class _Told:
     """What we put into the session: as whole texts, and as runs of words."""
 
     def __init__(self, told: Sequence[str]) -> None:
-        self._whole = sorted({text.strip() for text in told if len(text.strip()) >= 20}, key=len, reverse=True)
+        self._whole = sorted({text.strip() for text in told if "\n" in text.strip()}, key=len, reverse=True)
         lines = (TOLD_LINE.sub(" ", line) for text in told for line in text.split("\n") if not line.startswith("#"))
         self._runs = Runs(lines, length=TOLD_RUN, shortest=SHORTEST_TOLD)
 
