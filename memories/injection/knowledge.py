@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Q
 
 from claudeops.lib.time_limit import time_limit
 from memories.injection.budget import cut, named_line, tokens
@@ -99,7 +100,8 @@ def select_knowledge(
     begun = time.monotonic()
     try:
         with time_limit(seconds):
-            windows = windows_at(usable(scope, agent).filter(taxonomy=KNOWLEDGE.slug), at)
+            lasting = usable(scope, agent).filter(Q(expires_at=None) | Q(expires_at__gt=at), taxonomy=KNOWLEDGE.slug)
+            windows = windows_at(lasting, at)
             if not asked.query:
                 why = "nothing was asked for"
             elif not Memory.objects.filter(taxonomy=KNOWLEDGE.slug, active=True, verdict=Verdict.ALLOW).exists():
@@ -118,7 +120,7 @@ def select_knowledge(
     asked = replace(asked, why=why)
     if found is not None:
         asked = replace(asked, profile=found.trace.profile, trace=_trace(found))
-    return _within(asked, _entries(windows, found.hits if found else ()), most)
+    return _within(asked, windows, found.hits if found else (), most)
 
 
 def weights() -> Weights:
@@ -126,29 +128,19 @@ def weights() -> Weights:
     return replace(fusion.configured(), age=MULTIPLIED, age_rate=KNOWLEDGE.rank_decay)
 
 
-def _entries(windows: Collection[Windowed], hits: Sequence[Hit]) -> list[tuple[dict[str, Any], bool]]:
-    """Return (entry, whether it may be told) in the order of the block."""
-    opened = {one.memory.pk for one in windows if one.is_open}
-    shut = {one.memory.pk: one.reason for one in windows if not one.is_open}
-    entries = [(_of_window(one), True) for one in windows if one.is_open]
-    for hit in hits:
-        if hit.memory_id in shut:
-            entries.append((_of_hit(hit) | {"reason": shut[hit.memory_id]}, False))
-        elif hit.memory_id not in opened:
-            entries.append((_of_hit(hit), True))
-    return entries
+def _within(asked: Knowledge, windows: Collection[Windowed], hits: Sequence[Hit], most: int) -> Knowledge:
+    """Take the first `most` within the budget, those in their window before the hits.
 
-
-def _within(asked: Knowledge, entries: Sequence[tuple[dict[str, Any], bool]], most: int) -> Knowledge:
-    """Take the first `most` entries within the budget; the first that does not fit ends the choice."""
+    The first that does not fit ends the choice. What is outside of its window is left out.
+    """
+    has_window = {one.memory.pk for one in windows}
+    entries = [_of_window(one) for one in windows if one.is_open]
+    entries += [_of_hit(hit) for hit in hits if hit.memory_id not in has_window]
     lines: list[str] = []
     included: list[dict[str, Any]] = []
-    left_out: list[dict[str, Any]] = []
+    left_out = [_of_window(one) for one in windows if not one.is_open]
     full = ""
-    for entry, may_be_told in entries:
-        if not may_be_told:
-            left_out.append(entry)
-            continue
+    for entry in entries:
         longer = [*lines, named_line(entry["category"], entry["observation"], entry["id"])]
         if not full and len(lines) == most:
             full = f"the limit of {most:,} memories (CLAUDEOPS_KNOWLEDGE_MOST) is reached"
