@@ -7,6 +7,7 @@ from memories.web import bulk, change_list, desk, history, memories, memory, rec
 
 urlpatterns: list[URLPattern] = [
     path("desk", desk.desk, name="desk"),
+    path("desk/nearest/<int:pk>", desk.nearest, name="desk-nearest"),
     path("desk/decide", desk.decide, name="desk-decide"),
     path("desk/undo/<slug:kind>/<str:token>", desk.undo, name="desk-undo"),
     path("memories", memories.memories, name="memories"),
