@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, BooleanOptionalAction
 
+from memories.capture.reasons import Reason
+from memories.injection.windows import DAYS
 from memories.models import Exposure, Source, Trust
 from memories.recall.profiles import NAMES as PROFILES
 from memories.taxonomy import KNOWLEDGE, TAXONOMIES
 
 MOST_LISTED = 10_000
+
+MOST_SHOWN = 200
+"""Held memories in a list: for each the nearest known one is looked for."""
+WINDOW = 'such as "first monday", "12-24..12-26" or "mon 08:00-12:00 Europe/Vienna"'
 
 
 def memory_id(parser: ArgumentParser) -> None:
@@ -30,10 +36,11 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="NAME", help="whose memory it is (default: every agent's)")
     parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="may be given several times")
     parser.add_argument("--persistent", action="store_true", help="never decays")
+    parser.add_argument("--surface", metavar="WINDOW", default="", help=f"when it is told: {WINDOW}")
     by(parser)
 
 
-def narrowing(parser: ArgumentParser) -> None:
+def filters(parser: ArgumentParser) -> None:
     parser.add_argument("--service", help="general for those without one")
     parser.add_argument("--category")
     parser.add_argument("--taxonomy")
@@ -44,6 +51,10 @@ def narrowing(parser: ArgumentParser) -> None:
     parser.add_argument("--trust", choices=Trust.values, help="the least trusted of its lineage")
     parser.add_argument("--session", help="the session that created it")
     parser.add_argument("--tier", choices=("0", "1", "2", "3"))
+
+
+def narrowing(parser: ArgumentParser) -> None:
+    filters(parser)
     state = parser.add_mutually_exclusive_group()
     state.add_argument("--inactive", action="store_true", help="only inactive ones")
     state.add_argument("--held", action="store_true", help="only those held for review")
@@ -66,12 +77,18 @@ def edit(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--tag", action="append", metavar="TAG", help="the new tags; may be given several times")
     parser.add_argument("--persistent", action=BooleanOptionalAction, default=None, help="whether it never decays")
+    parser.add_argument("--surface", metavar="WINDOW", help=f"when it is told: {WINDOW}; empty: by its rank")
     parser.add_argument("--expires", metavar="WHEN", help="a day like 2026-12-31 (its end, UTC), or never")
     verb = parser.add_mutually_exclusive_group()
     verb.add_argument("--deactivate", action="store_true", help="take it out of use")
     verb.add_argument("--reactivate", action="store_true", help="use it again")
     verb.add_argument("--approve", action="store_true", help="allow a held memory, confirm an unconfirmed one")
     by(parser)
+
+
+def surfacing(parser: ArgumentParser) -> None:
+    parser.add_argument("--days", type=int, default=DAYS, help=f"how far to look, 1 to 366 (default {DAYS})")
+    parser.add_argument("--project", help="a project's slug: that project plus global memories (default: all)")
 
 
 def context(parser: ArgumentParser) -> None:
@@ -90,6 +107,34 @@ def reclassify(parser: ArgumentParser) -> None:
     parser.add_argument("--taxonomy", required=True, choices=[KNOWLEDGE.slug], help="the taxonomy with a new version")
     parser.add_argument("--dry-run", action="store_true", help="only say what would change; asks no model")
     parser.add_argument("--by", default="", help="the actor of the changes (default: your account)")
+
+
+def held(parser: ArgumentParser) -> None:
+    parser.add_argument("action", choices=("list", "allow", "edit", "discard"), help="edit corrects one and allows it")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="numbers or UUIDs of held memories")
+    parser.add_argument("--observation", metavar="TEXT", help="the corrected text, for edit")
+    parser.add_argument("--because", metavar="CODE", choices=list(Reason), help="only those held for this reason")
+    filters(parser)
+    of_many(parser)
+    by(parser)
+
+
+def discarded(parser: ArgumentParser) -> None:
+    parser.add_argument("action", choices=("list", "allow", "confirm"), help="confirm says that the gate was right")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="numbers of discards, as list shows them")
+    parser.add_argument("--observation", metavar="TEXT", help="the corrected text, to allow one")
+    parser.add_argument("--because", metavar="CODE", choices=list(Reason), help="only those discarded for this reason")
+    parser.add_argument("--channel", help="over which they arrived: text, structured, mcp, api, import, file, observer")
+    parser.add_argument("--project", help="a project's slug, or global")
+    parser.add_argument("--text", help="words that they contain")
+    of_many(parser)
+    parser.add_argument("--by", default="", help="who decides (default: your account)")
+
+
+def of_many(parser: ArgumentParser) -> None:
+    parser.add_argument("--all-matching", action="store_true", help="all that the filters find, instead of IDs")
+    parser.add_argument("--yes", action="store_true", help="do it; without it --all-matching says what would be done")
+    parser.add_argument("--limit", type=int, default=20, help=f"how many list shows (1 to {MOST_SHOWN})")
 
 
 def export(parser: ArgumentParser) -> None:
@@ -145,4 +190,11 @@ def recall(parser: ArgumentParser) -> None:
     parser.add_argument("--profile", default="balanced", choices=PROFILES, help="how much comes back")
     parser.add_argument("--as-of", metavar="WHEN", help="what was known at a day or time like 2026-11-21T23:00 (UTC)")
     parser.add_argument("--include-hold", action="store_true", help="include memories held for review")
+    parser.add_argument(
+        "--include",
+        action="append",
+        default=[],
+        choices=("narratives",),
+        help="also what happened in observed sessions",
+    )
     parser.add_argument("--explain", action="store_true", help="show the score details and what was left out")

@@ -248,7 +248,7 @@ class InjectedRows:
     agent: list[ToldOfFile]
 
 
-LEFT = ("over_budget", "unconfirmed", "below_threshold", "inactive", "held", "other_project")
+LEFT = ("over_budget", "outside_window", "unconfirmed", "below_threshold", "inactive", "held", "other_project")
 RELEVANT = "relevant to the task"
 
 

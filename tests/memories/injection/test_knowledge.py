@@ -15,6 +15,7 @@ from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)
+"""A Monday."""
 TASK = "Upgrade the billing database of the shop"
 
 
@@ -170,6 +171,29 @@ def test_a_recall_that_fails_costs_the_block_alone():
 
 
 @rare
+def test_what_is_told_now_comes_first_and_what_is_told_at_another_time_not_at_all():
+    now = known("The certificate of vault renews", surface="monday")
+    later = known("The billing database is dumped", surface="friday")
+    match = known("The billing database is upgraded with pg_upgrade")
+    found = chosen()
+    assert [entry["id"] for entry in found.included] == [now.pk, match.pk]
+    assert found.included[0]["reason"].startswith("in its window “monday” until ")
+    assert found.included[0]["score"] == {}
+    (left,) = found.left_out
+    assert left["id"] == later.pk
+    assert left["reason"].startswith("outside its window “friday”, which opens ")
+
+
+def test_what_is_told_now_needs_no_question_and_no_recall():
+    known("The certificate of vault renews", surface="monday")
+    assert len(chosen("").included) == 1
+    assert chosen("").record["why"] == "nothing was asked for"
+    failed = chosen(profile="thorough")
+    assert len(failed.included) == 1
+    assert failed.why.startswith("the recall failed")
+
+
+@rare
 def test_a_slow_recall_is_left():
     for number in range(60):
         known(f"The billing database of the shop has a shard in the region number {number}")
@@ -205,3 +229,22 @@ def test_no_memory_opens_a_heading_a_fence_a_tag_or_a_name(hostile):
     assert found.text.splitlines()[-1].endswith(f"[m{row.pk}]")
     for mark in ("```", "<system", "[m1]", "[MEMORY"):
         assert mark not in found.text
+
+
+def test_what_is_in_its_window_comes_first_and_what_is_outside_of_it_not_at_all(shop):
+    matching = known()
+    monday = known("The certificate of vault renews", surface="mon")  # NOW is a Monday
+    shut = known("The billing database of the shop is archived", surface="tue")
+    found = chosen(project=shop)
+    assert [entry["id"] for entry in found.included] == [monday.pk, matching.pk]
+    assert found.included[0]["reason"] == "in its window “mon” until 2026-06-02 00:00 UTC"
+    assert [(entry["id"], entry["reason"]) for entry in found.left_out] == [
+        (shut.pk, "outside its window “tue”, which opens 2026-06-02 00:00 UTC")
+    ]
+    assert found.text.index("certificate") < found.text.index("pg_upgrade")
+
+
+def test_a_window_needs_no_word_of_the_task_but_what_is_expired_stays_out(shop):
+    known("The certificate of vault renews", surface="mon")
+    known("The old certificate of vault renews", surface="mon", expires_at=NOW)
+    assert [entry["observation"] for entry in chosen("feed the cat").included] == ["The certificate of vault renews"]
