@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils import timezone
 
+from memories.capture.text import fold
 from memories.desk.kinds import Decided, Decision, Pick, Row, read_id
-from memories.errors import MemoriesError, MemoryNotFound
+from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.lifecycle import gate_decisions
 from memories.lifecycle.lock import writing
 from memories.models import GateDecision, Label, Memory
@@ -49,23 +49,22 @@ class Discards:
         done, refused = [], []
         for pick in picks:
             try:
-                if decision == ALLOW:
-                    own = _corrected(pick.pk, text) if len(picks) == 1 else None
-                    allow_discarded(pick.pk, by=by, text=own)
-                else:
-                    self._keep(pick.pk, by)
+                with writing():
+                    self._decide(decision, pick.pk, by, text if len(picks) == 1 else None)
             except MemoriesError as error:
                 refused.append(str(error))
             else:
                 done.append(str(pick.pk))
         return Decided(len(done), f"{decision}.{'.'.join(done)}" if done else "", tuple(refused))
 
-    def _keep(self, pk: int, by: str) -> None:
-        with writing():
-            found = self.waiting().filter(pk=pk).first()
-            if found is None:
-                raise MemoryNotFound(f"Somebody decided meanwhile about what was discarded ({pk}).")
-            gate_decisions.label(found, Label.DISCARDED, by=by, at=timezone.now())
+    def _decide(self, decision: str, pk: int, by: str, text: str | None) -> None:
+        found = self.waiting().filter(pk=pk).first()
+        if found is None:
+            raise Conflict(f"Somebody decided about discard {pk} meanwhile.")
+        if decision == ALLOW:
+            allow_discarded(found, by=by, text=_corrected(found.text, text))
+        else:
+            gate_decisions.confirm_discard(found, by=by)
 
     def undo(self, token: str, *, by: str) -> str:
         decision, *ids = token.split(".")
@@ -85,11 +84,10 @@ class Discards:
         return "It is discarded as before." if len(found) == 1 else f"{len(found)} are discarded as before."
 
 
-def _corrected(pk: int, text: str | None) -> str | None:
+def _corrected(was: str, text: str | None) -> str | None:
     """Return the text when a person changed it, else None."""
-    was = GateDecision.objects.filter(pk=pk).values_list("text", flat=True).first()
-    typed = " ".join((text or "").split())
-    return typed if typed and was is not None and typed != " ".join(was.split()) else None
+    typed = fold(text or "")
+    return typed if typed and typed != fold(was) else None
 
 
 def _nearest(decision: GateDecision) -> Nearest | None:
