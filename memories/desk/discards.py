@@ -98,5 +98,5 @@ def _nearest(decision: GateDecision) -> Nearest | None:
 
 
 def _row(decision: GateDecision) -> Row:
-    where = decision.service or (decision.project.slug if decision.project_id else GENERAL)
+    where = decision.service or (decision.project.slug if decision.project else GENERAL)
     return Row(Discards.name, decision.pk, (0,), decision.text, f"{where} · {decision.words}")
