@@ -214,7 +214,7 @@ def allow_discarded(
         verbs.reactivate(memory_id, by=by, at=when, reason=ALLOWED)
         verbs.approve(memory_id, by=by, at=when, reason=ALLOWED)
         outcome = FactOutcome.MERGED if done.outcome == "reinforced" else FactOutcome.CREATED
-        Fact.objects.filter(pk=row.fact_id or 0).update(memory=memory_id, outcome=outcome)
+        Fact.objects.filter(decision=row).update(memory=memory_id, outcome=outcome)
         gate_decisions.label(row, Label.EDITED if text is not None else Label.RELEASED, by=by, at=when)
     return done
 
@@ -233,7 +233,7 @@ def discard_again(decision: GateDecision | int, *, by: str, at: datetime | None 
         made = MemoryChange.objects.filter(memory=row.memory_id, kind=Change.CREATED).first()
         if made is not None and made.after.get("observation") == fold(row.text)[: fields.LONGEST_OBSERVATION]:
             verbs.deactivate(row.memory_id, by=by, at=when, reason="Discarded again.")
-        Fact.objects.filter(pk=row.fact_id or 0).update(outcome=FactOutcome.DISCARDED)
+        Fact.objects.filter(decision=row).update(outcome=FactOutcome.DISCARDED)
         gate_decisions.label(row, Label.UNDONE, by=by, at=when)
 
 
@@ -650,6 +650,7 @@ def _new(
         verdict_reason=held[:500],
         tags=list(statement.tags),
         relevance_score=statement.relevance_score,
+        surface=statement.surface,
         exposure=provenance.exposure,
         exposed_to=list(provenance.exposed_to),
         provisional=provisional_reason(statement.text, provenance, statement.taxonomy),

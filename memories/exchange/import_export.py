@@ -41,7 +41,7 @@ FOREIGN = "import"
 """The outside source of a row that this installation did not sign."""
 FROM_ELSEWHERE = Provenance(Source.IMPORT, "import", exposure=Exposure.OUTSIDE, exposed_to=(FOREIGN,))
 BATCH = 500
-READ = ("observation", "category", "service", "taxonomy", "agent", "confidence", "tier", "source", "tags")
+READ = ("observation", "category", "service", "taxonomy", "agent", "confidence", "tier", "source", "tags", "surface")
 STATE = ("active", "inactive_reason", "verdict", "verdict_reason", "persistent", "merged_count", "taxonomy_version")
 TRUST = ("exposure", "exposed_to", "provisional", "trust")
 TIMES = ("created_at", "updated_at", "expires_at", "approved_at", "decayed_until", "confirmed_at")
@@ -245,6 +245,7 @@ def _memory(entry: dict[str, Any], at: datetime) -> Line:
         verdict=_one_of(entry, "verdict", Verdict.values, Verdict.ALLOW),
         verdict_reason=str(entry.get("verdict_reason") or "")[:500],
         tags=fields.checked_tags(entry.get("tags") or []),
+        surface=fields.checked_surface(str(entry.get("surface") or ""), taxonomy),
         persistent=_truth(entry, "persistent", False),
         merged_count=_whole(entry, "merged_count", 0, most=2**31 - 1),
         created_at=created,

@@ -79,6 +79,7 @@ class Preview:
 
 REASONS = (
     ("over_budget", "No room", "status=active&sort=-confidence"),
+    ("outside_window", "Outside their window", ""),
     ("held", "Held", "status=held"),
     ("unconfirmed", "Unconfirmed", "status=unconfirmed"),
     ("below_threshold", "Below the threshold", "status=active&confidence_max=0.3"),

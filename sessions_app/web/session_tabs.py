@@ -16,7 +16,7 @@ from memories.injection.block import Shares, is_for_task, shares_of
 from memories.injection.block import lines_of as lines_of_block
 from memories.injection.budget import CHARACTERS_A_TOKEN
 from memories.injection.relevant import BY_CONFIDENCE
-from memories.models import Change, MemoryChange
+from memories.models import Change, MemoryChange, Transcript
 from memories.taxonomy import AGENT, KNOWLEDGE, OPS, PROJECT
 from sessions_app.credit.facts import Fact, Facts, facts_of
 from sessions_app.models import (
@@ -33,6 +33,7 @@ from sessions_app.models import (
 from sessions_app.web.session_band import Counts
 
 LEARNED, INJECTED, EVENTS, PROMPT, ANSWER = "learned", "injected", "events", "prompt", "answer"
+OBSERVED = "observed"
 SHOWN = 100
 MARKED_READ = 300
 """Log entries with a memory marker or a learning among which the line of a memory is searched."""
@@ -60,13 +61,16 @@ def receipt_of(session: Session) -> InjectionReceipt | None:
 
 
 def counts_of(session: Session, receipt: InjectionReceipt | None) -> Counts:
-    """Count the results of the session, in two queries."""
+    """Count the results of the session, in three queries."""
+    facts = Transcript.objects.filter(session=session).order_by().annotate(facts=Count("segments__facts"))
+    observed = list(facts.values_list("facts", flat=True))
     levels = dict(Event.objects.filter(session=session).order_by().values_list("level").annotate(Count("pk")))
     return Counts(
         learned=f"{MemoryChange.objects.filter(session=session).count():,}",
         injected=f"{len(receipt.included):,}" if receipt else "0",
         events=f"{sum(levels.values()):,}",
         gravest=_gravest(levels),
+        observed=f"{sum(observed):,}" if observed else "",
     )
 
 
@@ -80,9 +84,13 @@ def _gravest(levels: dict[str, int]) -> str:
 
 
 def tabs_for(session: Session, counts: Counts, asked: str) -> Tabs:
-    """Return the tabs. Unless one is asked for, the first of learned, answer and injected with content is shown."""
+    """Return the tabs; with that of its transcript when it was observed.
+
+    Unless one is asked for, the first of learned, answer and injected with content is shown.
+    """
     found = (
         Tab(LEARNED, "Learned", counts.learned),
+        *((Tab(OBSERVED, "Observed", counts.observed),) if counts.observed else ()),
         Tab(INJECTED, "Injected", counts.injected),
         Tab(EVENTS, "Events", counts.events),
         Tab(PROMPT, "Prompt"),
@@ -239,7 +247,7 @@ class InjectedRows:
     agent: list[ToldOfFile]
 
 
-LEFT = ("over_budget", "unconfirmed", "below_threshold", "inactive", "held", "other_project")
+LEFT = ("over_budget", "outside_window", "unconfirmed", "below_threshold", "inactive", "held", "other_project")
 RELEVANT = "relevant to the task"
 
 
