@@ -25,8 +25,8 @@ NOT_SHOWN = "(see it in the operations room)"
 
 
 def limits_in_force(at: datetime) -> list[Line]:
-    """Say which restarts and redeployments are limited now, refused ones first."""
-    return [line(one.reason, label=one.service) for one in limits.in_force(at=at)[:MOST_LIMITS]]
+    """Say which restarts and redeployments are refused now."""
+    return [line(one.reason, label=one.service) for one in limits.refused(at=at)[:MOST_LIMITS]]
 
 
 def events_of(project: Project, at: datetime) -> list[Line]:

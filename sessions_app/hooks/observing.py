@@ -32,7 +32,7 @@ from sessions_app.transcripts import arrivals
 START, PROMPT, COMPACT, END = "SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"
 FRESH = ("startup", "clear", "compact")
 """Why a session starts with nothing of what it was told before."""
-MOST_MEMORIES, MOST_HITS = 24, 40
+MOST_MEMORIES, MOST_HITS = 16, 40
 
 FEWEST_TERMS = 3
 """Of a prompt without an identifier: "what is the status" and "commit this" find their one word in many memories."""
