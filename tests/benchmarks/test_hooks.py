@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
+import subprocess
 import threading
 import time
 import uuid
@@ -22,8 +24,10 @@ from claudeops.workers.up import web_argv
 from memories.access.tokens import add_token
 from memories.files.sync import sync_file
 from memories.models import AgentFileEntry, Memory, Project
+from memories.recall import keyword_index
 from memories.taxonomy import AGENT
 from sessions_app.models import CooldownAction, Event, Session
+from sessions_app.runner import start_command
 from sessions_app.runner.agent_hooks import TIMEOUT
 from tests import processes
 from tests.benchmarks import facts
@@ -35,6 +39,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 LEARNED, PROJECTS, AT_ONCE = 60, 20, 8
 BESIDE = "SubagentStart, beside a writer"
+TELLING = ("SubagentStart", "SessionStart", "UserPromptSubmit")
+CLIENTS = ("curl", "python3")
 TOKENS = 64
 """So many that no token calls more often than the door allows."""
 
@@ -128,13 +134,15 @@ class Cli:
         self.calls += 1
         number = f"{id(self)}-{self.calls}"
         given = {"session_id": f"s-{number}", "hook_event_name": event, "cwd": cwd, "agent_id": f"a-{number}"}
-        if fields.get("prompt") == FOUND:
+        prompt = fields.get("prompt")
+        if prompt == FOUND:
             fields = {"prompt": FOUND.format(facts.word(FIRST + facts.SCOPES * (self.calls % 2)))}
         headers = {"Authorization": f"Bearer {self.secrets[self.calls % len(self.secrets)]}"}
         self.connection.request("POST", f"/hooks/{event}", json.dumps(given | fields), headers)
         response = self.connection.getresponse()
         body = response.read()
         assert response.status == 200, body
+        assert (b"additionalContext" in body) == (event in TELLING and prompt in (None, FOUND)), body
         return dict(json.loads(body))
 
 
@@ -201,6 +209,7 @@ def fill(size: int, repository: Path) -> None:
         )
         for number in range(LEARNED)
     )
+    keyword_index.catch_up()
     facts.settle()
     sync_file(projects[0], "engineering", create=True)
     assert AgentFileEntry.objects.filter(left_because="").count() == LEARNED
@@ -235,9 +244,16 @@ def test_answering_hooks(report: Report, sizes: list[int], smoke: bool, tmp_path
             with writing():
                 series = measured(port, secrets, event, fields, cwd, 1, 3 if smoke else 200)
             rows.append((BESIDE, f"{size:,}", "1", "-", ms(series.median), ms(series.p95)))
+            for client in CLIENTS:
+                rows.append((f"SessionStart by {client}", f"{size:,}", *started(client, port, secrets, tmp_path)))
     rows += [("the server is down", "-", "1", "-", *away(free_port(), secrets, cwd))]
+    rows += [(f"SessionStart by {one}, down", "-", *started(one, free_port(), secrets, tmp_path)) for one in CLIENTS]
     with socket.create_server(("127.0.0.1", 0)) as slow:
-        rows += [("the server does not answer", "-", "1", "-", *away(slow.getsockname()[1], secrets, cwd, times=1))]
+        port = slow.getsockname()[1]
+        rows += [("the server does not answer", "-", "1", "-", *away(port, secrets, cwd, times=1))]
+        rows += [
+            (f"SessionStart by {one}, no answer", "-", *started(one, port, secrets, tmp_path, 2)) for one in CLIENTS
+        ]
     order = [*CALLS, BESIDE]
     rows.sort(key=lambda row: [*order, row[0]].index(row[0]))
     columns = ("hook", "memories", "at once", "processor ms", "median ms", "p95 ms")
@@ -264,6 +280,27 @@ def measured(
         thread.join()
     assert len(series.seconds) == runs * at_once
     return series
+
+
+def started(client: str, port: int, secrets: list[str], folder: Path, times: int = 40) -> tuple[str, str, str, str]:
+    """Time the command that the CLI runs when a session starts, with this client alone on its PATH."""
+    programs = folder / client
+    programs.mkdir(exist_ok=True)
+    if not (programs / client).exists():
+        (programs / client).symlink_to(str(shutil.which(client)))
+    url = f"http://127.0.0.1:{port}/hooks/SessionStart"
+    script = start_command.command("observe", url=url, token="$OPS_TOKEN")
+    series = Series()
+    for number in range(times):
+        given = {"session_id": f"{client}-{port}-{number}", "cwd": str(folder / "part-0"), "source": "startup"}
+        environment = {"PATH": str(programs), "OPS_TOKEN": secrets[number % len(secrets)]}
+        series.time(run, script, given, environment)
+    return "1", "-", ms(series.median), ms(series.p95)
+
+
+def run(script: str, given: dict[str, Any], environment: dict[str, str]) -> None:
+    data = json.dumps(given).encode()
+    subprocess.run(["/bin/sh", "-c", script], input=data, env=environment, stdout=subprocess.DEVNULL, check=True)
 
 
 def away(port: int, secrets: list[str], cwd: str, times: int = 20) -> tuple[str, str]:
