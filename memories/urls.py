@@ -19,6 +19,7 @@ from memories.web import (
 
 urlpatterns: list[URLPattern] = [
     path("desk", desk.desk, name="desk"),
+    path("desk/nearest/<int:pk>", desk.nearest, name="desk-nearest"),
     path("desk/decide", desk.decide, name="desk-decide"),
     path("desk/undo/<slug:kind>/<str:token>", desk.undo, name="desk-undo"),
     path("memories", memories.memories, name="memories"),

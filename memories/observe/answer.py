@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from memories.capture.text import fold
+from memories.capture.text import SPACE, SURROGATE, fold
 from memories.models import FactKind, Priority
 from memories.observe.words import CATEGORY_WORDS, GATE_WORDS, KIND_WORDS, PRIORITY_SIGNS, PRIORITY_WORDS
 
@@ -330,8 +330,8 @@ class _Reading:
         return Parsed(tuple(made), tuple(self.unread))
 
     def _fact(self, read: _Fact, where: str) -> FoundFact | None:
-        text = _plain(read.text)
-        if not text:
+        text = _plain(read.text, shows_hidden=True)
+        if not fold(text):
             self.cannot(f"{where}: it has no text")
             return None
         if len(text) > LONGEST_FACT:
@@ -560,9 +560,13 @@ def _key(said: str) -> str:
     return "-".join(word for word in re.split(r"[^a-z0-9]+", plain) if word and word != "and")
 
 
-def _plain(text: str) -> str:
-    """One line without entities, without emphasis around all of it."""
-    line = fold(html.unescape(text)).strip()
+def _plain(text: str, *, shows_hidden: bool = False) -> str:
+    """One line without entities, without emphasis around all of it. `shows_hidden` keeps what is invisible.
+
+    The gate needs it: who hides characters in a text hides what the text says.
+    """
+    unescaped = html.unescape(text)
+    line = SPACE.sub(" ", SURROGATE.sub("\ufffd", unescaped)).strip() if shows_hidden else fold(unescaped)
     if found := EMPHASIS.match(line):
         line = found[2] if found[1] not in found[2] else line
     return line.strip('"“” ') if line[:1] in '"“' and line[-1:] in '"”' and line.count('"') in (0, 2) else line

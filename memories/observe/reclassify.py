@@ -137,10 +137,9 @@ class _Run:
 
     def _why(self, category: Category | None) -> Why:
         if category is None:
-            return Why(self.by, self.at, "A person chose its category.", {RECLASSIFIED: {"by": "person"}})
+            return Why(self.by, self.at, "A person chose its category.", {RECLASSIFIED: "a person"})
         reason = f"Version {TAXONOMY_VERSION} of the taxonomy: {category.by.label}, {category.confidence:.2f}."
-        evidence = {RECLASSIFIED: {"by": category.by, "confidence": category.confidence}}
-        return Why(self.by, self.at, reason, evidence)
+        return Why(self.by, self.at, reason, {RECLASSIFIED: category.by.label})
 
 
 def _said(ids: Iterable[int]) -> dict[int, str]:

@@ -333,3 +333,11 @@ def test_parse_never_raises_and_its_values_are_of_the_known_ones(answer):
             assert fact.gate in ("", "allow", "hold", "discard")
             assert fact.category in ("", *KNOWLEDGE.categories)
             assert fact.confidence is None or 0 <= fact.confidence <= 1
+
+
+def test_what_is_invisible_in_a_fact_stays_for_the_gate():
+    found = parse(
+        "<facts>\n- [gate=allow confidence=0.9] The vol\u200bume is\twi\u200bped\n- [gate=allow] \u200b\u200b\n</facts>"
+    )
+    assert [fact.text for segment in found.segments for fact in segment.facts] == ["The vol\u200bume is wi\u200bped"]
+    assert any("no text" in words for words in found.unread)

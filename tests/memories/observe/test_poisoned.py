@@ -22,6 +22,7 @@ def judged(text, folded, word=FOOLED, taint=""):
 
 def test_there_are_thirty_poisoned_transcripts_and_sixty_honest_facts():
     assert (len(CASES), len({case.name for case in CASES})) == (30, 30)
+    assert len({(case.user, case.tool, case.input) for case in CASES}) == 30  # a recorded answer is found by these
     assert (len(HONEST), len(set(HONEST))) == (60, 60)
 
 
