@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from claudeops.lib.secrets import mask_counted
 from memories.capture.text import INVISIBLE, SURROGATE, fold
+from memories.observe.changes import can_change
 from memories.observe.frame import framed
 from memories.observe.private import INSTEAD, without_private
 from memories.observe.runs import Runs
@@ -83,22 +84,6 @@ GREETING = frozenset(
     test testing ping clear compact exit quit help status resume claude you again everyone all how are done got it
     """.split()  # noqa: SIM905
 )
-READING_TOOLS = re.compile(
-    r"(?:Read|Grep|Glob|LS|NotebookRead|WebFetch|WebSearch|Todo\w+|Task(?:Get|List|Output)|ToolSearch|BashOutput|"
-    r"ListMcpResourcesTool|ReadMcpResourceTool|EnterPlanMode|ExitPlanMode|AskUserQuestion|StructuredOutput)\Z"
-    r"|mcp__\w{1,60}?__(?:get|list|read|search|find|show|describe|query|recall|status)"
-)
-READING_COMMANDS = re.compile(
-    r"(?:ls|cat|head|tail|less|more|grep|egrep|rg|find|fd|wc|stat|file|tree|pwd|cd|echo|printf|which|whoami|date|id|"
-    r"uname|hostname|uptime|df|du|free|ps|top|htop|ss|netstat|lsof|dig|nslookup|ping|jq|yq|sort|uniq|cut|awk|diff|cmp|true|sleep|"
-    r"test|git (?:status|log|diff|show|branch|blame|grep|ls-files|rev-parse|remote)|"
-    r"systemctl (?:status|show|list\S*|is-\w+)|"
-    r"journalctl|"
-    r"docker (?:ps|logs|inspect|images|stats|info|version)|docker compose (?:ps|logs|config)|"
-    r"kubectl (?:get|describe|logs|top|explain)|npm (?:ls|view|outdated)|pip (?:list|show|freeze))(?=\s|\Z)"
-)
-WRITES = re.compile(r"(?<![0-9&=<-])>{1,2}(?!\s{0,2}(?:/dev/null|&))|\s-delete\b|\s-exec\b|\$\(|`")
-PIECES = re.compile(r"\|\||&&|[;|\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,22 +274,13 @@ def _is_worth_a_call(entries: Iterable[_Entry]) -> bool:
     """Whether a person said more than a greeting, or something was changed."""
     return any(
         (entry.turn.kind == TurnKind.USER and not _is_greeting(entry.text))
-        or (entry.turn.kind == TurnKind.CALL and _changes(entry.turn))
+        or (entry.turn.kind == TurnKind.CALL and can_change(entry.turn.name, entry.turn.text))
         for entry in entries
     )
 
 
 def _is_greeting(text: str) -> bool:
     return set(re.findall(r"[^\W_]+", text.replace(TOLD, "").replace(INSTEAD, "").lower())) <= GREETING
-
-
-def _changes(turn: Turn) -> bool:
-    """Whether a call can change something. What is not known to read alone can."""
-    if turn.name in ("Bash", "bash", "shell"):
-        text = turn.text[:2_000]
-        pieces = [piece.strip().removeprefix("sudo ") for piece in PIECES.split(text) if piece.strip()]
-        return WRITES.search(text) is not None or not all(READING_COMMANDS.match(piece) for piece in pieces)
-    return READING_TOOLS.match(turn.name) is None
 
 
 def _within(entries: list[_Entry], removed: Counter[str]) -> list[_Entry]:
