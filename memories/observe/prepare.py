@@ -7,10 +7,11 @@ no text of a turn can look like a label.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from claudeops.lib.secrets import mask_counted
 from memories.capture.text import INVISIBLE, SURROGATE, fold
@@ -26,6 +27,8 @@ MOST_OF = {TurnKind.USER: 8_000, TurnKind.AGENT: 1_600, TurnKind.CALL: 200, Turn
 """Characters of one turn. Turns of other kinds are left out."""
 READ_OF = {TurnKind.CALL: 2_000, TurnKind.RESULT: 4_000}
 """Characters of a turn that are looked at; what a person or the agent wrote is looked at as a whole."""
+STRUCTURED = "StructuredOutput"
+"""The tool of the structured answer."""
 ERROR_LINES = 3
 MOST_OUTSIDE = 200
 """Characters of an error from outside, of which one line is kept: little of a stranger's text reaches the observer."""
@@ -90,9 +93,9 @@ GREETING = frozenset(
 class Prepared:
     """`text` is what the observer is shown; "" when nothing in it is worth a call.
 
-    `removed` counts what was taken out, by reason: private, reminder, told, marker, binary, credential, result, system,
-    summary (places or turns), and cut (characters). `lines` are the turns that are in the text, in order: (the number
-    of the turn, the line of the text at which it begins, from 1).
+    `removed` counts what was taken out, by reason: private, reminder, told, marker, binary, credential, call, result,
+    system, summary (places or turns), and cut (characters). `lines` are the turns that are in the text, in order: (the
+    number of the turn, the line of the text at which it begins, from 1).
     """
 
     text: str
@@ -117,7 +120,11 @@ def prepare(given: PartTurns) -> Prepared:
     removed: Counter[str] = Counter()
     turns = []
     for turn in given.turns:
-        if turn.kind in MOST_OF:
+        if turn.name == STRUCTURED:
+            removed[str(turn.kind)] += 1
+            if turn.kind == TurnKind.CALL and (summary := _summary(turn.text)):
+                turns.append(replace(turn, kind=TurnKind.AGENT, text=summary))
+        elif turn.kind in MOST_OF:
             turns.append(turn)
         else:
             removed[str(turn.kind)] += 1
@@ -140,6 +147,15 @@ def prepare(given: PartTurns) -> Prepared:
         lines.append((entry.turn.number, line))
         line += masked.count("\n") + 1
     return Prepared("\n".join(text), _counted(removed), tuple(lines))
+
+
+def _summary(text: str) -> str:
+    """Return the summary of a structured answer; its events and memories are captured by the structured channel."""
+    try:
+        summary = json.loads(text)["summary"]
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return ""
+    return summary if isinstance(summary, str) else ""
 
 
 def _counted(removed: Counter[str]) -> dict[str, int]:
