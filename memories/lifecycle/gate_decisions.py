@@ -190,8 +190,8 @@ def confirm_discard(decision: GateDecision | int, *, by: str, at: datetime | Non
 
 
 def discarded() -> QuerySet[GateDecision]:
-    """Return what the gate discarded, and nobody allowed or confirmed since, the newest first."""
-    return GateDecision.objects.filter(verdict=DISCARD, label__in=("", Label.UNDONE))
+    """Return what the gate discarded, still with its text, and nobody allowed or confirmed since, the newest first."""
+    return GateDecision.objects.filter(verdict=DISCARD, label__in=("", Label.UNDONE)).exclude(text="")
 
 
 def prune(at: datetime | None = None) -> int:

@@ -32,7 +32,7 @@ from sessions_app.transcripts import arrivals
 START, PROMPT, COMPACT, END = "SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"
 FRESH = ("startup", "clear", "compact")
 """Why a session starts with nothing of what it was told before."""
-MOST_MEMORIES, MOST_HITS = 24, 40
+MOST_MEMORIES, MOST_HITS = 16, 40
 
 FEWEST_TERMS = 3
 """Of a prompt without an identifier: "what is the status" and "commit this" find their one word in many memories."""
@@ -83,7 +83,7 @@ def match(call: HookCall) -> HookAnswer | None:
     agent = call.session.agent.slug if call.session and call.session.agent else None
     where = Filters(project=call.project.pk if call.project else None, agent=agent, trusted_only=True)
     told = _told(call, prompts_too=True)
-    found = recall(query, where, limit=min(most + len(told), MOST_HITS), at=call.at, rewrite=False).hits
+    found = recall(query, where, limit=min(most + len(told), MOST_HITS), at=call.at, rewrite=False, worded=True).hits
     good = [hit for hit in found if hit.parts.fused >= LEAST_MATCH and hit.memory_id not in told]
     may = _may_be_told(good, call) if good else set()
     lines = [_line(hit.memory_id, hit) for hit in good if hit.memory_id in may][:most]

@@ -44,10 +44,12 @@ def told_for(session: Session) -> Told:
 def knowledge_for(session: Session, *, at: datetime) -> Knowledge:
     """Choose what is known about the session's task or, without one, about what its agent is for.
 
-    Without a task it is lean, with one balanced; what an alert or an escalation began is asked for more.
+    Without a task it is lean, with one balanced; what an alert or an escalation began is asked for more, an escalation
+    also for why it was handed over.
     """
-    given, agent = brief.read(session.brief), session.agent
-    task = f"{given.title}\n{session.task}".strip()
+    given, agent, handed = brief.read(session.brief), session.agent, _handed_over(session) or {}
+    said = (given.title, session.task, str(handed.get("reason") or ""))
+    task = "\n".join(part.strip() for part in said if part.strip())
     profile = settings.CLAUDEOPS_KNOWLEDGE_PROFILE
     if profile == AUTO:
         urgent = session.trigger in (Trigger.ALERT, Trigger.ESCALATION)

@@ -206,3 +206,9 @@ def test_without_knowledge_there_is_no_section_and_the_receipt_says_why(session)
     assert "## Knowledge" not in composed(session).text
     assert session.receipt.knowledge["why"] == "nothing is known yet"
     assert selected.knowledge.text == ""
+
+
+def test_an_escalation_is_asked_for_why_it_was_handed_over(session):
+    session.parent.escalation = {"needed": True, "reason": "The cookie store is full.", "context": "much"}
+    session.follows_as, session.trigger = "", Trigger.ESCALATION
+    assert knowledge_for(session, at=AT).query == "Login fails\nFix the login.\nThe cookie store is full."
