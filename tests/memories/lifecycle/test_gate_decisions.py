@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
+from memories import tasks
 from memories.capture.gate import Judgement, Word
 from memories.errors import InvalidMemory, MemoryNotFound, TextHeld
 from memories.lifecycle import gate_decisions, thresholds, verbs
@@ -163,6 +165,13 @@ def test_discards_are_kept_for_fourteen_days():
     assert not Fact.objects.exists()
     assert gate_decisions.prune(NOW) == 0
     assert old.pk not in left
+
+
+def test_the_sweep_of_the_workers_deletes_old_discards():
+    GateDecisionFactory(at=timezone.now() - timedelta(days=15))
+    kept = GateDecisionFactory(at=timezone.now() - timedelta(days=13))
+    tasks.sweep()
+    assert GateDecision.objects.get() == kept
 
 
 def test_a_discard_of_a_transcript_of_long_ago_is_kept_as_long_as_any():
