@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 import django_filters
-from django.db.models import DecimalField, Exists, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import Count, DecimalField, Exists, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Substr
 
 from claudeops.lib.capped import CappedCount
+from claudeops.lib.change_token import hash_of
 from claudeops.lib.list_page.period_filter import PeriodFilter
 from memories.models import (
     ArrivedBy,
@@ -21,6 +22,7 @@ from memories.models import (
     Project,
     Segment,
     Stage,
+    StageState,
     Transcript,
     TranscriptPart,
 )
@@ -177,6 +179,23 @@ class Contents:
     parts: list[PartContents]
     further: int | None
     cut: bool
+
+
+def state_of(transcript: int) -> str:
+    """Hash how far the stages of a transcript are; it changes with each of them. One query."""
+    found = (
+        Stage.objects.filter(part__transcript=transcript)
+        .order_by()
+        .aggregate(
+            all=Count("pk"),
+            done=Count("pk", filter=Q(state=StageState.DONE)),
+            running=Count("pk", filter=Q(state=StageState.RUNNING)),
+            tried=Sum("attempts"),
+            claimed=Max("claimed_at"),
+            until=Max("not_before"),
+        )
+    )
+    return hash_of(sorted(found.items()))
 
 
 def contents_of(transcript: Transcript, after: int = 0, most: int = PARTS) -> Contents:
