@@ -109,7 +109,8 @@ class TranscriptFilterSet(django_filters.FilterSet):
 def with_numbers(rows: QuerySet[Transcript]) -> QuerySet[Transcript]:
     """Add what a row of a list shows, each by an index range.
 
-    `part_count`, `waiting_parts`, `failed_parts`; of its facts `stored`, `held` and `discarded` (up to MOST + 1);
+    `part_count`, `waiting_parts`, `failed_parts`; of its facts `stored` (with those `merged` into known memories),
+    `held` and `discarded` (up to MOST + 1);
     `cost` (US dollars, None without a call that states one) of the calls whose answers were kept; `first_narrative`.
     """
     own = OuterRef("pk")
@@ -121,6 +122,7 @@ def with_numbers(rows: QuerySet[Transcript]) -> QuerySet[Transcript]:
         waiting_parts=CappedCount(parts.filter(state=PartState.WAITING), MOST),
         failed_parts=CappedCount(parts.filter(state=PartState.FAILED), MOST),
         stored=CappedCount(facts.filter(outcome__in=STORED), MOST),
+        merged=CappedCount(facts.filter(outcome=FactOutcome.MERGED), MOST),
         held=CappedCount(facts.filter(outcome=FactOutcome.HELD), MOST),
         discarded=CappedCount(facts.filter(outcome=FactOutcome.DISCARDED), MOST),
         cost=Subquery(cost, output_field=DecimalField(max_digits=14, decimal_places=6)),

@@ -170,6 +170,13 @@ def test_a_transcript_shows_its_segments_and_each_fact_with_verdict_reason_categ
     assert f'href="/memories/{fact.memory_id}"' in html
     assert "transient state" in html
     assert "merged into a known memory" in html
+    assert "Stored 2 1 merged into known ones" in words_of(html)
+
+
+def test_a_category_that_nothing_chose_is_there_by_default(viewer):
+    fact = FactFactory(classified_by=ClassifiedBy.KEYWORDS, category_confidence=0.0)
+    html = viewer.get(f"/transcripts/{fact.segment.transcript_id}").content.decode()
+    assert "operations (by default)" in words_of(html)
 
 
 def test_whatever_a_transcript_or_a_model_says_is_escaped(viewer):
