@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from memories.injection.foremost import foremost
-from memories.injection.windows import surfacing
+from memories.injection.windows import surfacing, windowed
 from memories.models import ArrivedBy, Memory, Project
 from memories.observe.private import INSTEAD, without_private
 from memories.observe.turns import Turn, TurnKind
@@ -109,8 +109,8 @@ def _query(prompt: str) -> str:
 def _may_be_told(hits: Sequence[Hit], call: HookCall) -> set[int]:
     """Return the ids of those that may be injected at this time: recall also answers with what is doubtful."""
     sure = {hit.memory_id for hit in hits if hit.confidence >= (TAXONOMIES[hit.taxonomy].injected_from or 0.0)}
-    rows = Memory.objects.filter(Q(expires_at=None) | Q(expires_at__gt=call.at), pk__in=sure, surface="")
-    return set(rows.values_list("pk", flat=True))
+    rows = Memory.objects.filter(Q(expires_at=None) | Q(expires_at__gt=call.at), pk__in=sure).only("surface")
+    return {row.pk for row in rows if not row.surface or windowed(row, call.at).is_open}
 
 
 def _keep_and_count(call: HookCall, part: str, text: str, included: Sequence[Mapping[str, Any]]) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import os
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from django_q.models import OrmQ
 
 from memories.models import ArrivedBy, Memory, ModelCall, Transcript
@@ -21,6 +23,7 @@ from memories.recall import keyword_index
 from sessions_app import tasks
 from sessions_app.hooks.answers import HANDLERS
 from sessions_app.models import HookHeard, HookReceipt, TranscriptFolder
+from sessions_app.transcripts.sweep import sweep
 from sessions_app.transcripts.turns import turns_of
 from tests.factories import MemoryFactory, ProjectFactory
 from tests.memories.llm.conftest import recordings  # noqa: F401  # a fixture
@@ -165,6 +168,28 @@ def test_a_server_that_is_away_or_slow_changes_nothing_and_loses_nothing(person,
     assert (start["outcome"], start["stdout"], start["stderr"]) == ("success", "", "")
     assert TranscriptFolder.objects.get().path == str(person.home / ".claude" / "projects")
     assert len(transcripts(person)) == 1
+
+
+def test_what_was_missed_while_the_server_was_down_is_taken_in_once(person, door, project):
+    with no_server() as url:
+        person.install("--observe", "--url", url)
+        person.api.script(KEY, says("In cents."), then=says("Too."))
+        session = result(person.run(KEY))["session_id"]
+    assert not Transcript.objects.exists()
+    now = timezone.now()
+    for hours in (1, 2):
+        sweep(at=now + timedelta(hours=hours))
+    row = Transcript.objects.get()
+    assert (row.arrived_by, row.project, row.cli_session_id) == (ArrivedBy.SWEEP, project, session)
+    assert row.parts.count() == 1
+
+    person.install("--observe", "--url", door.url)
+    person.run("And the taxes?", resume=session)
+    work()
+    sweep(at=now + timedelta(hours=3))
+    (first, second) = Transcript.objects.get().parts.order_by("number")
+    assert first.end == second.start, "the tail alone is new"
+    assert second.end == transcripts(person)[0].stat().st_size
 
 
 def test_a_door_that_fails_leaves_the_session_as_it_is(person, door, project, monkeypatch):

@@ -138,7 +138,7 @@ def test_the_demo_has_nothing_of_the_operators():
         "CLAUDEOPS_WORK_DIR": "/srv/infra",
         "CLAUDEOPS_REPLAY_SPEED": "4",
         "CLAUDEOPS_MODEL_OBSERVER": "claude:haiku",
-        "CLAUDEOPS_TRANSCRIPT_FOLDERS": "/home/me/.claude/projects",
+        "CLAUDEOPS_TRANSCRIPT_FOLDERS": "~/.claude/projects",
     }
     chosen = up.demo_environment(given, Path("/data"))
     assert chosen == {
