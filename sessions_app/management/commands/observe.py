@@ -31,7 +31,7 @@ TAKEN = (Outcome.NEW, Outcome.GROWN)
 FOREVER = float("inf")
 PROGRESS_EVERY = 100
 """Files between two lines of progress."""
-WORDS = {StageState.WAITING: "waits", StageState.FAILED: "failed"}
+WORDS = {StageState.WAITING.value: "waits", StageState.FAILED.value: "failed"}
 SHOWN = 10
 """Files that are named for each reason why they are left out."""
 
