@@ -301,6 +301,8 @@ def test_what_is_private_in_a_prompt_is_not_searched_for_and_kept_nowhere(call, 
     assert prompt(call, "<private>How are the prices of the checkout stored?</private> Look at Jellyfin.") == ""
     said = "Jellyfin takes seconds to start? <private>prices of the checkout Zanzibar</private>"
     assert "40 seconds" in prompt(call, said)
+    long = "<private>" + "word " * 5000 + "</private> How are the prices of the checkout stored?"
+    assert prompt(call, long) == ""
     assert not Recalled.objects.exists()
     kept = json.dumps([*HookReceipt.objects.values_list("text", "part", "included"), *map(str, OrmQ.objects.values())])
     assert "Zanzibar" not in kept
