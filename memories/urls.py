@@ -46,5 +46,6 @@ urlpatterns: list[URLPattern] = [
     path("memories/<int:pk>/undo/<int:change>", memory.undo, name="memory-undo"),
     path("transcripts", transcripts.transcripts, name="transcripts"),
     path("transcripts/<int:pk>", transcripts.transcript, name="transcript"),
+    path("transcripts/<int:pk>/live", transcripts.live, name="transcript-live"),
     path("transcripts/<int:pk>/parts/<int:number>/again", transcripts.again, name="transcript-again"),
 ]

@@ -17,8 +17,9 @@ from sessions_app.runner.reader import RawLine, complete_lines
 FOLDERS = (".claude", "projects")
 """Where the CLI keeps its transcripts, in whatever home."""
 SUFFIX = ".jsonl"
-SUBAGENTS = "subagents"
-"""The folder beside a transcript in which those of its subagents are."""
+SUBAGENTS, SUBAGENT = "subagents", "agent-"
+"""The folder beside a transcript in which those of its subagents are, and how their names begin: also older ones, which
+are beside it."""
 TEXT_SUFFIXES = ("", ".txt", ".md", ".log", ".text")
 HEAD_BYTES = 1024 * 1024
 """How much of a file is looked at to say what it is."""
@@ -32,7 +33,6 @@ class Head:
 
     kind: TranscriptKind | None
     sessions: tuple[str, ...] = ()
-    folder: str = ""
 
 
 def known_place(path: str) -> Path | None:
@@ -61,15 +61,16 @@ def real_file(path: str) -> Path | None:
 
 def transcripts_in(folder: Path) -> list[Path]:
     """Return the transcripts in a folder and below, from the oldest on; without those of subagents."""
-    found = [path for path in folder.rglob(f"*{SUFFIX}") if SUBAGENTS not in path.relative_to(folder).parts]
-    return sorted((path for path in found if path.is_file()), key=lambda path: (path.stat().st_mtime_ns, str(path)))
+    found = [path for path in folder.rglob(f"*{SUFFIX}") if path.is_file() and not path.name.startswith(SUBAGENT)]
+    own = [path for path in found if SUBAGENTS not in path.relative_to(folder).parts]
+    return sorted(own, key=lambda path: (path.stat().st_mtime_ns, str(path)))
 
 
 def head_of(path: Path) -> Head:
     """Look at the beginning of a file. Raises OSError."""
     with path.open("rb") as file:
         beginning = file.read(TEXT_KEY_BYTES)
-    known, sessions, transcript, folder = False, dict[str, None](), False, ""
+    known, sessions, transcript = False, dict[str, None](), False
     for raw, data in json_lines(path):
         if raw.end > HEAD_BYTES and known:
             break
@@ -82,7 +83,7 @@ def head_of(path: Path) -> Head:
         if raw.end > HEAD_BYTES:
             break
     if known:
-        return Head(TranscriptKind.CLAUDE if transcript else TranscriptKind.STREAM, tuple(sessions), folder)
+        return Head(TranscriptKind.CLAUDE if transcript else TranscriptKind.STREAM, tuple(sessions))
     is_text = path.suffix.lower() in TEXT_SUFFIXES and b"\x00" not in beginning and beginning.strip()
     return Head(TranscriptKind.TEXT if is_text else None)
 

@@ -199,6 +199,10 @@ def test_without_a_task_the_words_of_the_agent_and_its_project_are_asked_for(ses
     found = knowledge_for(session, at=AT)
     assert found.query == "Mender\nYou mind the login cookie.  Look only.\nTea shop"
     assert [entry["id"] for entry in found.included] == [memory.pk]
+    session.agent.prompt_template += " and much else of no weight" * 200
+    found = knowledge_for(session, at=AT)
+    assert len(found.query) < 450
+    assert found.query.endswith("Tea shop")
 
 
 def test_without_knowledge_there_is_no_section_and_the_receipt_says_why(session):
