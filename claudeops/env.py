@@ -409,6 +409,26 @@ VARIABLES: tuple[str | Variable, ...] = (
         0.5,
         "Lowest confidence of a memory that a task brings into the prompt, unless a person approved it.",
     ),
+    Variable(
+        "CLAUDEOPS_KNOWLEDGE_BUDGET",
+        whole(0, 200_000),
+        800,
+        "Tokens (characters / 4) of the block of knowledge in a prompt; 0 = none.",
+    ),
+    Variable(
+        "CLAUDEOPS_KNOWLEDGE_MOST",
+        whole(0, 100),
+        10,
+        "Memories of the block of knowledge at most; 0 = none.",
+    ),
+    Variable(
+        "CLAUDEOPS_KNOWLEDGE_PROFILE",
+        one_of("auto", "lean", "balanced", "deep"),
+        "auto",
+        "How many memories the block of knowledge looks for: `lean` (2 or 3, the query is not rewritten), `balanced` "
+        "(5 to 7), `deep` (10 to 15), `auto` (lean without a task, balanced with one, deep for an alert or an "
+        "escalation).",
+    ),
     "Embeddings and recall",
     Variable(
         "CLAUDEOPS_EMBEDDINGS",

@@ -47,6 +47,7 @@ PAGES = (
     ("Events", "events", "sessions_app.view_event"),
     ("Memories", "memories", SEES_MEMORIES),
     ("Changes", "memory-changes", SEES_MEMORIES),
+    ("Surfacing", "memory-surfacing", SEES_MEMORIES),
     ("Transcripts", "transcripts", "memories.view_transcript"),
     ("Desk", "desk", SEES_MEMORIES),
     ("Recall", "recall", SEES_MEMORIES),

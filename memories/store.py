@@ -14,11 +14,13 @@ from memories.candidates.generate import same_text
 from memories.candidates.relate import Prepared, current_relations, nearest_unsure
 from memories.candidates.relate import prepare as compare
 from memories.capture import fields
-from memories.capture.gate import Judgement, judge
+from memories.capture.gate import Judgement, judge, strictest
+from memories.capture.reasons import Reason
 from memories.capture.statement import Provenance, Statement
+from memories.capture.text import fold
 from memories.embedding import storage
 from memories.errors import InvalidMemory
-from memories.lifecycle import disagreements, rules, verbs
+from memories.lifecycle import disagreements, gate_decisions, rules, verbs
 from memories.lifecycle.confirmation import is_independent, provisional_reason
 from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import write_lock, writing
@@ -28,7 +30,11 @@ from memories.models import (
     By,
     Change,
     DisagreementKind,
+    Fact,
+    FactOutcome,
+    GateDecision,
     Inactive,
+    Label,
     Memory,
     MemoryChange,
     Source,
@@ -50,8 +56,10 @@ __all__ = [
     "Provenance",
     "Remembered",
     "Statement",
+    "allow_discarded",
     "contradicted_by",
     "decide",
+    "discard_again",
     "insert",
     "insert_all",
     "note_relations",
@@ -65,6 +73,7 @@ __all__ = [
 STRUCTURAL, SUPERSEDE = "structural", "supersede"
 """The settings with which a statement confirms the first memory of its scope, or supersedes the others."""
 
+ALLOWED = "The gate had discarded it; a person allowed it."
 ECHO = "It was told this memory, so this counts up to a confidence of 0.9. "
 CONFIRMS = "It confirms the memory: another day, not told of it, no outside text from the same source. "
 
@@ -91,7 +100,12 @@ class Decision:
 
 
 def remember(
-    statement: Statement, provenance: Provenance, *, at: datetime | None = None, prepared: Prepared | None = None
+    statement: Statement,
+    provenance: Provenance,
+    *,
+    at: datetime | None = None,
+    prepared: Prepared | None = None,
+    judgement: Judgement | None = None,
 ) -> Remembered:
     """Store one statement: gate, match within its scope, write.
 
@@ -100,15 +114,20 @@ def remember(
     is stored; any other is stored.
     What is not the session's own words (`provenance.taint`) is held, and so is a text that is held already.
     A person's text skips gate and matching. `at` is when it was said (aware UTC; else the provenance's, else now).
-    Without `prepared`, `prepare()` runs before the transaction. Raises InvalidMemory for a field that cannot be stored,
-    and for a person's text that is active in the scope already.
+    Without `prepared`, `prepare()` runs before the transaction. What is held or discarded is noted for the gate's
+    report. `judgement` is the gate's with a model's word, of a caller who notes it: it counts unless the rules alone
+    are stricter. Raises InvalidMemory for a field that cannot be stored, and for a person's text that is active in the
+    scope already.
     """
     _check_source(provenance)
     when = to_utc(at or provenance.at)
     if provenance.source == Source.HUMAN:
         return _remember_human(statement, provenance, when)
-    judgement = _judge(statement, provenance)
+    given, judgement = judgement, _judge(statement, provenance, judgement)
+    is_noted = judgement == given
     if judgement.verdict == "discard":
+        if not is_noted:
+            _note(judgement, statement, provenance, None, when)
         return Remembered("discarded", reason=judgement.reason)
     if prepared is None:
         prepared = _prepare(statement, provenance, judgement)
@@ -116,18 +135,15 @@ def remember(
         if earlier := _said_in_session(statement, provenance):
             return Remembered("duplicate", earlier[0], reason="this session said so already")
         if judgement.verdict != "allow":
-            return _hold(statement, provenance, when, judgement.reason)
+            return _hold(statement, provenance, when, judgement, is_noted=is_noted)
         if held := same_observation(_scope_rows(statement, provenance).held(), statement.observation):
+            why = f"the same text is held already, as memory {held.pk}"
+            _note(Judgement("hold", why, (Reason.HELD_BEFORE,)), statement, provenance, held.pk, when)
             return _held_already(held, held.verdict_reason)
-        if _by_scope_alone(statement, STRUCTURAL):
-            relations = _relation_to_first(statement, provenance)
-        else:
-            relations = current_relations(prepared, _scope_sql(statement, provenance), statement)
-        decision = decide(relations, _related_rows(relations, statement, provenance))
-        return _write(statement, provenance, when, decision, relations, prepared)
+        return _match(statement, provenance, when, prepared)
 
 
-def prepare(statement: Statement, provenance: Provenance) -> Prepared:
+def prepare(statement: Statement, provenance: Provenance, *, judgement: Judgement | None = None) -> Prepared:
     """Relate a statement to its candidates before a transaction that the caller opens around `remember()`.
 
     Writes nothing. Costs nothing for a statement that is not compared. Raises InvalidMemory as `remember()` does.
@@ -135,7 +151,7 @@ def prepare(statement: Statement, provenance: Provenance) -> Prepared:
     _check_source(provenance)
     if provenance.source == Source.HUMAN:
         return Prepared()
-    return _prepare(statement, provenance, _judge(statement, provenance))
+    return _prepare(statement, provenance, _judge(statement, provenance, judgement))
 
 
 def place(statement: Statement, provenance: Provenance, *, at: datetime | None = None) -> Remembered:
@@ -149,6 +165,7 @@ def place(statement: Statement, provenance: Provenance, *, at: datetime | None =
     when = to_utc(at or provenance.at)
     judgement = Judgement("allow") if provenance.typed else _judge(statement, provenance)
     if judgement.verdict == "discard":
+        _note(judgement, statement, provenance, None, when)
         return Remembered("discarded", reason=judgement.reason)
     prepared = compare(_scope_sql(statement, provenance), statement, of_service="service" in statement.policy.scope)
     with writing():
@@ -156,14 +173,95 @@ def place(statement: Statement, provenance: Provenance, *, at: datetime | None =
         if known := same_observation(rows.active(), statement.observation):
             return Remembered("known", known.pk)
         if judgement.verdict != "allow":
-            return _hold(statement, provenance, when, judgement.reason)
+            return _hold(statement, provenance, when, judgement)
         rejected = None if provenance.typed else same_observation(rows.rejected(), statement.observation)
         if rejected is not None:
-            return _hold(statement, provenance, when, f"a person deactivated it before, as memory {rejected.pk}")
+            why = f"a person deactivated it before, as memory {rejected.pk}"
+            return _hold(statement, provenance, when, Judgement("hold", why, (Reason.REJECTED_BEFORE,)))
         memory = _new(statement, provenance, when, {}, reason="Written into the file.")
         keyword_index.put(memory)
         note_relations(memory, statement, provenance, prepared, at=when)
     return Remembered("created", memory.pk)
+
+
+def allow_discarded(
+    decision: GateDecision | int, *, by: str, at: datetime | None = None, text: str | None = None
+) -> Remembered:
+    """Make a memory of what the gate discarded, since the person `by` wants it; `text` is how they corrected it.
+
+    It keeps its provenance, is matched like any other statement, and is approved. Raises MemoryNotFound, and
+    InvalidMemory for what is no discard, was allowed already, or has lost its text.
+    """
+    pk, when = decision if isinstance(decision, int) else decision.pk, to_utc(at)
+    row = _allowable(pk)
+    statement = Statement(row.category, row.text, row.service or None, row.taxonomy, row.said_confidence)
+    provenance = _provenance_of(row)
+    prepared = _prepare(statement, provenance, Judgement("allow"))
+    with writing():
+        row = _allowable(pk)
+        earlier = row.memory_id or (_said_in_session(statement, provenance) or (None,))[0]
+        held = same_observation(_scope_rows(statement, provenance).held(), statement.observation)
+        if earlier is not None or held is not None:
+            done = Remembered("created", earlier if held is None else held.pk)
+        else:
+            done = _match(statement, provenance, when, prepared)
+        memory_id = done.memory_id
+        if memory_id is None:
+            raise InvalidMemory(f"What it became was deleted since, so decision {pk} cannot be allowed.")
+        GateDecision.objects.filter(pk=pk).update(memory=memory_id)
+        if text is not None:
+            verbs.edit(memory_id, by=by, at=when, observation=text, provenance=Provenance.typed_by(by))
+        verbs.reactivate(memory_id, by=by, at=when, reason=ALLOWED)
+        verbs.approve(memory_id, by=by, at=when, reason=ALLOWED)
+        outcome = FactOutcome.MERGED if done.outcome == "reinforced" else FactOutcome.CREATED
+        Fact.objects.filter(decision=row).update(memory=memory_id, outcome=outcome)
+        gate_decisions.label(row, Label.EDITED if text is not None else Label.RELEASED, by=by, at=when)
+    return done
+
+
+def discard_again(decision: GateDecision | int, *, by: str, at: datetime | None = None) -> None:
+    """Undo `allow_discarded`: the memory that it made is deactivated, and what it was made of is a discard again.
+
+    A known memory that it confirmed keeps the confirmation. Raises MemoryNotFound, and InvalidMemory when it was not
+    allowed.
+    """
+    pk, when = decision if isinstance(decision, int) else decision.pk, to_utc(at)
+    with writing():
+        row = gate_decisions.find(pk)
+        if row.verdict != "discard" or row.label not in (Label.RELEASED, Label.EDITED) or row.memory_id is None:
+            raise InvalidMemory(f"Decision {pk} is no discard that was allowed.")
+        made = MemoryChange.objects.filter(memory=row.memory_id, kind=Change.CREATED).first()
+        if made is not None and made.after.get("observation") == fold(row.text)[: fields.LONGEST_OBSERVATION]:
+            verbs.deactivate(row.memory_id, by=by, at=when, reason="Discarded again.")
+        Fact.objects.filter(decision=row).update(outcome=FactOutcome.DISCARDED)
+        gate_decisions.label(row, Label.UNDONE, by=by, at=when)
+
+
+def _allowable(pk: int) -> GateDecision:
+    row = gate_decisions.find(pk)
+    if row.verdict != "discard":
+        raise InvalidMemory(f"Decision {pk} is no discard.", "Held memories are approved: manage.py memory held allow.")
+    if row.label in (Label.RELEASED, Label.EDITED):
+        raise InvalidMemory(f"Decision {pk} was allowed already, as memory {row.memory_id}.")
+    if not row.text:
+        raise InvalidMemory(f"The text of decision {pk} is deleted; it is kept for 14 days.")
+    return row
+
+
+def _provenance_of(row: GateDecision) -> Provenance:
+    """Return where a discarded statement came from; what a person typed is never discarded."""
+    return Provenance(
+        row.source,
+        row.actor,
+        session_id=row.session_id,
+        tier=row.session.tier if row.session else 0,
+        project_id=row.project_id,
+        agent=row.agent,
+        channel=row.channel,
+        at=row.at,
+        exposure=row.exposure,
+        exposed_to=tuple(row.exposed_to),
+    )
 
 
 def decide(relations: Mapping[int, Relation], rows: Iterable[Memory]) -> Decision:
@@ -206,12 +304,19 @@ def _check_source(provenance: Provenance) -> None:
         raise InvalidMemory(f"source is {provenance.source!r}; allowed are {', '.join(Source.values)}.")
 
 
-def _judge(statement: Statement, provenance: Provenance) -> Judgement:
-    """Return the gate's verdict; a text that is not the session's own words is held whatever it says."""
-    judgement = judge(statement.text, statement.observation)
-    if judgement.verdict == "allow" and provenance.taint:
-        return Judgement("hold", provenance.taint)
-    return judgement
+def _judge(statement: Statement, provenance: Provenance, given: Judgement | None = None) -> Judgement:
+    """Return the gate's verdict, or a given one that is as strict; what is not the session's own words is held."""
+    judgement = judge(statement.text, statement.observation, taxonomy=statement.taxonomy, taint=provenance.taint)
+    return judgement if given is None else strictest(given, judgement)
+
+
+def _note(
+    judgement: Judgement, statement: Statement, provenance: Provenance, memory_id: int | None, at: datetime
+) -> None:
+    with writing():
+        gate_decisions.note(
+            judgement, channel=provenance.channel, statement=statement, provenance=provenance, memory=memory_id, at=at
+        )
 
 
 def _prepare(statement: Statement, provenance: Provenance, judgement: Judgement) -> Prepared:
@@ -326,13 +431,16 @@ def _remember_human(statement: Statement, provenance: Provenance, at: datetime) 
     return Remembered("created", memory.pk)
 
 
-def _hold(statement: Statement, provenance: Provenance, at: datetime, reason: str) -> Remembered:
+def _hold(
+    statement: Statement, provenance: Provenance, at: datetime, judgement: Judgement, *, is_noted: bool = False
+) -> Remembered:
     """Store for review; nothing else changes. The same text is held once."""
+    reason = judgement.reason
     known = same_observation(_scope_rows(statement, provenance).held(), statement.observation)
-    if known is not None:
-        return _held_already(known, reason)
-    memory = _new(statement, provenance, at, {}, reason=f"Held: {reason}", held=reason)
-    return Remembered("held", memory.pk, reason=reason)
+    memory = known or _new(statement, provenance, at, {}, reason=f"Held: {reason}", held=reason)
+    if not is_noted:
+        _note(judgement, statement, provenance, memory.pk, at)
+    return _held_already(memory, reason) if known else Remembered("held", memory.pk, reason=reason)
 
 
 def _held_already(known: Memory, reason: str) -> Remembered:
@@ -371,6 +479,16 @@ def _standing_for(row: Memory) -> Memory | None:
     if target is None or target.inactive_reason in (Inactive.EXPIRED, Inactive.SUPERSEDED):
         return None
     return target
+
+
+def _match(statement: Statement, provenance: Provenance, at: datetime, prepared: Prepared) -> Remembered:
+    """Relate the statement to what is known now, and write. Inside `writing()` only."""
+    if _by_scope_alone(statement, STRUCTURAL):
+        relations = _relation_to_first(statement, provenance)
+    else:
+        relations = current_relations(prepared, _scope_sql(statement, provenance), statement)
+    decision = decide(relations, _related_rows(relations, statement, provenance))
+    return _write(statement, provenance, at, decision, relations, prepared)
 
 
 def _write(
@@ -532,6 +650,7 @@ def _new(
         verdict_reason=held[:500],
         tags=list(statement.tags),
         relevance_score=statement.relevance_score,
+        surface=statement.surface,
         exposure=provenance.exposure,
         exposed_to=list(provenance.exposed_to),
         provisional=provisional_reason(statement.text, provenance, statement.taxonomy),

@@ -3,7 +3,19 @@
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from memories.web import bulk, change_list, desk, history, memories, memory, recall, review, transcripts, undo
+from memories.web import (
+    bulk,
+    change_list,
+    desk,
+    history,
+    memories,
+    memory,
+    recall,
+    review,
+    surfacing,
+    transcripts,
+    undo,
+)
 
 urlpatterns: list[URLPattern] = [
     path("desk", desk.desk, name="desk"),
@@ -13,6 +25,7 @@ urlpatterns: list[URLPattern] = [
     path("memories/rows", memories.rows, name="memories-rows"),
     path("memories/bulk", bulk.bulk, name="memories-bulk"),
     path("memories/changes", change_list.changes, name="memory-changes"),
+    path("memories/surfacing", surfacing.surfacing, name="memory-surfacing"),
     path("memories/undo", undo.undo_all, name="memories-undo-all"),
     path("memories/undo/<int:change>", bulk.undo, name="memories-undo"),
     path("memories/inbox", desk.inbox),

@@ -8,6 +8,7 @@ from datetime import datetime
 from django.db.models import Count
 
 from memories.files.told import NOTHING_TOLD, Told
+from memories.injection.knowledge import NO_KNOWLEDGE, Knowledge
 from memories.injection.ops import Injection
 from memories.injection.project import Selection
 from memories.injection.told import count_told
@@ -39,16 +40,17 @@ def keep(
     injection: Injection,
     selection: Selection = NO_PROJECT,
     told: Told = NOTHING_TOLD,
+    knowledge: Knowledge = NO_KNOWLEDGE,
     *,
     at: datetime,
 ) -> InjectionReceipt:
-    """Store the receipt of an injection, of the project's memories and of the agent's file.
+    """Store the receipt of an injection, of the project's memories, of the agent's file and of knowledge.
 
     It replaces that of an earlier attempt.
 
     The memories count it in the same transaction.
     """
-    included = [*injection.included, *selection.included, *told.included]
+    included = [*injection.included, *selection.included, *told.included, *knowledge.included]
     with writing():  # before the receipt's row is locked, as every writer of memories takes this lock first
         receipt, _ = InjectionReceipt.objects.update_or_create(
             session=session,
@@ -58,10 +60,11 @@ def keep(
                 "budget": injection.budget,
                 "tokens": injection.tokens,
                 "included": included,
-                "left_out": [*injection.left_out, *selection.left_out, *told.left_out],
+                "left_out": [*injection.left_out, *selection.left_out, *told.left_out, *knowledge.left_out],
                 "counts": injection.counts,
                 "project": selection.record,
                 "agent_file": told.record,
+                "knowledge": knowledge.record,
                 "created_at": at,
             },
         )

@@ -6,6 +6,7 @@
 SCHEDULES = [
     {"name": "tick", "func": "sessions_app.tasks.tick", "minutes": 1},
     {"name": "reap", "func": "sessions_app.tasks.reap", "minutes": 1},
+    {"name": "observe", "func": "sessions_app.tasks.observe_due", "minutes": 1},
     {"name": "agent_files", "func": "sessions_app.tasks.sync_files", "minutes": 5, "offset": 3},
     {"name": "prune", "func": "sessions_app.tasks.prune", "minutes": 24 * 60, "offset": 200},
     {"name": "relevance", "func": "sessions_app.tasks.adjust_relevance", "minutes": 7 * 24 * 60, "offset": 260},

@@ -13,6 +13,7 @@ from django.utils import timezone
 from memories.files import capture
 from memories.files.sync import sync_project
 from memories.models import Project
+from memories.observe import pipeline
 from sessions_app import queue, reaper
 from sessions_app.credit import relevance
 from sessions_app.hooks import door
@@ -20,6 +21,7 @@ from sessions_app.learning import lessons
 from sessions_app.log import pruning
 from sessions_app.queue import tasks
 from sessions_app.runner import handover, run
+from sessions_app.transcripts.turns import repeats, turns_of
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +102,22 @@ def sync_files_of(project_id: int) -> None:
 
 def handle_hook(event: str, stored: dict[str, Any]) -> None:
     door.handle_later(event, stored)
+
+
+def observe_due() -> None:
+    """Wake the hosts that have parts of transcripts which may be observed now."""
+    for host in pipeline.due_hosts():
+        queue.enqueue_observe(host)
+
+
+def observe_here() -> None:
+    """Observe the transcripts of this host, unless another process does."""
+    with pipeline.draining(settings.CLAUDEOPS_HOST) as mine:
+        if not mine:
+            return
+        found = pipeline.drain(settings.CLAUDEOPS_HOST, turns_of, repeats)
+    if found.done or found.failed or found.waiting:
+        logger.info("observed: %s", found)
 
 
 def adjust_relevance() -> None:

@@ -11,7 +11,7 @@ from memories.capture import fields as stored
 from memories.errors import MemoriesError
 from memories.models import Memory
 from memories.taxonomy import TAXONOMIES
-from memories.web.forms import categories, checked
+from memories.web.forms import categories, checked, window_field
 
 REASON = "Recorded in the memory's history."
 
@@ -56,11 +56,12 @@ class MemoryForm(forms.ModelForm):
         widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": 1}, format="%Y-%m-%dT%H:%M:%S"),
         show_hidden_initial=True,
     )
+    surface = window_field(show_hidden_initial=True)
     reason = forms.CharField(required=False, max_length=500, label="Reason", help_text=REASON)
 
     class Meta:
         model = Memory
-        fields = ("observation", "service", "category", "confidence", "tags", "persistent", "expires_at")
+        fields = ("observation", "service", "category", "confidence", "tags", "persistent", "expires_at", "surface")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -95,6 +96,11 @@ class MemoryForm(forms.ModelForm):
                 checked(stored.checked_category, cleaned["category"], TAXONOMIES[slug])
             except forms.ValidationError as error:
                 self.add_error("category", error)
+        if "surface" in cleaned and slug in TAXONOMIES:
+            try:
+                cleaned["surface"] = checked(stored.checked_surface, cleaned["surface"], TAXONOMIES[slug])
+            except forms.ValidationError as error:
+                self.add_error("surface", error)
         if self.refused is not None:
             self.add_error("observation", f"{self.refused} {self.refused.fix}".strip())
         return cleaned

@@ -27,7 +27,7 @@ from memories.taxonomy import GENERAL
 from memories.templatetags.claudeops import memory_link, session_link, shortened
 from memories.web.answers import actor
 
-EDITABLE = ("observation", "service", "category", "confidence", "tags", "persistent", "expires_at")
+EDITABLE = ("observation", "service", "category", "confidence", "tags", "persistent", "expires_at", "surface")
 RECORDED = (
     *(
         "session",
@@ -98,7 +98,10 @@ class MemoryAdmin(BulkMixin, ListAdmin):
         return reverse("memory", args=[memory.pk])
 
     def get_fieldsets(self, request: HttpRequest, obj: Memory | None = None) -> Any:
-        own = ("observation", ("service", "category"), ("confidence", "persistent"), "expires_at", "tags", "reason")
+        own = (
+            *("observation", ("service", "category"), ("confidence", "persistent")),
+            *("expires_at", "surface", "tags", "reason"),
+        )
         if obj is None:
             return [(None, {"fields": (("taxonomy", "project"), *own)})]
         return [(None, {"fields": own}), ("Recorded", {"fields": RECORDED, "classes": ("collapse",)})]
@@ -166,6 +169,7 @@ class MemoryAdmin(BulkMixin, ListAdmin):
             taxonomy=values.get("taxonomy") or "ops",
             confidence=values["confidence"],
             tags=tuple(values["tags"]),
+            surface=values["surface"],
         )
         project = values.get("project")
         said = store.Provenance(

@@ -59,7 +59,13 @@ def add(request: HttpRequest, given: shapes.MemoryIn) -> Status:
     project = project_of(access, given.project)
     made = store.remember(
         store.Statement(
-            given.category, given.observation, given.service, given.taxonomy, given.confidence, tuple(given.tags)
+            given.category,
+            given.observation,
+            given.service,
+            given.taxonomy,
+            given.confidence,
+            tuple(given.tags),
+            surface=given.surface,
         ),
         access.provenance(CHANNEL, project_id=project.pk if project else None, agent=given.agent),
     )

@@ -35,6 +35,7 @@ COLUMNS = (
     "created_at",
     "updated_at",
     "expires_at",
+    "surface",
     "decayed_until",
     "approved_at",
 )

@@ -14,6 +14,7 @@ from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.taxonomy import TAXONOMIES
 
 MOST_IDS = 10_000
+SURFACE = 'The window of time in which it is told, such as "first monday"; empty = by its rank.'
 
 CATEGORIES = sorted({category for one in TAXONOMIES.values() for category in one.categories})
 
@@ -58,6 +59,7 @@ class MemoryOut(Schema):
     created_at: datetime
     updated_at: datetime
     expires_at: datetime | None
+    surface: str = Field(description="The window of time in which it is told; empty = by its rank.")
     decayed_until: datetime | None
     approved_at: datetime | None
     used_count: int = Field(description="Sessions that used it.")
@@ -97,6 +99,7 @@ class MemoryIn(Given):
     agent: str | None = Field(None, max_length=64)
     confidence: Number | None = Field(None, description="0 to 1; counts only where the taxonomy has no first one.")
     tags: list[str] = []
+    surface: str = Field("", max_length=200, description=SURFACE)
 
 
 class Stored(Schema):
@@ -117,6 +120,7 @@ class MemoryChangeIn(Given):
     confidence: Number | None = None
     tags: list[str] | None = None
     expires_at: Moment | None = Field(None, description="With a zone; null = never.")
+    surface: str | None = Field(None, max_length=200, description=SURFACE)
     persistent: StrictBool | None = None
     active: StrictBool | None = None
     reason: str = Field("", max_length=500, description="Recorded in the history.")

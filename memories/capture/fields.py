@@ -11,6 +11,7 @@ from claudeops.lib import times
 from claudeops.lib.secrets import find, mask
 from memories.capture.agent_id import agent_id
 from memories.capture.text import fold, normalise_service
+from memories.capture.window import parse
 from memories.errors import InvalidMemory
 from memories.taxonomy import AGENT as AGENT_FILES
 from memories.taxonomy import TAXONOMIES, Taxonomy
@@ -95,6 +96,15 @@ def checked_tags(tags: Iterable[str]) -> list[str]:
     if len(found) > MOST_TAGS or any(len(tag) > LONGEST_TAG for tag in found):
         raise InvalidMemory(f"tags: at most {MOST_TAGS}, each of at most {LONGEST_TAG} characters.", field="tags")
     return found
+
+
+def checked_surface(text: str, taxonomy: Taxonomy) -> str:
+    """Return the window of time in which a memory is told, as it is stored; "" for none."""
+    if not fold(text):
+        return ""
+    if taxonomy == AGENT_FILES:
+        raise InvalidMemory("A memory of an agent's file is always in it.", "Leave surface empty.", field="surface")
+    return parse(text).text
 
 
 def checked_end(at: datetime) -> datetime:

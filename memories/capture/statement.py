@@ -24,7 +24,8 @@ class Statement:
     `observation` is the folded text, cut to what can be stored.
 
     `service` is normalised (None = general). `confidence` (0..1) counts only where the taxonomy sets no first one.
-    `relevance_score` (0..1) and `expires_at` (None: never) are those of the memory, if it makes a new one.
+    `relevance_score` (0..1), `expires_at` (None: never) and `surface` (its window of time, "" for none) are those of
+    the memory, if it makes a new one.
     `key` is the SHA-256 (hexadecimal) of scope and folded text: two statements of a session with one key are the same.
     Raises InvalidMemory for a field that cannot be stored; any text is accepted, the gate judges it.
     """
@@ -37,6 +38,7 @@ class Statement:
     tags: tuple[str, ...] = ()
     relevance_score: float | None = None
     expires_at: datetime | Literal["by type"] | None = "by type"
+    surface: str = ""
     observation: str = field(init=False)
     key: str = field(init=False)
 
@@ -58,6 +60,7 @@ class Statement:
             set_field(self, "relevance_score", fields.checked_confidence(self.relevance_score))
         if isinstance(self.expires_at, datetime):
             set_field(self, "expires_at", fields.checked_end(self.expires_at))
+        set_field(self, "surface", fields.checked_surface(self.surface, policy))
         set_field(self, "observation", folded[: fields.LONGEST_OBSERVATION])
         parts = [self.taxonomy, self.category, self.service or "", folded.lower()]
         set_field(self, "key", hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest())

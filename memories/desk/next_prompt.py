@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from memories.injection.budget import Line
 from memories.injection.ops import AsIf, budget_for, build
 from memories.models import Memory
-from memories.taxonomy import OPS
+from memories.taxonomy import KNOWLEDGE, OPS
 
 TIER = 1
 """The tier whose budget is used: most sessions have it, and it is the tier of a schedule that names none."""
@@ -60,6 +60,8 @@ def next_prompt(memory: Memory, *, instead_of: Memory | None = None) -> NextProm
 
 
 def _never_injected(memory: Memory) -> str:
+    if memory.taxonomy == KNOWLEDGE.slug:
+        return "It is told to the sessions whose task it matches, in a block of its own."
     if memory.taxonomy != OPS.slug:
         return f"Memories of the taxonomy {memory.taxonomy} are in no prompt yet."
     if not memory.active:

@@ -24,7 +24,8 @@ OF_A_CHANGE = ("kind", "at", "actor", "reason", "before", "after")
 COPIED = (
     *("taxonomy", "taxonomy_version", "category", "service", "agent", "observation", "confidence", "active"),
     *("inactive_reason", "tier", "source", "verdict", "verdict_reason", "exposure", "exposed_to", "provisional"),
-    *("trust", "confirmed_at", "tags", "persistent", "approved_by_id", "approved_at", "updated_at", "decayed_until"),
+    *("trust", "confirmed_at", "tags", "surface", "persistent", "approved_by_id", "approved_at", "updated_at"),
+    "decayed_until",
 )
 """Columns of a copy. Its relevance, its counts and its end belong to the project that it is in."""
 

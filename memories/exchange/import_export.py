@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -20,15 +20,17 @@ from django.utils.dateparse import parse_datetime
 from claudeops.lib import times
 from claudeops.lib.secrets import mask, mask_value
 from memories.capture import fields
-from memories.capture.gate import judge
-from memories.capture.statement import Provenance
+from memories.capture.gate import Judgement, judge
+from memories.capture.reasons import Reason
+from memories.capture.statement import Provenance, Statement
 from memories.capture.text import fold
 from memories.errors import InvalidMemory
 from memories.exchange import signature
+from memories.lifecycle import gate_decisions
 from memories.lifecycle.confirmation import joined, provisional_reason
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why, json_value
-from memories.models import Exposure, Inactive, Memory, Project, Source, Trust, Verdict, to_utc
+from memories.models import Exposure, GateDecision, Inactive, Memory, Project, Source, Trust, Verdict, to_utc
 from memories.store import insert_all
 from memories.taxonomy import AGENT, DEFAULT_CONFIDENCE, TAXONOMIES, TAXONOMY_VERSION, Taxonomy
 
@@ -39,7 +41,7 @@ FOREIGN = "import"
 """The outside source of a row that this installation did not sign."""
 FROM_ELSEWHERE = Provenance(Source.IMPORT, "import", exposure=Exposure.OUTSIDE, exposed_to=(FOREIGN,))
 BATCH = 500
-READ = ("observation", "category", "service", "taxonomy", "agent", "confidence", "tier", "source", "tags")
+READ = ("observation", "category", "service", "taxonomy", "agent", "confidence", "tier", "source", "tags", "surface")
 STATE = ("active", "inactive_reason", "verdict", "verdict_reason", "persistent", "merged_count", "taxonomy_version")
 TRUST = ("exposure", "exposed_to", "provisional", "trust")
 TIMES = ("created_at", "updated_at", "expires_at", "approved_at", "decayed_until", "confirmed_at")
@@ -92,6 +94,10 @@ def import_lines(
             memory.project_id = found.project_id(slug)
         insert_all([memory for memory, _, _ in fresh], why)
         _link(fresh)
+        refused = [memory for memory, _, _ in fresh if memory.verdict == Verdict.HOLD] + found.discards
+        gate_decisions.note_all(
+            _decision(memory, judged[memory.uuid], by, why.at) for memory in refused if memory.uuid in judged
+        )
     return Imported(
         created=sum(memory.verdict == Verdict.ALLOW for memory, _, _ in fresh),
         held=sum(memory.verdict == Verdict.HOLD for memory, _, _ in fresh),
@@ -106,9 +112,22 @@ def import_lines(
 Line = tuple[Memory, str | None, UUID | None]  # the memory, its project's slug, the UUID it was merged into
 
 
+def _decision(memory: Memory, judgement: Judgement, by: str, at: datetime) -> GateDecision:
+    """Return the row of what the gate said of a line, by the text that would be stored."""
+    return gate_decisions.decision_of(
+        judgement,
+        channel="import",
+        statement=Statement(memory.category, memory.observation, memory.service, memory.taxonomy),
+        provenance=replace(FROM_ELSEWHERE, actor=by, project_id=memory.project_id, agent=memory.agent),
+        memory=memory if memory.pk else None,
+        at=at,
+    )
+
+
 class _Found:
     def __init__(self, parsed: list[Line]) -> None:
         self.known = self.same_text = self.discarded = 0
+        self.discards: list[Memory] = []
         self.made: list[str] = []
         self.projects = dict(Project.objects.values_list("slug", "pk"))
         self.uuids: set[UUID] = set()
@@ -131,6 +150,8 @@ class _Found:
             self.same_text += 1
         elif memory.verdict == "discard":
             self.discarded += 1
+            memory.project_id = self.projects.get(slug or "")
+            self.discards.append(memory)
         else:
             self.uuids.add(memory.uuid)
             if memory.active:
@@ -155,9 +176,9 @@ def _link(fresh: list[Line]) -> None:
             Memory.objects.filter(uuid=uuid).update(superseded_by=ids[into])
 
 
-def _parse(lines: Iterable[str], at: datetime, *, trust: bool) -> tuple[list[Line], set[UUID]]:
-    """Return the memories of the lines, and the UUIDs of those that the gate judged. Raises InvalidMemory."""
-    judged: set[UUID] = set()
+def _parse(lines: Iterable[str], at: datetime, *, trust: bool) -> tuple[list[Line], dict[UUID, Judgement]]:
+    """Return the memories of the lines, and by UUID what the gate said of those it judged. Raises InvalidMemory."""
+    judged: dict[UUID, Judgement] = {}
     parsed: list[Line] = []
     problems: list[str] = []
     for number, line in enumerate(lines, start=1):
@@ -168,8 +189,7 @@ def _parse(lines: Iterable[str], at: datetime, *, trust: bool) -> tuple[list[Lin
             parsed.append(_memory(entry, at))
             if not trust and not signature.is_ours(entry):
                 memory = parsed[-1][0]
-                judged.add(memory.uuid)
-                _judge(memory, entry)
+                judged[memory.uuid] = _judge(memory, entry)
         except (InvalidMemory, ValueError, TypeError, KeyError) as error:
             what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
             problems.append(f"line {number}: {what}")
@@ -189,8 +209,11 @@ def _entry(line: str) -> dict[str, Any]:
     return entry
 
 
-def _judge(memory: Memory, entry: dict[str, Any]) -> None:
-    """Let the gate decide, and take nothing on trust: no person's word, no confidence, no exemption from decay."""
+def _judge(memory: Memory, entry: dict[str, Any]) -> Judgement:
+    """Let the gate decide, and take nothing on trust: no person's word, no confidence, no exemption from decay.
+
+    Returns what the gate says; a row that states its hold keeps that.
+    """
     memory.source, memory.tier, memory.persistent = Source.IMPORT, 0, False
     memory.approved_at = memory.confirmed_at = None
     memory.exposure, memory.exposed_to = Exposure.OUTSIDE, [FOREIGN]
@@ -198,8 +221,10 @@ def _judge(memory: Memory, entry: dict[str, Any]) -> None:
     memory.provisional = joined([memory.provisional, provisional_reason(str(entry["observation"]), FROM_ELSEWHERE)])
     memory.confidence = TAXONOMIES[memory.taxonomy].first_confidence.get(Source.IMPORT, DEFAULT_CONFIDENCE)
     if memory.verdict == Verdict.ALLOW:
-        judgement = judge(str(entry["observation"]), memory.observation)
+        judgement = judge(str(entry["observation"]), memory.observation, taxonomy=memory.taxonomy)
         memory.verdict, memory.verdict_reason = judgement.verdict, judgement.reason[:500]
+        return judgement
+    return Judgement("hold", memory.verdict_reason or "held where it was exported", (Reason.HELD_BEFORE,))
 
 
 def _memory(entry: dict[str, Any], at: datetime) -> Line:
@@ -220,6 +245,7 @@ def _memory(entry: dict[str, Any], at: datetime) -> Line:
         verdict=_one_of(entry, "verdict", Verdict.values, Verdict.ALLOW),
         verdict_reason=str(entry.get("verdict_reason") or "")[:500],
         tags=fields.checked_tags(entry.get("tags") or []),
+        surface=fields.checked_surface(str(entry.get("surface") or ""), taxonomy),
         persistent=_truth(entry, "persistent", False),
         merged_count=_whole(entry, "merged_count", 0, most=2**31 - 1),
         created_at=created,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID, uuid5
@@ -23,10 +23,10 @@ from claudeops.lib.secrets import mask_value
 from claudeops.lib.word_diff import Piece, word_diff
 from memories import store
 from memories.capture import fields
-from memories.capture.gate import judge
+from memories.capture.gate import Judgement, judge
 from memories.capture.statement import Provenance, Statement
 from memories.errors import InvalidMemory, TextHeld
-from memories.lifecycle import verbs
+from memories.lifecycle import gate_decisions, verbs
 from memories.lifecycle.confirmation import provisional_reason
 from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import writing
@@ -111,7 +111,7 @@ class Difference:
     """What an import would do, each memory of the pack in one list; `missing` are ids that the pack lacks (they stay).
 
     `conflicts` has, by the UUID of a new memory, the ids of active memories that it contradicts. `held` has the gate's
-    reason by UUID: a new memory is stored for review, a changed one keeps its text.
+    reason by UUID: a new memory is stored for review, a changed one keeps its text; `judgements` has it whole.
     """
 
     same: list[int] = field(default_factory=list)
@@ -120,6 +120,7 @@ class Difference:
     missing: list[int] = field(default_factory=list)
     conflicts: dict[UUID, list[int]] = field(default_factory=dict)
     held: dict[UUID, str] = field(default_factory=dict)
+    judgements: dict[UUID, Judgement] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -259,6 +260,7 @@ def difference(pack: Pack, project: Project, *, relate: bool = True) -> Differen
             judgement = judge(one.observation, text)
             if judgement.verdict != Verdict.ALLOW:
                 found.held[one.uuid] = judgement.reason or str(judgement.verdict)
+                found.judgements[one.uuid] = judgement
     approved = mine.active().allowed().filter(approved_at__isnull=False)
     found.missing.extend(approved.exclude(pk__in=met).order_by("pk").values_list("pk", flat=True))
     return found
@@ -299,6 +301,15 @@ def apply_pack(pack: Pack, project: Project, *, by: str, approve: bool = False, 
         for one in found.new:
             memory = store.insert(_new(one, project, there, when, found.held.get(one.uuid, "")), why)
             created.append(memory)
+            if one.uuid in found.judgements:  # what it would discard is held, so that a pack arrives whole
+                gate_decisions.note(
+                    replace(found.judgements[one.uuid], verdict="hold"),
+                    channel=there.channel,
+                    statement=_statement(one),
+                    provenance=there,
+                    memory=memory,
+                    at=when,
+                )
             if one.uuid in prepared:
                 store.note_relations(memory, _statement(one), there, prepared[one.uuid], at=when)
         if approve:

@@ -225,6 +225,7 @@ _EDITS: dict[str, Callable[[Any, Any], str]] = {
     "agent": _set("agent", "none"),
     "tags": _set("tags", "none"),
     "relevance_score": _set("relevance", "none"),
+    "surface": _set("window", "none"),
     "persistent": lambda before, after: "exempted it from fading" if after else "let it fade again",
     "expires_at": lambda before, after: f"set its end to {_day(after)}" if after else "took its end away",
 }

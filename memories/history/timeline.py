@@ -27,6 +27,7 @@ NAMES = {
     "merged_count": "memories merged",
     "approved_by_id": "approved by user",
     "expires_at": "expires",
+    "surface": "window",
     "project_id": "project",
     "session_id": "session",
 }

@@ -9,6 +9,7 @@ from typing import Any
 from memories.injection.budget import CHARACTERS_A_TOKEN
 from memories.injection.escape import safe
 from memories.injection.relevant import BY_CONFIDENCE
+from memories.injection.windows import IN_WINDOW
 from memories.taxonomy import GENERAL
 
 Entry = Mapping[str, Any]
@@ -43,7 +44,7 @@ class Shares:
 
 def is_for_task(entry: Entry) -> bool:
     """Whether an included memory was brought by the session's task."""
-    return bool(entry["reason"]) and not str(entry["reason"]).startswith(BY_CONFIDENCE)
+    return bool(entry["reason"]) and not str(entry["reason"]).startswith((BY_CONFIDENCE, IN_WINDOW))
 
 
 def lines_of(text: str, included: Sequence[Entry]) -> list[BlockLine]:

@@ -5,6 +5,7 @@ Pure; no memory can open a heading, fence, tag or marker.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from memories.injection.escape import safe
 from memories.taxonomy import GENERAL
 
 CHARACTERS_A_TOKEN = 4
+NAME = re.compile(r"\[(?=m\d+\])", re.IGNORECASE)
 LONGEST_LINE = 600
 """Characters of an observation that go into a prompt."""
 
@@ -54,6 +56,11 @@ def cut(text: str) -> str:
     if len(text) <= LONGEST_LINE:
         return text
     return text[: LONGEST_LINE - 2].rstrip() + " …"
+
+
+def named_line(category: str, observation: str, memory_id: int) -> str:
+    """Format a memory as a line that ends with its id, by which an agent names what it used."""
+    return f"- [{safe(category)}] {NAME.sub('(', cut(safe(observation)))} [m{memory_id}]"
 
 
 def shown(confidence: float) -> str:

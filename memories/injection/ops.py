@@ -7,6 +7,7 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from django.conf import settings
@@ -16,9 +17,11 @@ from memories.injection import rows
 from memories.injection.budget import Line, choose, cut, shown
 from memories.injection.escape import safe
 from memories.injection.relevant import BY_CONFIDENCE, Found, Task, memories_of, relevant
+from memories.injection.windows import Windowed, usable, windowed, windows_at
 from memories.lifecycle.rules import aged
 from memories.lifecycle.sweep import is_due, sweep
 from memories.models import Inactive, Memory, Verdict, to_utc
+from memories.models.memory import ANY_AGENT
 from memories.models.trust import kept_back
 from memories.taxonomy import OPS
 
@@ -34,8 +37,8 @@ class Injection:
 
     `budget` and `tokens` are in tokens (characters / 4), `sha256` is of the text in UTF-8. `included` and
     `left_out` hold {id, uuid, service, category, confidence, observation, reason}; an included memory has a reason
-    when there was a task. `counts` has eligible, included, over_budget, unconfirmed (what CLAUDEOPS_TRUST keeps
-    back), below_threshold, inactive, held and other_project.
+    when there was a task, and when its window of time is open. `counts` has eligible, included, over_budget,
+    outside_window, unconfirmed (what CLAUDEOPS_TRUST keeps back), below_threshold, inactive, held and other_project.
     """
 
     text: str
@@ -56,10 +59,17 @@ class AsIf:
 
     def applied(self, surest_first: Iterable[Memory]) -> Iterator[Memory]:
         """Yield memories, the surest first, as if the decision were made."""
-        added = sorted(self.added, key=_surest)
+        added = sorted((memory for memory in self.added if not memory.surface), key=_surest)
         left_out = self.without | {memory.pk for memory in added}
         known = (memory for memory in surest_first if memory.pk not in left_out)
         return heapq.merge(known, added, key=_surest)
+
+    def windows(self, known: Iterable[Windowed], at: datetime) -> list[Windowed]:
+        """Return the memories with a window, the surest first, as if the decision were made."""
+        left_out = self.without | {memory.pk for memory in self.added}
+        found = [one for one in known if one.memory.pk not in left_out]
+        found += [windowed(memory, at) for memory in self.added if memory.surface]
+        return sorted(found, key=lambda one: _surest(one.memory))
 
 
 def _surest(memory: Memory) -> tuple[float, int]:
@@ -90,17 +100,19 @@ def build(
 ) -> Injection:
     """Build the block for a session: global memories and those of its project, within `budget` tokens.
 
-    Memories relevant to `task` come first, in a part of the budget (CLAUDEOPS_MEMORY_RELEVANT_SHARE), then those of the
-    highest confidence. With `at` (aware UTC) decay and expiry up to then are applied and rolled back; without it the
-    memories count as stored. `as_if`: what the block would be after that decision.
+    Memories whose window of time is open come first; those outside theirs are left out. Then come those relevant to
+    `task`, in a part of the budget (CLAUDEOPS_MEMORY_RELEVANT_SHARE), then those of the highest confidence. With `at`
+    (aware UTC) decay and expiry up to then are applied and rolled back; without it the memories count as stored.
+    `as_if`: what the block would be after that decision.
     """
     # Before the transaction, in which no index is read that other processes share.
     found = relevant(task, project_id) if task is not None and task.text.strip() and budget > 0 else None
+    when = to_utc(at)
     if at is None or not is_due(at):
-        return _build(budget, project_id, found, as_if)
+        return _build(budget, project_id, found, as_if, when)
     with transaction.atomic():
         sweep(at)
-        injection = _build(budget, project_id, found, as_if)
+        injection = _build(budget, project_id, found, as_if, when)
         transaction.set_rollback(True)
     return injection
 
@@ -134,8 +146,12 @@ def reasons(ids: Collection[int], *, budget: int, project_id: int | None, at: da
     return {pk: found.get(pk, "deleted") for pk in ids}
 
 
-def _build(budget: int, project_id: int | None, found: Found | None, as_if: AsIf) -> Injection:
+def _build(budget: int, project_id: int | None, found: Found | None, as_if: AsIf, at: datetime) -> Injection:
     count = rows.count(project_id)
+    known = usable(project_id, ANY_AGENT).filter(taxonomy=OPS.slug)
+    windows = as_if.windows(windows_at(known, at), at)
+    shut = [one for one in windows if not one.is_open]
+    eligible = count.eligible - len(shut)
     read: dict[int, Memory] = {}
 
     def lines(memories: Iterable[Memory]) -> Iterator[Line]:
@@ -143,28 +159,37 @@ def _build(budget: int, project_id: int | None, found: Found | None, as_if: AsIf
             read[memory.pk] = memory
             yield Line(memory.pk, memory.service, memory.category, memory.observation, memory.confidence)
 
-    share = int(budget * settings.CLAUDEOPS_MEMORY_RELEVANT_SHARE)
-    first = choose(lines(memories_of(found or Found())), share, eligible=count.eligible).lines
+    in_window = {one.memory.pk: one for one in windows if one.is_open}
+    opened = choose(lines(one.memory for one in in_window.values()), budget, eligible=eligible)
+    no_room = [in_window[pk].memory for pk in list(in_window)[len(opened.lines) :]]
+    share = 0 if no_room else int(budget * settings.CLAUDEOPS_MEMORY_RELEVANT_SHARE)
+    relevant_until = min(budget, opened.tokens + share)
+    first = choose(lines(memories_of(found or Found())), relevant_until, eligible=eligible, after=opened.lines).lines
     brought = {line.memory_id for line in first}
-    reading = (memory for memory in as_if.applied(rows.surest_first(project_id)) if memory.pk not in brought)
-    chosen = choose(lines(reading), budget, eligible=count.eligible, after=first)
+    by_rank = (memory for memory in as_if.applied(rows.surest_first(project_id)) if memory.pk not in brought)
+    reading = chain(no_room, by_rank)
+    chosen = choose(lines(reading), budget, eligible=eligible, after=first)
     otherwise = found.otherwise if found else ""
-    included = [
-        _entry(read[line.memory_id], found.reason(line.memory_id) if found and line.memory_id in brought else otherwise)
-        for line in chosen.lines
-    ]
-    eligible = max(count.eligible, len(included))
+
+    def reason(memory_id: int) -> str:
+        if memory_id in in_window:
+            return in_window[memory_id].reason
+        return found.reason(memory_id) if found and memory_id in brought else otherwise
+
+    included = [_entry(read[line.memory_id], reason(line.memory_id)) for line in chosen.lines]
+    eligible = max(eligible, len(included))
     counts = {
         "eligible": eligible,
         "included": len(included),
         "over_budget": eligible - len(included),
+        "outside_window": len(shut),
         "unconfirmed": count.unconfirmed,
         "below_threshold": count.below_threshold,
         "inactive": count.inactive,
         "held": count.held,
         "other_project": count.other_project,
     }
-    left_out: list[dict[str, Any]] = []
+    left_out = [_entry(one.memory, one.reason) for one in shut[:MOST_LEFT_OUT]]
     if chosen.first_left_out is not None:
         left_out.append(_entry(read[chosen.first_left_out.memory_id], over_budget(budget)))
         for memory in reading:
@@ -223,6 +248,8 @@ def _left_out(memory: Memory, project_id: int | None, budget: int, at: datetime)
         reason = below_threshold(confidence)
     elif unconfirmed := kept_back(memory):
         reason = unconfirmed
+    elif memory.surface and not (own := windowed(memory, at)).is_open:
+        reason = own.reason
     else:
         reason = over_budget(budget)
     return Explained(memory.pk, _label(memory.service, memory.category, memory.observation, confidence), False, reason)

@@ -12,12 +12,15 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
+from django.db.models import Q
 
 from memories.injection import tag_index
 from memories.injection.ops import below_threshold, held, inactive
 from memories.injection.project_rank import Candidate, choose
 from memories.injection.tags import Subject, matched, matches
+from memories.injection.windows import usable, windows_at
 from memories.models import Memory, Project
+from memories.models.memory import ANY_AGENT
 from memories.models.trust import kept_back, kept_back_sql
 from memories.taxonomy import DEFAULT_RELEVANCE, PROJECT
 
@@ -38,6 +41,8 @@ OF_PROJECT, OF_ALL = "memories.project_id = %(project)s", "memories.project_id I
 """Whose memories are read: the project's own, and those of all projects. Each is a range of the index of its own."""
 USABLE = "taxonomy = 'project' AND active AND verdict = 'allow'"
 LASTS = "(expires_at IS NULL OR expires_at > %(at)s)"
+BY_RANK = "surface = ''"
+"""Those without a window of time: their window decides, not their rank."""
 BY_CONFIDENCE = "confidence DESC, id"
 BEST_FIRST = f"{RANK} DESC, created_at, id"
 
@@ -48,7 +53,7 @@ class Selection:
 
     `budget` and `tokens` are in tokens (characters / 4), `limit` is in memories. `included` and `left_out` are entries
     as in a receipt, with `taxonomy` and `score`. `counts` has eligible, matched (of those read), included, no_room,
-    expired, unconfirmed, below_threshold, inactive and held.
+    outside_window, expired, unconfirmed, below_threshold, inactive and held.
     """
 
     text: str = ""
@@ -84,12 +89,18 @@ def select(project: Project | None, subject: Subject, *, at: datetime) -> Select
     for whose, tagged in ((OF_PROJECT, project.pk), (OF_ALL, tag_index.ALL_PROJECTS)):
         found = [*_matching(whose, tagged, subject, params, most), *_best(whose, params, most)]
         rows |= {row.pk: row for row in found}
-    chosen = choose((_candidate(row, subject) for row in rows.values()), limit=limit, budget=budget)
-    counts["eligible"] = max(counts["eligible"], len(chosen.included))
+    lasting = usable(project.pk, ANY_AGENT).filter(Q(expires_at=None) | Q(expires_at__gt=at), taxonomy=PROJECT.slug)
+    windows = windows_at(lasting, at)
+    shut = [one for one in windows if not one.is_open]
+    told_now = [_candidate(one.memory, subject, one.reason) for one in windows if one.is_open]
+    by_rank = [_candidate(row, subject) for row in rows.values()]
+    chosen = choose([*told_now, *by_rank], limit=limit, budget=budget)
+    counts["eligible"] = max(counts["eligible"] - len(shut), len(chosen.included))
     counts |= {
         "matched": sum(bool(one.matched) for one in (*chosen.included, *chosen.left_out)),
         "included": len(chosen.included),
         "no_room": counts["eligible"] - len(chosen.included),
+        "outside_window": len(shut),
     }
     return Selection(
         text=chosen.text,
@@ -99,13 +110,14 @@ def select(project: Project | None, subject: Subject, *, at: datetime) -> Select
         included=[one.entry(one.why) for one in chosen.included],
         left_out=[
             *(one.entry(chosen.why_left_out) for one in chosen.left_out[:NAMED]),
+            *(_entry(one.memory, one.reason) for one in shut[:NAMED]),
             *_others(params, counts),
         ],
         counts=counts,
     )
 
 
-def _candidate(row: Memory, subject: Subject) -> Candidate:
+def _candidate(row: Memory, subject: Subject, window: str = "") -> Candidate:
     return Candidate(
         memory_id=row.pk,
         uuid=str(row.uuid),
@@ -115,11 +127,12 @@ def _candidate(row: Memory, subject: Subject) -> Candidate:
         relevance=DEFAULT_RELEVANCE if row.relevance_score is None else row.relevance_score,
         made_at=row.created_at,
         matched=matched(row.tags if isinstance(row.tags, list) else (), subject),
+        window=window,
     )
 
 
 def _best(whose: str, params: dict[str, Any], most: int, also: str = "") -> list[Memory]:
-    where = f"{whose} AND {SURE} AND {LASTS} AND NOT {kept_back_sql()} {also}"
+    where = f"{whose} AND {SURE} AND {LASTS} AND {BY_RANK} AND NOT {kept_back_sql()} {also}"
     sql = f"SELECT * FROM memories WHERE {where} ORDER BY {BEST_FIRST} LIMIT {int(most)}"  # noqa: S608
     return list(Memory.objects.raw(sql, params))
 
@@ -153,7 +166,7 @@ def _ranked(cursor: Any, whose: str, ids: Sequence[int], params: dict[str, Any])
         part = ", ".join(map(str, ids[start : start + CHUNK]))
         cursor.execute(
             f"SELECT -{RANK}, created_at, id FROM memories WHERE id IN ({part}) AND {whose} "  # noqa: S608
-            f"AND {SURE} AND {LASTS} AND NOT {kept_back_sql()}",
+            f"AND {SURE} AND {LASTS} AND {BY_RANK} AND NOT {kept_back_sql()}",
             params,
         )
         yield from cursor.fetchall()

@@ -1,19 +1,18 @@
 """Order a project's memories for a prompt, and take as many as its limit and its budget allow. Pure.
 
-First those with a tag that matches the task; within both, the highest confidence × relevance first, then the older one,
-then the lower id. So the order is total, and the same memories give the same text.
+First those whose window of time is open, then those with a tag that matches the task; within each, the highest
+confidence × relevance first, then the older one, then the lower id. So the order is total, and the same memories give
+the same text.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from memories.injection.budget import cut, tokens
-from memories.injection.escape import safe
+from memories.injection.budget import cut, named_line, tokens
 
 HEADING = "## Memories"
 INTRO = (
@@ -21,12 +20,14 @@ INTRO = (
     "you see. Name each one that you use by its id, such as [m42], in your text or in `memories_used` of the "
     "structured answer."
 )
-NAME = re.compile(r"\[(?=m\d+\])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory that may go into the prompt. `matched` are its tags that match the task, `made_at` is UTC."""
+    """A memory that may go into the prompt. `matched` are its tags that match the task, `made_at` is UTC.
+
+    `window` says that its window of time is open; "" for a memory without one.
+    """
 
     memory_id: int
     uuid: str
@@ -36,18 +37,19 @@ class Candidate:
     relevance: float
     made_at: datetime
     matched: tuple[str, ...] = ()
+    window: str = ""
 
     @property
     def value(self) -> float:
         return self.confidence * self.relevance
 
     @property
-    def place(self) -> tuple[bool, float, datetime, int]:
-        return not self.matched, -self.value, self.made_at, self.memory_id
+    def place(self) -> tuple[bool, bool, float, datetime, int]:
+        return not self.window, not self.matched, -self.value, self.made_at, self.memory_id
 
     @property
     def line(self) -> str:
-        return f"- [{safe(self.category)}] {NAME.sub('(', cut(safe(self.observation)))} [m{self.memory_id}]"
+        return named_line(self.category, self.observation, self.memory_id)
 
     def entry(self, reason: str) -> dict[str, Any]:
         """Return it as the receipt keeps it, with each part of its score."""
@@ -70,6 +72,8 @@ class Candidate:
 
     @property
     def why(self) -> str:
+        if self.window:
+            return self.window
         if self.matched:
             return f"its tags match the task: {', '.join(self.matched)}"
         return f"by confidence × relevance: {self.confidence:.2f} × {self.relevance:.2f}"

@@ -80,6 +80,7 @@ def memories_of(found: Found) -> list[Memory]:
         taxonomy=OPS.slug,
         active=True,
         verdict=Verdict.ALLOW,
+        surface="",  # a window of its own decides
         confidence__gte=OPS.injected_from or 0.0,
     )
     return sorted(rows, key=lambda row: (-found.scores[row.pk], row.pk))

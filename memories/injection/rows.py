@@ -68,14 +68,17 @@ def count(project_id: int | None) -> Counts:
 
 
 def surest_first(project_id: int | None) -> Iterator[Memory]:
-    """Eligible memories by confidence, then id, in growing chunks: a small budget reads a small chunk."""
+    """Eligible memories by confidence, then id, in growing chunks: a small budget reads a small chunk.
+
+    Without those that have a window of time: their window decides, not their confidence.
+    """
     params = parameters(project_id)
     size, after = FIRST_CHUNK, ""
     while True:
         found = list(
             Memory.objects.raw(
                 f"SELECT {COLUMNS} FROM memories WHERE {USABLE} AND {SURE} AND {visible(project_id)} "  # noqa: S608
-                f"AND NOT {kept_back_sql()} {after} ORDER BY confidence DESC, id LIMIT {size}",
+                f"AND surface = '' AND NOT {kept_back_sql()} {after} ORDER BY confidence DESC, id LIMIT {size}",
                 params,
             )
         )

@@ -1,4 +1,4 @@
-"""Delete memories with all that is kept about them: their history and their disagreements."""
+"""Delete memories with all that is kept about them: history, disagreements, facts and decisions of the gate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db.models import Q, QuerySet
 
 from memories.lifecycle.bulk_write import batches, delete_rows
 from memories.lifecycle.lock import writing
-from memories.models import Disagreement, Memory, MemoryChange
+from memories.models import Disagreement, Fact, GateDecision, Memory, MemoryChange
 
 
 def erase_all(queryset: QuerySet[Memory]) -> int:
@@ -20,6 +20,8 @@ def erase_all(queryset: QuerySet[Memory]) -> int:
         for rows in batches(queryset):
             ids = [row.pk for row in rows]
             Disagreement.objects.filter(Q(older__in=ids) | Q(newer__in=ids)).delete()
+            Fact.objects.filter(memory__in=ids).delete()
+            GateDecision.objects.filter(memory__in=ids).delete()
             MemoryChange.objects.filter(memory_uuid__in=[row.uuid for row in rows]).delete()
             delete_rows(ids)
             count += len(rows)

@@ -146,17 +146,18 @@ def edit(
     project: int | Unset | None = UNSET,
     agent: str | Unset | None = UNSET,
     relevance_score: float | Unset | None = UNSET,
+    surface: str | Unset = UNSET,
     active: bool | Unset = UNSET,
     expected_change: int | None = None,
     provenance: Provenance | None = None,
 ) -> MemoryChange | None:
     """Change the given columns and confirm the memory.
 
-    `project` is an id, None makes it global; `agent` is a slug, None makes it that of every agent. New text keeps the
-    confidence; only a person's change confirms it (`lifecycle.confirmation`). A confidence is
-    clamped to 0..1; from the threshold on it reactivates, below it deactivates. A new text passes the gate unless
-    `provenance` says that a person typed it (raises TextHeld). `expected_change` is the latest change the person saw
-    (0: none): raises Conflict when another one came since.
+    `project` is an id, None makes it global; `agent` is a slug, None makes it that of every agent; `surface` is its
+    window of time, "" for none. New text keeps the confidence; only a person's change confirms it
+    (`lifecycle.confirmation`). A confidence is clamped to 0..1; from the threshold on it reactivates, below it
+    deactivates. A new text passes the gate unless `provenance` says that a person typed it (raises TextHeld).
+    `expected_change` is the latest change the person saw (0: none): raises Conflict when another one came since.
     """
     why = Why(by, to_utc(at), reason)
     with writing():
@@ -178,7 +179,7 @@ def edit(
             new["expires_at"] = expires_at and fields.checked_end(expires_at)
         if not isinstance(persistent, Unset):
             new |= persistence(row, persistent, why.at)
-        new |= _further_columns(row, project, agent, relevance_score)
+        new |= _further_columns(row, project, agent, relevance_score, surface)
         if any(getattr(row, name) != value for name, value in new.items()):
             text = str(new.get("observation", row.observation))
             new = confirmed(row, why.at) | new | after_edit(row, text, provenance, why.at)
@@ -191,7 +192,11 @@ def edit(
 
 
 def _further_columns(
-    row: Memory, project: int | Unset | None, agent: str | Unset | None, relevance_score: float | Unset | None
+    row: Memory,
+    project: int | Unset | None,
+    agent: str | Unset | None,
+    relevance_score: float | Unset | None,
+    surface: str | Unset,
 ) -> dict[str, Any]:
     new: dict[str, Any] = {}
     if not isinstance(project, Unset):
@@ -202,6 +207,8 @@ def _further_columns(
         new["agent"] = None if agent is None else fields.checked_agent(agent, row.taxonomy)
     if not isinstance(relevance_score, Unset):
         new["relevance_score"] = None if relevance_score is None else fields.checked_confidence(relevance_score)
+    if not isinstance(surface, Unset):
+        new["surface"] = fields.checked_surface(surface, policy(row))
     return new
 
 

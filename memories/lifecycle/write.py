@@ -8,6 +8,7 @@ from uuid import UUID
 
 from memories.capture.statement import Provenance
 from memories.errors import Conflict, MemoryNotFound
+from memories.lifecycle.gate_decisions import label_changes
 from memories.models import Memory, MemoryChange
 
 REASON_LENGTH = 500
@@ -102,4 +103,5 @@ def apply(
             setattr(caller, field.attname, getattr(row, field.attname))
     change = change_of(row, kind, before, after, why)
     change.save(force_insert=True)
+    label_changes([change])
     return change

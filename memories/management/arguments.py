@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, BooleanOptionalAction
 
+from memories.injection.windows import DAYS
 from memories.models import Exposure, Source, Trust
 from memories.recall.profiles import NAMES as PROFILES
-from memories.taxonomy import TAXONOMIES
+from memories.taxonomy import KNOWLEDGE, TAXONOMIES
 
 MOST_LISTED = 10_000
+WINDOW = 'such as "first monday", "12-24..12-26" or "mon 08:00-12:00 Europe/Vienna"'
 
 
 def memory_id(parser: ArgumentParser) -> None:
@@ -30,6 +32,7 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="NAME", help="whose memory it is (default: every agent's)")
     parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="may be given several times")
     parser.add_argument("--persistent", action="store_true", help="never decays")
+    parser.add_argument("--surface", metavar="WINDOW", default="", help=f"when it is told: {WINDOW}")
     by(parser)
 
 
@@ -66,12 +69,18 @@ def edit(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--tag", action="append", metavar="TAG", help="the new tags; may be given several times")
     parser.add_argument("--persistent", action=BooleanOptionalAction, default=None, help="whether it never decays")
+    parser.add_argument("--surface", metavar="WINDOW", help=f"when it is told: {WINDOW}; empty: by its rank")
     parser.add_argument("--expires", metavar="WHEN", help="a day like 2026-12-31 (its end, UTC), or never")
     verb = parser.add_mutually_exclusive_group()
     verb.add_argument("--deactivate", action="store_true", help="take it out of use")
     verb.add_argument("--reactivate", action="store_true", help="use it again")
     verb.add_argument("--approve", action="store_true", help="allow a held memory, confirm an unconfirmed one")
     by(parser)
+
+
+def surfacing(parser: ArgumentParser) -> None:
+    parser.add_argument("--days", type=int, default=DAYS, help=f"how far to look, 1 to 366 (default {DAYS})")
+    parser.add_argument("--project", help="a project's slug: that project plus global memories (default: all)")
 
 
 def context(parser: ArgumentParser) -> None:
@@ -84,6 +93,12 @@ def context(parser: ArgumentParser) -> None:
 
 def decay(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only say what would change")
+
+
+def reclassify(parser: ArgumentParser) -> None:
+    parser.add_argument("--taxonomy", required=True, choices=[KNOWLEDGE.slug], help="the taxonomy with a new version")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would change; asks no model")
+    parser.add_argument("--by", default="", help="the actor of the changes (default: your account)")
 
 
 def export(parser: ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from django.utils import timezone
 from claudeops.lib.cli import table
 from claudeops.lib.humanize import ago, exact
 from memories.injection.budget import shown
+from memories.injection.windows import Windowed, windowed
 from memories.models import Memory, MemoryChange
 
 
@@ -39,6 +40,21 @@ def as_table(memories: Iterable[Memory]) -> str:
     return table(["id", "conf", "state", "category", "service", "confirmed", "observation"], rows)
 
 
+def surfacing_table(found: Iterable[Windowed]) -> str:
+    """Format the memories with a window, the next first; times are UTC. Empty for none."""
+    rows = [
+        (
+            one.memory.pk,
+            "told now" if one.is_open else "",
+            *(exact(time) for time in one.opening or ()),
+            one.memory.surface,
+            one.memory.observation if len(one.memory.observation) <= 70 else one.memory.observation[:69] + "…",
+        )
+        for one in found
+    ]
+    return table(["id", "", "from", "until", "window", "observation"], rows) if rows else ""
+
+
 def as_text(memory: Memory, changes: Iterable[MemoryChange]) -> str:
     facts = [
         ("memory", f"{memory.pk} ({memory.uuid})"),
@@ -57,6 +73,7 @@ def as_text(memory: Memory, changes: Iterable[MemoryChange]) -> str:
         ("trust", memory.get_trust_display()),
         ("tags", ", ".join(memory.tags)),
         ("expires", exact(memory.expires_at) if memory.expires_at else ""),
+        ("told", windowed(memory, timezone.now()).reason if memory.surface else ""),
         ("merged into", f"memory {memory.superseded_by_id}" if memory.superseded_by_id else ""),
         ("merged", f"{memory.merged_count} into it" if memory.merged_count else ""),
     ]

@@ -10,7 +10,7 @@ from memories.models.agent_file import (
     ConflictKind,
     FileState,
 )
-from memories.models.change import By, Change, Listed, MemoryChange, drop_lost_links, states_before, to_utc
+from memories.models.change import By, Change, Listed, MemoryChange, drop_lost_links, is_person, states_before, to_utc
 from memories.models.counts import MemoryChangeCount
 from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, DisagreementKind, DisagreementState
 from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
@@ -114,6 +114,7 @@ __all__ = [
     "drop_lost_links",
     "highest",
     "is_lower",
+    "is_person",
     "lowest",
     "moment_of",
     "states_before",

@@ -105,6 +105,11 @@ def _by() -> Case:
     )
 
 
+def is_person(actor: str) -> bool:
+    """Whether a change by this actor is a person's, by the rule of `_by`."""
+    return actor not in ("", "system", "import", "mcp") and not actor.startswith(("agent:", "session:"))
+
+
 COLUMNS = {field.attname: field for field in Memory._meta.concrete_fields if field.attname not in ("id", "uuid")}
 """The columns of a memory that a change may alter."""
 

@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField, MaskedTextField
-from memories.models.memory import Exposure, Verdict
+from memories.models.memory import Exposure, Source, Verdict
 
 
 class TranscriptKind(models.TextChoices):
@@ -301,10 +301,11 @@ class GateDecision(models.Model):
     """One decision of the gate, to be explained and calibrated. A row for each hold and discard, and for each fact.
 
     `reasons` are codes of `memories.capture.reasons`, the deciding one first; `words` says it for people. `text` is
-    kept of what was discarded, which no memory holds (deleted with the row after 14 days). `label` is what a person did
-    with it since.
+    kept of what was discarded, which no memory holds (deleted after 14 days). `label` is what a person did with it
+    since. `key` is its natural key, by which a replayed log leaves one row.
     """
 
+    key = models.CharField(max_length=64, null=True, blank=True, unique=True, help_text="So that it is noted once.")
     at = models.DateTimeField(default=timezone.now)
     channel = models.CharField(max_length=16, help_text="text, structured, mcp, api, import, file, hook or observer.")
     taxonomy = models.CharField(max_length=16)
@@ -324,6 +325,8 @@ class GateDecision(models.Model):
     session = models.ForeignKey(
         "sessions_app.Session", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
+    source = models.CharField(max_length=16, choices=Source.choices, default=Source.RUN)
+    actor = models.CharField(max_length=150, blank=True, default="", help_text="Who said it, as in a memory's history.")
     exposure = models.CharField(max_length=8, choices=Exposure.choices, default=Exposure.NOTHING)
     exposed_to = MaskedJSONField(default=list, blank=True)
     memory = models.ForeignKey(

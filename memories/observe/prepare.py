@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from claudeops.lib.secrets import mask_counted
 from memories.capture.text import INVISIBLE, SURROGATE, fold
 from memories.observe.frame import framed
-from memories.observe.private import without_private
+from memories.observe.private import INSTEAD, without_private
 from memories.observe.runs import Runs
 from memories.observe.turns import PartTurns, Turn, TurnKind
 
@@ -124,7 +124,7 @@ def prepare(given: PartTurns) -> Prepared:
             turns.append(turn)
         else:
             removed[str(turn.kind)] += 1
-    private = without_private([turn.text[: READ_OF.get(turn.kind)] for turn in turns])
+    private = without_private(turns, read=[READ_OF.get(turn.kind) for turn in turns])
     removed["private"] = private.removed
     told = _Told(given.told)
     entries = [
@@ -153,7 +153,7 @@ class _Told:
     """What we put into the session: as whole texts, and as runs of words."""
 
     def __init__(self, told: Sequence[str]) -> None:
-        self._whole = sorted({text.strip() for text in told if len(text.strip()) >= 20}, key=len, reverse=True)
+        self._whole = sorted({text.strip() for text in told if "\n" in text.strip()}, key=len, reverse=True)
         lines = (TOLD_LINE.sub(" ", line) for text in told for line in text.split("\n") if not line.startswith("#"))
         self._runs = Runs(lines, length=TOLD_RUN, shortest=SHORTEST_TOLD)
 
@@ -182,7 +182,7 @@ def _entry(turn: Turn, text: str, told: _Told, removed: Counter[str]) -> _Entry 
     if turn.kind == TurnKind.CALL:
         text = f"{_name(turn.name) or 'tool'}: {fold(text)}"
     text = framed(re.sub(r"\n[ \t]*(?:\n[ \t]*)+", "\n", text).strip())
-    if not text.strip(" .:[]"):
+    if not text.replace(TOLD, "").replace(INSTEAD, "").strip(" .:[]"):
         return None
     return _Entry(turn, _cut(text, MOST_OF[turn.kind], removed))
 
@@ -269,7 +269,7 @@ def _is_worth_a_call(entries: Iterable[_Entry]) -> bool:
 
 
 def _is_greeting(text: str) -> bool:
-    return set(re.findall(r"[^\W_]+", text.replace(TOLD, "").replace("[private]", "").lower())) <= GREETING
+    return set(re.findall(r"[^\W_]+", text.replace(TOLD, "").replace(INSTEAD, "").lower())) <= GREETING
 
 
 def _changes(turn: Turn) -> bool:

@@ -1,7 +1,8 @@
 """Take out what a person marked as private: `<private>…</private>`. Pure.
 
-It is taken out wherever it stands in the given texts, also where a later one repeats it. A text of an earlier part is
-not known here: what it marked can come back in a later part, when a tool or the agent repeats it there.
+It is taken out wherever it stands in the given turns, also where another one repeats it: four words of it in a row, all
+of a shorter passage, a word with a digit. What an earlier part marked is not known here: if a later part repeats it, it
+is shown.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memories.observe.runs import Runs
+from memories.observe.turns import Turn, TurnKind
 
 INSTEAD = "[private]"
 RUN = 4
@@ -22,39 +24,56 @@ TAG = re.compile(r"(?:<|&lt;)\s{0,3}(/?)\s{0,3}private\b(?:[^<>&]{0,200}(?:>|&gt
 
 @dataclass(frozen=True, slots=True)
 class WithoutPrivate:
-    """The texts without the private passages, and how many places that were."""
+    """The texts without the private passages, and in how many places these were."""
 
     texts: tuple[str, ...]
     removed: int
 
 
-def without_private(texts: Sequence[str]) -> WithoutPrivate:
-    """Take the private passages out of `texts`, which belong to one session.
+def without_private(turns: Sequence[Turn], *, read: Sequence[int | None] | None = None) -> WithoutPrivate:
+    """Return the texts of `turns`, which are in order, without the private passages.
 
-    A passage that is not closed reaches to the end of its text; a passage within another ends with the outer one.
+    `read` are the characters of each text that count (None: all). A passage that is not closed reaches to the end of
+    its message: of the last of the turns that a person has without another's between them.
     """
+    texts = [turn.text[: read[at] if read else None] for at, turn in enumerate(turns)]
     passages: list[str] = []
-    kept = [_outside(text, passages) if "private" in text.lower() else text for text in texts]
-    count = len(passages)
+    depth = 0
+    for at, text in enumerate(texts):
+        if at and not _goes_on(turns[at - 1], turns[at]):
+            depth = 0
+        if depth or "private" in text.lower():
+            texts[at], depth = _outside(text, depth, passages)
     if not passages:
-        return WithoutPrivate(tuple(kept), 0)
+        return WithoutPrivate(tuple(texts), 0)
+    count = len(passages)
     runs = Runs(passages, length=RUN, shortest=1, telling=True)
-    for at, text in enumerate(kept):
-        kept[at], more = runs.without(text, INSTEAD)
+    for at, text in enumerate(texts):
+        texts[at], more = runs.without(text, INSTEAD)
         count += more
-    return WithoutPrivate(tuple(kept), count)
+    return WithoutPrivate(tuple(texts), count)
 
 
-def _outside(text: str, passages: list[str]) -> str:
-    pieces: list[str] = []
-    depth, at = 0, 0
+def _goes_on(before: Turn, turn: Turn) -> bool:
+    """Whether a turn belongs to the message of the one before it: plain text has a turn for each paragraph."""
+    if not turn.kind == before.kind == TurnKind.USER:
+        return False
+    return turn.number == before.number + 1 or (turn.start, turn.end) == (before.start, before.end) != (0, 0)
+
+
+def _outside(text: str, depth: int, passages: list[str]) -> tuple[str, int]:
+    """Return what of `text` is not private, and the depth at its end; `depth` is that at its beginning.
+
+    Before a closing tag without an opening one all is private: the text may be the rest of a message.
+    """
+    pieces: list[str] = [INSTEAD] if depth else []
+    at = 0
     for tag in TAG.finditer(text):
         if tag[1]:
-            if depth == 1:
-                passages.append(TAG.sub(" ", text[at : tag.start()]))
-                at = tag.end()
-            elif depth == 0:
-                pieces.append(text[at : tag.start()])
+            if depth == 0:
+                pieces = [INSTEAD]
+            if depth <= 1:
+                passages.append(_bare(text[at : tag.start()]))
                 at = tag.end()
             depth = max(0, depth - 1)
         else:
@@ -63,7 +82,11 @@ def _outside(text: str, passages: list[str]) -> str:
                 at = tag.end()
             depth += 1
     if depth:
-        passages.append(TAG.sub(" ", text[at:]))
+        passages.append(_bare(text[at:]))
     else:
         pieces.append(text[at:])
-    return "".join(pieces)
+    return "".join(pieces), depth
+
+
+def _bare(passage: str) -> str:
+    return TAG.sub(" ", passage)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -38,27 +38,28 @@ class Sources:
 
     def __init__(self, turns: Iterable[Turn]) -> None:
         given = [turn for turn in turns if turn.kind in WEIGHTS]
-        texts = without_private([turn.text for turn in given]).texts
+        texts = without_private(given).texts
         self._turns = [replace(turn, text=text) for turn, text in zip(given, texts, strict=True)]
-        self._words = [_words(turn.text[:LONGEST]) for turn in self._turns]
-        counts = Counter(word for words in self._words for word in words)
-        self._rarity = {word: 1 + math.log(len(self._turns) / count) for word, count in counts.items()}
+        self._with: dict[str, list[int]] = defaultdict(list)
+        for at, turn in enumerate(self._turns):
+            for word in _words(turn.text[:LONGEST]):
+                self._with[word].append(at)
 
     def of(self, fact_text: str) -> Turn | None:
         """Return the turn with the largest weighted share of the fact's words; None when none has enough of them.
 
-        The text of the turn is without what was private.
+        Of equal ones it is the first. The text of the turn is without what was private.
         """
-        asked = _words(fact_text)
-        rarest = 1 + math.log(len(self._turns) or 1)
-        total = sum(self._rarity.get(word, rarest) for word in asked)
-        best: Turn | None = None
-        best_score = 0.0
-        for turn, words in zip(self._turns, self._words, strict=True):
-            share = sum(self._rarity[word] for word in asked & words) / total if total else 0.0
-            if share >= LEAST and share * WEIGHTS[turn.kind] > best_score:
-                best, best_score = turn, share * WEIGHTS[turn.kind]
-        return best
+        shares: dict[int, float] = defaultdict(float)
+        total = 0.0
+        for word in sorted(_words(fact_text)):
+            found = self._with.get(word, ())
+            rarity = 1 + math.log(max(1, len(self._turns)) / max(1, len(found)))
+            total += rarity
+            for at in found:
+                shares[at] += rarity
+        scores = {at: share * WEIGHTS[self._turns[at].kind] for at, share in shares.items() if share >= LEAST * total}
+        return self._turns[min(scores, key=lambda at: (-scores[at], at))] if scores else None
 
 
 def source_of(fact_text: str, turns: Iterable[Turn]) -> Turn | None:

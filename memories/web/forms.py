@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from claudeops.lib.list_page.selection import BIGGEST_ID, Selection
 from claudeops.lib.time_field import TimeField
 from memories.capture import fields as stored
+from memories.capture.window import LONGEST
 from memories.errors import InvalidMemory
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
 from memories.models import Memory, Project, RecallVote
@@ -42,6 +43,18 @@ def slider(shows: str) -> forms.NumberInput:
     return widget
 
 
+def window_field(**more: Any) -> forms.CharField:
+    """Return the field of the window of time in which a memory is told."""
+    return forms.CharField(
+        label="Window of time",
+        required=False,
+        max_length=LONGEST,
+        widget=forms.TextInput(attrs={"placeholder": "mon 08:00-12:00", "autocomplete": "off"}),
+        help_text="Empty: by its rank.",
+        **more,
+    )
+
+
 def categories() -> list[tuple[str, list[tuple[str, str]]]]:
     return [(slug, [(name, name) for name in taxonomy.categories]) for slug, taxonomy in TAXONOMIES.items()]
 
@@ -62,6 +75,7 @@ class AddForm(forms.Form):
     confidence = forms.FloatField(
         initial=DEFAULT_CONFIDENCE, required=False, widget=slider("add-confidence"), label="Confidence"
     )
+    surface = window_field()
 
     def clean_observation(self) -> str:
         return str(checked(stored.checked_observation, self.cleaned_data["observation"]))
@@ -78,6 +92,11 @@ class AddForm(forms.Form):
                 checked(stored.checked_category, cleaned["category"], taxonomy)
             except ValidationError as error:
                 self.add_error("category", error)
+        if "surface" in cleaned:
+            try:
+                cleaned["surface"] = checked(stored.checked_surface, cleaned["surface"], taxonomy)
+            except ValidationError as error:
+                self.add_error("surface", error)
         return cleaned
 
 
@@ -110,6 +129,7 @@ class EditForm(forms.Form):
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
         help_text="Empty: no end of its own.",
     )
+    surface = window_field(show_hidden_initial=True)
     project = forms.ModelChoiceField(
         Project.objects.all(), required=False, empty_label="all projects", show_hidden_initial=True
     )
@@ -131,7 +151,17 @@ class EditForm(forms.Form):
     )
     persistent = forms.BooleanField(label="Persistent: it never fades", required=False, show_hidden_initial=True)
 
-    FURTHER = ("service", "category", "tags", "expires_at", "project", "agent", "relevance_score", "persistent")
+    FURTHER = (
+        "service",
+        "category",
+        "tags",
+        "expires_at",
+        "surface",
+        "project",
+        "agent",
+        "relevance_score",
+        "persistent",
+    )
     """Fields of the memory's page. Each comes with the value that the person saw, so that what the person left alone
     stays as it is, whoever changed it meanwhile."""
 
@@ -169,6 +199,9 @@ class EditForm(forms.Form):
     def clean_tags(self) -> list[str]:
         tags: list[str] = checked(stored.checked_tags, self.cleaned_data["tags"].split(","))
         return tags
+
+    def clean_surface(self) -> str:
+        return str(checked(stored.checked_surface, self.cleaned_data["surface"], TAXONOMIES[self.memory.taxonomy]))
 
     def further(self) -> list[forms.BoundField]:
         return [self[name] for name in self.FURTHER]

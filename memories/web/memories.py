@@ -247,6 +247,7 @@ def _add(request: HttpRequest) -> HttpResponse:
         service=given["service"],
         taxonomy=given["taxonomy"] or "ops",
         confidence=given["confidence"],
+        surface=given["surface"],
     )
     said = store.Provenance(source=Source.HUMAN, actor=actor(request), channel="human")
     try:

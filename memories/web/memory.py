@@ -21,6 +21,7 @@ from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.history.chart import chart_of
 from memories.history.confidence_history import confidence_history_of
 from memories.history.timeline import entry_of, kinds_of, page_of
+from memories.injection.windows import windowed
 from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore
 from memories.models import Memory, MemoryChange
@@ -61,6 +62,7 @@ def _page(request: HttpRequest, row: Memory, *, status: int = 200, **further: An
         "editing": editing,
         "deleting": "delete" in request.GET,
         "whole_text": whole_text(row),
+        "window": windowed(row, course.now) if row.surface else None,
         "from_agent": _from_agent(row),
         "context": facts_of_memory(row.pk, CONTEXT),
         "neighbours": neighbours_of(row, handed_on(request)),

@@ -16,6 +16,7 @@ SECTIONS = (
     ("Workspace", sections.workspace),
     ("Read First", sections.read_first),
     ("Memories", sections.memories),
+    ("Knowledge", sections.knowledge),
     ("Agent Memory", sections.agent_memory),
     ("Constraints", sections.constraints),
     ("Retry/Continue Digest", sections.digest),
@@ -33,7 +34,16 @@ class Composed:
 
 
 def compose(inputs: Inputs) -> Composed:
-    parts = tuple((title, mask(text)) for title, section in SECTIONS if (text := section(inputs).strip()))
+    found = (_headed(title, section(inputs).strip()) for title, section in SECTIONS)
+    parts = tuple((title, mask(text)) for title, text in found if text)
     # Once more as a whole, as the row is stored: what was kept is what was sent.
     text = mask("\n\n".join(f"## {title}\n\n{text}" for title, text in parts) + "\n")
     return Composed(text, hashlib.sha256(text.encode()).hexdigest(), parts)
+
+
+def _headed(title: str, text: str) -> tuple[str, str]:
+    """Return (heading, text) of a section, whose text may bring a heading of its own: its title with what it counts."""
+    if not text.startswith(f"## {title} ("):
+        return title, text
+    heading, _, rest = text.partition("\n")
+    return heading.removeprefix("## "), rest.strip()

@@ -59,7 +59,8 @@ class Inputs:
 
     `role`, `constraints` and `output_format` are rendered templates. `task` is from outside unless a signed-in person
     typed it; `task_in_role`: the agent's own template says it already. `memories` is the text of a selection,
-    `agent_memory` that of the agent's memory file, `escalation` the record that the parent handed over.
+    `knowledge` a block with a heading of its own, `agent_memory` the text of the agent's memory file, `escalation` the
+    record that the parent handed over.
     """
 
     role: str
@@ -70,6 +71,7 @@ class Inputs:
     brief: Brief = field(default_factory=Brief)
     workspace: Workspace = field(default_factory=Workspace)
     memories: str = ""
+    knowledge: str = ""
     agent_memory: str = ""
     constraints: str = ""
     escalation: Mapping[str, Any] | None = None
@@ -123,6 +125,10 @@ def read_first(inputs: Inputs) -> str:
 
 def memories(inputs: Inputs) -> str:
     return inputs.memories
+
+
+def knowledge(inputs: Inputs) -> str:
+    return inputs.knowledge
 
 
 def agent_memory(inputs: Inputs) -> str:

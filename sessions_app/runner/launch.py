@@ -24,6 +24,7 @@ from claudeops.lib.secrets import mask
 from memories.capture.agent_id import agent_id
 from memories.files.sync import sync_file
 from memories.files.told import Told
+from memories.injection.knowledge import Knowledge
 from memories.injection.ops import Injection, budget_for, build
 from memories.injection.project import Selection
 from memories.injection.relevant import Task
@@ -37,7 +38,7 @@ from sessions_app.queue.admission import budget_of
 from sessions_app.replay.pick import PLAYER, name_of, next_stream
 from sessions_app.runner import agent_hooks, agent_mcp, process
 from sessions_app.runner.command import Launch, claude_argv, needs_file, replay_argv
-from sessions_app.runner.prompt import compose_for, selection_for, told_for
+from sessions_app.runner.prompt import compose_for, knowledge_for, selection_for, told_for
 from sessions_app.runner.raw_log import sessions_folder
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
@@ -80,7 +81,14 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     (folder / "tmp").mkdir(exist_ok=True)
     # The CLI gets what is stored: a prompt goes to a model, and into the transcript and the raw log.
-    composed = compose_for(session, selection.project, selection.agent, handoff_file=str(handoff_file(session)), at=at)
+    composed = compose_for(
+        session,
+        selection.project,
+        selection.agent,
+        selection.knowledge,
+        handoff_file=str(handoff_file(session)),
+        at=at,
+    )
     session.prompt, session.prompt_sha256 = composed.text, composed.sha256
     session.injected_text = mask(append_text(session, selection.ops.text))
     session.cli_session_id = str(uuid.uuid4())
@@ -151,11 +159,12 @@ def sync_agent_file(session: Session, *, at: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """The operational memories for the system prompt; those of the project and of the agent's file for the prompt."""
+    """The operational memories for the system prompt; the project's, the file's and knowledge for the prompt."""
 
     ops: Injection
     project: Selection
     agent: Told
+    knowledge: Knowledge
 
 
 def inject(session: Session, *, at: datetime) -> Selected:
@@ -164,8 +173,9 @@ def inject(session: Session, *, at: datetime) -> Selected:
     injection = build(budget=budget_for(session.tier), project_id=session.project_id, at=at, task=task)
     selection = selection_for(session, at=at)
     told = told_for(session)
-    receipts.keep(session, injection, selection, told, at=at)
-    return Selected(injection, selection, told)
+    knowledge = knowledge_for(session, at=at)
+    receipts.keep(session, injection, selection, told, knowledge, at=at)
+    return Selected(injection, selection, told, knowledge)
 
 
 def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]:

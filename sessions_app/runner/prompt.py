@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
+
 from memories.capture.agent_id import agent_id
 from memories.files.instructions import section
 from memories.files.sections import sections_for
 from memories.files.told import NOTHING_TOLD, Told, told_to
+from memories.injection.knowledge import NO_KNOWLEDGE, Knowledge, select_knowledge
 from memories.injection.project import Selection, select
 from memories.injection.tags import Subject
+from memories.recall.profiles import AUTO
 from sessions_app.cooldowns import limits
-from sessions_app.models import TASK_TEXT, Session, Trigger
+from sessions_app.models import TASK_TEXT, Agent, Session, Trigger
 from sessions_app.prompts import brief, render
 from sessions_app.prompts.compose import Composed, compose
 from sessions_app.prompts.digest import digest_of
 from sessions_app.prompts.sections import Inputs, Workspace, outside_or_typed
+
+TAG = re.compile(r"\{[{%#].*?[}%#]\}", re.DOTALL)
+"""A tag of a template, which is no word of its text."""
 
 
 def selection_for(session: Session, *, at: datetime) -> Selection:
@@ -33,8 +41,44 @@ def told_for(session: Session) -> Told:
     return told_to(session.agent.slug, session.project_id) if session.agent else NOTHING_TOLD
 
 
+def knowledge_for(session: Session, *, at: datetime) -> Knowledge:
+    """Choose what is known about the session's task or, without one, about what its agent is for.
+
+    Without a task it is lean, with one balanced; what an alert or an escalation began is asked for more.
+    """
+    given, agent = brief.read(session.brief), session.agent
+    task = f"{given.title}\n{session.task}".strip()
+    profile = settings.CLAUDEOPS_KNOWLEDGE_PROFILE
+    if profile == AUTO:
+        urgent = session.trigger in (Trigger.ALERT, Trigger.ESCALATION)
+        profile = "deep" if urgent else "balanced" if task else "lean"
+    return select_knowledge(
+        task or _purpose(agent, session),
+        session.project,
+        agent.slug if agent else None,
+        profile=profile,
+        at=at,
+        session_id=session.pk,
+        is_preview=session.pk is None,
+    )
+
+
+def _purpose(agent: Agent | None, session: Session) -> str:
+    """Return what a session without a task is about: the words of its agent and the names of its project."""
+    project = session.project
+    template = TAG.sub(" ", agent.prompt_template) if agent else ""
+    parts = (agent and agent.name, agent and agent.description, template, project and (project.name or project.slug))
+    return "\n".join(str(part).strip() for part in parts if part)
+
+
 def compose_for(
-    session: Session, selection: Selection, told: Told = NOTHING_TOLD, *, handoff_file: str, at: datetime
+    session: Session,
+    selection: Selection,
+    told: Told = NOTHING_TOLD,
+    knowledge: Knowledge = NO_KNOWLEDGE,
+    *,
+    handoff_file: str,
+    at: datetime,
 ) -> Composed:
     """Compose the prompt of a session, which may be one that is not stored. Raises InvalidSession."""
     agent, project = session.agent, session.project
@@ -53,6 +97,7 @@ def compose_for(
             folder=agent.working_directory if agent else "",
         ),
         memories=selection.text,
+        knowledge=knowledge.text,
         agent_memory=_of_file(told, session),
         escalation=_handed_over(session),
         digest=digest_of(session),

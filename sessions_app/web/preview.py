@@ -10,13 +10,14 @@ from typing import Any
 from claudeops.lib.word_diff import GONE, NEW, Piece, word_diff
 from memories.injection.block import BlockLine, Shares, lines_of, shares_of
 from memories.injection.budget import shown, tokens
+from memories.injection.knowledge import Knowledge
 from memories.injection.ops import Injection, budget_for, build, reasons
 from memories.injection.project import Selection
 from memories.injection.relevant import Task
 from memories.taxonomy import GENERAL, OPS
 from sessions_app.errors import InvalidSession
 from sessions_app.models import InjectionReceipt, Session, Status
-from sessions_app.runner.prompt import compose_for, selection_for, told_for
+from sessions_app.runner.prompt import compose_for, knowledge_for, selection_for, told_for
 
 Entry = Mapping[str, Any]
 
@@ -78,6 +79,7 @@ class Preview:
 
 REASONS = (
     ("over_budget", "No room", "status=active&sort=-confidence"),
+    ("outside_window", "Outside their window", ""),
     ("held", "Held", "status=held"),
     ("unconfirmed", "Unconfirmed", "status=unconfirmed"),
     ("below_threshold", "Below the threshold", "status=active&confidence_max=0.3"),
@@ -142,22 +144,26 @@ def preview_of(
 
 @dataclass(frozen=True, slots=True)
 class ComposedPreview:
-    """The prompt of a session that is not stored, and the project's memories in it; `why` says why there is none."""
+    """The prompt of a session that is not stored, with the project's memories and the knowledge in it.
+
+    `why` says why there is none.
+    """
 
     text: str = ""
     tokens: int = 0
     selection: Selection = field(default_factory=Selection)
+    knowledge: Knowledge = field(default_factory=Knowledge)
     why: str = ""
 
 
 def composed_of(session: Session, *, at: datetime) -> ComposedPreview:
     """Compose the prompt of an unsaved session at `at` (aware UTC)."""
-    selection = selection_for(session, at=at)
+    selection, knowledge = selection_for(session, at=at), knowledge_for(session, at=at)
     try:
-        composed = compose_for(session, selection, told_for(session), handoff_file="handoff.json", at=at)
+        composed = compose_for(session, selection, told_for(session), knowledge, handoff_file="handoff.json", at=at)
     except InvalidSession as error:
-        return ComposedPreview(selection=selection, why=f"{error} {error.fix}".strip())
-    return ComposedPreview(composed.text, tokens(composed.text), selection)
+        return ComposedPreview(selection=selection, knowledge=knowledge, why=f"{error} {error.fix}".strip())
+    return ComposedPreview(composed.text, tokens(composed.text), selection, knowledge)
 
 
 def _last_good(beside: Session | None) -> int | None:

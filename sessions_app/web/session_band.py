@@ -48,12 +48,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Results of the session; `gravest` names the gravest level of its events, if it is a warning or worse."""
+    """Results of the session; `gravest` names the gravest level of its events, if it is a warning or worse.
+
+    `observed` counts the facts of its transcript; empty while it was not observed.
+    """
 
     learned: str
     injected: str
     events: str
     gravest: str = ""
+    observed: str = ""
 
 
 def title_of(session: Session, now_doing: str = "") -> tuple[str, str]:

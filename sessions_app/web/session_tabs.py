@@ -16,8 +16,8 @@ from memories.injection.block import Shares, is_for_task, shares_of
 from memories.injection.block import lines_of as lines_of_block
 from memories.injection.budget import CHARACTERS_A_TOKEN
 from memories.injection.relevant import BY_CONFIDENCE
-from memories.models import Change, MemoryChange
-from memories.taxonomy import AGENT, OPS, PROJECT
+from memories.models import Change, MemoryChange, Transcript
+from memories.taxonomy import AGENT, KNOWLEDGE, OPS, PROJECT
 from sessions_app.credit.facts import Fact, Facts, facts_of
 from sessions_app.models import (
     CooldownAction,
@@ -33,6 +33,7 @@ from sessions_app.models import (
 from sessions_app.web.session_band import Counts
 
 LEARNED, INJECTED, EVENTS, PROMPT, ANSWER = "learned", "injected", "events", "prompt", "answer"
+OBSERVED = "observed"
 SHOWN = 100
 MARKED_READ = 300
 """Log entries with a memory marker or a learning among which the line of a memory is searched."""
@@ -60,13 +61,16 @@ def receipt_of(session: Session) -> InjectionReceipt | None:
 
 
 def counts_of(session: Session, receipt: InjectionReceipt | None) -> Counts:
-    """Count the results of the session, in two queries."""
+    """Count the results of the session, in three queries."""
+    facts = Transcript.objects.filter(session=session).order_by().annotate(facts=Count("segments__facts"))
+    observed = list(facts.values_list("facts", flat=True))
     levels = dict(Event.objects.filter(session=session).order_by().values_list("level").annotate(Count("pk")))
     return Counts(
         learned=f"{MemoryChange.objects.filter(session=session).count():,}",
         injected=f"{len(receipt.included):,}" if receipt else "0",
         events=f"{sum(levels.values()):,}",
         gravest=_gravest(levels),
+        observed=f"{sum(observed):,}" if observed else "",
     )
 
 
@@ -80,9 +84,13 @@ def _gravest(levels: dict[str, int]) -> str:
 
 
 def tabs_for(session: Session, counts: Counts, asked: str) -> Tabs:
-    """Return the tabs. Unless one is asked for, the first of learned, answer and injected with content is shown."""
+    """Return the tabs; with that of its transcript when it was observed.
+
+    Unless one is asked for, the first of learned, answer and injected with content is shown.
+    """
     found = (
         Tab(LEARNED, "Learned", counts.learned),
+        *((Tab(OBSERVED, "Observed", counts.observed),) if counts.observed else ()),
         Tab(INJECTED, "Injected", counts.injected),
         Tab(EVENTS, "Events", counts.events),
         Tab(PROMPT, "Prompt"),
@@ -207,8 +215,8 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldOfProject:
-    """One memory of the project in the prompt; its entry has the parts of its score. `then` as in `Told`."""
+class ToldByScore:
+    """One memory of the project, or of knowledge, in the prompt, with the parts of its score. `then` as in `Told`."""
 
     rank: int
     entry: Mapping[str, Any]
@@ -234,11 +242,12 @@ class InjectedRows:
     shares: Shares
     left: list[tuple[str, int]]
     answered: bool
-    project: list[ToldOfProject]
+    project: list[ToldByScore]
+    knowledge: list[ToldByScore]
     agent: list[ToldOfFile]
 
 
-LEFT = ("over_budget", "unconfirmed", "below_threshold", "inactive", "held", "other_project")
+LEFT = ("over_budget", "outside_window", "unconfirmed", "below_threshold", "inactive", "held", "other_project")
 RELEVANT = "relevant to the task"
 
 
@@ -263,15 +272,18 @@ def injected_of(session: Session, receipt: InjectionReceipt) -> InjectedRows:
         )
         for place, entry in enumerate(included, start=1)
     ]
-    project = [
-        ToldOfProject(place, entry, tokens_of(entry), facts.by_memory.get(entry["id"]), _words(then.get(entry["id"])))
-        for place, entry in enumerate(receipt.of(PROJECT.slug), start=1)
-    ]
+    project, knowledge = (
+        [
+            ToldByScore(place, entry, tokens_of(entry), facts.by_memory.get(entry["id"]), _words(then.get(entry["id"])))
+            for place, entry in enumerate(receipt.of(taxonomy), start=1)
+        ]
+        for taxonomy in (PROJECT.slug, KNOWLEDGE.slug)
+    )
     agent = [ToldOfFile(entry, _words(then.get(entry["id"]))) for entry in receipt.of(AGENT.slug)]
-    answered = any([*(row.then for row in rows), *(row.then for row in project), *(row.then for row in agent)])
+    answered = any(row.then for told in (rows, project, knowledge, agent) for row in told)
     shares = shares_of(lines, tokens=receipt.tokens, budget=receipt.budget)
     left = [(name, receipt.counts[name]) for name in LEFT if receipt.counts.get(name)]
-    return InjectedRows(rows, facts, shares, left, answered, project, agent)
+    return InjectedRows(rows, facts, shares, left, answered, project, knowledge, agent)
 
 
 def _words(kind: str | None) -> str:
@@ -279,6 +291,6 @@ def _words(kind: str | None) -> str:
 
 
 def tokens_of(entry: Mapping[str, Any]) -> int:
-    """Return the tokens of a project memory's line in the prompt."""
+    """Return the tokens of a line in the prompt that ends with the memory's id."""
     line = f"- [{entry.get('category', '')}] {entry.get('observation', '')} [m{entry['id']}]\n"
     return len(line) // CHARACTERS_A_TOKEN

@@ -40,6 +40,7 @@ def test_nothing_here_is_kept_by_a_cache_or_changed_by_a_post(signed_in):
         ("/feed", "Overview"),
         ("/memories", "Memories"),
         ("/memories/changes", "Changes"),
+        ("/memories/surfacing", "Memories"),
         ("/memories/preview", "Recall"),
         ("/memories/recall/asked", "Recall"),
         ("/transcripts", "Transcripts"),

@@ -26,8 +26,11 @@ class Person:
     def install(self, *arguments: str) -> None:
         call_command("hook", "install", *arguments, "--yes")
 
-    def run(self, prompt: str, *tools: str) -> list[dict[str, Any]]:
-        """Run the CLI to its end, with further allowed tools; return the lines of its stream."""
+    def run(self, prompt: str, *tools: str, resume: str = "") -> list[dict[str, Any]]:
+        """Run the CLI to its end, with further allowed tools; return the lines of its stream.
+
+        `resume` is the id of the session that goes on.
+        """
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
@@ -39,6 +42,7 @@ class Person:
         }
         argv = [self.binary, "-p", "--output-format", "stream-json", "--verbose", "--include-hook-events"]
         argv += ["--model", "sonnet", "--permission-mode", "dontAsk", "--allowedTools", "Bash(echo *)", "Agent", *tools]
+        argv += ["--resume", resume] if resume else []
         done = subprocess.run(
             argv,
             input=prompt,

@@ -23,15 +23,18 @@ from memories.exchange.copies import copy_to
 from memories.exchange.import_export import export_lines, import_lines
 from memories.injection import ops
 from memories.injection.relevant import Task
+from memories.injection.windows import MOST_DAYS, upcoming, usable
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.erase import erase_all
 from memories.lifecycle.projects import find_project
 from memories.lifecycle.sweep import is_due, sweep
 from memories.management import arguments
-from memories.management.describe import as_table, as_text
+from memories.management.describe import as_table, as_text, surfacing_table
 from memories.management.recalling import recall
 from memories.models import Memory, MemoryChange, Source, Verdict, trust
+from memories.models.memory import ANY_AGENT, ANY_PROJECT
+from memories.observe.reclassify import Reclassified, reclassify
 from memories.queries.filters import HELD, UNCONFIRMED, MemoryFilterSet
 from memories.store import Provenance, Statement, remember
 
@@ -51,10 +54,18 @@ class Command(VerbCommand):
             "edit": Verb("Correct a memory; options that are not given change nothing.", self.edit, arguments.edit),
             "recall": Verb("Search what is known; --explain says why these.", self.recall, arguments.recall),
             "context": Verb("What the next session is told, exactly.", self.context, arguments.context),
+            "surfacing": Verb(
+                "Memories with a window of time: told now, and next.", self.surfacing, arguments.surfacing
+            ),
             "decay": Verb(
                 "Take what time takes, now (workers do it every hour, sessions before they begin).",
                 self.decay,
                 arguments.decay,
+            ),
+            "reclassify": Verb(
+                "Choose the categories of a taxonomy anew, after it got a new version.",
+                self.reclassify,
+                arguments.reclassify,
             ),
             "status": Verb("How many memories there are, and in what state.", self.status),
             "export": Verb("Write all memories as JSON Lines.", self.export, arguments.export),
@@ -82,6 +93,7 @@ class Command(VerbCommand):
             given["taxonomy"],
             given["confidence"],
             tuple(tag),
+            surface=given["surface"],
         )
         agent = checked_agent(given["agent"] or "", given["taxonomy"])
         provenance = Provenance(Source.HUMAN, by, project_id=_project_id(project), agent=agent, channel="human")
@@ -149,6 +161,22 @@ class Command(VerbCommand):
         actions = [NextAction(f"manage.py memory context --tier {tier} --explain", "see why each is in or out")]
         return Result({"tier": tier, **asdict(injection)}, injection.text, actions)
 
+    def surfacing(self, days: int, project: str | None) -> Result:
+        if not 1 <= days <= MOST_DAYS:
+            raise Refusal("usage", f"--days is {days}; allowed is 1 to {MOST_DAYS}.")
+        now, scope = timezone.now(), _project_id(project) if project else ANY_PROJECT
+        found = upcoming(usable(scope, ANY_AGENT).select_related("project"), now, days=days)
+        data = [
+            {
+                "memory": memory,
+                "open": one.is_open,
+                "start": one.opening and one.opening[0],
+                "end": one.opening and one.opening[1],
+            }
+            for memory, one in zip(all_as_data([one.memory for one in found]), found, strict=True)
+        ]
+        return Result(data, surfacing_table(found) or f"No memory has a window in the next {days} days.")
+
     def decay(self, dry_run: bool) -> Result:
         now = timezone.now()
         with transaction.atomic() if dry_run else _nothing():
@@ -157,6 +185,21 @@ class Command(VerbCommand):
                 transaction.set_rollback(True)
         words = f"{swept.decayed:,} decayed, {swept.deactivated:,} of them now inactive; {swept.expired:,} expired."
         return Result(asdict(swept), f"Would be: {words}" if dry_run else words)
+
+    def reclassify(self, taxonomy: str, dry_run: bool, by: str) -> Result:
+        def progress(done: Reclassified) -> None:
+            self.stderr.write(f"{done.changed + done.same + done.people:,} of {done.due:,}")
+
+        done = reclassify(dry_run=dry_run, by=_who(by), progress=None if self.as_json else progress)
+        words = (
+            f"{_number(done.due)} of an older version: {done.changed:,} with another category, {done.same:,} with the "
+            f"same, {done.people:,} whose category a person chose, {done.waiting:,} left to the classifier."
+        )
+        lines = [f"Would be: {words}" if dry_run else words]
+        lines += [f"  {move}: {count:,}" for move, count in sorted(done.moves.items())]
+        if done.why:
+            lines.append(f"The classifier gave no answer: {done.why}. Run it again for the rest.")
+        return Result(asdict(done), "\n".join(lines))
 
     def status(self) -> Result:
         rows = Memory.objects.order_by()

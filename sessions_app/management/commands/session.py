@@ -31,7 +31,7 @@ from sessions_app.runner.accept import storable
 from sessions_app.runner.importer import ImportedFile, import_log
 from sessions_app.runner.launch import handoff_file
 from sessions_app.runner.projection import Entry
-from sessions_app.runner.prompt import compose_for, selection_for, told_for
+from sessions_app.runner.prompt import compose_for, knowledge_for, selection_for, told_for
 from sessions_app.runner.run import run_session
 
 GOOD = (Status.COMPLETED, Status.ESCALATED)
@@ -199,7 +199,8 @@ class Command(VerbCommand):
         at = timezone.now()
         selection = selection_for(session, at=at)
         told = told_for(session)
-        composed = compose_for(session, selection, told, handoff_file=str(handoff_file(session)), at=at)
+        knowledge = knowledge_for(session, at=at)
+        composed = compose_for(session, selection, told, knowledge, handoff_file=str(handoff_file(session)), at=at)
         data = {
             "prompt": composed.text,
             "sha256": composed.sha256,
@@ -207,8 +208,9 @@ class Command(VerbCommand):
             "receipt": {
                 **selection.record,
                 "agent_file": told.record,
-                "included": [*selection.included, *told.included],
-                "left_out": [*selection.left_out, *told.left_out],
+                "knowledge": knowledge.record,
+                "included": [*selection.included, *told.included, *knowledge.included],
+                "left_out": [*selection.left_out, *told.left_out, *knowledge.left_out],
             },
         }
         return Result(data, composed.text.rstrip("\n"))

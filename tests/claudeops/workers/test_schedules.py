@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from claudeops.workers import schedules
 from claudeops.workers.schedules import Declared, Synced, declared, sync_schedules
 
-ALL = ("tick", "reap", "agent_files", "prune", "relevance", "sweep", "judge", "embed", "recall", "backup")
+ALL = ("tick", "reap", "observe", "agent_files", "prune", "relevance", "sweep", "judge", "embed", "recall", "backup")
 AT = datetime(2026, 3, 10, 12, 34, 56, tzinfo=UTC)
 
 
@@ -34,6 +34,7 @@ def test_what_runs_each_minute_hour_day_and_week():
     assert {schedule.name: schedule.minutes for schedule in declared()} == {
         "claudeops:tick": 1,
         "claudeops:reap": 1,
+        "claudeops:observe": 1,
         "claudeops:agent_files": 5,
         "claudeops:embed": 1,
         "claudeops:recall": 1,
@@ -127,7 +128,7 @@ class TestSync:
     def test_a_schedule_nobody_looked_at_is_late(self):
         sync_schedules(AT)
         assert schedules.late(AT + timedelta(minutes=5)) == []
-        assert schedules.late(AT + timedelta(minutes=7)) == ["embed", "reap", "recall", "tick"]
+        assert schedules.late(AT + timedelta(minutes=7)) == ["embed", "observe", "reap", "recall", "tick"]
 
 
 def test_a_name_that_is_declared_twice_is_refused(monkeypatch):
@@ -145,23 +146,12 @@ def test_a_schedule_is_a_value():
 class TestTheCommand:
     def test_it_says_what_it_did_and_then_that_nothing_was_left_to_do(self, capsys):
         call_command("sync_schedules")
-        assert f"10 schedules in sync. created: {', '.join(ALL)}." in capsys.readouterr().out
+        assert f"{len(ALL)} schedules in sync. created: {', '.join(ALL)}." in capsys.readouterr().out
         call_command("sync_schedules")
-        assert capsys.readouterr().out.strip() == "10 schedules in sync."
+        assert capsys.readouterr().out.strip() == f"{len(ALL)} schedules in sync."
 
     def test_as_json_it_is_one_document(self, capsys):
         call_command("sync_schedules", json=True)
         document = json.loads(capsys.readouterr().out)
         assert (document["ok"], document["command"]) == (True, "sync_schedules")
-        assert document["result"]["created"] == [
-            "tick",
-            "reap",
-            "agent_files",
-            "prune",
-            "relevance",
-            "sweep",
-            "judge",
-            "embed",
-            "recall",
-            "backup",
-        ]
+        assert document["result"]["created"] == list(ALL)

@@ -263,3 +263,13 @@ def test_staff_who_may_only_look_see_the_page_and_can_change_nothing(client, dja
     assert client.post(url(memory), {"observation": "x"}).status_code == 403
     assert client.post("/admin/memories/memory/bulk/delete", {"ids": str(memory.pk)}).status_code == 403
     assert not MemoryChange.objects.exists()
+
+
+def test_a_window_is_added_changed_and_refused(signed_in):
+    save(signed_in, ADD, observation="The certificate renews", category="timing", surface="First Monday")
+    memory = Memory.objects.get()
+    assert memory.surface == "first monday"
+    save(signed_in, url(memory), surface="")
+    memory.refresh_from_db()
+    assert memory.surface == ""
+    assert "first monday" in error_at(save(signed_in, url(memory), surface="soon"), "surface")

@@ -224,3 +224,13 @@ def test_the_document_names_the_filter_and_the_fields(caller):
     named = {one["name"] for one in document["paths"]["/api/memories"]["get"]["parameters"]}
     assert {"exposure", "trust"} <= named
     assert {"exposure", "exposed_to", "trust"} <= set(document["components"]["schemas"]["MemoryOut"]["properties"])
+
+
+def test_a_window_of_time_is_given_changed_and_refused_by_name(caller):
+    made = caller.post("/api/memories", NEW | {"surface": "first monday"}).json()["memory"]
+    assert made["surface"] == "first monday"
+    changed = caller.put(f"/api/memories/{made['id']}", {"surface": ""})
+    assert (changed.status_code, changed.json()["surface"]) == (200, "")
+    refused = caller.put(f"/api/memories/{made['id']}", {"surface": "soon"})
+    assert problem(refused)[0] == 422
+    assert "first monday" in refused.json()["error"]["fields"]["surface"]

@@ -359,3 +359,45 @@ def test_what_waits_for_its_confirmation_is_listed_counted_and_approved():
     assert "Trust is guarded: 1 memory unconfirmed, kept out of prompts." in run("status")[1]
     run("edit", waits.pk, "--approve")
     assert "Trust is guarded: 0 memories unconfirmed" in run("status")[1]
+
+
+# windows of time
+
+
+def test_a_window_is_set_shown_and_cleared():
+    code, _, _ = run("add", "The certificate renews", "--category", "timing", "--surface", "First  Monday")
+    memory = Memory.objects.get()
+    assert (code, memory.surface) == (0, "first monday")
+    assert "window “first monday”" in run("show", memory.pk)[1]
+    assert run("edit", memory.pk, "--surface", "day -1")[0] == 0
+    code, answer = document("edit", memory.pk, "--surface", "")
+    assert (code, answer["result"]["surface"]) == (0, "")
+    edits = MemoryChange.objects.filter(memory=memory, kind=Change.EDITED).order_by("pk")
+    assert [(change.before["surface"], change.after["surface"]) for change in edits] == [
+        ("first monday", "day -1"),
+        ("day -1", ""),
+    ]
+
+
+def test_a_window_that_cannot_be_read_is_refused_with_the_forms():
+    memory = MemoryFactory(surface="mon")
+    code, out, err = run("edit", memory.pk, "--surface", "every full moon")
+    memory.refresh_from_db()
+    assert (code, memory.surface) == (1, "mon")
+    assert "first monday" in out + err
+
+
+def test_surfacing_lists_what_is_told_now_and_next():
+    today = timezone.now().date()
+    now = MemoryFactory(surface=f"{today}", observation="The audit")
+    soon = MemoryFactory(surface=f"{today + timedelta(days=9)}", observation="The move")
+    MemoryFactory(surface=f"{today + timedelta(days=40)}", observation="The holiday")
+    MemoryFactory(surface=f"{today}", observation="Held", verdict=Verdict.HOLD)
+    code, answer = document("surfacing")
+    assert code == 0
+    assert [(row["memory"]["id"], row["open"]) for row in answer["result"]] == [(now.pk, True), (soon.pk, False)]
+    out = run("surfacing")[1]
+    assert "told now" in out
+    assert "The move" in out
+    assert len(document("surfacing", "--days", "60")[1]["result"]) == 3
+    assert document("surfacing", "--days", "0")[1]["error"]["code"] == "usage"

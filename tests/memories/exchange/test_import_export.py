@@ -38,7 +38,7 @@ def house():
         MemoryFactory(active=False, inactive_reason=Inactive.DECAYED, confidence=0.1, updated_at=NOW),
         MemoryFactory(verdict=Verdict.HOLD, verdict_reason="longer", observation="password=hunter2 “ü”"),
         MemoryFactory(observation="token=abcdef", approved_at=NOW),
-        MemoryFactory(observation="Needs the network"),
+        MemoryFactory(observation="Needs the network", surface="first monday"),
         MemoryFactory(observation="Needs the network to be up"),
     ]
     verbs.merge(rows[5], [rows[6]], **BY)
@@ -63,6 +63,13 @@ def test_what_was_exported_comes_back_as_it_was_and_with_its_history_begun(house
         ("created", "operator", NOW, "Imported.")
     ] * 7
     assert changes[0].after["observation"] == house[0].observation
+
+
+def test_a_window_comes_along_and_one_that_cannot_be_read_is_named():
+    import_lines([line(surface="First  Monday")], **BY)
+    assert Memory.objects.get().surface == "first monday"
+    with pytest.raises(InvalidMemory, match="line 1: surface is 'soon'"):
+        import_lines([line(surface="soon")], **BY)
 
 
 def test_the_same_file_twice_changes_nothing(house):

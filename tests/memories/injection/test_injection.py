@@ -85,6 +85,7 @@ def test_of_50_memories_of_5000_tokens_only_the_surest_go_in_and_the_whole_text_
         "included": count,
         "over_budget": 50 - count,
         "unconfirmed": 0,
+        "outside_window": 0,
         "below_threshold": 0,
         "inactive": 0,
         "held": 0,
@@ -203,6 +204,7 @@ def test_what_stays_out_and_why():
         "included": 2,
         "over_budget": 0,
         "unconfirmed": 0,
+        "outside_window": 0,
         "below_threshold": 1,
         "inactive": 1,
         "held": 1,
@@ -301,7 +303,8 @@ def test_building_reads_no_more_rows_than_it_needs_and_counts_from_indexes():
         with connection.cursor() as cursor:
             cursor.execute(f"{'EXPLAIN' if connection.vendor == 'postgresql' else 'EXPLAIN QUERY PLAN'} {query}")
             plans.append(" ".join(str(column) for row in cursor.fetchall() for column in row))
-    assert all("memories_injection" in plan for plan in plans[3:])
+    assert "memories_surface" in plans[3]
+    assert all("memories_injection" in plan for plan in plans[4:])
     assert not any("TEMP B-TREE" in plan or "Sort" in plan for plan in plans[3:])
     if connection.vendor == "sqlite":  # PostgreSQL reads an index alone only after a vacuum
         usable, held, total = plans[:3]

@@ -47,7 +47,7 @@ def test_only_what_is_active_not_expired_allowed_and_sure_enough_of_this_project
     known(project, "ops memory", taxonomy="ops", category="timing")
     selection = select(project, Subject(), at=AT)
     assert said(selection) == ["good", "still lasting"]
-    none = {"unconfirmed": 0, "matched": 0, "no_room": 0}
+    none = {"unconfirmed": 0, "matched": 0, "no_room": 0, "outside_window": 0}
     ineligible = {"expired": 1, "below_threshold": 1, "inactive": 1, "held": 1}
     assert selection.counts == {"eligible": 2, "included": 2, **ineligible, **none}
     assert why(selection) == {

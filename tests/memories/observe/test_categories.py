@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from tests.memories.llm.conftest import recordings
 __all__ = ["recordings"]
 
 EXAMPLES = [
-    # Written by hand, before the keywords were tuned on nothing: a category and a statement.
+    # A category and a statement, written by the author of the keywords: an upper bound.
     ("preferences", "The operator prefers short answers without tables."),
     ("preferences", "Anna wants error messages in German."),
     ("preferences", "The user does not like emoji in commit texts."),
@@ -59,6 +60,16 @@ def test_the_keywords_are_right_where_they_decide():
     )
     assert counts["wrong"] <= 1
     assert counts["right"] >= 18
+
+
+def test_on_honest_notes_of_operations_the_keywords_are_hardly_ever_wrong():
+    """The notes were written for the gate, before there were keywords; all are of operations or architecture."""
+    lines = (Path(__file__).parents[1] / "data" / "trust.jsonl").read_text(encoding="utf-8").splitlines()
+    honest = [note["text"] for note in map(json.loads, lines) if not note["hostile"]]
+    counts = Counter(found.slug for text in honest if (found := by_keywords(text)))
+    assert counts.total() >= 35
+    assert set(counts) <= {"operations", "system-architecture"}
+    assert counts["system-architecture"] <= 5
 
 
 def test_keywords_are_whole_words():

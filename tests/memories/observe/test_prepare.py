@@ -161,6 +161,25 @@ def test_what_is_private_is_nowhere_not_even_where_a_later_turn_repeats_it(priva
     assert found.removed["private"] >= 3
 
 
+def test_a_private_passage_of_plain_text_reaches_over_its_paragraphs():
+    found = prepared(
+        ("user", f"{ASKED} <private>the first paragraph"),
+        ("user", "swordfish is the second"),
+        ("user", "the third</private> and this is for all"),
+        ("agent", "Done."),
+    )
+    assert found.text == f"[1 user] {ASKED} [private]\n[3 user] [private] and this is for all\n[4 agent] Done."
+
+
+def test_a_private_passage_that_is_not_closed_ends_with_its_message():
+    found = prepared(("user", f"{ASKED} <private>swordfish"), ("agent", "Done."), ("user", "And restart the ledger"))
+    assert found.text == f"[1 user] {ASKED} [private]\n[2 agent] Done.\n[3 user] And restart the ledger"
+
+
+def test_what_stands_before_a_closing_tag_alone_is_private_because_its_beginning_may_be_in_another_part():
+    assert prepared(("user", f"swordfish</private> {ASKED}")).text == f"[1 user] [private] {ASKED}"
+
+
 def test_a_private_word_is_taken_out_before_a_long_message_is_cut():
     found = prepared(("user", f"{ASKED} <private>{'x ' * 10_000}swordfish</private> {'tail ' * 20}"))
     assert "swordfish" not in found.text

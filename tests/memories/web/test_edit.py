@@ -378,6 +378,7 @@ def test_the_form_of_the_page_sent_as_it_is_changes_nothing(operators):
         confidence=0.654321,
         expires_at=timezone.now() + timedelta(days=9),
         persistent=True,
+        surface="first monday",
     )
     before = Memory.objects.filter(pk=memory.pk).values().get()
     response = post(operators, memory, page_fields(operators, memory))
@@ -394,6 +395,7 @@ def test_the_form_of_the_page_sent_as_it_is_changes_nothing(operators):
         ({"category": "dependency"}, "category", "dependency"),
         ({"tags": "restart, health,,restart"}, "tags", ["restart", "health"]),
         ({"persistent": "on"}, "persistent", True),
+        ({"surface": "First Monday"}, "surface", "first monday"),
         ({"agent": "Watch"}, "agent", "watch"),
         ({"relevance_score": "0.25"}, "relevance_score", 0.25),
         ({"expires_at": "2031-03-05T10:30"}, "expires_at", datetime(2031, 3, 5, 10, 30, tzinfo=UTC)),

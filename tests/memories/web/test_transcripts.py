@@ -249,3 +249,38 @@ def test_what_is_not_there_is_a_404_and_who_may_not_see_it_is_refused(client, vi
     assert viewer.get(f"/transcripts/{row.pk}?part=99999999999").status_code == 200
     client.logout()
     assert client.get("/transcripts").status_code == 302
+
+
+# -- on other pages --------------------------------------------------------------------------------------------------
+
+
+def test_a_session_that_was_observed_has_a_tab_with_its_segments_and_facts(viewer):
+    session = SessionFactory()
+    assert "tab-observed" not in viewer.get(f"/sessions/{session.pk}").content.decode()
+    row = observed(session=session)
+    html = viewer.get(f"/sessions/{session.pk}?tab=observed").content.decode()
+    assert 'id="tab-observed"' in html
+    text = words_of(html.split('id="tabs"')[1].split('id="piece-timeline"')[0])
+    assert "Observed 4" in text
+    assert f"Observed: 2 stored, 1 held, 1 discarded. Transcript {row.pk}" in text
+    assert "The backup was moved to beta. Alpha had run out of space." in text
+    assert "held for review: it holds a command" in text
+
+
+def test_the_tab_costs_as_many_queries_for_many_facts_as_for_few(viewer):
+    few, many = SessionFactory(), SessionFactory()
+    observed(session=few)
+    for _ in range(4):
+        observed(session=many)
+    viewer.get(f"/sessions/{few.pk}?tab=observed")
+    with CaptureQueriesContext(connection) as first:
+        viewer.get(f"/sessions/{few.pk}?tab=observed")
+    with CaptureQueriesContext(connection) as second:
+        viewer.get(f"/sessions/{many.pk}?tab=observed")
+    assert len(first) == len(second)
+
+
+def test_a_project_leads_to_its_transcripts(viewer):
+    project = ProjectFactory(slug="shop")
+    html = viewer.get(f"/projects/{project.slug}?tab=sessions").content.decode()
+    assert 'href="/transcripts?project=shop"' in html

@@ -54,7 +54,7 @@ def test_a_hook_is_answered_with_what_its_handlers_say(call, calls):
 
 
 def test_an_event_without_a_handler_is_answered_with_an_empty_object(call):
-    response = call("SessionEnd")
+    response = call("Stop")
     assert (response.status_code, response.json()) == (200, {})
 
 
@@ -232,7 +232,7 @@ def test_a_handler_that_fails_later_does_not_keep_the_others_from_their_work(cal
 
 
 def test_nothing_is_queued_where_nothing_waits(call):
-    call("SessionEnd")
+    call("Stop")
     assert not OrmQ.objects.exists()
 
 

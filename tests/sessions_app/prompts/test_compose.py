@@ -28,6 +28,7 @@ WHOLE = Inputs(
     ),
     workspace=Workspace("shop", "The shop", "Sells tea.", "/srv/shop"),
     memories="Known.\n\n- [pattern] Uses cookies [m1]",
+    knowledge="## Knowledge (1 memory, ~9 tokens)\n\nTaught.\n\n- [operations] Deploys on Fridays [m2]",
     agent_memory="### Recent Learnings\n- The suite takes 4 minutes",
     constraints="### Limits on remediation\n\nNone.",
     escalation={"session": 3, "from_tier": 1, "reason": "too hard", "failed_checks": ["login"], "context": "tried"},
@@ -85,6 +86,12 @@ Known.
 
 - [pattern] Uses cookies [m1]
 
+## Knowledge (1 memory, ~9 tokens)
+
+Taught.
+
+- [operations] Deploys on Fridays [m2]
+
 ## Agent Memory
 
 ### Recent Learnings
@@ -140,7 +147,7 @@ def test_all_sections_in_their_order():
     composed = compose(WHOLE)
     assert composed.text == TEXT
     assert composed.sha256 == hashlib.sha256(TEXT.encode()).hexdigest()
-    assert [title for title, _ in composed.sections] == [title for title, _ in SECTIONS]
+    assert [title.partition(" (")[0] for title, _ in composed.sections] == [title for title, _ in SECTIONS]
 
 
 def test_an_empty_section_is_left_out():

@@ -9,10 +9,10 @@ import pytest
 
 from memories.models import AgentFile, AgentFileEntry, Memory
 from sessions_app import receipts
-from sessions_app.models import Injected, LogEntry, LogKind, Session, Status
+from sessions_app.models import Injected, LogEntry, LogKind, Session, Status, Trigger
 from sessions_app.prompts.digest import digest_of
 from sessions_app.runner.launch import inject
-from sessions_app.runner.prompt import compose_for, selection_for
+from sessions_app.runner.prompt import compose_for, knowledge_for, selection_for
 from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
@@ -139,3 +139,70 @@ def test_an_agent_without_a_file_has_no_such_section(session):
     text = compose_for(session, selected.project, selected.agent, handoff_file="/run/handoff.json", at=AT).text
     assert "## Agent Memory" not in text
     assert session.receipt.agent_file == {}
+
+
+def known(text="The login cookie lives for an hour", **fields):
+    """A memory of knowledge among others, which make its words rare."""
+    others = (f"{letter}{other} likes tea in winter" for letter in "bcdfghjk" for other in "aeiou")
+    Memory.objects.bulk_create(
+        Memory(observation=other, taxonomy="knowledge", category="preferences", project=fields.get("project"))
+        for other in others
+    )
+    return MemoryFactory(taxonomy="knowledge", category="operations", service=None, observation=text, **fields)
+
+
+def test_knowledge_stands_in_a_section_of_its_own_and_on_the_same_receipt(session):
+    memory = known(project=session.project)
+    selected = inject(session, at=AT)
+    composed = compose_for(
+        session, selected.project, selected.agent, selected.knowledge, handoff_file="/run/handoff.json", at=AT
+    )
+    assert f"\n\n{selected.knowledge.text}\n\n" in composed.text
+    assert composed.text.index("## Memories") < composed.text.index("## Knowledge (1 memory, ~")
+    assert composed.text.index("## Knowledge") < composed.text.index("## Constraints")
+    assert f"- [operations] The login cookie lives for an hour [m{memory.pk}]" in composed.text
+    receipt = session.receipt
+    assert [entry["id"] for entry in receipt.of("knowledge")] == [memory.pk]
+    assert receipt.knowledge["text"] == selected.knowledge.text
+    assert receipt.knowledge["sha256"] == hashlib.sha256(selected.knowledge.text.encode()).hexdigest()
+    assert receipt.knowledge["query"] == "Login fails\nFix the login."
+    assert Injected.objects.filter(session=session, memory_id=memory.pk).exists()
+    assert Memory.objects.get(pk=memory.pk).told_count == 1
+    again = inject(session, at=AT)
+    assert again.knowledge.text == selected.knowledge.text
+    assert Memory.objects.get(pk=memory.pk).told_count == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "setting", "profile"),
+    [
+        ({"trigger": Trigger.SCHEDULED, "task": "", "brief": {}}, "auto", "lean"),
+        ({"trigger": Trigger.SCHEDULED}, "auto", "balanced"),
+        ({"trigger": Trigger.MANUAL}, "auto", "balanced"),
+        ({"trigger": Trigger.ALERT}, "auto", "deep"),
+        ({"trigger": Trigger.ESCALATION, "task": "", "brief": {}}, "auto", "deep"),
+        ({"trigger": Trigger.ALERT}, "lean", "lean"),
+    ],
+)
+def test_how_a_session_began_says_how_much_is_looked_for(session, settings, fields, setting, profile):
+    known()
+    settings.CLAUDEOPS_KNOWLEDGE_PROFILE = setting
+    for name, value in fields.items():
+        setattr(session, name, value)
+    assert knowledge_for(session, at=AT).profile == profile
+
+
+def test_without_a_task_the_words_of_the_agent_and_its_project_are_asked_for(session):
+    memory = known("The login cookie lives for an hour")
+    session.task, session.brief, session.trigger = "", {}, Trigger.SCHEDULED
+    session.agent.prompt_template = "{{ base }}\nYou mind the login cookie. {% if tier == 1 %}Look only.{% endif %}"
+    found = knowledge_for(session, at=AT)
+    assert found.query == "Mender\nYou mind the login cookie.  Look only.\nTea shop"
+    assert [entry["id"] for entry in found.included] == [memory.pk]
+
+
+def test_without_knowledge_there_is_no_section_and_the_receipt_says_why(session):
+    selected = inject(session, at=AT)
+    assert "## Knowledge" not in composed(session).text
+    assert session.receipt.knowledge["why"] == "nothing is known yet"
+    assert selected.knowledge.text == ""

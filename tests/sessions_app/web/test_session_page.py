@@ -655,3 +655,38 @@ def test_the_projects_memories_stand_with_the_parts_of_their_score(viewer):
     for text in ("0.80", "0.25", "0.20", "login, src/**"):
         assert text in part
     assert "No memories were injected" not in html
+
+
+def told_knowledge(**fields):
+    entry = {
+        "id": 41,
+        "uuid": "x",
+        "service": None,
+        "category": "operations",
+        "confidence": 0.8,
+        "reason": "it matches: score 0.61, 12 days old",
+        "observation": "Deploys <slowly>",
+        "taxonomy": "knowledge",
+        "score": {"value": 0.612, "found": 0.64, "age_days": 12.2, "age_factor": 0.88},
+    }
+    session = SessionFactory()
+    record = {"text": "x", "sha256": "0" * 64, "tokens": 60, "budget": 800, "profile": "deep", "query": "<Deploy>"}
+    record |= {"why": "", "trace": {"rewritten": "release"}}
+    part = {"included": [entry], "knowledge": record} | fields
+    InjectionReceipt.objects.create(session=session, sha256="0" * 64, budget=2000, tokens=0, **part)
+    return session
+
+
+def test_knowledge_stands_with_its_score_and_with_what_was_asked_for(viewer):
+    html = html_of(viewer, url(told_knowledge(), "?tab=injected"))
+    part = html[html.index("injected-knowledge") :]
+    assert "1 memory, 60 of 800 tokens, deep" in part
+    for text in ("Deploys &lt;slowly&gt;", "0.61", "found 0.64 × 0.88 for its age", "&lt;Deploy&gt;", "release"):
+        assert text in part
+    assert "No memories were injected" not in html
+
+
+def test_an_empty_block_of_knowledge_says_why(viewer):
+    record = {"query": "Deploy", "why": "the recall failed: it took longer than 6 s", "tokens": 0, "budget": 800}
+    html = html_of(viewer, url(told_knowledge(included=[], knowledge=record), "?tab=injected"))
+    assert "No knowledge was injected: the recall failed: it took longer than 6 s." in html

@@ -1,0 +1,204 @@
+"""Take the parts of transcripts through their stages: each claimed, and finished with its output in one transaction.
+
+A process may die between any two lines: the next one goes on behind the last finished stage. So no answer of a model
+that was stored is paid for again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from claudeops.lib.locks import file_lock
+from claudeops.lib.secrets import mask
+from memories.models import PartState, Stage, StageName, StageState, TranscriptPart
+from memories.observe import stages
+from memories.observe.stages import Gone, Made, Read, Repeats, Wait, Work
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(minutes=15)
+"""A claim older than this is void. A stage takes less: its longest part is the observer's call, at most 3 minutes."""
+ATTEMPTS = 8
+FIRST_PAUSE = timedelta(minutes=1)
+LONGEST_PAUSE = timedelta(hours=6)
+
+
+@dataclass(slots=True)
+class Drained:
+    """What one run over the parts that were due came to, in parts."""
+
+    done: int = 0
+    failed: int = 0
+    waiting: int = 0
+
+
+@contextmanager
+def draining(host: str) -> Iterator[bool]:
+    """Yield whether this process is the one of `host` that takes parts through their stages."""
+    path = Path(settings.CLAUDEOPS_DATA_DIR) / "observe.lock"
+    with file_lock(path) as taken:
+        if taken:  # whoever had claimed a stage on this host is gone
+            Stage.objects.filter(state=StageState.RUNNING, claimed_by=host).update(
+                state=StageState.WAITING, claimed_by="", claimed_at=None
+            )
+        yield taken
+
+
+def drain(
+    host: str,
+    read: Read,
+    repeats: Repeats,
+    *,
+    transcripts: Sequence[int] | None = None,
+    seconds: float = 90.0,
+    at: datetime | None = None,
+    after: Callable[[TranscriptPart], object] | None = None,
+) -> Drained:
+    """Take the due parts of `host` (of some `transcripts`, or of all) as far as they go, for about `seconds`.
+
+    Inside `draining(host)`. `read` gives the turns of a part, `repeats` says which of some (source, text) a statement
+    repeats; `after` is called for each part. `at` (UTC; None: now, each time) is the time of claims and pauses.
+    """
+    found, ends = Drained(), time.monotonic() + seconds
+    seen: set[int] = set()
+    while time.monotonic() < ends:
+        part = _next_due(host, transcripts, seen, at or timezone.now())
+        if part is None:
+            break
+        seen.add(part.pk)
+        state = advance(part, read, repeats, host=host, at=at)
+        found.done += state == PartState.DONE
+        found.failed += state == PartState.FAILED
+        found.waiting += state == PartState.WAITING
+        if after is not None:
+            part.refresh_from_db()
+            after(part)
+    return found
+
+
+def due_hosts(at: datetime | None = None) -> list[str]:
+    """Return the hosts that have parts with a stage that may run now."""
+    rows = _due(at or timezone.now()).order_by().values_list("transcript__host", flat=True)
+    return sorted(set(rows.distinct()))
+
+
+def advance(part: TranscriptPart, read: Read, repeats: Repeats, *, host: str, at: datetime | None = None) -> PartState:
+    """Take one part through its stages until one waits or fails, or all are done; return its state."""
+    work = Work(part, read, repeats)
+    while True:
+        now = at or timezone.now()
+        stage = part.stages.exclude(state=StageState.DONE).order_by("position").first()
+        if stage is None:
+            return PartState.DONE
+        if stage.state == StageState.FAILED:
+            return PartState.FAILED
+        if not _claim(stage, host, now):
+            return PartState.WAITING
+        started = time.monotonic()
+        try:
+            made = stages.STAGES[StageName(stage.name)](work)
+            _finish(stage, part, host, made, started, at or timezone.now())
+        except Wait as waits:
+            _pause(stage, host, waits.why, waits.until, at or timezone.now(), counts=waits.counts)
+            return PartState(TranscriptPart.objects.values_list("state", flat=True).get(pk=part.pk))
+        except Gone as gone:
+            _fail(stage, part, host, str(gone))
+            return PartState.FAILED
+        except Exception as error:
+            logger.exception("stage %s of %s failed", stage.name, part)
+            _pause(stage, host, f"{type(error).__name__}: {error}", None, at or timezone.now(), counts=True)
+            return PartState(TranscriptPart.objects.values_list("state", flat=True).get(pk=part.pk))
+
+
+class _TakenOver(Exception):
+    """Another process has the stage now: nothing of this attempt may be stored."""
+
+
+def _next_due(host: str, transcripts: Sequence[int] | None, seen: set[int], at: datetime) -> TranscriptPart | None:
+    rows = _due(at).filter(transcript__host=host).exclude(pk__in=seen)
+    if transcripts is not None:
+        rows = rows.filter(transcript__in=transcripts)
+    return rows.select_related("transcript__project", "transcript__session__agent").order_by("pk").first()
+
+
+def _due(at: datetime) -> QuerySet[TranscriptPart]:
+    """Return the parts with a stage that may run. The parts of one transcript go one after the other."""
+    # Only the current stage of a part is ever claimed or paused: one of those blocks it.
+    blocked = Stage.objects.filter(
+        Q(state=StageState.RUNNING, claimed_at__gte=at - LEASE) | Q(state=StageState.WAITING, not_before__gt=at)
+    )
+    waiting = TranscriptPart.objects.filter(state=PartState.WAITING)
+    earlier = waiting.filter(transcript=OuterRef("transcript"), number__lt=OuterRef("number"))
+    return waiting.exclude(pk__in=blocked.values("part")).exclude(Exists(earlier))
+
+
+def _claim(stage: Stage, host: str, at: datetime) -> bool:
+    free = Q(state=StageState.WAITING) & (Q(not_before=None) | Q(not_before__lte=at))
+    void = Q(state=StageState.RUNNING, claimed_at__lt=at - LEASE)
+    claimed = {"state": StageState.RUNNING, "claimed_by": host, "claimed_at": at, "attempts": F("attempts") + 1}
+    taken = Stage.objects.filter(free | void, pk=stage.pk).update(**claimed)
+    if taken:
+        stage.refresh_from_db()
+    return bool(taken)
+
+
+def _mine(stage: Stage, host: str) -> QuerySet[Stage]:
+    """Return the stage, if this attempt still has it."""
+    return Stage.objects.filter(pk=stage.pk, state=StageState.RUNNING, claimed_by=host, claimed_at=stage.claimed_at)
+
+
+def _finish(stage: Stage, part: TranscriptPart, host: str, made: Made, started: float, at: datetime) -> None:
+    """Store what a stage made and mark it done, in one transaction."""
+    done = {
+        "state": StageState.DONE,
+        "finished_at": at,
+        "duration_ms": int((time.monotonic() - started) * 1000),
+        "not_before": None,
+        "problem": "",
+    }
+    with transaction.atomic():
+        if not _mine(stage, host).update(counts=made.counts, **done):
+            raise _TakenOver(f"{stage} was taken over")
+        made.write(at)
+        if made.nothing_left:
+            Stage.objects.filter(part=part, state=StageState.WAITING).update(
+                **{**done, "duration_ms": 0}, counts={"skipped": made.nothing_left}
+            )
+        if made.nothing_left or stage.name == StageName.STORE:
+            # The text was for the model alone: what is kept of it is in the segments.
+            TranscriptPart.objects.filter(pk=part.pk).update(state=PartState.DONE, done_at=at, prepared="")
+    part.refresh_from_db()
+
+
+def _pause(stage: Stage, host: str, why: str, until: datetime | None, at: datetime, *, counts: bool) -> None:
+    """Let a stage wait: until a time that is known, or longer after each attempt. `counts`: whether it may give up."""
+    pause = min(FIRST_PAUSE * 4 ** (stage.attempts - 1), LONGEST_PAUSE)
+    given_up = counts and stage.attempts >= ATTEMPTS
+    with transaction.atomic():
+        changed = _mine(stage, host).update(
+            state=StageState.FAILED if given_up else StageState.WAITING,
+            not_before=until or at + pause,
+            problem=mask(why)[:500],
+            claimed_by="",
+            claimed_at=None,
+            **({} if counts else {"attempts": 0}),
+        )
+        if changed and given_up:
+            TranscriptPart.objects.filter(pk=stage.part_id).update(state=PartState.FAILED)
+
+
+def _fail(stage: Stage, part: TranscriptPart, host: str, why: str) -> None:
+    with transaction.atomic():
+        if _mine(stage, host).update(state=StageState.FAILED, problem=mask(why)[:500]):
+            TranscriptPart.objects.filter(pk=part.pk).update(state=PartState.FAILED)

@@ -1,0 +1,384 @@
+"""What each stage of a part does: it computes, and returns what is to be written when the stage is marked done."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from django.db.models import Max
+
+from memories.capture.gate import Judgement, Word, judge
+from memories.capture.reasons import Reason
+from memories.capture.statement import Provenance, Statement
+from memories.lifecycle import gate_decisions
+from memories.lifecycle.lock import writing
+from memories.lifecycle.thresholds import current
+from memories.llm import Answer, Unavailable, ask
+from memories.llm import Reason as NoAnswer
+from memories.matching import Kind
+from memories.models import (
+    ClassifiedBy,
+    Fact,
+    FactOutcome,
+    GateDecision,
+    Segment,
+    Source,
+    StageName,
+    Transcript,
+    TranscriptPart,
+)
+from memories.observe import categories
+from memories.observe.answer import FoundFact, FoundSegment, parse
+from memories.observe.instructions import INSTRUCTIONS, message
+from memories.observe.prepare import prepare
+from memories.observe.sources import Sources
+from memories.observe.turns import PartTurns, Turn, TurnKind
+from memories.store import Prepared, remember
+from memories.store import prepare as compare
+from memories.taxonomy import KNOWLEDGE, TAXONOMY_VERSION
+
+Read = Callable[[TranscriptPart], PartTurns]
+Repeats = Callable[[str, Sequence[tuple[str, str]]], str]
+
+LONGEST_EXCERPT = 2_000
+LONGEST_NARRATIVE = 2_000
+LONGEST_ANSWER = 200_000
+"""Characters that are kept."""
+CHANNEL = "observer"
+UNCLASSIFIED = "operations"
+"""The category of a fact that no keyword and no model could place."""
+UNREAD = "what its session had read cannot be read any more, so nothing can be compared with it"
+
+
+class Wait(Exception):
+    """The stage has to wait: until `until` (UTC; None: a while). `counts`: it is an attempt that failed."""
+
+    def __init__(self, why: str, until: datetime | None = None, *, counts: bool) -> None:
+        super().__init__(why)
+        self.why, self.until, self.counts = why, until, counts
+
+
+class Gone(Exception):
+    """The stage can never be done: the transcript is not there any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The result of a stage: `write` stores it, `counts` says what came in and out.
+
+    `nothing_left` says why the part is done already; empty: the next stage follows.
+    """
+
+    write: Callable[[datetime], object]
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    nothing_left: str = ""
+
+
+def _nothing(at: datetime) -> None:
+    """What a stage writes that has written all of it already."""
+
+
+class Work:
+    """A part on its way through the stages, with what they share. The transcript is read at most once."""
+
+    def __init__(self, part: TranscriptPart, read: Read, repeats: Repeats) -> None:
+        self.part, self._read, self._repeats = part, read, repeats
+        self.compared: dict[int, Prepared] = {}
+
+    @property
+    def transcript(self) -> Transcript:
+        return self.part.transcript
+
+    @cached_property
+    def turns(self) -> PartTurns:
+        return self._read(self.part)
+
+    @cached_property
+    def facts(self) -> list[Fact]:
+        return list(Fact.objects.filter(segment__part=self.part).order_by("segment__number", "number"))
+
+    @cached_property
+    def read_texts(self) -> list[tuple[str, str]]:
+        """The texts of tools in the session, each with its source."""
+        results = [(turn.source or turn.name, turn.text) for turn in self.turns.turns if turn.kind == TurnKind.RESULT]
+        return [*self.turns.earlier_results, *results]
+
+    def repeats(self, text: str) -> str:
+        """Say what of that which the session had read a text repeats; empty when it is the session's own."""
+        if self.turns.missing:
+            return UNREAD
+        return self._repeats(text, self.read_texts)
+
+    def repeats_told(self, text: str) -> bool:
+        return bool(self._repeats(text, [("us", told) for told in self.turns.told]))
+
+    def statement(self, fact: Fact) -> Statement:
+        return Statement(category=fact.category, text=fact.text, taxonomy=KNOWLEDGE.slug, confidence=fact.confidence)
+
+    def provenance(self, fact: Fact) -> Provenance:
+        transcript, session = self.transcript, self.transcript.session
+        known = f"agent:{transcript.agent}" if transcript.agent else ""
+        return Provenance(
+            Source.RUN,
+            known or f"session:{transcript.cli_session_id or transcript.pk}",
+            session_id=transcript.session_id,
+            tier=session.tier if session else 0,
+            project_id=transcript.project_id,
+            channel=CHANNEL,
+            at=self.said_at(fact),
+            exposure=self.turns.exposure if not self.turns.missing else transcript.exposure,
+            exposed_to=tuple(self.turns.sources if not self.turns.missing else transcript.exposed_to),
+            told=self.turns.told_ids,
+            origin=transcript.key,
+        )
+
+    def said_at(self, fact: Fact) -> datetime:
+        turn = next((turn for turn in self.turns.turns if turn.number == fact.turn), None)
+        return (turn and turn.at) or self.transcript.last_at or self.part.created_at
+
+
+def prepare_part(work: Work) -> Made:
+    """Remove from the part what the model must not see or does not need."""
+    if work.turns.missing:
+        raise Gone(work.turns.missing)
+    found = prepare(work.turns)
+    part, turns = work.part, work.turns
+
+    def write(at: datetime) -> None:
+        TranscriptPart.objects.filter(pk=part.pk).update(
+            prepared=found.text,
+            prepared_sha256=hashlib.sha256(found.text.encode()).hexdigest(),
+            removed=dict(found.removed),
+        )
+        Transcript.objects.filter(pk=part.transcript_id).update(exposure=turns.exposure, exposed_to=list(turns.sources))
+
+    counts = {"turns": len(turns.turns), "characters": len(found.text), "removed": sum(found.removed.values())}
+    return Made(write, counts, "" if found.text else "the part holds nothing to observe")
+
+
+def call_observer(work: Work) -> Made:
+    """Ask the observer, and keep its raw answer."""
+    part, transcript = work.part, work.transcript
+    text = message(
+        part.prepared, project=transcript.project.name if transcript.project else "", agent=transcript.agent or ""
+    )
+    found: Answer[str] | Unavailable = ask("observer", INSTRUCTIONS, text)
+    if isinstance(found, Unavailable):
+        raise _waiting(found)
+
+    def write(at: datetime) -> None:
+        TranscriptPart.objects.filter(pk=part.pk).update(
+            answer=found.raw[:LONGEST_ANSWER], prompt_hash=found.prompt_hash, call=found.call_id, model=found.model
+        )
+
+    return Made(write, {"tokens in": found.tokens_in, "tokens out": found.tokens_out, "usd": found.cost_usd})
+
+
+def parse_answer(work: Work) -> Made:
+    """Read segments and facts out of the answer, with the turns that they come from."""
+    found = parse(work.part.answer)
+    turns = {turn.number: turn for turn in work.turns.turns}
+    sources = Sources(work.turns.turns)
+
+    def write(at: datetime) -> None:
+        first = Segment.objects.filter(transcript=work.part.transcript_id).aggregate(Max("number"))["number__max"] or 0
+        for number, segment in enumerate(found.segments, first + 1):
+            row = _segment(work.part, number, segment, turns, at)
+            source = f"{work.transcript.source_name}-segment-{number}"
+            Fact.objects.bulk_create(
+                _fact(row, n, fact, source, sources.of(fact.text)) for n, fact in enumerate(segment.facts, 1)
+            )
+        TranscriptPart.objects.filter(pk=work.part.pk).update(unread=list(found.unread))
+        work.__dict__.pop("facts", None)
+
+    facts = sum(len(segment.facts) for segment in found.segments)
+    counts = {"segments": len(found.segments), "facts": facts, "unread": len(found.unread)}
+    return Made(write, counts, "" if found.segments else "the observer found nothing to remember")
+
+
+def classify(work: Work) -> Made:
+    """Give each fact a category: by keywords, by the observer's word, and by a model where both leave it open."""
+    chosen = {fact.pk: categories.decide(fact.text, fact.said_category) for fact in work.facts}
+    unsure = [fact for fact in work.facts if chosen[fact.pk] is None]
+    if unsure:
+        asked = categories.ask_classifier([fact.text for fact in unsure])
+        if not isinstance(asked, Unavailable):
+            chosen |= {fact.pk: category for fact, category in zip(unsure, asked, strict=True)}
+        elif asked.reason != NoAnswer.OFF:
+            raise _waiting(asked)
+
+    def write(at: datetime) -> None:
+        for fact in work.facts:
+            category = chosen[fact.pk]
+            if category is None or not category.slug:
+                category = categories.Category(UNCLASSIFIED, 0.0, category.by if category else ClassifiedBy.KEYWORDS)
+            fact.category, fact.category_confidence = category.slug, category.confidence
+            fact.classified_by, fact.taxonomy_version = category.by, TAXONOMY_VERSION
+        Fact.objects.bulk_update(
+            work.facts, ["category", "category_confidence", "classified_by", "taxonomy_version"], batch_size=500
+        )
+
+    return Made(write, {"facts": len(work.facts), "asked": len(unsure)})
+
+
+def gate(work: Work) -> Made:
+    """Judge each fact: the model's word first, then the rules. Each decision is a row."""
+    thresholds = current()
+    judged: list[tuple[Fact, Judgement]] = []
+    for fact in work.facts:
+        word = Word(fact.said_gate, fact.said_confidence, work.part.model)
+        statement = work.statement(fact)
+        found = judge(
+            statement.text,
+            statement.observation,
+            taxonomy=KNOWLEDGE.slug,
+            word=word,
+            thresholds=thresholds,
+            taint=work.repeats(fact.text),
+        )
+        if found.verdict != "discard" and work.repeats_told(fact.text):
+            found = replace(found, verdict="discard", reason=Reason.ECHO.words, codes=(Reason.ECHO, *found.codes))
+        judged.append((fact, found))
+
+    def write(at: datetime) -> None:
+        for fact, found in judged:
+            fact.verdict, fact.confidence = found.verdict, found.confidence
+            fact.reasons, fact.reason = list(found.codes), found.reason[:500]
+            gate_decisions.note(
+                found,
+                channel=CHANNEL,
+                statement=work.statement(fact),
+                provenance=work.provenance(fact),
+                fact=fact,
+                at=at,
+            )
+        Fact.objects.bulk_update(work.facts, ["verdict", "confidence", "reasons", "reason"], batch_size=500)
+
+    counts: dict[str, int] = {}
+    for _, found in judged:
+        counts[found.verdict] = counts.get(found.verdict, 0) + 1
+    return Made(write, counts)
+
+
+def match(work: Work) -> Made:
+    """Note for each allowed fact which known memory it repeats or contradicts."""
+    counts: dict[str, int] = {}
+    for fact in work.facts:
+        if fact.verdict != "allow":
+            continue
+        work.compared[fact.pk] = compare(work.statement(fact), work.provenance(fact))
+        fact.match = _nearest(work.compared[fact.pk])
+        relation = fact.match.get("relation", "nothing near")
+        counts[relation] = counts.get(relation, 0) + 1
+
+    def write(at: datetime) -> None:
+        Fact.objects.bulk_update(work.facts, ["match"], batch_size=500)
+
+    return Made(write, counts)
+
+
+OUTCOMES = {
+    "created": FactOutcome.CREATED,
+    "reinforced": FactOutcome.MERGED,
+    "held": FactOutcome.HELD,
+    "discarded": FactOutcome.DISCARDED,
+    "duplicate": FactOutcome.DUPLICATE,
+}
+
+
+def store(work: Work) -> Made:
+    """Store fact by fact, each with its outcome in one transaction."""
+    for fact in work.facts:
+        if not fact.outcome:
+            _store(work, fact)
+    counts: dict[str, int] = {}
+    for fact in work.facts:
+        counts[fact.outcome] = counts.get(fact.outcome, 0) + 1
+    return Made(_nothing, counts)
+
+
+def _store(work: Work, fact: Fact) -> None:
+    statement, provenance = work.statement(fact), work.provenance(fact)
+    judgement = Judgement(fact.verdict, fact.reason, tuple(fact.reasons), fact.confidence)
+    prepared = work.compared.get(fact.pk)
+    if prepared is None and fact.verdict == "allow":
+        prepared = compare(statement, provenance)
+    with writing():
+        # The row decides: what another process stored meanwhile is not stored again.
+        if not Fact.objects.select_for_update().filter(pk=fact.pk, outcome="").exists():
+            fact.refresh_from_db()
+            return
+        found = remember(statement, provenance, prepared=prepared, judgement=judgement)
+        fact.outcome, fact.memory_id = OUTCOMES[found.outcome], found.memory_id
+        GateDecision.objects.filter(fact=fact).update(memory=found.memory_id)
+        fact.stored_at = provenance.at
+        fact.reason = fact.reason or found.reason[:500]
+        fact.save(update_fields=["outcome", "memory", "stored_at", "reason"])
+
+
+STAGES: Mapping[StageName, Callable[[Work], Made]] = {
+    StageName.PREPARE: prepare_part,
+    StageName.CALL: call_observer,
+    StageName.PARSE: parse_answer,
+    StageName.CLASSIFY: classify,
+    StageName.GATE: gate,
+    StageName.MATCH: match,
+    StageName.STORE: store,
+}
+
+
+def _nearest(compared: Prepared) -> dict[str, Any]:
+    """Describe the known memory that a fact repeats or contradicts, else the nearest one; empty without any."""
+    order = (Kind.REINFORCES, Kind.CONTRADICTS, Kind.DISTINCT)
+    found = sorted(
+        ((order.index(one.kind), -one.score, pk, one) for pk, (_, one) in compared.found.items() if one.score > 0),
+        key=lambda each: each[:3],
+    )
+    if not found:
+        return {}
+    _, _, pk, one = found[0]
+    return {"memory": pk, "relation": str(one.kind), "score": round(one.score, 3), "why": one.why}
+
+
+def _waiting(found: Unavailable) -> Wait:
+    """Only an attempt that was made counts: without a model, or over its budget, a part waits as long as it takes."""
+    made = found.reason in (NoAnswer.UNREADABLE, NoAnswer.FAILED, NoAnswer.LATE)
+    return Wait(found.why, found.until, counts=made)
+
+
+def _segment(
+    part: TranscriptPart, number: int, found: FoundSegment, turns: Mapping[int, Turn], at: datetime
+) -> Segment:
+    """Store a segment; turns that the part does not have are not believed."""
+    numbers = sorted(n for n in (found.first_turn, found.last_turn) if n is not None and n in turns)
+    return Segment.objects.create(
+        transcript_id=part.transcript_id,
+        part=part,
+        number=number,
+        narrative=found.narrative[:LONGEST_NARRATIVE],
+        first_turn=numbers[0] if numbers else None,
+        last_turn=numbers[-1] if numbers else None,
+        start=turns[numbers[0]].start if numbers else part.start,
+        end=turns[numbers[-1]].end if numbers else part.end,
+        created_at=at,
+    )
+
+
+def _fact(segment: Segment, number: int, found: FoundFact, source: str, turn: Turn | None) -> Fact:
+    return Fact(
+        segment=segment,
+        number=number,
+        text=found.text,
+        source=source,
+        kind=found.kind,
+        priority=found.priority,
+        said_gate=found.gate,
+        said_confidence=found.confidence,
+        said_category=found.category,
+        turn=turn.number if turn else None,
+        excerpt=turn.text[:LONGEST_EXCERPT] if turn else "",
+    )
