@@ -28,11 +28,12 @@ def _after_migrate(using: str, **kwargs: Any) -> None:
     from memories import counts
     from memories.embedding import triggers
     from memories.injection import tag_index
-    from memories.recall import keyword_index, pgvector
+    from memories.recall import keyword_index, narratives, pgvector
 
     triggers.make_again(connections[using])
     tag_index.keep(connections[using])
     hour_counts.keep(counts.ALL, connections[using])
+    narratives.keep(connections[using])
     if using == "default":
         pgvector.try_extension()
     if using == "default" and "memory_terms" in connections[using].introspection.table_names():

@@ -30,5 +30,6 @@ def search(request: HttpRequest, given: Query[shapes.SearchIn]) -> dict[str, Any
 
 
 def _answer(request: HttpRequest, query: str, given: shapes.Asked) -> dict[str, Any]:
-    values = {name: getattr(given, name) for name in shapes.Asked.model_fields} | {"tags": tuple(given.tags)}
+    values = {name: getattr(given, name) for name in shapes.Asked.model_fields}
+    values |= {"tags": tuple(given.tags), "include": tuple(given.include)}
     return as_data(ask(access_in(request), Question(query, **values), "api"))

@@ -171,6 +171,9 @@ class Asked(Given):
     profile: Literal["lean", "balanced", "deep", "auto"] = "balanced"
     as_of: AwareMoment | None = Field(None, description="What was known then; with a zone.")
     include_hold: StrictBool = Field(False, description="Also what waits for review; needs the scope review.")
+    include: list[Literal["narratives"]] = Field(
+        [], description="Also the narratives of observed sessions, beside the hits; needs the scope review."
+    )
 
 
 class RecallIn(Asked):
@@ -205,10 +208,23 @@ class HitOut(Schema):
     collapsed: list[int] = Field(description="Memories that say nearly the same and are left out beside it.")
 
 
+class NarrativeOut(Schema):
+    """What happened in a part of an observed session, as a model told it: `source` names the session and the part."""
+
+    segment: int
+    number: int
+    transcript: int
+    source: str
+    narrative: str
+    at: datetime
+    score: float
+
+
 class RecallOut(Schema):
     """Best hit first. The trace says what was dropped and why; `semantic` is on, or off with the reason."""
 
     query: str
     hits: list[HitOut]
     trace: dict[str, Any]
+    narratives: list[NarrativeOut] | None = Field(None, description="Null unless they were asked for.")
     recall_id: int | None

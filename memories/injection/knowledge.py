@@ -11,9 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Q
 
 from claudeops.lib.time_limit import time_limit
 from memories.injection.budget import cut, named_line, tokens
+from memories.injection.windows import Windowed, usable, windows_at
 from memories.models import Memory, Project, Verdict
 from memories.recall import Asker, Filters, Hit, Recall, fusion, recall
 from memories.recall.fusion import MULTIPLIED, Weights
@@ -81,7 +83,8 @@ def select_knowledge(
 ) -> Knowledge:
     """Recall what is known about `query` in the project and globally, for an agent (a slug), at `at` (aware UTC).
 
-    Only what the gate allows and CLAUDEOPS_TRUST tells; a memory ranks lower by exp(−0.01·days) since it was confirmed
+    Only what the gate allows and CLAUDEOPS_TRUST tells. Memories whose window of time is open come first, those outside
+    theirs are left out; of the others a memory ranks lower by exp(−0.01·days) since it was confirmed
     last. `profile` is one of recall's: lean is not rewritten. Never raises, and takes no longer than about `seconds`:
     then it is empty and says why. `is_preview`: no session is told it, so that nothing is rewritten nor logged.
     """
@@ -94,11 +97,14 @@ def select_knowledge(
         return replace(asked, why="it is switched off (CLAUDEOPS_KNOWLEDGE_BUDGET, CLAUDEOPS_KNOWLEDGE_MOST)")
     asker = None if is_preview else Asker("injection", f"agent:{agent}" if agent else "", session_id)
     filters = Filters(project=project.pk if project else None, agent=agent, taxonomy=KNOWLEDGE.slug, trusted_only=True)
+    known = usable(project.pk if project else None, agent)
+    lasting = known.filter(Q(expires_at=None) | Q(expires_at__gt=at), taxonomy=KNOWLEDGE.slug)
     begun = time.monotonic()
     try:
         with time_limit(seconds):
             if not Memory.objects.filter(taxonomy=KNOWLEDGE.slug, active=True, verdict=Verdict.ALLOW).exists():
                 return replace(asked, why="nothing is known yet")
+            windows = windows_at(lasting, at)
             found = recall(
                 query, filters, profile=profile, at=at, asked_by=asker, weights=weights(), rewrite=not is_preview
             )
@@ -107,7 +113,7 @@ def select_knowledge(
         took = time.monotonic() - begun
         why = f"it took longer than {seconds:g} s" if took >= seconds else f"{type(error).__name__}: {error}"
         return replace(asked, why=f"the recall failed: {why}"[:300])
-    return _chosen(found, replace(asked, profile=found.trace.profile, trace=_trace(found)), most)
+    return _chosen(found, replace(asked, profile=found.trace.profile, trace=_trace(found)), windows, most)
 
 
 def weights() -> Weights:
@@ -115,12 +121,21 @@ def weights() -> Weights:
     return replace(fusion.configured(), age=MULTIPLIED, age_rate=KNOWLEDGE.rank_decay)
 
 
-def _chosen(found: Recall, asked: Knowledge, most: int) -> Knowledge:
-    """Take the first `most` hits within the budget; the first that does not fit ends the choice."""
+def _chosen(found: Recall, asked: Knowledge, windows: Sequence[Windowed], most: int) -> Knowledge:
+    """Take the first `most`, those in their window before the hits, within the budget.
+
+    The first that does not fit ends the choice.
+    """
+    has_window = {one.memory.pk for one in windows}
+    hits = [hit for hit in found.hits if hit.memory_id not in has_window]
+    ordered = [
+        *((_line_of(one.memory), _in_window(one)) for one in windows if one.is_open),
+        *((named_line(hit.category, hit.observation, hit.memory_id), _entry(hit, _reason(hit))) for hit in hits),
+    ]
     lines: list[str] = []
     why = f"the limit of {most:,} memories (CLAUDEOPS_KNOWLEDGE_MOST) is reached"
-    for hit in found.hits[:most]:
-        longer = [*lines, named_line(hit.category, hit.observation, hit.memory_id)]
+    for line, _ in ordered[:most]:
+        longer = [*lines, line]
         if block(longer)[1] > asked.budget:
             why = f"the budget of {asked.budget:,} tokens is full"
             break
@@ -130,9 +145,12 @@ def _chosen(found: Recall, asked: Knowledge, most: int) -> Knowledge:
         asked,
         text=text,
         tokens=count,
-        included=[_entry(hit, _reason(hit)) for hit in found.hits[: len(lines)]],
-        left_out=[_entry(hit, why) for hit in found.hits[len(lines) :]],
-        why="" if lines else why if found.hits else "nothing matches",
+        included=[entry for _, entry in ordered[: len(lines)]],
+        left_out=[
+            *(entry | {"reason": why} for _, entry in ordered[len(lines) :]),
+            *(_in_window(one) for one in windows if not one.is_open),
+        ],
+        why="" if lines else why if ordered else "nothing matches",
     )
 
 
@@ -169,6 +187,24 @@ def _entry(hit: Hit, reason: str) -> dict[str, Any]:
             "age_days": round(parts.age_days, 2),
             "age_factor": round(parts.age_factor, 6),
         },
+    }
+
+
+def _line_of(memory: Memory) -> str:
+    return named_line(memory.category, memory.observation, memory.pk)
+
+
+def _in_window(one: Windowed) -> dict[str, Any]:
+    """Return the entry of a memory that its window alone brings, or keeps out."""
+    return {
+        "id": one.memory.pk,
+        "uuid": str(one.memory.uuid),
+        "service": None,
+        "category": one.memory.category,
+        "confidence": one.memory.confidence,
+        "observation": cut(one.memory.observation),
+        "reason": one.reason,
+        "taxonomy": KNOWLEDGE.slug,
     }
 
 

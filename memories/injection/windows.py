@@ -79,7 +79,7 @@ def surfacing(
 
     `project` and `agent` are a scope as in `isolated_to`. The highest confidence first.
     """
-    rows = usable(project, agent)
+    rows = usable(project, agent).filter(Q(expires_at=None) | Q(expires_at__gt=at))
     if taxonomy:
         rows = rows.filter(taxonomy=taxonomy)
     return [one.memory for one in windows_at(rows, at) if one.is_open]

@@ -154,4 +154,11 @@ def recall(parser: ArgumentParser) -> None:
     parser.add_argument("--profile", default="balanced", choices=PROFILES, help="how much comes back")
     parser.add_argument("--as-of", metavar="WHEN", help="what was known at a day or time like 2026-11-21T23:00 (UTC)")
     parser.add_argument("--include-hold", action="store_true", help="include memories held for review")
+    parser.add_argument(
+        "--include",
+        action="append",
+        default=[],
+        choices=("narratives",),
+        help="also what happened in observed sessions",
+    )
     parser.add_argument("--explain", action="store_true", help="show the score details and what was left out")

@@ -15,10 +15,16 @@ from memories.recall.service import Question, as_data, ask, by_person
 from memories.taxonomy import GENERAL
 
 
-def recall(query: str, as_of: str | None, tag: list[str], explain: bool, by: str, **given: Any) -> Result:
+def recall(
+    query: str, as_of: str | None, tag: list[str], include: list[str], explain: bool, by: str, **given: Any
+) -> Result:
     """Search all projects: whoever has a shell on this machine is the operator."""
     question = Question(
-        sys.stdin.read() if query == "-" else query, tags=tuple(tag), as_of=_moment(as_of) if as_of else None, **given
+        sys.stdin.read() if query == "-" else query,
+        tags=tuple(tag),
+        include=tuple(include),
+        as_of=_moment(as_of) if as_of else None,
+        **given,
     )
     found = ask(by_person(by), question, "cli")
     lines = [_line(place, hit) for place, hit in enumerate(found.hits, 1)] or ["No memory answers this."]
@@ -26,6 +32,9 @@ def recall(query: str, as_of: str | None, tag: list[str], explain: bool, by: str
         lines.append(f"Semantic search is {found.trace.semantic}.")
     if explain:
         lines = [*_explained(found)]
+    if found.narratives is not None:
+        lines += ["", "Narratives of observed sessions:" if found.narratives else "No narrative answers this."]
+        lines += [f"  {one.score:.3f}  {one.source}, {one.at:%Y-%m-%d}: {one.narrative}" for one in found.narratives]
     actions = [
         NextAction(f"manage.py memory show {hit.memory_id}", "see it with its history") for hit in found.hits[:1]
     ]

@@ -26,16 +26,18 @@ MOST_OF = {TurnKind.USER: 8_000, TurnKind.AGENT: 1_600, TurnKind.CALL: 200, Turn
 READ_OF = {TurnKind.CALL: 2_000, TurnKind.RESULT: 4_000}
 """Characters of a turn that are looked at; what a person or the agent wrote is looked at as a whole."""
 ERROR_LINES = 3
-TOLD_RUN, SHORTEST_TOLD = 5, 3
-"""Words in a row that repeat what we told; a shorter memory counts from three words on."""
+TOLD_RUN, SHORTEST_TOLD = 12, 3
+"""Words in a row that repeat what we told; a shorter sentence of it counts as a whole, from three words on."""
 TOLD = "[known memory]"
+LONGEST_CLAUSE = 300
+"""Characters on each side of what repeats a memory, in which the rest of its sentence is looked for."""
 LONGEST_NAME = 80
 
 # Elements that the CLI or a hook puts into messages: none of it was said by a person or the agent.
 ELEMENTS = (
     "system-reminder|local-command-stdout|local-command-stderr|local-command-caveat|command-message|command-name|"
     "user-prompt-submit-hook|session-start-hook|hook-context|additional-context|task-notification|ide_opened_file|"
-    "ide_selection|ide_diagnostics|bash-stdout|bash-stderr|tool_use_error|function_results|env|claudeops[\\w-]{0,40}"
+    "ide_selection|ide_diagnostics|bash-stdout|bash-stderr|function_results|env|claudeops[\\w-]{0,40}"
 )
 REMINDER = re.compile(rf"<\s{{0,3}}(/?)\s{{0,3}}(?:{ELEMENTS})\b[^<>]{{0,300}}>", re.IGNORECASE)
 HOOK_LINE = re.compile(
@@ -58,10 +60,18 @@ ADD_FIELD = re.compile(r"\s*(?:[-*+]\s+)?\**\s?(?:type|content)\s?\**\s?:|\s*#{1
 BINARY = re.compile(r"(?:data:[\w/+.-]{1,60};base64,)?[A-Za-z0-9+/=_-]{160,}|(?:[0-9a-fA-F]{2}[\s:]){60,}")
 LINE_BREAK = re.compile("\r\n?|[\u2028\u2029]")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
+SENTENCE_END = re.compile(r"[.!?;](?=\s|\Z)|\n")
+DISPUTES = re.compile(
+    r"\d|\b(?:not?|never|wrong|incorrect|false|outdated|obsolete|stale|longer|instead|changed|except|unless|until|only|actually|"
+    r"but|although|however|since|now|\w{1,12}n['’]t)\b",
+    re.IGNORECASE,
+)
+"""What beside a told memory can say that it does not hold, or no longer: then the sentence stays as it is."""
 TOLD_LINE = re.compile(r"^\s*(?:[-*•]|\d{1,3}\.)?\s*(?:\[[^\[\]\n]{1,80}\])?|\(confidence:? [\d.]{1,6}\)")
 ERROR = re.compile(
     r"\A\W{0,4}(?:<tool_use_error>|error\b|exit code [1-9]|traceback|fatal\b|failed\b|failure\b|exception\b|"
-    r"\w{0,40}(?:Error|Exception)\b|permission denied|no such file)|command not found|permission denied",
+    r"\w{0,40}(?:Error|Exception)\b|no such file|timed? ?out\b|"
+    r"permission to use\b|the user doesn.t want)|command not found|permission denied",
     re.IGNORECASE,
 )
 GREETING = frozenset(
@@ -154,8 +164,9 @@ class _Told:
 
     def __init__(self, told: Sequence[str]) -> None:
         self._whole = sorted({text.strip() for text in told if "\n" in text.strip()}, key=len, reverse=True)
-        lines = (TOLD_LINE.sub(" ", line) for text in told for line in text.split("\n") if not line.startswith("#"))
-        self._runs = Runs(lines, length=TOLD_RUN, shortest=SHORTEST_TOLD)
+        lines = [TOLD_LINE.sub(" ", line) for text in told for line in text.split("\n") if not line.startswith("#")]
+        sentences = {sentence for line in lines for sentence in (line, *SENTENCE_END.split(line))}
+        self._runs = Runs(sentences, length=TOLD_RUN, shortest=SHORTEST_TOLD)
 
     def without(self, text: str) -> tuple[str, int]:
         count = 0
@@ -164,8 +175,21 @@ class _Told:
                 count += text.count(whole)
                 text = text.replace(whole, "")
         text, blocks = _without_blocks(text)
-        text, runs = self._runs.without(text, TOLD)
+        text, runs = self._runs.without(text, TOLD, keep=_is_disputed)
         return text, count + blocks + runs
+
+
+def _is_disputed(text: str, start: int, end: int) -> bool:
+    """Whether the sentence around text[start:end] says more than that: that it does not hold, or another number."""
+    begins = max(
+        (match.end() for match in SENTENCE_END.finditer(text, max(0, start - LONGEST_CLAUSE), start)), default=0
+    )
+    ending = SENTENCE_END.search(text, end, end + LONGEST_CLAUSE)
+    around = (
+        text[max(begins, start - LONGEST_CLAUSE) : start],
+        text[end : ending.start() if ending else end + LONGEST_CLAUSE],
+    )
+    return any(map(DISPUTES.search, around))
 
 
 def _entry(turn: Turn, text: str, told: _Told, removed: Counter[str]) -> _Entry | None:

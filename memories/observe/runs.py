@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -23,7 +23,7 @@ class Runs:
                 self._add(size, (" ".join(words[at : at + size]) for at in range(len(words) - size + 1)))
             if telling:
                 self._add(1, (word for word in words if len(word) >= 4 and any(sign.isdigit() for sign in word)))
-        self._first = {run.partition(" ")[0] for runs in self._by_length.values() for run in runs}
+        self._begin = {_beginning(run.split(" ", 2)) for runs in self._by_length.values() for run in runs}
         self._lengths = sorted(self._by_length, reverse=True)
 
     def _add(self, size: int, runs: Iterable[str]) -> None:
@@ -31,14 +31,14 @@ class Runs:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return where runs stand in `text`: (start, end) in order, joined where they touch or overlap."""
-        if not self._first:
+        if not self._begin:
             return []
         found = [(match[0].lower(), match.start(), match.end()) for match in _WORD.finditer(text)]
         words = [word for word, _, _ in found]
         spans: list[tuple[int, int]] = []
         last = -2  # the last word that the last span covers
         for at, word in enumerate(words):
-            if word not in self._first:
+            if word not in self._begin and _beginning(words[at : at + 2]) not in self._begin:
                 continue
             for size in self._lengths:
                 if at + size <= len(words) and " ".join(words[at : at + size]) in self._by_length[size]:
@@ -52,9 +52,14 @@ class Runs:
                     break
         return spans
 
-    def without(self, text: str, instead: str) -> tuple[str, int]:
-        """Return `text` with `instead` in the place of each span, and how many there were."""
-        spans = self.spans(text)
+    def without(
+        self, text: str, instead: str, *, keep: Callable[[str, int, int], bool] | None = None
+    ) -> tuple[str, int]:
+        """Return `text` with `instead` in the place of each span, and how many there were.
+
+        A span (text, start, end) for which `keep` is true stays.
+        """
+        spans = [span for span in self.spans(text) if keep is None or not keep(text, *span)]
         if not spans:
             return text, 0
         pieces, at = [], 0
@@ -62,3 +67,8 @@ class Runs:
             pieces += [text[at:start], instead]
             at = end
         return "".join([*pieces, text[at:]]), len(spans)
+
+
+def _beginning(words: list[str]) -> str:
+    """Two words: few texts have the first two of a given run."""
+    return " ".join(words[:2])

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from django.core.exceptions import EmptyResultSet, FullResultSet
 from django.db import connection
-from django.db.models import BooleanField, Q
+from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from memories.capture.agent_id import agent_id
@@ -131,7 +131,8 @@ def _cached(vendor: str, filters: Filters) -> Where:
     return _compiled(filters)
 
 
-def where(rows: MemoryQuerySet) -> Where:
+def where(rows: QuerySet[Any]) -> Where:
+    """Return the condition of a queryset on one table."""
     compiler = rows.query.get_compiler(connection=connection)
     try:
         sql, params = compiler.compile(rows.query.where)

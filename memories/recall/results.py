@@ -15,6 +15,7 @@ from memories.models import Memory
 from memories.models.trust import kept_back, kept_back_sql
 from memories.recall import filters
 from memories.recall.filters import Where
+from memories.recall.narratives import Narrative
 from memories.recall.trace import Trace
 
 
@@ -129,19 +130,25 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """The answer: best hit first. `recall_id` is its log entry, None when it was not logged."""
+    """The answer: best hit first. `recall_id` is its log entry, None when it was not logged.
+
+    `narratives` of observed sessions stand beside the hits; None when they were not asked for.
+    """
 
     query: str
     hits: tuple[Hit, ...]
     trace: Trace
     recall_id: int | None = None
+    narratives: tuple[Narrative, ...] | None = None
 
     def as_dict(self) -> dict[str, Any]:
+        asked_for = {"narratives": [one.as_dict() for one in self.narratives]} if self.narratives is not None else {}
         return {
             "query": self.query,
             "hits": [hit.as_dict() for hit in self.hits],
             "trace": self.trace.as_dict(),
             "recall_id": self.recall_id,
+            **asked_for,
         }
 
 

@@ -26,6 +26,7 @@ from memories.recall import (
     fusion,
     keyword_search,
     log,
+    narratives,
     profiles,
     rerank,
     results,
@@ -53,12 +54,15 @@ CANDIDATES_OF_TURNS = 100
 MORE_THAN_ASKED = 40
 """Candidates beyond the requested hits: some are held, inactive or near-duplicates."""
 
-GLOBAL = "global"
+GLOBAL, NARRATIVES = "global", "narratives"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query by names: `project` a slug or `global`, `service` one word or `general`, `as_of` aware UTC."""
+    """A query by names: `project` a slug or `global`, `service` one word or `general`, `as_of` aware UTC.
+
+    `include` names what else is wanted: NARRATIVES of observed sessions, which nobody reviewed.
+    """
 
     query: str
     project: str | None = None
@@ -71,6 +75,7 @@ class Question:
     profile: str = "balanced"
     as_of: datetime | None = None
     include_hold: bool = False
+    include: tuple[str, ...] = ()
 
 
 def ask(access: Access, question: Question, surface: str) -> Recall:
@@ -80,9 +85,10 @@ def ask(access: Access, question: Question, surface: str) -> Recall:
     service, AccessDenied, ProjectNotFound.
     """
     asker = Asker(surface, access.actor, access.session_id)
-    found = recall(
-        question.query, filters_of(access, question), profile=question.profile, limit=question.limit, asked_by=asker
-    )
+    filters = filters_of(access, question)
+    found = recall(question.query, filters, profile=question.profile, limit=question.limit, asked_by=asker)
+    if NARRATIVES in question.include:
+        found = replace(found, narratives=narratives.search(question.query, filters))
     if access.confined and trust.OTHER_SCOPE in found.trace.dropped:
         kept = {reason: count for reason, count in found.trace.dropped.items() if reason != trust.OTHER_SCOPE}
         found = replace(found, trace=replace(found.trace, dropped=kept))
@@ -108,7 +114,9 @@ def filters_of(access: Access, question: Question) -> Filters:
     if question.category and not any(question.category in one.categories for one in TAXONOMIES.values()):
         known = sorted({category for one in TAXONOMIES.values() for category in one.categories})
         raise InvalidRecall(f"category is {question.category!r}; allowed are {', '.join(known)}.")
-    if question.include_hold:
+    if unknown := sorted(set(question.include) - {NARRATIVES}):
+        raise InvalidRecall(f"include is {unknown[0]!r}; allowed is {NARRATIVES}.")
+    if question.include_hold or question.include:
         access.require(Scope.REVIEW)
     return Filters(
         project=_project(access, question.project),

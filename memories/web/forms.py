@@ -17,6 +17,7 @@ from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
 from memories.models import Memory, Project, RecallVote
 from memories.recall import Question
 from memories.recall.profiles import NAMES as PROFILES
+from memories.recall.service import NARRATIVES
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
 
 ASKED_FROM = [
@@ -273,12 +274,15 @@ class RecallForm(forms.Form):
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
     )
     include_hold = forms.BooleanField(label="Include held memories", required=False)
+    narratives = forms.BooleanField(label="Include narratives of observed sessions", required=False)
 
-    def __init__(self, data: Any = None) -> None:
+    def __init__(self, data: Any = None, *, with_narratives: bool = False) -> None:
         if data is not None and not data.get("profile"):  # else the browser would show another one than is used
             data = data.copy()
             data["profile"] = PROFILE
         super().__init__(data, auto_id="recall-%s", initial={"profile": PROFILE})
+        if not with_narratives:
+            del self.fields["narratives"]
         names = sorted({name for taxonomy in TAXONOMIES.values() for name in taxonomy.categories})
         for field, values in (("category", names), ("taxonomy", list(TAXONOMIES))):
             choice = self.fields[field]
@@ -299,6 +303,7 @@ class RecallForm(forms.Form):
             profile=given["profile"],
             as_of=given["as_of"],
             include_hold=given["include_hold"],
+            include=(NARRATIVES,) if given.get("narratives") else (),
         )
 
     def narrows(self) -> bool:

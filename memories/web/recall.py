@@ -25,7 +25,7 @@ from memories.web.answers import actor, by_htmx, fragment, in_words, moved
 from memories.web.forms import AskedForm, MarkForm, RecallForm
 from memories.web.hits import Share, Stretch, marked, shares
 
-MARKS = "memories.change_memory"
+MARKS, SEES_NARRATIVES = "memories.change_memory", "memories.view_transcript"
 LONGEST = 400
 """Most characters of a memory in the list of hits."""
 LATELY = 5
@@ -47,10 +47,11 @@ class Shown:
 @never_cache
 @permission_required("memories.view_memory", raise_exception=True)
 def recall(request: HttpRequest) -> HttpResponse:
+    may_see = request.user.has_perm(SEES_NARRATIVES)
     if "query" not in request.GET:
-        context = {"form": RecallForm(), "narrowed": False, "lately": _lately(), "command": ""}
+        context = {"form": RecallForm(with_narratives=may_see), "narrowed": False, "lately": _lately(), "command": ""}
         return render(request, "memories/recall.html", context)
-    form = RecallForm(request.GET)
+    form = RecallForm(request.GET, with_narratives=may_see)
     found, status = None, 200
     if not form.is_valid():
         status = 422 if request.GET["query"].strip() else 200

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from memories.injection.foremost import foremost
+from memories.injection.windows import surfacing
 from memories.models import ArrivedBy, Memory, Project
 from memories.observe.private import INSTEAD, without_private
 from memories.observe.turns import Turn, TurnKind
@@ -62,7 +63,9 @@ def briefing(call: HookCall, project: Project, *, budget: int) -> Briefing:
     """Compose the briefing; for one of our own sessions without what its prompt says already."""
     told = _told(call, prompts_too=call.payload.source not in FRESH)
     known = foremost(project.pk, most=MOST_MEMORIES, without=told, at=call.at)
+    now = [one for one in surfacing(project.pk, None, call.at) if one.pk not in told]
     sections = [
+        Section("Told now", [_line(one.pk, one) for one in now]),
         Section("Limits in force", [] if call.session else news.limits_in_force(call.at)),
         Section("Events of the last day", news.events_of(project, call.at)),
         Section("Sessions of the last day", news.sessions_of(project, call.at)),

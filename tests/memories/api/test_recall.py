@@ -8,7 +8,7 @@ import pytest
 
 from memories.models import Recalled, Verdict
 from tests.api_callers import bearer, problem
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.factories import MemoryFactory, PartFactory, ProjectFactory, SegmentFactory, TranscriptFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -103,3 +103,21 @@ def test_any_query_is_answered(query, house):
 
 def test_a_question_without_words_in_the_address_is_refused():
     assert problem(bearer("read").get("/api/memories/search")) == (422, "invalid_request")
+
+
+def test_narratives_stand_beside_the_hits_for_a_reviewer_alone(house):
+    mine, pk = house
+    for project, text in ((mine, "Ann moved the backup."), (ProjectFactory(slug="third"), "Bob moved the backup.")):
+        part = PartFactory(transcript=TranscriptFactory(project=project))
+        SegmentFactory(part=part, narrative=text)
+    question = {"query": "nightly backup NAS", "include": ["narratives"]}
+    assert problem(bearer("read").post("/api/recall", question)) == (403, "forbidden")
+    answer = bearer("read", "review", name="reviewer").post("/api/recall", question).json()
+    assert {hit["memory_id"] for hit in answer["hits"]} == {pk["mine"], pk["other"], pk["global"]}
+    assert {one["narrative"] for one in answer["narratives"]} == {"Ann moved the backup.", "Bob moved the backup."}
+    confined = bearer("read", "review", project=mine, name="confined")
+    (one,) = confined.get("/api/memories/search?q=backup&include=narratives").json()["narratives"]
+    assert one["narrative"] == "Ann moved the backup."
+    assert bearer("read", name="other").post("/api/recall", {"query": "x"}).json()["narratives"] is None
+    unknown = bearer("read", "review", name="more").post("/api/recall", {"query": "x", "include": ["facts"]})
+    assert unknown.status_code == 422

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memories.models import Verdict
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.factories import MemoryFactory, ProjectFactory, SegmentFactory
 from tests.memories.commands.test_memory import document, run
 
 pytestmark = pytest.mark.django_db
@@ -81,3 +81,16 @@ def test_what_is_wrong_is_named(options, said):
     code, out, err = run("recall", "x", *options)
     assert (code, out) == (1, "")
     assert said in err
+
+
+def test_narratives_are_printed_when_asked_for(backup):
+    SegmentFactory(narrative="Ann mounted the NAS for the nightly backup.")
+    _, out, _ = run("recall", "nightly backup")
+    assert "Ann mounted" not in out
+    _, out, _ = run("recall", "nightly backup", "--include", "narratives")
+    assert "Narratives of observed sessions:" in out
+    assert "Ann mounted the NAS for the nightly backup." in out
+    _, answer = document("recall", "nightly backup", "--include", "narratives")
+    assert [one["narrative"] for one in answer["result"]["narratives"]] == [
+        "Ann mounted the NAS for the nightly backup."
+    ]

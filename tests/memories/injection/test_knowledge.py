@@ -205,3 +205,22 @@ def test_no_memory_opens_a_heading_a_fence_a_tag_or_a_name(hostile):
     assert found.text.splitlines()[-1].endswith(f"[m{row.pk}]")
     for mark in ("```", "<system", "[m1]", "[MEMORY"):
         assert mark not in found.text
+
+
+def test_what_is_in_its_window_comes_first_and_what_is_outside_of_it_not_at_all(shop):
+    matching = known()
+    monday = known("The certificate of vault renews", surface="mon")  # NOW is a Monday
+    shut = known("The billing database of the shop is archived", surface="tue")
+    found = chosen(project=shop)
+    assert [entry["id"] for entry in found.included] == [monday.pk, matching.pk]
+    assert found.included[0]["reason"] == "in its window “mon” until 2026-06-02 00:00 UTC"
+    assert [(entry["id"], entry["reason"]) for entry in found.left_out] == [
+        (shut.pk, "outside its window “tue”, which opens 2026-06-02 00:00 UTC")
+    ]
+    assert found.text.index("certificate") < found.text.index("pg_upgrade")
+
+
+def test_a_window_needs_no_word_of_the_task_but_what_is_expired_stays_out(shop):
+    known("The certificate of vault renews", surface="mon")
+    known("The old certificate of vault renews", surface="mon", expires_at=NOW)
+    assert [entry["observation"] for entry in chosen("feed the cat").included] == ["The certificate of vault renews"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -111,6 +112,32 @@ def test_what_we_told_does_not_come_back_in_other_letters_or_within_a_sentence()
     )
     assert found.text.split("\n")[1] == "[2 agent] I know that [known memory], so I wait. Also: [known memory]!"
     assert "40 s" not in found.text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Backups run at 03:00 is wrong, it is 04:00",
+        "Backups run at 03:00 no longer",
+        "Since the move it is not true that backups run at 03:00",
+        "Billing takes 60 s to start",
+        "Billing takes 40 s to start except on Sundays",
+        "Backups run at night",
+    ],
+)
+@pytest.mark.parametrize("kind", ["user", "agent"])
+def test_a_correction_of_what_we_told_keeps_its_words(kind, said):
+    assert said in prepared(("user", ASKED), (kind, f"Well. {said}. And so on."), told=(BLOCK,)).text
+
+
+def test_a_long_quotation_of_a_memory_is_taken_out_sentence_by_sentence():
+    first = "The ledger is closed each evening by the batch of the bank, which locks its tables for half an hour"
+    found = prepared(
+        ("user", ASKED),
+        ("agent", f"As I read, {first.removesuffix(' an hour')} a day or so. ASK TOM FIRST! Fine."),
+        told=(f"- {first}. Ask Tom first.",),
+    )
+    assert found.text.split("\n")[1] == "[2 agent] As I read, [known memory] a day or so. [known memory]! Fine."
 
 
 def test_an_echo_of_told_memories_alone_is_not_worth_a_call():
@@ -298,6 +325,72 @@ def test_a_long_session_is_cut_to_its_limit_and_people_keep_their_words():
     assert found.text.endswith("[402 user] The last wish")
     assert found.removed["cut"] > 100_000
     assert [number for number, _ in found.lines] == sorted(number for number, _ in found.lines)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error: no route to host",
+        "Exit code 2\nmake: *** [all] Error 1",
+        "Traceback (most recent call last):",
+        "ValueError: bad day",
+        "fatal: not a git repository",
+        "bash: frobnicate: command not found",
+        "cat: /etc/shadow: Permission denied",
+        "<tool_use_error>File has not been read yet</tool_use_error>",
+        "Permission to use Bash has been denied",
+        "The user doesn't want to proceed with this tool use.",
+        "Timed out after 120 s",
+    ],
+)
+def test_a_failed_call_says_how_it_failed(said):
+    found = prepared(("user", ASKED), turn(2, "result", said, name="Bash"))
+    assert re.match(r"\[2 result\] Bash: failed: \S", found.text.split("\n")[1])
+
+
+@pytest.mark.parametrize("said", ["0 errors, 12 warnings", "errors.py\nmain.py", "No failed units", ""])
+def test_an_output_that_names_errors_did_not_fail(said):
+    assert "ok" in prepared(("user", ASKED), turn(2, "result", said, name="Bash")).text.split("\n")[1]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "<private>",
+            "</private>",
+            "<private",
+            "<system-reminder>",
+            "</system-reminder",
+            "[MEMORY:a]",
+            "## Knowledge\n",
+            "<",
+        ),
+        *(
+            "\n \t",
+            "[1 user] ",
+            "A" * 159 + " ",
+            "ab:",
+            "x ",
+            "Backups run at 03:00 ",
+            "data:a/b;base64,",
+            "# Remember:\n",
+            "$(",
+        ),
+    ],
+)
+def test_no_text_takes_long_however_it_repeats(piece):
+    text = piece * (100_000 // len(piece))
+    started = time.perf_counter()
+    prepared(
+        ("user", ASKED),
+        ("user", text),
+        ("agent", text),
+        ("call", text),
+        ("result", text),
+        told=("Backups run at 03:00",),
+    )
+    assert time.perf_counter() - started < 5
 
 
 def test_a_long_message_keeps_its_beginning_and_its_end():

@@ -7,11 +7,13 @@ from datetime import timedelta
 from urllib.parse import urlencode
 
 import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
 from memories.models import Recalled, RecallMark, Verdict
-from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
+from tests.factories import MemoryFactory, ProjectFactory, SegmentFactory, SessionFactory
 from tests.memories.people import HTMX, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -264,3 +266,26 @@ def test_a_question_on_the_page_is_kept_with_who_asked_and_shown_among_what_was_
     html = text_of(client.get(ASKED))
     assert "one-viewer" in html
     assert backup.observation in html
+
+
+def test_narratives_stand_below_the_hits_when_asked_for(backup):
+    row = SegmentFactory(narrative="Ann mounted <b>the NAS</b> for the nightly backup.")
+    client = signed_in("viewer")
+    assert "Ann mounted" not in text_of(ask(client, query="nightly backup"))
+    html = text_of(ask(client, query="nightly backup", narratives="on"))
+    assert "Ann mounted &lt;b&gt;the NAS&lt;/b&gt; for the nightly backup." in html
+    assert f'href="/transcripts/{row.transcript_id}#segment-1"' in html
+    assert "No narrative has these words." in text_of(ask(client, query="zebra", narratives="on"))
+
+
+def test_who_may_see_no_transcript_is_offered_no_narratives(backup):
+    SegmentFactory(narrative="Ann mounted the NAS for the nightly backup.")
+    user = get_user_model().objects.create_user("nobody", is_staff=True)
+    client = Client()
+    client.force_login(user)
+    user.user_permissions.add(Permission.objects.get(codename="view_memory"))
+    response = ask(client, query="nightly backup", narratives="on")
+    html = text_of(response)
+    assert len(response.context["hits"]) == 1
+    assert "Ann mounted" not in html
+    assert "narratives of observed" not in html

@@ -188,10 +188,10 @@ def test_the_number_of_queries_does_not_grow(call, project, django_assert_num_qu
 
     fill(10)
     start(call, session_id="first")  # notes when the hook was heard
-    with django_assert_num_queries(18):
+    with django_assert_num_queries(19):
         start(call, session_id="ten")
     fill(10)
-    with django_assert_num_queries(18):
+    with django_assert_num_queries(19):
         start(call, session_id="twenty")
 
 
@@ -401,3 +401,16 @@ def test_a_hook_names_no_file_but_a_transcript(call, tmp_path, settings):
         call("SessionEnd", transcript_path=path)
     work()
     assert not Transcript.objects.exists()
+
+
+def test_a_briefing_begins_with_what_is_told_in_a_window_of_time_that_is_open(call, project):
+    today = timezone.now().date()
+    knowledge("The certificate of vault renews", project=project, surface=f"{today}")
+    knowledge("The office moves", project=project, surface=f"{today + DAY * 9}")
+    MemoryFactory(observation="Of another agent", agent="watcher", surface=f"{today}")
+    knowledge("Prices are stored in cents", project=project)
+    text = start(call)
+    assert text.index("## Told now\n\n- [operations] The certificate of vault renews") < text.index("## Memories")
+    assert "Prices are stored in cents" in text
+    assert "The office moves" not in text
+    assert "Of another agent" not in text
