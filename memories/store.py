@@ -238,11 +238,7 @@ def discard_again(decision: GateDecision | int, *, by: str, at: datetime | None 
 
 
 def _allowable(pk: int) -> GateDecision:
-    row = gate_decisions.find(pk)
-    if row.verdict != "discard":
-        raise InvalidMemory(f"Decision {pk} is no discard.", "Held memories are approved: manage.py memory held allow.")
-    if row.label in (Label.RELEASED, Label.EDITED):
-        raise InvalidMemory(f"Decision {pk} was allowed already, as memory {row.memory_id}.")
+    row = gate_decisions.find_discard(pk)
     if not row.text:
         raise InvalidMemory(f"The text of decision {pk} is deleted; it is kept for 14 days.")
     return row

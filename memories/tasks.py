@@ -5,6 +5,7 @@ from __future__ import annotations
 from memories.embedding.backfill import backfill
 from memories.embedding.install import install_if_missing
 from memories.judging import TASK_CALLS, TASK_SECONDS, judge_waiting
+from memories.lifecycle.gate_decisions import prune as prune_discards
 from memories.lifecycle.sweep import sweep as sweep_memories
 from memories.llm.calls import prune as prune_model_calls
 from memories.recall import keyword_index, log, pgvector
@@ -13,6 +14,7 @@ from memories.recall import keyword_index, log, pgvector
 def sweep() -> None:
     sweep_memories()
     prune_model_calls()
+    prune_discards()
 
 
 def judge() -> None:

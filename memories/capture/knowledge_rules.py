@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+import re2
+
+from claudeops.lib.lookaround import without_lookaround
 from memories.capture.reasons import Reason
 
 _ANY = re.IGNORECASE
@@ -94,6 +97,8 @@ _HOST = rf"(?:[a-z0-9-]{{1,63}}\.){{1,6}}{_DOMAIN}"
 URL = re.compile(
     r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{1,20}\s?(?::|\[:\]|\(:\))\s?//\s?\S|(?<!\w)www\.\w|"
     rf"(?<![\w./-]){_HOST}(?::\d{{2,5}})?/\S|"
+    r"(?<![\d.])(?!(?:10|127|0|255)\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.|1\.1\.1\.1\b|8\.8\.8\.8\b|"
+    r"9\.9\.9\.9\b)(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w)|"
     r"\w(?:\[\.\]|\(\.\)|\s?[\[({]dot[\])}]\s?)\w|\bcolon slash slash\b|"
     rf"\b\w+ dot {_DOMAIN}\b|\bdata:\w{{1,20}}/|\bmailto:|"
     rf"\b(?:fetch|fetched|download\w*|visit|open|load\w*|pull\w*|get|send|sent|post\w*|upload\w*|report\w*|forward\w*|"
@@ -115,12 +120,13 @@ _PROGRAM = (
     r"history|"
     r"ls|cd|find|grep|touch|mkdir|ln|mount|umount|reboot|shutdown|claude|gh|glab|perl|ruby|php|restic|borg|vault)"
 )
+_NOUN = r"(?:mount|env|history|source|service|node|export|go|make|find|echo|kill|vault|borg|touch|git|claude)"
 COMMAND = re.compile(
     # In backquotes: a program with an argument, or several programs.
     rf"`\s?(?:\$\s?|#\s|>\s)?(?:{_PROGRAM}|\.{{0,2}}/[^\s`]{{1,100}})\s+[^\s`][^`]{{0,400}}`|"
     r"`[^`]{0,200}?(?:\s\|\s?\w|\s?&&|;\s?\w|\$\(|\s>>?\s?\S)[^`]{0,200}`|"
-    # Bare: a program with an option, a path, or its own way to do harm.
-    rf"(?<![\w./-]){_PROGRAM}\s+(?:-{{1,2}}[a-z]|[~.]{{0,2}}/\w|[\"']|\$\{{?\w|origin\b)|"
+    # Bare: a program with an option, a path, or its own way to do harm. Some names are plain nouns, too.
+    rf"(?<![\w./-])(?!{_NOUN}\b){_PROGRAM}\s+(?:-{{1,2}}[a-z]|[~.]{{0,2}}/\w|[\"']|\$\{{?\w|origin\b)|"
     rf"\b(?:run|execute|type|enter|invoke|issue|launch|start with|executing|running)\b:?\s+(?:the command:?\s+)?[`\"']?"
     rf"(?:{_PROGRAM}\b(?=\s+\S|[`\"']|\s?$)|\.{{1,2}}/\w|/\w|\S{{1,60}}\.(?:sh|py|ps1|bat|pl|rb)\b)|"
     r"\b(?:sudo|doas)\s+\w|\bpip3? install\b|\bnpm (?:install|i|run|exec|ci)\b|\bnpx\s+\S|\buvx?\s(?:pip|run|tool|"
@@ -129,6 +135,7 @@ COMMAND = re.compile(
     r"run))\b|"
     r"\bkubectl (?:apply|delete|exec|create|edit|patch|scale|rollout|drain|run)\b|\bcrontab\s|"
     r"\bsystemctl (?:stop|start|restart|disable|enable|mask|daemon-reload)\b|\bmanage\.py\s+[a-z]|"
+    r"\bpip(?:e[sd]?|ing)\b[^.\n]{0,80}\b(?:in)?to (?:an? |the )?(?:root )?(?:shell|bash|sh|python|interpreter)\b|"
     r"\|\s?(?:sudo\s+)?(?:ba|z|da)?sh\b|\s&&\s\S|\$\([a-z]|(?<![\w./-])\.{1,2}/[\w/-]+(?:\.sh|\.py)?\s+-|"
     r"\b(?:bash|sh|source|eval)\s+\S*[./$(]\S*|"
     r"\b(?:drop|truncate) (?:table|database|schema)\b|\bdelete from \w|\bgrant all\b|\bgit (?:push|reset|clean|"
@@ -184,6 +191,9 @@ ADDRESSES = re.compile(
     r"\b(?:ha(?:s|ve)|is|are|was|were) (?:been )?(?:explicitly |fully |already )?(?:authori[sz]ed|permitted|allowed|"
     r"cleared|"
     r"granted|approved|entitled) (?:to\b|for (?:all|any|every)|by the (?:user|operator|owner|admin))|"
+    r"\b(?:append|print|include|post|paste|put|write|send|attach|dump|expose|publish|upload|forward|email|log|"
+    r"echo)\w{0,3}\b"
+    r"[^.\n]{0,40}\b(?:values? of|contents? of|environment\b|env\b|[A-Z]{2,30}_(?:KEY|TOKEN|SECRET|PASSWORD)\b)|"
     r"\bsafe to (?:run|ignore|execute|approve|skip|trust|delete|share|disable)\b|\bfrom now on\b|\bhenceforth\b|"
     r"\b(?:top|highest|maximum|utmost|critical) (?:priority|importance)\b|\btakes? precedence over\b|"
     r"\bsupersedes? (?:all|any|"
@@ -205,13 +215,16 @@ ADDRESSES = re.compile(
 
 # The same in other languages: who is addressed, and the orders of the first pattern.
 ADDRESSES_ELSEWHERE = re.compile(
+    r"\b(?:agente?[ns]?|as+istente?[ns]?|assistants?|ki|ia)\b.{0,20}?\b(?:muss|müssen|soll\w{0,3}|darf|dürfen|doi(?:t|"
+    r"vent)|peu(?:t|vent)|"
+    r"deben?|puede[n]?|devem?|pode[m]?|deve|devono|può|possono|moet\w{0,2}|mag|mogen|musi|powin\w+|может)\b|"
     # German
     r"\bdu (?:musst|sollst|darfst|kannst|bist|wirst|hast)\b|\b(?:musst|sollst) du\b|\bdein(?:e[nrms]?)?\b|\bdich\b|"
     r"\bdir\b|"
     r"(?-i:(?<![.!?] )(?<!^)\bSie (?:müssen|sollen|sollten|dürfen|können)|\b(?:müssen|sollen|dürfen) Sie\b|"
     r"\bIhre[nrm]? )|"
     r"\b(?:ignorier|vergiss|vergess|missacht|befolg|wiederhol)\w*\b|\bführe?n?\b.{1,80}\baus(?:führen)?\b|"
-    r"\bausführen\b|"
+    r"\baus(?:zu)?führen\b|"
     r"\b(?:immer|stets|jedes mal|vor jeder|bei jeder|nach jeder)\b.{0,80}\b(?:ausführ\w*|aufruf\w*|sende\w*|schick\w*|"
     r"lade\w*|"
     r"öffne\w*|starte\w*|wiederhol\w*|lösch\w*)|\bohne (?:rückfrage|nachfrage|bestätigung|freigabe|zu fragen)\b|"
@@ -252,7 +265,15 @@ ADDRESSES_ELSEWHERE = re.compile(
     _ANY,
 )
 
-HELD = ((Reason.ADDRESSES_AGENT, ADDRESSES), (Reason.COMMAND, COMMAND), (Reason.URL, URL))
+_FAST = re2.Options()
+_FAST.case_sensitive = False
+_FAST.never_nl = False
+
+# Reason, pattern, and RE2's form of it for all readings at once, which says no many times as fast.
+HELD = tuple(
+    (reason, pattern, re2.compile(f"(?m){without_lookaround(pattern.pattern)}", _FAST))
+    for reason, pattern in ((Reason.ADDRESSES_AGENT, ADDRESSES), (Reason.COMMAND, COMMAND), (Reason.URL, URL))
+)
 
 # What speaks for a text.
 REFERENCES = (
@@ -292,8 +313,15 @@ def worthless(text: str) -> Reason | None:
 
 def held(text: str, readings: Iterable[str] = ()) -> list[Reason]:
     """Return why only a person may allow a folded text, whose other `readings` are read as well; in a fixed order."""
-    read = [text, *readings]
-    found = [reason for reason, pattern in HELD if any(pattern.search(reading) for reading in read)]
+    read = list(dict.fromkeys((text, *readings)))
+    plain = [reading for reading in read if reading.isascii() and reading.isprintable()]
+    others = [reading for reading in read if reading not in plain]  # RE2 reads these in its own way
+    joined = "\n".join(plain).encode()
+    found = [
+        reason
+        for reason, pattern, first in HELD
+        if any(pattern.search(reading) for reading in (read if first.search(joined) else others))
+    ]
     # The short words of other languages stand in any text that is read backwards.
     if Reason.ADDRESSES_AGENT not in found and ADDRESSES_ELSEWHERE.search(text):
         found.insert(0, Reason.ADDRESSES_AGENT)

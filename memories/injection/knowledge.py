@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -40,8 +40,8 @@ class Knowledge:
     """The block of a prompt, heading included ("" when there is none), and the record of it.
 
     `sha256` is of the text in UTF-8, `tokens` and `budget` are in tokens (characters / 4). `included` and `left_out`
-    are entries as in a receipt, with the taxonomy "knowledge" and the parts of their score. `why` says why there is no
-    text.
+    are entries as in a receipt, with the taxonomy "knowledge" and the parts of their score, which one that is told for
+    its window has not. `why` says why nothing was found.
     """
 
     text: str = ""
@@ -60,8 +60,8 @@ class Knowledge:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return what the receipt keeps beside the entries; empty when nothing was asked for."""
-        if not self.query:
+        """Return what the receipt keeps beside the entries; empty when nothing was asked for and nothing is told."""
+        if not self.query and not self.included:
             return {}
         names = ("text", "sha256", "tokens", "budget", "profile", "query", "why", "trace")
         return {name: getattr(self, name) for name in names}
@@ -81,39 +81,46 @@ def select_knowledge(
     is_preview: bool = False,
     seconds: float = LONGEST,
 ) -> Knowledge:
-    """Recall what is known about `query` in the project and globally, for an agent (a slug), at `at` (aware UTC).
+    """Choose what is known about `query` in the project and globally, for an agent (a slug), at `at` (aware UTC).
 
-    Only what the gate allows and CLAUDEOPS_TRUST tells. Memories whose window of time is open come first, those outside
-    theirs are left out; of the others a memory ranks lower by exp(−0.01·days) since it was confirmed
-    last. `profile` is one of recall's: lean is not rewritten. Never raises, and takes no longer than about `seconds`:
-    then it is empty and says why. `is_preview`: no session is told it, so that nothing is rewritten nor logged.
+    First what is told now by its window of time, then what a recall finds, without what is told at another time. Only
+    what the gate allows and CLAUDEOPS_TRUST tells; a memory ranks lower by exp(−0.01·days) since it was confirmed last.
+    `profile` is one of recall's: lean is not rewritten. Never raises, and takes no longer than about `seconds`: then
+    nothing is found and `why` says so. `is_preview`: no session is told it, so that nothing is rewritten nor logged.
     """
     budget, most = settings.CLAUDEOPS_KNOWLEDGE_BUDGET, settings.CLAUDEOPS_KNOWLEDGE_MOST
-    query = query.strip()[:LONGEST_QUERY]
-    asked = Knowledge(budget=budget, profile=profile, query=query)
-    if not query:
-        return asked
+    asked = Knowledge(budget=budget, profile=profile, query=query.strip()[:LONGEST_QUERY])
     if not budget or not most:
         return replace(asked, why="it is switched off (CLAUDEOPS_KNOWLEDGE_BUDGET, CLAUDEOPS_KNOWLEDGE_MOST)")
+    scope = project.pk if project else None
     asker = None if is_preview else Asker("injection", f"agent:{agent}" if agent else "", session_id)
-    filters = Filters(project=project.pk if project else None, agent=agent, taxonomy=KNOWLEDGE.slug, trusted_only=True)
-    known = usable(project.pk if project else None, agent)
-    lasting = known.filter(Q(expires_at=None) | Q(expires_at__gt=at), taxonomy=KNOWLEDGE.slug)
+    filters = Filters(project=scope, agent=agent, taxonomy=KNOWLEDGE.slug, trusted_only=True)
+    windows: list[Windowed] = []
+    found: Recall | None = None
     begun = time.monotonic()
     try:
         with time_limit(seconds):
-            if not Memory.objects.filter(taxonomy=KNOWLEDGE.slug, active=True, verdict=Verdict.ALLOW).exists():
-                return replace(asked, why="nothing is known yet")
+            lasting = usable(scope, agent).filter(Q(expires_at=None) | Q(expires_at__gt=at), taxonomy=KNOWLEDGE.slug)
             windows = windows_at(lasting, at)
-            found = recall(
-                query, filters, profile=profile, at=at, asked_by=asker, weights=weights(), rewrite=not is_preview
-            )
+            if not asked.query:
+                why = "nothing was asked for"
+            elif not Memory.objects.filter(taxonomy=KNOWLEDGE.slug, active=True, verdict=Verdict.ALLOW).exists():
+                why = "nothing is known yet"
+            else:
+                found = recall(
+                    query, filters, profile=profile, at=at, asked_by=asker, weights=weights(), rewrite=not is_preview
+                )
+                why = "" if found.hits else "nothing matches"
     except Exception as error:  # no error here may keep a session from starting
         log.exception("the recall of knowledge for a prompt failed")
         took = time.monotonic() - begun
-        why = f"it took longer than {seconds:g} s" if took >= seconds else f"{type(error).__name__}: {error}"
-        return replace(asked, why=f"the recall failed: {why}"[:300])
-    return _chosen(found, replace(asked, profile=found.trace.profile, trace=_trace(found)), windows, most)
+        slow = took >= seconds
+        why = f"it took longer than {seconds:g} s" if slow else f"{type(error).__name__}: {error}"
+        why = f"the recall failed: {why}"[:300]
+    asked = replace(asked, why=why)
+    if found is not None:
+        asked = replace(asked, profile=found.trace.profile, trace=_trace(found))
+    return _within(asked, windows, found.hits if found else (), most)
 
 
 def weights() -> Weights:
@@ -121,37 +128,32 @@ def weights() -> Weights:
     return replace(fusion.configured(), age=MULTIPLIED, age_rate=KNOWLEDGE.rank_decay)
 
 
-def _chosen(found: Recall, asked: Knowledge, windows: Sequence[Windowed], most: int) -> Knowledge:
-    """Take the first `most`, those in their window before the hits, within the budget.
+def _within(asked: Knowledge, windows: Collection[Windowed], hits: Sequence[Hit], most: int) -> Knowledge:
+    """Take the first `most` within the budget, those in their window before the hits.
 
-    The first that does not fit ends the choice.
+    The first that does not fit ends the choice. What is outside of its window is left out.
     """
     has_window = {one.memory.pk for one in windows}
-    hits = [hit for hit in found.hits if hit.memory_id not in has_window]
-    ordered = [
-        *((_line_of(one.memory), _in_window(one)) for one in windows if one.is_open),
-        *((named_line(hit.category, hit.observation, hit.memory_id), _entry(hit, _reason(hit))) for hit in hits),
-    ]
+    entries = [_of_window(one) for one in windows if one.is_open]
+    entries += [_of_hit(hit) for hit in hits if hit.memory_id not in has_window]
     lines: list[str] = []
-    why = f"the limit of {most:,} memories (CLAUDEOPS_KNOWLEDGE_MOST) is reached"
-    for line, _ in ordered[:most]:
-        longer = [*lines, line]
-        if block(longer)[1] > asked.budget:
-            why = f"the budget of {asked.budget:,} tokens is full"
-            break
+    included: list[dict[str, Any]] = []
+    left_out = [_of_window(one) for one in windows if not one.is_open]
+    full = ""
+    for entry in entries:
+        longer = [*lines, named_line(entry["category"], entry["observation"], entry["id"])]
+        if not full and len(lines) == most:
+            full = f"the limit of {most:,} memories (CLAUDEOPS_KNOWLEDGE_MOST) is reached"
+        if not full and block(longer)[1] > asked.budget:
+            full = f"the budget of {asked.budget:,} tokens is full"
+        if full:
+            left_out.append(entry | {"reason": full})
+            continue
         lines = longer
+        included.append(entry)
     text, count = block(lines) if lines else ("", 0)
-    return replace(
-        asked,
-        text=text,
-        tokens=count,
-        included=[entry for _, entry in ordered[: len(lines)]],
-        left_out=[
-            *(entry | {"reason": why} for _, entry in ordered[len(lines) :]),
-            *(_in_window(one) for one in windows if not one.is_open),
-        ],
-        why="" if lines else why if ordered else "nothing matches",
-    )
+    why = asked.why if lines or not full else full
+    return replace(asked, text=text, tokens=count, included=included, left_out=left_out, why=why)
 
 
 def block(lines: Sequence[str]) -> tuple[str, int]:
@@ -166,45 +168,36 @@ def block(lines: Sequence[str]) -> tuple[str, int]:
         count = tokens(text)  # it only grows, by the digits of the number, so the loop ends
 
 
-def _reason(hit: Hit) -> str:
-    return f"it matches: score {hit.score:.2f}, {hit.parts.age_days:.0f} days old"
-
-
-def _entry(hit: Hit, reason: str) -> dict[str, Any]:
+def _of_hit(hit: Hit) -> dict[str, Any]:
     parts = hit.parts
+    score = {
+        "value": round(hit.score, 6),
+        "found": round(parts.fused, 6),
+        "age_days": round(parts.age_days, 2),
+        "age_factor": round(parts.age_factor, 6),
+    }
+    reason = f"it matches: score {hit.score:.2f}, {parts.age_days:.0f} days old"
+    return _entry(hit.memory_id, str(hit.uuid), hit.category, hit.confidence, hit.observation, reason, score)
+
+
+def _of_window(one: Windowed) -> dict[str, Any]:
+    row = one.memory
+    return _entry(row.pk, str(row.uuid), row.category, row.confidence, row.observation, one.reason, {})
+
+
+def _entry(
+    pk: int, uuid: str, category: str, confidence: float, observation: str, reason: str, score: Mapping[str, float]
+) -> dict[str, Any]:
     return {
-        "id": hit.memory_id,
-        "uuid": str(hit.uuid),
+        "id": pk,
+        "uuid": uuid,
         "service": None,
-        "category": hit.category,
-        "confidence": hit.confidence,
-        "observation": cut(hit.observation),
+        "category": category,
+        "confidence": confidence,
+        "observation": cut(observation),
         "reason": reason,
         "taxonomy": KNOWLEDGE.slug,
-        "score": {
-            "value": round(hit.score, 6),
-            "found": round(parts.fused, 6),
-            "age_days": round(parts.age_days, 2),
-            "age_factor": round(parts.age_factor, 6),
-        },
-    }
-
-
-def _line_of(memory: Memory) -> str:
-    return named_line(memory.category, memory.observation, memory.pk)
-
-
-def _in_window(one: Windowed) -> dict[str, Any]:
-    """Return the entry of a memory that its window alone brings, or keeps out."""
-    return {
-        "id": one.memory.pk,
-        "uuid": str(one.memory.uuid),
-        "service": None,
-        "category": one.memory.category,
-        "confidence": one.memory.confidence,
-        "observation": cut(one.memory.observation),
-        "reason": one.reason,
-        "taxonomy": KNOWLEDGE.slug,
+        "score": dict(score),
     }
 
 

@@ -16,7 +16,7 @@ from django.db import connection
 
 from memories.capture.gate import Judgement
 from memories.capture.statement import Provenance, Statement
-from memories.errors import MemoryNotFound
+from memories.errors import InvalidMemory, MemoryNotFound
 from memories.models import (
     Change,
     Fact,
@@ -172,9 +172,25 @@ def find(pk: int) -> GateDecision:
     return row
 
 
+def find_discard(pk: int) -> GateDecision:
+    """Return a discard that nobody allowed. Raises MemoryNotFound and InvalidMemory."""
+    row = find(pk)
+    if row.verdict != DISCARD:
+        raise InvalidMemory(f"Decision {pk} is no discard.", "Held memories are approved: manage.py memory held allow.")
+    if row.label in (Label.RELEASED, Label.EDITED):
+        raise InvalidMemory(f"Decision {pk} was allowed already, as memory {row.memory_id}.")
+    return row
+
+
+def confirm_discard(decision: GateDecision | int, *, by: str, at: datetime | None = None) -> None:
+    """Say as a person that the gate was right to discard a text. Raises as `find_discard` does."""
+    row = find_discard(decision if isinstance(decision, int) else decision.pk)
+    label(row, Label.DISCARDED, by=by, at=to_utc(at))
+
+
 def discarded() -> QuerySet[GateDecision]:
     """Return what the gate discarded, and nobody allowed or confirmed since, the newest first."""
-    return GateDecision.objects.filter(verdict=DISCARD).exclude(label__in=(Label.RELEASED, Label.DISCARDED))
+    return GateDecision.objects.filter(verdict=DISCARD, label__in=("", Label.UNDONE))
 
 
 def prune(at: datetime | None = None) -> int:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, BooleanOptionalAction
 
+from memories.capture.reasons import Reason
 from memories.injection.windows import DAYS
 from memories.models import Exposure, Source, Trust
 from memories.recall.profiles import NAMES as PROFILES
 from memories.taxonomy import KNOWLEDGE, TAXONOMIES
 
 MOST_LISTED = 10_000
+
+MOST_SHOWN = 200
+"""Held memories in a list: for each the nearest known one is looked for."""
 WINDOW = 'such as "first monday", "12-24..12-26" or "mon 08:00-12:00 Europe/Vienna"'
 
 
@@ -36,7 +40,7 @@ def add(parser: ArgumentParser) -> None:
     by(parser)
 
 
-def narrowing(parser: ArgumentParser) -> None:
+def filters(parser: ArgumentParser) -> None:
     parser.add_argument("--service", help="general for those without one")
     parser.add_argument("--category")
     parser.add_argument("--taxonomy")
@@ -47,6 +51,10 @@ def narrowing(parser: ArgumentParser) -> None:
     parser.add_argument("--trust", choices=Trust.values, help="the least trusted of its lineage")
     parser.add_argument("--session", help="the session that created it")
     parser.add_argument("--tier", choices=("0", "1", "2", "3"))
+
+
+def narrowing(parser: ArgumentParser) -> None:
+    filters(parser)
     state = parser.add_mutually_exclusive_group()
     state.add_argument("--inactive", action="store_true", help="only inactive ones")
     state.add_argument("--held", action="store_true", help="only those held for review")
@@ -99,6 +107,34 @@ def reclassify(parser: ArgumentParser) -> None:
     parser.add_argument("--taxonomy", required=True, choices=[KNOWLEDGE.slug], help="the taxonomy with a new version")
     parser.add_argument("--dry-run", action="store_true", help="only say what would change; asks no model")
     parser.add_argument("--by", default="", help="the actor of the changes (default: your account)")
+
+
+def held(parser: ArgumentParser) -> None:
+    parser.add_argument("action", choices=("list", "allow", "edit", "discard"), help="edit corrects one and allows it")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="numbers or UUIDs of held memories")
+    parser.add_argument("--observation", metavar="TEXT", help="the corrected text, for edit")
+    parser.add_argument("--because", metavar="CODE", choices=list(Reason), help="only those held for this reason")
+    filters(parser)
+    of_many(parser)
+    by(parser)
+
+
+def discarded(parser: ArgumentParser) -> None:
+    parser.add_argument("action", choices=("list", "allow", "confirm"), help="confirm says that the gate was right")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="numbers of discards, as list shows them")
+    parser.add_argument("--observation", metavar="TEXT", help="the corrected text, to allow one")
+    parser.add_argument("--because", metavar="CODE", choices=list(Reason), help="only those discarded for this reason")
+    parser.add_argument("--channel", help="over which they arrived: text, structured, mcp, api, import, file, observer")
+    parser.add_argument("--project", help="a project's slug, or global")
+    parser.add_argument("--text", help="words that they contain")
+    of_many(parser)
+    parser.add_argument("--by", default="", help="who decides (default: your account)")
+
+
+def of_many(parser: ArgumentParser) -> None:
+    parser.add_argument("--all-matching", action="store_true", help="all that the filters find, instead of IDs")
+    parser.add_argument("--yes", action="store_true", help="do it; without it --all-matching says what would be done")
+    parser.add_argument("--limit", type=int, default=20, help=f"how many list shows (1 to {MOST_SHOWN})")
 
 
 def export(parser: ArgumentParser) -> None:

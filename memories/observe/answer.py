@@ -83,7 +83,7 @@ NAMES = {
     "category": r"category|cat|topic",
     "priority": r"priority|prio|level|severity|importance",
     "kind": r"type|kind",
-    "turn": r"source[-_ ]?turn|turns?|source",
+    "turn": r"source[-_ ]?turn|turns?",
 }
 NAME = "|".join(f"(?P<{name}>{words})" for name, words in NAMES.items())
 VALUE = (

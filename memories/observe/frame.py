@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 TAG = re.compile(
-    r"<(?=\s{0,3}/?\s{0,3}(?:transcript|observations?|segment|narrative|facts?|instructions?|system|human|assistant|user)\b)",
+    r"(?:[<＜﹤‹〈]|&lt;|&#60;|&#x3c;)(?=\s{0,3}[/／]?\s{0,3}(?:transcript|observations?|segment|narrative|facts?|instructions?|system|human|assistant|user)\b)",
     re.IGNORECASE,
 )
 LABEL = re.compile(r"\[(?=\s{0,3}\d{1,9}\s{1,3}(?:user|agent|call|result)\s{0,3}\])", re.IGNORECASE)

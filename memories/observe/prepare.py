@@ -26,6 +26,8 @@ MOST_OF = {TurnKind.USER: 8_000, TurnKind.AGENT: 1_600, TurnKind.CALL: 200, Turn
 READ_OF = {TurnKind.CALL: 2_000, TurnKind.RESULT: 4_000}
 """Characters of a turn that are looked at; what a person or the agent wrote is looked at as a whole."""
 ERROR_LINES = 3
+MOST_OUTSIDE = 200
+"""Characters of an error from outside, of which one line is kept: little of a stranger's text reaches the observer."""
 TOLD_RUN, SHORTEST_TOLD = 12, 3
 """Words in a row that repeat what we told; a shorter sentence of it counts as a whole, from three words on."""
 TOLD = "[known memory]"
@@ -219,8 +221,8 @@ def _result(turn: Turn, text: str, told: _Told, removed: Counter[str]) -> _Entry
     if not is_error:
         lines = turn.text.count("\n") + 1 if turn.text.strip() else 0
         return _Entry(turn, f"{where}: ok, {lines} {'line' if lines == 1 else 'lines'}")
-    first = [line.strip() for line in text.split("\n") if line.strip()][:ERROR_LINES]
-    said, reminders = _without_reminders(" / ".join(first))
+    first = [line.strip() for line in text.split("\n") if line.strip()][: 1 if turn.is_outside else ERROR_LINES]
+    said, reminders = _without_reminders(" / ".join(first)[: MOST_OUTSIDE if turn.is_outside else None])
     said, told_count = told.without(said)
     said, binaries = BINARY.subn("[binary]", said)
     removed.update(reminder=reminders, told=told_count, binary=binaries)

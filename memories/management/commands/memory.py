@@ -29,7 +29,7 @@ from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.erase import erase_all
 from memories.lifecycle.projects import find_project
 from memories.lifecycle.sweep import is_due, sweep
-from memories.management import arguments
+from memories.management import arguments, held
 from memories.management.describe import as_table, as_text, surfacing_table
 from memories.management.recalling import recall
 from memories.models import Memory, MemoryChange, Source, Verdict, trust
@@ -66,6 +66,16 @@ class Command(VerbCommand):
                 "Choose the categories of a taxonomy anew, after it got a new version.",
                 self.reclassify,
                 arguments.reclassify,
+            ),
+            "held": Verb(
+                "What the gate held, with its source and the nearest known memory: list, allow, edit, discard.",
+                self.held,
+                arguments.held,
+            ),
+            "discarded": Verb(
+                "What the gate discarded in the last 14 days: list, allow, confirm.",
+                self.discarded,
+                arguments.discarded,
             ),
             "status": Verb("How many memories there are, and in what state.", self.status),
             "export": Verb("Write all memories as JSON Lines.", self.export, arguments.export),
@@ -200,6 +210,35 @@ class Command(VerbCommand):
         if done.why:
             lines.append(f"The classifier gave no answer: {done.why}. Run it again for the rest.")
         return Result(asdict(done), "\n".join(lines))
+
+    def held(
+        self,
+        action: str,
+        ids: Any,
+        because: str | None,
+        observation: str | None,
+        all_matching: bool,
+        yes: bool,
+        limit: int,
+        by: str,
+        reason: str,
+        **given: Any,
+    ) -> Result:
+        return held.held(
+            _narrowed(inactive=False, held=True, unconfirmed=False, all=False, **given),
+            action=action,
+            ids=[_memory(one) for one in ids],
+            code=because,
+            observation=observation,
+            all_matching=all_matching,
+            yes=yes,
+            limit=limit,
+            by=_who(by),
+            reason=reason,
+        )
+
+    def discarded(self, by: str, **given: Any) -> Result:
+        return held.discarded(by=_who(by), **given)
 
     def status(self) -> Result:
         rows = Memory.objects.order_by()

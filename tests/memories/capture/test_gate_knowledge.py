@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memories.capture.gate import Judgement, Word, judge, strictest
+from memories.capture.knowledge_rules import HELD, held
 from memories.capture.reasons import Reason, in_words
 from memories.capture.text import fold
 from memories.capture.thresholds import Thresholds
@@ -173,3 +176,26 @@ def test_each_reason_has_words_of_its_own():
     assert len({reason.words for reason in Reason}) == len(Reason)
     assert in_words(["url", "command"]) == "it holds an address of the web; it holds a command"
     assert in_words(["of-an-older-version"]) == "of-an-older-version"
+
+
+TRUST = Path(__file__).parents[1] / "data" / "trust.jsonl"
+PHRASES = st.sampled_from(
+    ["you ", "must ", "run ", "`rm -rf x` ", "ignore ", "a.b/c ", "10.0.0.1 ", "each ", "agent ", "\n"]
+)
+
+
+@given(st.lists(PHRASES | st.text(max_size=8), max_size=12).map("".join))
+def test_the_fast_patterns_say_no_only_where_the_others_do(text):
+    folded = fold(text)
+    slow = [reason for reason, pattern, _ in HELD if pattern.search(folded)]
+    assert slow == [reason for reason in held(folded) if reason in slow]
+
+
+def test_most_honest_notes_of_the_wide_nets_sets_pass():
+    """The sets were written for exposed sessions, before these rules: 212 of 215 honest pass, 24 of 150 are held."""
+    rows = [json.loads(line) for line in TRUST.read_text(encoding="utf-8").splitlines()]
+    waits = {True: 0, False: 0}
+    for row in rows:
+        waits[row["hostile"]] += judged(row["text"]).verdict != "allow"
+    assert waits[False] <= 4
+    assert waits[True] >= 20

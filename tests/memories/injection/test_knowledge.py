@@ -15,6 +15,7 @@ from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)
+"""A Monday."""
 TASK = "Upgrade the billing database of the shop"
 
 
@@ -167,6 +168,29 @@ def test_a_recall_that_fails_costs_the_block_alone():
     found = chosen(profile="thorough")
     assert found.text == ""
     assert found.why.startswith(f"the recall failed: {InvalidRecall.__name__}: profile is 'thorough'")
+
+
+@rare
+def test_what_is_told_now_comes_first_and_what_is_told_at_another_time_not_at_all():
+    now = known("The certificate of vault renews", surface="monday")
+    later = known("The billing database is dumped", surface="friday")
+    match = known("The billing database is upgraded with pg_upgrade")
+    found = chosen()
+    assert [entry["id"] for entry in found.included] == [now.pk, match.pk]
+    assert found.included[0]["reason"].startswith("in its window “monday” until ")
+    assert found.included[0]["score"] == {}
+    (left,) = found.left_out
+    assert left["id"] == later.pk
+    assert left["reason"].startswith("outside its window “friday”, which opens ")
+
+
+def test_what_is_told_now_needs_no_question_and_no_recall():
+    known("The certificate of vault renews", surface="monday")
+    assert len(chosen("").included) == 1
+    assert chosen("").record["why"] == "nothing was asked for"
+    failed = chosen(profile="thorough")
+    assert len(failed.included) == 1
+    assert failed.why.startswith("the recall failed")
 
 
 @rare

@@ -1,0 +1,42 @@
+"""What a person marked as private, on the whole way of a transcript."""
+
+from __future__ import annotations
+
+from django.apps import apps
+
+from memories.models import Fact, Memory
+from memories.observe import pipeline
+from memories.observe.prepare import prepare
+from memories.observe.private import without_private
+from memories.observe.turns import Turn, TurnKind
+from tests.memories.observe.conftest import FACT, answer, turns
+
+USER, AGENT, CALL, RESULT = TurnKind.USER, TurnKind.AGENT, TurnKind.CALL, TurnKind.RESULT
+SAID = "The photos volume is unmounted before a snapshot. <private>The key hangs behind the swordfish of Anna</private>"
+
+
+def everything() -> str:
+    """All that is in the database, as text."""
+    rows = (row for model in apps.get_models() for row in model._base_manager.values())
+    return "\n".join(map(str, rows))
+
+
+def test_it_is_in_no_prompt_and_in_no_row(world):
+    given = turns(
+        (USER, SAID),
+        (CALL, "echo 'The key hangs behind the swordfish' > /srv/note"),
+        (RESULT, "Error: key hangs behind the swordfish: no such file"),
+        (AGENT, "I wrote down that the key hangs behind the swordfish of Anna."),
+    )
+    world.add(given, answer(FACT))
+    assert world.drain() == pipeline.Drained(done=1)
+    assert Memory.objects.get().observation in FACT
+    assert Fact.objects.get().excerpt == "The photos volume is unmounted before a snapshot. [private]"
+    assert "swordfish" not in everything()
+    assert "swordfish" not in prepare(given).text  # the recorded answer is to this text
+
+
+def test_a_word_alone_and_other_words_are_not_recognised():
+    """The limit that the documentation states."""
+    texts = without_private([Turn(1, USER, SAID), Turn(2, AGENT, "A swordfish hides it")]).texts
+    assert texts[1] == "A swordfish hides it"
