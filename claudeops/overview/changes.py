@@ -51,7 +51,7 @@ def forget() -> None:
 
 
 def _read(at: datetime, name: str) -> Snapshot:
-    numbers, condition, entries = figures.read(at), health.keep(health.read(at)), feed.newest(name)
+    numbers, condition, entries = figures.read(at), health.read(at), feed.newest(name)
     rows = agents.read(at, numbers.cost_today)
     sessions = [_values(row) for row in (*numbers.running, *numbers.queued, *numbers.failed)]
     counts = [getattr(numbers, field) for field in numbers.__slots__ if field not in figures.ROWS]

@@ -186,13 +186,10 @@ def is_late(depth: Depth, at: datetime) -> bool:
 def is_well() -> bool:
     """Return whether nothing needs attention, as of at most WELL_SECONDS ago: every page says so."""
     known: bool | None = cache.get(WELL)
-    return keep(read()).ok if known is None else known
-
-
-def keep(health: Health) -> Health:
-    """Let `is_well` use a look that was just taken, and return it."""
-    cache.set(WELL, health.ok, WELL_SECONDS)
-    return health
+    if known is None:
+        known = read().ok
+        cache.set(WELL, known, WELL_SECONDS)
+    return known
 
 
 def read(at: datetime | None = None) -> Health:
