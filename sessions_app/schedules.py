@@ -8,6 +8,7 @@ SCHEDULES = [
     {"name": "reap", "func": "sessions_app.tasks.reap", "minutes": 1},
     {"name": "observe", "func": "sessions_app.tasks.observe_due", "minutes": 1},
     {"name": "agent_files", "func": "sessions_app.tasks.sync_files", "minutes": 5, "offset": 3},
+    {"name": "transcripts", "func": "sessions_app.tasks.sweep_transcripts", "minutes": 5, "offset": 4},
     {"name": "prune", "func": "sessions_app.tasks.prune", "minutes": 24 * 60, "offset": 200},
     {"name": "relevance", "func": "sessions_app.tasks.adjust_relevance", "minutes": 7 * 24 * 60, "offset": 260},
 ]

@@ -19,8 +19,10 @@ from sessions_app.credit import relevance
 from sessions_app.hooks import door
 from sessions_app.learning import lessons
 from sessions_app.log import pruning
+from sessions_app.models import Session
 from sessions_app.queue import tasks
 from sessions_app.runner import handover, run
+from sessions_app.transcripts import arrivals, sweep
 from sessions_app.transcripts.turns import repeats, turns_of
 
 logger = logging.getLogger(__name__)
@@ -102,6 +104,25 @@ def sync_files_of(project_id: int) -> None:
 
 def handle_hook(event: str, stored: dict[str, Any]) -> None:
     door.handle_later(event, stored)
+
+
+def observe_session(session_id: int) -> str:
+    """Take in the log of a session that has ended. It may be gone, or taken in already."""
+    session = Session.objects.select_related("agent", "project").filter(pk=session_id).first()
+    found = arrivals.see_session(session) if session else None
+    return f"{found.outcome}: {found.why}" if found else "gone"
+
+
+def sweep_transcripts() -> None:
+    """Look through the folders of transcripts, on this host and on every other one with workers."""
+    queue.sweep_elsewhere(settings.CLAUDEOPS_HOST)
+    sweep_transcripts_here()
+
+
+def sweep_transcripts_here() -> None:
+    swept = sweep.sweep()
+    if swept.taken or swept.unread:
+        logger.info("transcripts: %s", swept)
 
 
 def observe_due() -> None:

@@ -80,7 +80,14 @@ class SettingsForm(ProjectForm):
     """All settings; each limit of the agents' files has a field of its own, empty for its default."""
 
     class Meta(ProjectForm.Meta):
-        fields = [*ProjectForm.Meta.fields, "files_folder", "files_pattern", "files_sections", "takes_phrases"]
+        fields = [
+            *ProjectForm.Meta.fields,
+            "files_folder",
+            "files_pattern",
+            "files_sections",
+            "takes_phrases",
+            "observed",
+        ]
         widgets = {
             **ProjectForm.Meta.widgets,
             "files_sections": forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),

@@ -236,6 +236,8 @@ def demo_environment(given: Mapping[str, str], data_dir: Path) -> dict[str, str]
     chosen.setdefault("CLAUDEOPS_MODELS_DIR", str(data_dir / "models"))
     # Recorded sessions cost nothing.
     chosen.setdefault("CLAUDEOPS_DAILY_BUDGET_USD", "0")
+    # No model is paid for what recorded sessions say.
+    chosen.setdefault("CLAUDEOPS_OBSERVE", "false")
     # Its data are samples.
     chosen.setdefault("CLAUDEOPS_BACKUP_DAILY", "false")
     return chosen

@@ -14,11 +14,11 @@ from memories.models import Project
 class ProjectAdmin(ListAdmin):
     page_permission: ClassVar[str] = "memories.view_memory"
     list_display = ("slug", "name", "path", "memories_in_prompt", "memory_budget", "used_means", "created_at")
-    list_filter = ("used_means",)
+    list_filter = ("used_means", "observed")
     search_fields = ("slug", "name", "description", "path")
     fields = (
         *("slug", "name", "description", "path"),
-        *("default_expiry", "memories_in_prompt", "memory_budget", "used_means"),
+        *("default_expiry", "memories_in_prompt", "memory_budget", "used_means", "observed"),
         *OF_FILES,
     )
 

@@ -141,6 +141,7 @@ class ProjectOut(Out):
     memories_in_prompt: int
     memory_budget: int = Field(description="Tokens of a prompt for its memories.")
     used_means: str = Field(description="What counts as a use of a memory: named or injected.")
+    observed: bool = Field(description="Whether memories are learned from its whole sessions.")
     memory: MemorySettingsOut
     agent_memory: AgentMemoryOut
     created_at: datetime
@@ -158,6 +159,7 @@ class Settings(In):
     memories_in_prompt: Annotated[Whole, Field(ge=1, le=MOST_IN_PROMPT)] = 10
     memory_budget: Annotated[Whole, Field(ge=0, le=LARGEST_BUDGET)] = 500
     used_means: UsedMeans = UsedMeans.NAMED
+    observed: StrictBool = Field(True, description="Learn from its whole sessions.")
     memory: MemorySettings = MemorySettings()
     agent_memory: AgentMemory = AgentMemory()
 

@@ -241,7 +241,17 @@ def _sent(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _project(row: Project) -> dict[str, Any]:
-    columns = ("id", "slug", "name", "path", "description", "memories_in_prompt", "memory_budget", "used_means")
+    columns = (
+        "id",
+        "slug",
+        "name",
+        "path",
+        "description",
+        "memories_in_prompt",
+        "memory_budget",
+        "used_means",
+        "observed",
+    )
     data = {name: getattr(row, name) for name in (*columns, "created_at")}
     files = {name: getattr(row, setting) for name, setting in shapes.OF_FILES.items()}
     memory = {"default_expiry": row.default_expiry}

@@ -177,6 +177,9 @@ class Project(models.Model):
         default=False,
         help_text='Learn also from "Discovered pattern:", "Best practice:", "Mistake:" and "Architecture:".',
     )
+    observed = models.BooleanField(
+        "observe its sessions", default=True, db_default=True, help_text="Learn from whole sessions of this project."
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

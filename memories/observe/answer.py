@@ -93,7 +93,8 @@ VALUE = (
 PAIR = re.compile(rf"[\"'*_`]{{0,3}}\b(?:{NAME})\b[\"'*_`]{{0,3}}\s{{0,3}}[=:]\s{{0,3}}(?:{VALUE})", re.IGNORECASE)
 BETWEEN = re.compile(r"[\s,;|/&·]{0,5}(?:and\s{1,3})?")
 OPENING, CLOSING = "[({", "])}"
-AFTER_PAIRS = re.compile(r"[\s,;*_]{0,5}[\])}]?`?")
+AFTER_PAIRS = re.compile(r"[\s,;*_]{0,5}[\])}]?[`*_]{0,3}")
+LONGEST_REMARK = 200
 FIRST_TURN = re.compile(r"\b(?:first|from|start)[-_ ]?(?:turn)?\s{0,3}[=:]\s{0,3}[\"']?(\d{1,10})", re.IGNORECASE)
 LAST_TURN = re.compile(r"\b(?:last|to|end)[-_ ]?(?:turn)?\s{0,3}[=:]\s{0,3}[\"']?(\d{1,10})", re.IGNORECASE)
 TURNS = re.compile(
@@ -110,6 +111,13 @@ LABEL = re.compile(
 )
 EMPHASIS = re.compile(r"(\*\*|__|\*|_)(?=\S)(.+)(?<=\S)\1\Z", re.DOTALL)
 NO_FACTS = re.compile(r"[-*•\s(\[]{0,4}(?:none|no facts?(?: here)?|nothing|n/a|-|empty)[.)\]\s]{0,3}\Z", re.IGNORECASE)
+CHILD = re.compile(r"<(\w{2,20})>\s{0,20}([^<>]{0,2000})</\1>")
+"""An element of a fact or a segment that stands for an attribute, or for the text."""
+TEXTS = ("text", "fact", "statement", "content", "observation")
+SEGMENT_TURNS = re.compile(r"<turns?>\s{0,5}([\d\s,–-]{1,40})</turns?>", re.IGNORECASE)
+LAST_TURN_NAMED = re.compile(
+    r"\s{0,3}[\[(](?:source:?\s)?turns?\s{0,2}#?(\d{1,10})(?:\s?[-–]\s?\d{1,10})?[\])]\.?\Z", re.I
+)
 TURN_NUMBER = re.compile(r"\d{1,10}")
 
 
@@ -148,6 +156,7 @@ class _Fact:
 @dataclass(slots=True)
 class _Segment:
     attributes: str = ""
+    is_tagged: bool = False
     narrative: list[str] = field(default_factory=list)
     facts: list[_Fact] = field(default_factory=list)
 
@@ -166,11 +175,11 @@ class _Reading:
         elif len(self.unread) == MOST_UNREAD:
             self.unread.append("more could not be read")
 
-    def segment(self, attributes: str = "") -> _Segment:
+    def segment(self, attributes: str = "", *, is_tagged: bool = False) -> _Segment:
         if len(self.segments) >= MOST_SEGMENTS:
             self.cannot(f"there are more than {MOST_SEGMENTS} segments; what followed was left out")
             return _Segment()
-        self.segments.append(_Segment(attributes))
+        self.segments.append(_Segment(attributes, is_tagged))
         return self.segments[-1]
 
     # The three shapes: tags, JSON, lines.
@@ -187,11 +196,11 @@ class _Reading:
             if name.startswith("observation"):
                 inside, current = "", None
             elif name == "segment":
-                inside, current = "", None if closes else self.segment(rest)
+                inside, current = "", None if closes else self.segment(rest, is_tagged=True)
             elif closes or closed_itself:
                 inside = "facts" if name == "fact" and not closed_itself else ""
             else:
-                if name == "narrative" and current is not None and (current.narrative or current.facts):
+                if name == "narrative" and current and (current.narrative or (current.facts and not current.is_tagged)):
                     current = None  # the segment before was not closed
                 current = current or self.segment()
                 inside, attributes = name, rest
@@ -201,6 +210,9 @@ class _Reading:
         """Take in the text between two tags; return the segment that it belongs to."""
         if not text.strip():
             return current
+        if current is not None and (turns := SEGMENT_TURNS.search(text)):
+            current.attributes += f" turns={turns[1].strip()}"
+            text = SEGMENT_TURNS.sub("", text)
         if inside == "fact" and current is not None:
             self.fact_element(current, text, attributes)
             return current
@@ -251,9 +263,11 @@ class _Reading:
                 yield line, None
 
     def fact_element(self, segment: _Segment, text: str, attributes: str) -> None:
-        """Read `<fact gate="allow" …>text</fact>`."""
-        found = _as_fact(" ".join(text.split())[:LONGEST_LINE], 0)
-        found.given = _pairs(attributes) | found.given
+        """Read `<fact gate="allow" …>text</fact>`, or `<fact><gate>allow</gate>…<text>text</text></fact>`."""
+        children = {name.lower(): value.strip() for name, value in CHILD.findall(text)}
+        said = next((children[name] for name in TEXTS if name in children), CHILD.sub(" ", text))
+        found = _as_fact(" ".join(said.split())[:LONGEST_LINE], 0)
+        found.given = _string_pairs(children) | _pairs(attributes) | found.given
         self.add(segment, found)
 
     def json(self, text: str) -> bool:
@@ -285,7 +299,7 @@ class _Reading:
         for each in facts if isinstance(facts, list) else []:
             if isinstance(each, Mapping):
                 given = _string_pairs(each)
-                text = next((_string(each[name]) for name in ("text", "fact", "statement") if each.get(name)), "")
+                text = next((_string(each[name]) for name in TEXTS if each.get(name)), "")
                 self.add(made, _Fact(text[:LONGEST_LINE], given))
             elif isinstance(each, str):
                 self.add(made, _as_fact(each[:LONGEST_LINE].strip(), 0))
@@ -410,7 +424,8 @@ def _take_sign(text: str, given: dict[str, str]) -> str:
 
 def _take_pairs(text: str, given: dict[str, str]) -> str:
     """Take `[gate=allow confidence=0.92 …]` from the beginning; without brackets a gate or two attributes at least."""
-    quote = text[:1] == "`"
+    bare = text.lstrip("`*_")
+    quote = len(text) - len(bare) if bare[:1] in tuple(OPENING) else 0
     bracketed = text[quote : quote + 1] in tuple(OPENING)
     at, found, pairs = quote + bracketed, dict[str, str](), 0
     while True:
@@ -421,6 +436,11 @@ def _take_pairs(text: str, given: dict[str, str]) -> str:
         at, pairs = _take_pair(pair, found), pairs + 1
     if not pairs or not (bracketed or "gate" in found or pairs > 1) or (not bracketed and "gate" in given):
         return text
+    if bracketed:  # what else stands in the bracket is a remark of the model
+        end = text.find(CLOSING[OPENING.index(text[quote])], at, at + LONGEST_REMARK)
+        if end > at:
+            _add(found, _pairs(text[at:end]))
+            at = end
     _add(given, found)
     closing = AFTER_PAIRS.match(text, at)
     return text[closing.end() if closing else at :]
@@ -429,13 +449,21 @@ def _take_pairs(text: str, given: dict[str, str]) -> str:
 def _take_pair(pair: re.Match[str], given: dict[str, str]) -> int:
     name = next(name for name in NAMES if pair[name])
     value = next((one for one in pair.groups()[len(NAMES) :] if one is not None), "")
-    value = value.strip().rstrip("\ufe0f")
-    given.setdefault(name, PRIORITY_SIGNS.get(value, value))
+    given.setdefault(name, _value(value))
     return pair.end()
+
+
+def _value(said: str) -> str:
+    """Return the word for a sign of priority ("🔴 must" → "red"), and anything else as it is."""
+    said = said.strip()
+    return next((word for sign, word in PRIORITY_SIGNS.items() if said.startswith(sign)), said)
 
 
 def _take_last_pairs(text: str, given: dict[str, str]) -> str:
     """Take the attributes from the end of a line: in brackets, or at least two of them without."""
+    if turn := LAST_TURN_NAMED.search(text):
+        given.setdefault("turn", turn[1])
+        text = text[: turn.start()]
     while text and text[-1] in CLOSING:
         start = text.rfind(OPENING[CLOSING.index(text[-1])])
         if start < 0:
@@ -477,7 +505,7 @@ def _string_pairs(value: Mapping[str, Any]) -> dict[str, str]:
     for key, each in value.items():
         for name, words in NAMES.items():
             if re.fullmatch(words, str(key), re.IGNORECASE) and isinstance(each, str | int | float):
-                given.setdefault(name, str(each)[:80])
+                given.setdefault(name, _value(str(each)[:80]))
     return given
 
 

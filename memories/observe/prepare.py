@@ -52,8 +52,8 @@ BLOCK = re.compile(
     r"\b[^\n]{0,200}\Z|AGENT MEMORY - PROJECT-SPECIFIC KNOWLEDGE:",
     re.IGNORECASE,
 )
-OF_BLOCK = re.compile(r"\s*\Z|#{3,6}\s|\s*(?:[-*•]|\d{1,3}\.)\s|\s{2,}\S|\|")
-"""Lines that belong to a block of memories: blank, sub-headings, list items, indented, tables."""
+OF_BLOCK = re.compile(r"\s*\Z|#{3,6}\s|\s*(?:[-*•]|\d{1,3}\.)\s|\s{2,}\S|\||[^\n]{0,200}notes to weigh")
+"""Lines that belong to a block of memories: blank, sub-headings, list items, indented, tables, what we say of them."""
 MARKER = re.compile(
     r"[ \t>]{0,8}(?:[-*•][ \t]+)?[*_`]{0,2}\[(?:MEMORY|EVENT|COOLDOWN)\b[^\[\]\n]{0,200}\]", re.IGNORECASE
 )
@@ -69,7 +69,7 @@ DISPUTES = re.compile(
     re.IGNORECASE,
 )
 """What beside a told memory can say that it does not hold, or no longer: then the sentence stays as it is."""
-TOLD_LINE = re.compile(r"^\s*(?:[-*•]|\d{1,3}\.)?\s*(?:\[[^\[\]\n]{1,80}\])?|\(confidence:? [\d.]{1,6}\)")
+TOLD_LINE = re.compile(r"^\s*(?:[-*•]|\d{1,3}\.)?\s*(?:\[[^\[\]\n]{1,80}\])?|\(confidence:? [\d.]{1,6}\)|\[m\d{1,19}\]")
 ERROR = re.compile(
     r"\A\W{0,4}(?:<tool_use_error>|error\b|exit code [1-9]|traceback|fatal\b|failed\b|failure\b|exception\b|"
     r"\w{0,40}(?:Error|Exception)\b|no such file|timed? ?out\b|"

@@ -6,9 +6,10 @@ chose stays, unless the taxonomy has it no more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from memories.lifecycle.bulk_write import BATCH, write_all
 from memories.lifecycle.lock import writing
@@ -40,6 +41,15 @@ class Reclassified:
     by: dict[str, int] = field(default_factory=dict)
     moves: dict[str, int] = field(default_factory=dict)
 
+    def count(self, before: str, category: Category) -> None:
+        self.by[category.by] = self.by.get(category.by, 0) + 1
+        if category.slug == before:
+            self.same += 1
+            return
+        self.changed += 1
+        move = f"{before} → {category.slug}"
+        self.moves[move] = self.moves.get(move, 0) + 1
+
 
 def due() -> list[int]:
     """Return the ids of the memories that a run would look at."""
@@ -58,77 +68,78 @@ def reclassify(
     """
     when = to_utc(at)
     ids = due()
-    done = Reclassified(due=len(ids))
+    run = _Run(by, when, dry_run, Reclassified(due=len(ids)))
     tell = progress or (lambda _: None)
     unsure: list[int] = []
     for start in range(0, len(ids), BATCH):
-        batch = ids[start : start + BATCH]
-        said = _said(batch)
-        chosen = {row.pk: decide(row.observation, said.get(row.pk, "")) for row in Memory.objects.filter(pk__in=batch)}
-        kept = _chosen_by_people(batch)
-        unsure += [pk for pk, category in chosen.items() if category is None and pk not in kept]
-        _write(batch, chosen, kept, done, dry_run=dry_run, by=by, at=when)
-        tell(done)
+        unsure += run.by_rules(ids[start : start + BATCH])
+        tell(run.done)
     for start in range(0, len(unsure), MOST):
-        batch = unsure[start : start + MOST]
-        texts = dict(Memory.objects.filter(pk__in=batch).order_by("pk").values_list("pk", "observation"))
-        answer = ask_classifier(list(texts.values())) if not (dry_run or done.why) else []
+        run.by_classifier(unsure[start : start + MOST])
+        tell(run.done)
+    return run.done
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    by: str
+    at: datetime
+    dry_run: bool
+    done: Reclassified
+
+    def by_rules(self, ids: Sequence[int]) -> list[int]:
+        """Write what people, keywords and observers decide; return the memories that they leave open."""
+        said, people = _said(ids), _chosen_by_people(ids)
+        unsure: list[int] = []
+
+        def choose(row: Memory) -> Category | None:
+            found = decide(row.observation, said.get(row.pk, ""))
+            if found is None:
+                unsure.append(row.pk)
+            return found
+
+        self._write(ids, choose, people)
+        return unsure
+
+    def by_classifier(self, ids: Sequence[int]) -> None:
+        """Ask the classifier about all of `ids` in one call, unless it gave no answer before."""
+        done = self.done
+        texts = dict(Memory.objects.filter(pk__in=ids).order_by("pk").values_list("pk", "observation"))
+        answer: list[Category] | Unavailable = []
+        if not self.dry_run and not done.why:
+            answer = ask_classifier(list(texts.values()))
         if isinstance(answer, Unavailable):
             done.why = answer.why
-            answer = []
-        if not answer:
+        if isinstance(answer, Unavailable) or not answer:
             done.waiting += len(texts)
-            continue
-        found = {pk: category if category.slug else None for pk, category in zip(texts, answer, strict=True)}
-        done.waiting += sum(category is None for category in found.values())
-        _write(batch, found, set(), done, dry_run=dry_run, by=by, at=when, texts=texts)
-        tell(done)
-    return done
+            return
+        found = {pk: category for pk, category in zip(texts, answer, strict=True) if category.slug}
+        done.waiting += len(texts) - len(found)
+        self._write(list(found), lambda row: found[row.pk] if row.observation == texts[row.pk] else None)
 
+    def _write(
+        self, ids: Sequence[int], choose: Callable[[Memory], Category | None], people: Set[int] = frozenset()
+    ) -> None:
+        """Write one batch. A memory that another run took meanwhile, or that `choose` leaves open, stays as it is."""
+        changes, done = [], self.done
+        with writing():
+            older = Memory.objects.select_for_update(of=("self",)).filter(taxonomy_version__lt=TAXONOMY_VERSION)
+            for row in older.filter(pk__in=ids).order_by("pk"):
+                new: dict[str, Any] = {"taxonomy_version": TAXONOMY_VERSION}
+                if row.pk in people and row.category in KNOWLEDGE.categories:
+                    done.people += 1
+                    changes.append((row, Change.EDITED, new, self._why(None)))
+                elif (category := choose(row)) is not None:
+                    done.count(row.category, category)
+                    changes.append((row, Change.EDITED, new | {"category": category.slug}, self._why(category)))
+            if not self.dry_run:
+                write_all(changes)
 
-def _write(
-    ids: Sequence[int],
-    chosen: dict[int, Category | None],
-    kept: set[int],
-    done: Reclassified,
-    *,
-    dry_run: bool,
-    by: str,
-    at: datetime,
-    texts: dict[int, str] | None = None,
-) -> None:
-    """Write the categories of one batch. A memory that was reclassified or given another text since is left alone."""
-    with writing():
-        changes = []
-        rows = Memory.objects.select_for_update(of=("self",)).filter(pk__in=ids, taxonomy_version__lt=TAXONOMY_VERSION)
-        for row in rows.order_by("pk"):
-            category = chosen.get(row.pk)
-            if row.pk in kept and row.category in KNOWLEDGE.categories:
-                category = None
-                done.people += 1
-            elif category is None or (texts and texts[row.pk] != row.observation):
-                continue
-            new = {"taxonomy_version": TAXONOMY_VERSION, "category": category.slug if category else row.category}
-            if category is not None:
-                _count(done.by, str(category.by))
-                done.changed += new["category"] != row.category
-                done.same += new["category"] == row.category
-                if new["category"] != row.category:
-                    _count(done.moves, f"{row.category} → {category.slug}")
-            changes.append((row, Change.EDITED, new, _why(category, by, at)))
-        if not dry_run:
-            write_all(changes)
-
-
-def _count(counts: dict[str, int], name: str) -> None:
-    counts[name] = counts.get(name, 0) + 1
-
-
-def _why(category: Category | None, by: str, at: datetime) -> Why:
-    if category is None:
-        return Why(by, at, "A person chose its category.", {RECLASSIFIED: {"by": "person"}})
-    reason = f"Version {TAXONOMY_VERSION} of the taxonomy: {category.by.label}, {category.confidence:.2f}."
-    return Why(by, at, reason, {RECLASSIFIED: {"by": category.by, "confidence": category.confidence}})
+    def _why(self, category: Category | None) -> Why:
+        if category is None:
+            return Why(self.by, self.at, "A person chose its category.", {RECLASSIFIED: "a person"})
+        reason = f"Version {TAXONOMY_VERSION} of the taxonomy: {category.by.label}, {category.confidence:.2f}."
+        return Why(self.by, self.at, reason, {RECLASSIFIED: category.by.label})
 
 
 def _said(ids: Iterable[int]) -> dict[int, str]:

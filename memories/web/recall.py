@@ -20,7 +20,7 @@ from django.views.decorators.http import require_POST, require_safe
 from memories.errors import MemoriesError
 from memories.recall import Hit, Recall, feedback
 from memories.recall import log as query_log
-from memories.recall.service import ask, by_person
+from memories.recall.service import NARRATIVES, ask, by_person
 from memories.web.answers import actor, by_htmx, fragment, in_words, moved
 from memories.web.forms import AskedForm, MarkForm, RecallForm
 from memories.web.hits import Share, Stretch, marked, shares
@@ -91,7 +91,8 @@ def _shown(found: Recall | None) -> dict[str, Any]:
         ],
         "whole": whole,
         "dropped": {reason: count for reason, count in found.trace.dropped.items() if count},
-        "command": f"manage.py memory recall {shlex.quote(found.query)} --profile {found.trace.profile}",
+        "command": f"manage.py memory recall {shlex.quote(found.query)} --profile {found.trace.profile}"
+        + ("" if found.narratives is None else f" --include {NARRATIVES}"),
         "milliseconds": {name: 1000 * took for name, took in found.trace.steps.items()},
     }
 

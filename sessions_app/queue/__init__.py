@@ -13,11 +13,13 @@ from sessions_app.queue.dispatch import (
     enqueue_hook,
     enqueue_learn,
     enqueue_observe,
+    enqueue_observe_session,
     enqueue_sync,
     give_back,
     in_line,
     living_hosts,
     reap_elsewhere,
+    sweep_elsewhere,
     sync_elsewhere,
 )
 from sessions_app.queue.due import reschedule, set_enabled, tick
@@ -39,6 +41,7 @@ __all__ = [
     "enqueue_hook",
     "enqueue_learn",
     "enqueue_observe",
+    "enqueue_observe_session",
     "enqueue_sync",
     "give_back",
     "in_line",
@@ -54,6 +57,7 @@ __all__ = [
     "reschedule",
     "rules_for",
     "set_enabled",
+    "sweep_elsewhere",
     "sync_elsewhere",
     "tick",
 ]

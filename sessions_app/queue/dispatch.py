@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -189,6 +190,16 @@ def enqueue_observe(host: str, *, at: datetime | None = None) -> None:
     tasks.send_observe(host, living_hosts(at).get(host, tasks.DEFAULT))
 
 
+def enqueue_observe_session(session: Session, *, at: datetime | None = None) -> bool:
+    """Have the log of a session that ended observed, on its host; False for one that is not observed."""
+    if not settings.CLAUDEOPS_OBSERVE or session.dry_run or session.trigger == Trigger.IMPORT or not session.log_file:
+        return False
+    if session.project is not None and not session.project.observed:
+        return False
+    tasks.send_observe_session(session.pk, session.host, living_hosts(at).get(session.host, tasks.DEFAULT))
+    return True
+
+
 def reap_elsewhere(host: str, *, at: datetime | None = None) -> int:
     """Ask every other living host to reap its own sessions; return how many were asked."""
     return _ask_others(host, tasks.send_reap, at)
@@ -197,6 +208,11 @@ def reap_elsewhere(host: str, *, at: datetime | None = None) -> int:
 def sync_elsewhere(host: str, *, at: datetime | None = None) -> int:
     """Ask every other living host to sync the agent files of its repositories; return how many were asked."""
     return _ask_others(host, tasks.send_sync_here, at)
+
+
+def sweep_elsewhere(host: str, *, at: datetime | None = None) -> int:
+    """Ask every other living host to look through its folders of transcripts; return how many were asked."""
+    return _ask_others(host, tasks.send_sweep, at)
 
 
 def _ask_others(host: str, send: Callable[[str, str], None], at: datetime | None) -> int:

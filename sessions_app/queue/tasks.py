@@ -22,6 +22,8 @@ SYNC = "sessions_app.tasks.sync_files_of"
 SYNC_HERE = "sessions_app.tasks.sync_files_here"
 HOOK = "sessions_app.tasks.handle_hook"
 OBSERVE = "sessions_app.tasks.observe_here"
+OBSERVE_SESSION = "sessions_app.tasks.observe_session"
+SWEEP = "sessions_app.tasks.sweep_transcripts_here"
 
 DEFAULT = "default"
 SESSIONS = "sessions"
@@ -78,6 +80,17 @@ def send_hook(event: str, stored: dict[str, Any]) -> None:
 def send_observe(host: str, cluster: str = DEFAULT) -> None:
     """Make the workers of `cluster` on `host` observe its transcripts: only that host has the files."""
     async_task(OBSERVE, cluster=address(cluster, host), task_name=f"observe on {host}"[:100])
+
+
+def send_observe_session(session_id: int, host: str, cluster: str = DEFAULT) -> None:
+    """Make the host of a session that has ended take in its log."""
+    name = f"observe session {session_id}"
+    async_task(OBSERVE_SESSION, session_id, cluster=address(cluster, host), task_name=name)
+
+
+def send_sweep(host: str, cluster: str = DEFAULT) -> None:
+    """Make the workers of `cluster` on `host` look through its folders of transcripts."""
+    async_task(SWEEP, cluster=address(cluster, host), task_name=f"sweep transcripts on {host}"[:100])
 
 
 def waiting(function: str, at: datetime) -> set[int]:

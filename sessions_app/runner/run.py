@@ -193,6 +193,7 @@ def close(
         note_injected(session)
         queue.enqueue_learn(session, status)  # with the close: nobody would ask again for a worker that died after it
         queue.enqueue_sync(session)
+        queue.enqueue_observe_session(session)
     shutil.rmtree(folder_of(session) / "tmp", ignore_errors=True)
     (folder_of(session) / MCP_CONFIG).unlink(missing_ok=True)  # it holds the database's password
     logger.info("session %s: %s", session_id, " — ".join(filter(None, [str(status.label), reason])))

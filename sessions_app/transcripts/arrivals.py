@@ -23,7 +23,9 @@ from claudeops.lib.secrets import mask
 from memories.models import ArrivedBy, Project, Transcript, TranscriptKind
 from memories.observe.parts import add_part
 from sessions_app import queue
+from sessions_app.errors import RawLogOutside
 from sessions_app.models import Session, Trigger
+from sessions_app.runner.raw_log import log_path
 from sessions_app.transcripts import cutting, files
 from sessions_app.transcripts.files import Head
 from sessions_app.transcripts.lines import Reader
@@ -52,14 +54,17 @@ class Outcome(StrEnum):
 class Arrival:
     """What came of a file. `why` is set unless it is new, grown or unchanged; `parts` are the ids of new parts.
 
-    `characters` is about what a model would see of the new parts.
+    `planned` is their number, also in a dry run, and `characters` about what a model would see of them.
+    `is_unreadable`: the system refused to read it.
     """
 
     outcome: Outcome
     transcript: Transcript | None = None
     why: str = ""
     parts: tuple[int, ...] = ()
+    planned: int = 0
     characters: int = 0
+    is_unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,24 @@ def see(
     return found.transcript
 
 
+def see_session(session: Session, *, at: datetime | None = None) -> Arrival:
+    """Take in the raw log of a session of ours that has ended, on its host."""
+    try:
+        path = log_path(session)
+    except RawLogOutside as error:
+        return Arrival(Outcome.SKIPPED, why=str(error))
+    return take_in(path, Named(ArrivedBy.SESSION, session=session, ended=True, at=at or timezone.now()))
+
+
+def session_of_log(path: Path) -> Session | None:
+    """Return the session of ours whose raw log this is; None for an imported one, which is read as any other."""
+    folder = Path(settings.CLAUDEOPS_DATA_DIR).resolve()
+    if not (real := path.resolve()).is_relative_to(folder):
+        return None
+    rows = Session.objects.exclude(trigger=Trigger.IMPORT).select_related("agent", "project")
+    return rows.filter(log_file=str(real.relative_to(folder))).first()
+
+
 def take_in(path: str | Path, named: Named, *, dry_run: bool = False) -> Arrival:
     """As `see`, from a place that is trusted; say what came of it. With `dry_run` nothing is written."""
     real = files.real_file(str(path))
@@ -129,7 +152,7 @@ def take_in(path: str | Path, named: Named, *, dry_run: bool = False) -> Arrival
         try:
             return _take_in(real, named, dry_run=dry_run)
         except OSError as error:
-            return Arrival(Outcome.SKIPPED, why=f"It cannot be read: {error.strerror}")
+            return Arrival(Outcome.SKIPPED, why=f"It cannot be read: {error.strerror}", is_unreadable=True)
         except _Moved:
             continue
     return Arrival(Outcome.SKIPPED, why="Other processes take it in at this moment.")
@@ -141,8 +164,8 @@ def _take_in(path: Path, named: Named, *, dry_run: bool) -> Arrival:
     found = _read(path, named)
     if isinstance(found, str):
         return Arrival(Outcome.SKIPPED, why=found)
-    project = named.project or (project_at(found.reader.reading.folder) if found.reader.reading.folder else None)
-    if why := excluded(Path(found.reader.reading.folder)) if found.reader.reading.folder else "":
+    project, why = _project_of(found, named)
+    if why:
         return Arrival(Outcome.SKIPPED, why=why)
     row = _row_of(found)
     before = row.observed_to if row else 0
@@ -152,9 +175,20 @@ def _take_in(path: Path, named: Named, *, dry_run: bool) -> Arrival:
     outcome = Outcome.NEW if row is None else Outcome.GROWN if parts else Outcome.UNCHANGED
     shown = sum(piece.size for piece in found.pieces if parts and parts[0][0] < piece.end <= parts[-1][1])
     if dry_run or (row is None and not parts and named.session):
-        return Arrival(outcome, row, characters=shown)
+        return Arrival(outcome, row, planned=len(parts), characters=shown)
     row, ids = _store(row, found, named, project, parts)
-    return Arrival(outcome, row, parts=ids, characters=shown)
+    return Arrival(outcome, row, parts=ids, planned=len(parts), characters=shown)
+
+
+def _project_of(found: _File, named: Named) -> tuple[Project | None, str]:
+    """Return the project of a file's session, and why it is not observed; the command may say another project."""
+    folder = found.reader.reading.folder
+    if folder and (why := excluded(Path(folder))):
+        return None, why
+    project = named.project or (named.session.project if named.session else project_at(folder) if folder else None)
+    if project is not None and not project.observed:
+        return project, f"The sessions of project {project} are not observed."
+    return project, ""
 
 
 def excluded(path: Path) -> str:
@@ -169,6 +203,8 @@ def _read(path: Path, named: Named) -> _File | str:
     """Read a file to its end; a sentence says why it is none that is observed."""
     stat = path.stat()
     session = named.session
+    if session and (session.is_open or session.dry_run):
+        return f"Session {session.pk} {'has not ended' if session.is_open else 'was a dry run'}."
     head = Head(TranscriptKind.STREAM) if session else files.head_of(path)
     if head.kind is None:
         return "It is no transcript, no stream-json log and no text."
@@ -281,7 +317,7 @@ def _new(found: _File, named: Named, project: Project | None) -> Transcript:
         installation=named.installation[:80],
         cli_session_id=found.cli_session_id,
         session=session,
-        project=session.project if session else project,
+        project=project,
         agent=(session.agent.slug if session and session.agent else named.agent) or None,
         host=settings.CLAUDEOPS_HOST,
         path=str(found.path),

@@ -39,6 +39,7 @@ def filler(tmp_path: Path, smoke: bool, settings: Any) -> Filler:
     """Fills with vectors where the model is given, else without."""
     embedder = None
     if (given := os.environ.get("TEST_MODEL")) and not smoke:
+        (tmp_path / MINILM.name).mkdir()
         install.from_path(Path(given), MINILM, tmp_path / MINILM.name, lambda *progress: None)
         settings.CLAUDEOPS_EMBEDDINGS, settings.CLAUDEOPS_MODELS_DIR = "local", tmp_path
         embedding.reset()

@@ -83,6 +83,7 @@ def _settings_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--takes-phrases", choices=["yes", "no"], help="learn also from the legacy phrases, such as Best practice:"
     )
+    parser.add_argument("--observed", choices=["yes", "no"], help="learn from whole sessions of this project")
     parser.add_argument("--used-means", metavar="MEANING", help=f"what counts as a use: {', '.join(UsedMeans.values)}")
 
 
@@ -120,6 +121,7 @@ class Command(VerbCommand):
             ("memories", f"{count_of(Memory.objects.active().filter(project=project)).shown} active"),
             ("in a prompt", f"{project.memories_in_prompt} memories, {project.memory_budget:,} tokens"),
             ("used means", f"{project.used_means} ({UsedMeans(project.used_means).label})"),
+            ("observed", "yes" if project.observed else "no"),
             ("agent files", f"{project.files_folder}/{project.files_pattern}"),
             ("limits", ", ".join(f"{name} {number}" for name, number in limits_of(project.files_limits).items())),
             ("expires", ", ".join(f"{name} {_in_days(days)}" for name, days in data["expires_after_days"].items())),
@@ -141,14 +143,14 @@ class Command(VerbCommand):
 
 def _settings(given: dict[str, Any], known: Project) -> dict[str, Any]:
     """Return the settings that were given; a lifetime and a limit change theirs among those of `known`."""
+    switches = {name: given.pop(name) for name in ("takes_phrases", "observed")}
     settings = {name: given[name] for name in SETTINGS if given.get(name) is not None}
+    settings |= {name: word == "yes" for name, word in switches.items() if word}
     if given["files_of"]:
         settings["files_folder"], settings["files_pattern"] = LAYOUTS[given["files_of"]]
     if given["file_limit"]:
         limits = {**known.files_limits, **dict(given["file_limit"])}
         settings["files_limits"] = {name: number for name, number in limits.items() if number != DEFAULT}
-    if given["takes_phrases"]:
-        settings["takes_phrases"] = given["takes_phrases"] == "yes"
     if given["expire"]:
         wanted = dict(known.default_expiry)
         for name, days in given["expire"]:

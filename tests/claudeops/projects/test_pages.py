@@ -122,6 +122,10 @@ def test_settings_are_shown_and_stored_and_wrong_ones_change_nothing(signed_in):
     assert signed_in.post("/projects/web/settings", given).headers["Location"] == "/projects/web"
     project.refresh_from_db()
     assert (project.used_means, project.default_expiry, project.name) == ("injected", {}, "Web")
+    assert not project.observed  # a box that is not ticked
+    signed_in.post("/projects/web/settings", {**given, "observed": "on"})
+    project.refresh_from_db()
+    assert project.observed
     assert signed_in.post("/projects/web/settings", {**given, "memories_in_prompt": "0"}).status_code == 422
     project.refresh_from_db()
     assert project.memories_in_prompt == 5

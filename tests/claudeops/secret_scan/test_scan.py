@@ -134,8 +134,8 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "memories.MemoryChangeCount": {"name"},
         "memories.Fact": {"category", "reasons", "said_gate", "source", "verdict"},
         "memories.GateDecision": {
-            *("agent", "category", "channel", "labelled_by", "model", "reasons", "said_gate", "service", "taxonomy"),
-            "verdict",
+            *("actor", "agent", "category", "channel", "key", "labelled_by", "model", "reasons", "said_gate"),
+            *("service", "taxonomy", "verdict"),
         },
         "memories.GateThreshold": {"by", "name"},
         "memories.ModelCall": {"role", "backend", "prompt_hash"},

@@ -17,7 +17,20 @@ from hypothesis import strategies as st
 from claudeops.workers import schedules
 from claudeops.workers.schedules import Declared, Synced, declared, sync_schedules
 
-ALL = ("tick", "reap", "observe", "agent_files", "prune", "relevance", "sweep", "judge", "embed", "recall", "backup")
+ALL = (
+    "tick",
+    "reap",
+    "observe",
+    "agent_files",
+    "transcripts",
+    "prune",
+    "relevance",
+    "sweep",
+    "judge",
+    "embed",
+    "recall",
+    "backup",
+)
 AT = datetime(2026, 3, 10, 12, 34, 56, tzinfo=UTC)
 
 
@@ -36,6 +49,7 @@ def test_what_runs_each_minute_hour_day_and_week():
         "claudeops:reap": 1,
         "claudeops:observe": 1,
         "claudeops:agent_files": 5,
+        "claudeops:transcripts": 5,
         "claudeops:embed": 1,
         "claudeops:recall": 1,
         "claudeops:sweep": 60,

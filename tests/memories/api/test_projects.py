@@ -69,8 +69,9 @@ def test_a_project_is_added_shown_and_changed(caller):
     body = made.json()
     assert set(body) == {
         *("id", "slug", "name", "path", "description", "memoriesInPrompt", "memoryBudget", "usedMeans", "memory"),
-        *("agentMemory", "createdAt"),
+        *("agentMemory", "observed", "createdAt"),
     }
+    assert body["observed"] is True
     assert body["agentMemory"] == {
         "folder": "docs/agents",
         "pattern": "{agent}_agent.md",
@@ -81,8 +82,8 @@ def test_a_project_is_added_shown_and_changed(caller):
     assert (body["memoryBudget"], body["memory"]) == (500, {"defaultExpiry": {"warning": 7, "context": None}})
     for key in ("web", str(body["id"])):
         assert caller.get(f"/api/projects/{key}").json() == body
-    changed = caller.patch("/api/projects/web", {"memoryBudget": 900})
-    assert changed.json() == body | {"memoryBudget": 900}
+    changed = caller.patch("/api/projects/web", {"memoryBudget": 900, "observed": False})
+    assert changed.json() == body | {"memoryBudget": 900, "observed": False}
     project = Project.objects.get()
     assert (project.path, project.memories_in_prompt, project.memory_budget) == ("/srv/web", 5, 900)
     assert project.default_expiry == {"warning": 7, "context": None}

@@ -64,6 +64,15 @@ def test_set_takes_each_setting_and_leaves_those_that_are_not_given():
     assert "context never" in run("show", "web")[1]
 
 
+def test_set_says_whether_whole_sessions_are_observed():
+    ProjectFactory(slug="web")
+    assert "observed:    yes" in run("show", "web")[1]
+    assert result("set", "web", "--observed", "no")["changed"] == ["observed"]
+    assert not Project.objects.get().observed
+    result("set", "web", "--name", "The web")
+    assert not Project.objects.get().observed
+
+
 def test_set_takes_the_settings_of_agent_files():
     ProjectFactory(slug="web", files_limits={"line": 100})
     limits = ["--file-limit", "items=20", "--file-limit", "line=default"]

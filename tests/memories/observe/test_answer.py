@@ -72,6 +72,9 @@ LINES = {
     "a dash before the text": LINE.replace("] ", "] — "),
     "quoted text": LINE.replace(TEXT, f'"{TEXT}"'),
     "a check box": LINE.replace("- 🔴", "- [ ] 🔴"),
+    "a bold bracket": LINE.replace("[", "**[").replace("]", "]**"),
+    "a remark in the bracket": LINE.replace("allow conf", "allow (certain) conf"),
+    "a remark at the end of the bracket": LINE.replace("operations]", "operations, as said]"),
     "wrapped over two lines": LINE.replace(" after a", "\n  after a"),
     "a quotation": f"> {LINE}".replace("> - 🔴", "- > 🔴").replace("- > 🔴", "- 🔴"),
 }
@@ -107,6 +110,20 @@ WHOLE = {
     "an element for each fact": FORM.replace(
         LINE, f'<fact priority="high" gate="allow" confidence="0.92" category="jc:operations">{TEXT}</fact>'
     ),
+    "an element for each attribute": FORM.replace(
+        LINE,
+        "<fact>\n<priority>🔴</priority>\n<gate>allow</gate><confidence>0.92</confidence>\n"
+        f"<category>jc:operations</category><text>{TEXT}</text>\n</fact>",
+    ),
+    "attributes as elements before the text": FORM.replace(
+        LINE,
+        "<fact><priority>high</priority><gate>allow</gate><confidence>0.92</confidence>"
+        f"<category>jc:operations</category>{TEXT}</fact>",
+    ),
+    "an element for the turns": FORM.replace(' turns="12-18">', "><turns>12-18</turns>"),
+    "the facts before the narrative": FORM.replace("<narrative>Vault was sealed.</narrative>", "").replace(
+        "</segment>", "<narrative>Vault was sealed.</narrative></segment>"
+    ),
     "an element for each fact with a line in it": FORM.replace(LINE, f"<fact>{LINE}</fact>"),
     "JSON": json.dumps(
         {
@@ -117,7 +134,7 @@ WHOLE = {
                     "facts": [
                         {
                             "text": TEXT,
-                            "priority": "red",
+                            "priority": "🔴 must",
                             "gate": "allow",
                             "confidence": 0.92,
                             "category": "jc:operations",
@@ -155,6 +172,12 @@ def test_a_fact_may_name_its_kind_and_its_turn():
     line = LINE.replace("jc:operations]", "jc:operations type=correction turn=17]")
     (fact,) = parse(line).segments[0].facts
     assert (fact.kind, fact.turn) == (FactKind.CORRECTION, 17)
+
+
+@pytest.mark.parametrize("said", ["(turn 17)", "[turn 17]", "(turns 17-19).", "(source: turn #17)"])
+def test_a_turn_at_the_end_of_the_text_is_its_turn(said):
+    (fact,) = parse(f"{LINE} {said}").segments[0].facts
+    assert (fact.text, fact.turn) == (TEXT, 17)
 
 
 def test_a_kind_tells_the_priority_where_no_sign_does():
@@ -238,6 +261,7 @@ def test_a_huge_answer_is_read_to_its_limit_in_bounded_time():
         "{",
         "<fact>x",
         "gate=",
+        "- 🔴 x" + " " * 3_900 + "\n",
         f"{LINE}\n",
         "<!--",
         "&lt;",

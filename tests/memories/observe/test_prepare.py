@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memories.injection.budget import named_line
+from memories.injection.knowledge import block
 from memories.observe.answer import parse
 from memories.observe.instructions import INSTRUCTIONS, message
 from memories.observe.prepare import MOST, prepare
@@ -110,6 +112,13 @@ def test_a_block_of_memories_is_left_out_wherever_it_stands(block):
     found = prepared(("user", f"{ASKED}\n\n{block}\n\nAnd tell me when it is done."))
     assert found.text == f"[1 user] {ASKED}\n  And tell me when it is done."
     assert found.removed["told"] == 1
+
+
+def test_the_block_of_knowledge_is_left_out_and_its_lines_do_not_come_back():
+    made, _ = block([named_line("operations", "Vault is unsealed by hand", 42)])
+    assert prepared(("user", f"{ASKED}\n\n{made}\n\nThanks a lot!")).text == f"[1 user] {ASKED}\n  Thanks a lot!"
+    found = prepared(("user", ASKED), ("agent", "I know that vault is unsealed by hand, so I wait."), told=(made,))
+    assert found.text.endswith("I know that [known memory], so I wait.")
 
 
 def test_what_we_told_does_not_come_back_in_other_letters_or_within_a_sentence():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 import pytest
 from hypothesis import given
@@ -163,7 +164,7 @@ def test_a_credential_in_a_prompt_is_masked_before_its_digest_is_taken():
 
 
 def headings(text):
-    return [line for line in text.splitlines() if line.lstrip().startswith("#")]
+    return [line for line in text.splitlines() if re.match(r"\s*#{1,6}(?:\s|\Z)", line)]
 
 
 HOSTILE = st.lists(

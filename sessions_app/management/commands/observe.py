@@ -1,0 +1,228 @@
+"""`manage.py observe`: observe transcripts, logs and texts that no hook named; it says what that costs first."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count
+from django.utils import timezone
+
+from claudeops.lib.cli import NextAction, Refusal, Result, SoleCommand
+from memories.lifecycle.projects import find_project
+from memories.llm.limits import spent
+from memories.llm.roles import chosen
+from memories.models import ArrivedBy, Fact, FactOutcome, PartState, TranscriptPart
+from memories.observe import pipeline
+from sessions_app.transcripts import arrivals, cost, files
+from sessions_app.transcripts.arrivals import Arrival, Named, Outcome
+from sessions_app.transcripts.cost import Estimate
+from sessions_app.transcripts.sweep import folders_here
+from sessions_app.transcripts.turns import repeats, turns_of
+
+OBSERVER = "observer"
+TAKEN = (Outcome.NEW, Outcome.GROWN)
+FOREVER = float("inf")
+PROGRESS_EVERY = 100
+"""Files between two lines of progress."""
+SHOWN = 10
+"""Files that are named for each reason why they are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A file, what is known of it, and what came of a look at it."""
+
+    path: Path
+    named: Named
+    arrival: Arrival
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.arrival.outcome in TAKEN and self.arrival.planned > 0
+
+
+class Command(SoleCommand):
+    noun = "observe"
+    help = "Observe transcripts of Claude Code, stream-json logs and plain texts: distil each once into memories."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "paths", nargs="*", metavar="FILE|FOLDER", help="files, or folders with transcripts in them and below"
+        )
+        parser.add_argument(
+            "--backfill",
+            action="store_true",
+            help="all in the folders of transcripts that are swept, also what is older than their hooks",
+        )
+        parser.add_argument("--dry-run", action="store_true", help="say what would be observed, and what it costs")
+        parser.add_argument("--project", metavar="SLUG", help="the project (default: that of the session's folder)")
+        parser.add_argument("--agent", metavar="NAME", default="", help="the agent whose sessions they are")
+        parser.add_argument("--queue", action="store_true", help="leave the observation to the workers")
+        parser.add_argument("--yes", action="store_true", help="do not ask")
+
+    def run(
+        self, paths: list[str], backfill: bool, dry_run: bool, project: str | None, agent: str, queue: bool, yes: bool
+    ) -> Result:
+        given = Named(ArrivedBy.COMMAND, project=find_project(project) if project else None, agent=agent)
+        looked = self._look(list(_files(paths, backfill)), given)
+        wanted = [one for one in looked if one.is_wanted]
+        price = cost.estimate(
+            (one.arrival.characters for one in wanted),
+            sum(one.arrival.planned for one in wanted),
+            chosen(OBSERVER).model,
+        )
+        said = "\n".join([_counted(looked), *_left_out(looked), f"To observe: {price}.", *_of_the_budget(price)])
+        data = {"files": [_data(one) for one in looked], "estimate": price.as_data(), "observed": None}
+        begun = _unfinished([one.arrival.transcript.pk for one in looked if one.arrival.transcript])
+        if dry_run or not (wanted or begun):
+            return Result(data, f"{said}\nNothing was changed (--dry-run)." if dry_run else said)
+        if wanted and not self._agreed(said, yes):
+            return Result(data, "Nothing was changed.")
+        with pipeline.draining(settings.CLAUDEOPS_HOST) as mine:
+            taken = [arrivals.take_in(one.path, one.named) for one in wanted]
+            ids = {*begun, *(one.transcript.pk for one in taken if one.transcript)}
+            if queue or not mine:
+                why = "" if queue else " A worker of this host is at it already."
+                return Result(data, f"The workers observe {_files_of(len(ids))}.{why}", [LOOK])
+            return self._drained(data, sorted(ids))
+
+    def _look(self, paths: Sequence[Path], given: Named) -> list[Looked]:
+        looked = []
+        for number, path in enumerate(paths, 1):
+            session = arrivals.session_of_log(path)
+            named = replace(given, session=session, ended=session is not None)
+            looked.append(Looked(path, named, arrivals.take_in(path, named, dry_run=True)))
+            if number % PROGRESS_EVERY == 0:
+                self.stderr.write(f"looked at {number:,} of {len(paths):,} files")
+        return looked
+
+    def _agreed(self, said: str, yes: bool) -> bool:
+        if yes:
+            self.stderr.write(said)
+            return True
+        if not sys.stdin.isatty():
+            raise Refusal("not_agreed", "Nobody is there to agree to the cost.", "Add --yes, or --dry-run to see it.")
+        self.stderr.write(said)
+        return input("Observe them? [y/N] ").strip().lower() in ("y", "yes")
+
+    def _drained(self, data: dict[str, Any], ids: list[int]) -> Result:
+        """Take the parts of these transcripts through their stages, here."""
+        of = TranscriptPart.objects.filter(transcript__in=ids, state=PartState.WAITING).count()
+        done: list[int] = []
+
+        def progress(part: TranscriptPart) -> None:
+            done.append(part.pk)
+            self.stderr.write(f"{len(done):,} of {of:,}: {part}: {part.state}")
+
+        found = pipeline.drain(
+            settings.CLAUDEOPS_HOST, turns_of, repeats, transcripts=ids, seconds=FOREVER, after=progress
+        )
+        rows = Fact.objects.filter(segment__part__in=done).order_by().values_list("outcome").annotate(Count("pk"))
+        facts = {outcome or "waiting": number for outcome, number in rows}
+        data["observed"] = {
+            "parts": {"done": found.done, "waiting": found.waiting, "failed": found.failed},
+            "facts": facts,
+        }
+        said = [f"Observed: {found.done:,} of {of:,} parts, {_facts(facts)}."]
+        if found.waiting:
+            said.append("The rest waits, and the workers go on with it: see why with --json, or on the page.")
+        if found.failed:
+            said.append(f"{found.failed:,} failed; the page of the transcript says why.")
+        return Result(data, "\n".join(said), [LOOK], exit_code=1 if found.failed else 0)
+
+
+LOOK = NextAction("manage.py doctor", "see how much waits")
+
+
+def _files(paths: Sequence[str], backfill: bool) -> Iterator[Path]:
+    """Yield the files to look at, each once, those of a folder from the oldest on. Raises Refusal."""
+    if not paths and not backfill:
+        raise Refusal("usage", "Say what to observe: files, folders, or --backfill.", "manage.py observe --help")
+    known = [] if paths else folders_here()
+    if not paths and not known:
+        raise Refusal(
+            "not_found",
+            "No folder of transcripts is known here.",
+            "Name one, such as ~/.claude/projects, or install hooks: manage.py hook install --observe",
+        )
+    seen: set[Path] = set()
+    for one in [*paths, *known]:
+        path = Path(one).expanduser()
+        inside = files.transcripts_in(path) if path.is_dir() else [path]
+        if not path.exists():
+            raise Refusal("not_found", f"There is no {path}.", "Name a file or a folder.")
+        for file in inside:
+            if (real := file.resolve()) not in seen:
+                seen.add(real)
+                yield file
+    if not seen:
+        raise Refusal("not_found", "No transcript (*.jsonl) is there.", "Name a file, or another folder.")
+
+
+def _unfinished(ids: Sequence[int]) -> list[int]:
+    """Return which of these transcripts have parts that wait: an earlier run was interrupted, or could not go on."""
+    rows = TranscriptPart.objects.filter(transcript__in=ids, state=PartState.WAITING)
+    return sorted(set(rows.values_list("transcript", flat=True)))
+
+
+def _counted(looked: Sequence[Looked]) -> str:
+    counts = Counter(
+        "new"
+        if one.is_wanted and one.arrival.outcome is Outcome.NEW
+        else "with a new tail"
+        if one.is_wanted
+        else "left out"
+        if one.arrival.why
+        else "observed before, or without words"
+        for one in looked
+    )
+    return f"{_files_of(len(looked))}: " + ", ".join(f"{number:,} {what}" for what, number in counts.items()) + "."
+
+
+def _left_out(looked: Sequence[Looked]) -> Iterator[str]:
+    """Say which files are left out and why, some for each reason."""
+    by_reason: dict[str, list[Looked]] = {}
+    for one in looked:
+        if one.arrival.why:
+            by_reason.setdefault(one.arrival.why, []).append(one)
+    for why, some in by_reason.items():
+        named = ", ".join(str(one.path) for one in some[:SHOWN])
+        more = f" and {len(some) - SHOWN:,} more" if len(some) > SHOWN else ""
+        yield f"Left out: {named}{more}: {why}"
+
+
+def _of_the_budget(price: Estimate) -> Iterator[str]:
+    left = spent(timezone.now(), [OBSERVER])[OBSERVER].left
+    if left is not None and price.usd is not None and price.usd > left:
+        yield f"Today ${left:.2f} may still be spent on it; the rest waits for the next days."
+
+
+def _facts(facts: dict[str, int]) -> str:
+    number = sum(facts.values())
+    words = ", ".join(
+        f"{facts[outcome]:,} {FactOutcome(outcome).label}" for outcome in FactOutcome.values if outcome in facts
+    )
+    return f"{number:,} fact{'' if number == 1 else 's'}" + (f" ({words})" if words else "")
+
+
+def _files_of(number: int) -> str:
+    return f"{number:,} file{'' if number == 1 else 's'}"
+
+
+def _data(one: Looked) -> dict[str, Any]:
+    return {
+        "path": str(one.path),
+        "outcome": one.arrival.outcome,
+        "why": one.arrival.why,
+        "transcript": one.arrival.transcript and one.arrival.transcript.pk,
+        "parts": one.arrival.planned,
+        "characters": one.arrival.characters,
+    }
