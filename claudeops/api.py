@@ -21,6 +21,7 @@ from memories.api.memories import router as memories_router
 from memories.api.projects import router as projects_router
 from memories.api.recall import router as recall_router
 from memories.api.serializers import as_data
+from memories.api.transcripts import router as transcripts_router
 from memories.errors import Conflict, MemoriesError
 from memories.models import Memory
 from sessions_app.api.alerts import router as alerts_router
@@ -42,7 +43,7 @@ api = NinjaAPI(
     docs_url=None,
 )
 # /memories/search before /memories/{id}
-for router in (recall_router, memories_router, projects_router, sessions_router, alerts_router):
+for router in (recall_router, memories_router, projects_router, transcripts_router, sessions_router, alerts_router):
     api.add_router("", router)
 
 

@@ -75,6 +75,7 @@ STRUCTURAL, SUPERSEDE = "structural", "supersede"
 
 ALLOWED = "The gate had discarded it; a person allowed it."
 ECHO = "It was told this memory, so this counts up to a confidence of 0.9. "
+TOLD = "It was told so, which counts for nothing. "
 CONFIRMS = "It confirms the memory: another day, not told of it, no outside text from the same source. "
 
 
@@ -506,7 +507,7 @@ def _write(
         confirms = memory.confirmed_at is None and is_independent(
             memory, statement, provenance, at, said_by=_transcripts_of(memory) if provenance.origin else ()
         )
-        weight = ECHO if echo else CONFIRMS if confirms else ""
+        weight = (TOLD if statement.policy.merges else ECHO) if echo else CONFIRMS if confirms else ""
         verbs.reinforce(
             memory,
             by=provenance.actor,

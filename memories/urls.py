@@ -19,6 +19,7 @@ from memories.web import (
 
 urlpatterns: list[URLPattern] = [
     path("desk", desk.desk, name="desk"),
+    path("desk/nearest/<int:pk>", desk.nearest, name="desk-nearest"),
     path("desk/decide", desk.decide, name="desk-decide"),
     path("desk/undo/<slug:kind>/<str:token>", desk.undo, name="desk-undo"),
     path("memories", memories.memories, name="memories"),
@@ -45,5 +46,6 @@ urlpatterns: list[URLPattern] = [
     path("memories/<int:pk>/undo/<int:change>", memory.undo, name="memory-undo"),
     path("transcripts", transcripts.transcripts, name="transcripts"),
     path("transcripts/<int:pk>", transcripts.transcript, name="transcript"),
+    path("transcripts/<int:pk>/live", transcripts.live, name="transcript-live"),
     path("transcripts/<int:pk>/parts/<int:number>/again", transcripts.again, name="transcript-again"),
 ]

@@ -61,6 +61,21 @@ def sentences() -> dict[str, str]:
     return {value: said.format(value) for value, said in tokens.items()}
 
 
+def forty() -> dict[str, str]:
+    """The same with sixteen further kinds."""
+    fixed = random.Random(18)
+    hexadecimal = "0123456789abcdef"
+    further = (
+        *(("h" + "f_", 34, ALNUM), ("gs" + "k_", 52, ALNUM), ("xa" + "i-", 80, ALNUM), ("r" + "8_", 37, ALNUM)),
+        *(("ppl" + "x-", 48, ALNUM), ("nva" + "pi-", 64, ALNUM), ("pc" + "sk_", 60, ALNUM), ("nb" + "p_", 36, ALNUM)),
+        *(("dck" + "r_pat_", 27, ALNUM), ("ruby" + "gems_", 48, hexadecimal), ("sq" + "p_", 40, hexadecimal)),
+        *(("shp" + "at_", 32, hexadecimal), ("pu" + "l-", 40, hexadecimal), ("ml" + "sn.", 64, hexadecimal)),
+        *(("dp." + "pt.", 43, ALNUM), ("xkey" + "sib-", 81, hexadecimal)),
+    )
+    made = {beginning + "".join(fixed.choice(signs) for _ in range(length)) for beginning, length, signs in further}
+    return sentences() | {value: f"the job signs in with {value}" for value in sorted(made)}
+
+
 def stored_bytes() -> dict[str, bytes]:
     """Everything in the data folder and, on PostgreSQL, every column as text."""
     with connection.cursor() as cursor:

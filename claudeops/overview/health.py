@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
@@ -22,6 +22,8 @@ from sessions_app.models import Session, WorkerHeartbeat
 from sessions_app.queue import tasks
 from sessions_app.queue.tasks import Depth
 from sessions_app.reaper import unfollowed
+from sessions_app.transcripts import status as transcripts
+from sessions_app.transcripts.status import Folder, Seen
 
 ALIVE = timedelta(seconds=60)
 """A worker writes its heartbeat every 15 seconds; without one for this long it counts as silent."""
@@ -42,6 +44,7 @@ STUCK = "Its workers are stuck or missing. Restart `manage.py runworker`."
 REAP = "The reaper closes or resumes them within two minutes; `manage.py session reap` does it now."
 OVERDUE = "No worker serves the queue default. Start `manage.py runworker`."
 BACKUP = "Workers make the one of today within an hour; `manage.py backup` makes one now."
+TRANSCRIPTS = "`manage.py doctor` says more; what was observed stays."
 FILES = "`manage.py doctor` says what to do about each."
 MODELS = "`manage.py model status` says more. What waits is caught up when the model answers again."
 FAILED = "See the failed tasks; `manage.py doctor` reports other problems."
@@ -139,6 +142,9 @@ class Health:
     """What is wrong with agent files, a sentence for each."""
     models: tuple[Model, ...] = ()
     """The roles of models that something needs."""
+    transcripts: Seen = field(default_factory=Seen)
+    folders: tuple[Folder, ...] = ()
+    """The folders of transcripts that are swept."""
 
     @property
     def troubles(self) -> list[Trouble]:
@@ -162,6 +168,13 @@ class Health:
         for why, roles in late.items():
             who = f"model of the role {roles[0]} gives" if len(roles) == 1 else f"models of {', '.join(roles)} give"
             found.append(Trouble(f"The {who} no answer, and work waits: {why[:200]}.", MODELS))
+        for folder in self.folders:
+            if folder.problem:
+                found.append(Trouble(f"Transcripts in {folder}: {folder.problem[:200]}", TRANSCRIPTS))
+        if self.transcripts.problems:
+            number = self.transcripts.problems
+            some = "one transcript" if number == 1 else f"{number} transcripts"
+            found.append(Trouble(f"{some.capitalize()} of the last day cannot be observed any further.", TRANSCRIPTS))
         return found
 
     @property
@@ -193,7 +206,7 @@ def is_well() -> bool:
 
 
 def read(at: datetime | None = None) -> Health:
-    """Read the health at `at` (UTC; now when None) with nine queries, and one for each model that may rest."""
+    """Read the health at `at` (UTC; now when None) with eleven queries, and one for each model that may rest."""
     at = at or timezone.now()
     workers: dict[str, list[Worker]] = defaultdict(list)
     for beat in WorkerHeartbeat.objects.order_by("host", "pid"):
@@ -214,6 +227,8 @@ def read(at: datetime | None = None) -> Health:
         backup_is_late=backups.is_daily_on() and backups.is_late(backup, at),
         files=tuple(file.text for file in trouble.troubled(MOST_FILES)),
         models=tuple(_model(state, at) for state in models.of_needed(at)),
+        transcripts=transcripts.seen(at),
+        folders=tuple(transcripts.folders()),
     )
 
 

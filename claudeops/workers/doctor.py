@@ -39,6 +39,7 @@ from sessions_app.queue import tasks, waiting
 from sessions_app.queue.admission import reserved, spent_on
 from sessions_app.reaper import unfollowed
 from sessions_app.schedule import cron_error
+from sessions_app.transcripts import status as transcripts
 
 OK, WARNING, ERROR = "ok", "warning", "error"
 LITTLE_SPACE = 1024**3
@@ -82,7 +83,10 @@ def examine(at: datetime | None = None) -> Diagnosis:
     database, usable = _database()
     findings.append(database)
     if usable:
-        checked = (_workers, _queue, _sessions, _agents, _schedules, _trust, _agent_files, _semantic_search, _models)
+        checked = (
+            *(_workers, _queue, _sessions, _agents, _schedules, _trust, _agent_files),
+            *(_semantic_search, _models, _transcripts),
+        )
         for check in checked:
             findings.extend(check(at))
     return Diagnosis(_versions(), tuple(findings))
@@ -327,6 +331,27 @@ def _models(at: datetime) -> Iterator[Finding]:
 def _waits(state: models.State) -> str:
     waiting = state.waiting
     return f" ({waiting.text} since {waiting.since:%Y-%m-%d %H:%M} UTC)" if waiting else ""
+
+
+def _transcripts(at: datetime) -> Iterator[Finding]:
+    if not settings.CLAUDEOPS_OBSERVE:
+        yield Finding(OK, "transcripts", "sessions are not observed (CLAUDEOPS_OBSERVE)")
+        return
+    last = transcripts.seen(at)
+    if last.problems:
+        hint = "Their files were rewritten, so what is new in them is unknown: /transcripts"
+        yield Finding(WARNING, "transcripts", f"{last.problems:,} of the last day cannot be observed any further", hint)
+    elif last.last_at:
+        yield Finding(OK, "transcripts", f"the last one was seen {_ago(last.last_at, at)}, named by {last.last_from}")
+    else:
+        yield Finding(OK, "transcripts", "none was seen yet")
+    for folder in transcripts.folders():
+        swept = f"swept {_ago(folder.swept_at, at)}" if folder.swept_at else "not swept yet"
+        seen = f", {folder.last_name} {_ago(folder.last_at, at)}" if folder.last_at else ""
+        if folder.problem:
+            yield Finding(WARNING, f"folder {folder}", folder.problem, f"It was {swept}{seen}.")
+        else:
+            yield Finding(OK, f"folder {folder}", swept + seen)
 
 
 def _vectors_file() -> Iterator[Finding]:

@@ -45,7 +45,7 @@ STRICTNESS = ("allow", "hold", "discard")
 class Word:
     """What a model said about a text: `gate` is allow, hold, discard, or anything else (unreadable, so it is held).
 
-    `confidence` (0..1, None: none was stated) says how sure the model is that the text is worth remembering.
+    `confidence` (0..1, None: none was stated) says how certain the model is that the text is true and lasts.
     """
 
     gate: str

@@ -1,4 +1,4 @@
-"""The desk: everything that waits for a person, by kind, with the decisions on it.
+"""The desk: everything that waits for a person, by kind, with the decisions on it; and what the gate discarded.
 
 A kind is an object of the protocol `kinds.Kind`; another one is added to _KINDS.
 """
@@ -10,6 +10,7 @@ from typing import Any
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
 
+from memories.desk.discards import Discards
 from memories.desk.kinds import Kind
 from memories.desk.pairs import Pairs
 from memories.desk.review import Review
@@ -21,12 +22,16 @@ _KINDS: tuple[Kind, ...] = (
     Review("held", "Held"),
     Review("unconfirmed", "Unconfirmed"),
 )
-KINDS = {kind.name: kind for kind in _KINDS}
+WAITING = tuple(kind.name for kind in _KINDS)
+"""The names of the kinds that wait for a person."""
+
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_KINDS, Discards())}
 
 VIEWS: dict[str, tuple[str, tuple[str, ...]]] = {
     "disagreements": ("Disagreements", (DisagreementKind.CONTRADICTION.value, DisagreementKind.DUPLICATE.value)),
     "held": ("Held", ("held",)),
     "unconfirmed": ("Unconfirmed", ("unconfirmed",)),
+    "discarded": ("Discarded", ("discarded",)),
 }
 """The views of the page: the label and the kinds that each shows."""
 
@@ -35,7 +40,7 @@ CAP = 1_000
 
 
 def counts() -> dict[str, int]:
-    """Count what waits by kind, each up to CAP, from indexes. One query: every page shows the sum."""
+    """Count what waits for a person by kind, each up to CAP, from indexes. One query: every page shows the sum."""
     parts: list[str] = []
     params: list[Any] = []
     for place, kind in enumerate(_KINDS):
@@ -48,7 +53,12 @@ def counts() -> dict[str, int]:
             params += values
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(parts)}", params)
-        return dict(zip(KINDS, cursor.fetchone(), strict=True))
+        return dict(zip(WAITING, cursor.fetchone(), strict=True))
+
+
+def count_discarded() -> int:
+    """Count what the gate discarded, up to CAP."""
+    return KINDS["discarded"].waiting().order_by()[:CAP].count()
 
 
 def shown(count: int) -> str:

@@ -17,6 +17,8 @@ QUOTED = 140
 REASON = 200
 ECHO = "It was told this memory"
 """How the reason of a confirmation begins that counts up to 0.9 only (`memories.store.ECHO`)."""
+TOLD = "It was told so"
+"""The same where a memory is not raised but merged with what is said again (`memories.store.TOLD`)."""
 REJECTED = "Rejected in review."
 """How the reason of a rejection begins (`memories.web.review`)."""
 OWN_WORDS = frozenset({"Back", "Both", "It", "Memory", "Memories"})
@@ -138,6 +140,10 @@ def _created(change: MemoryChange) -> list[Part | str]:
 
 
 def _reinforced(change: MemoryChange) -> list[Part | str]:
+    if TOLD in change.reason:
+        return [*_who(change), " said it again; it was told it, so that counts for nothing"]
+    if "merged_count" in (change.after or {}):
+        return [*_who(change), " said it again, which is merged into it", _ended(change)]
     said: list[Part | str] = [*_who(change), " confirmed it"]
     if ECHO in change.reason:
         said.append("; it was told it, so it raises it to 0.90 at most")

@@ -7,19 +7,19 @@ from collections.abc import Collection
 from datetime import datetime
 from itertools import chain, zip_longest
 
-from memories.injection.rows import SURE, USABLE, visible
+from django.db import connection
+
+from memories.injection.rows import SURE, USABLE
 from memories.models import Memory
 from memories.models.trust import kept_back_sql
 from memories.taxonomy import KNOWLEDGE, OPS, PROJECT, Taxonomy
 
-READ = 64
-"""Memories of a taxonomy that are read, those of the highest confidence."""
 AGE_RATE = 0.01
 """A day: half of the weight is gone after ten weeks. (DESIGN section 5: rank decay.)"""
 
-COLUMNS = (
-    "id, uuid, taxonomy, project_id, agent, category, service, observation, confidence, updated_at, expires_at, surface"
-)
+# A plus turns a column into an expression: the index of the confidence is read, not one of the project's memories.
+OF_PROJECT, OF_ALL = "+project_id = %(project)s", "project_id IS NULL"
+TOLD = "agent IS NULL AND surface = '' AND (expires_at IS NULL OR expires_at > %(at)s)"
 
 
 def foremost(project_id: int, *, most: int, without: Collection[int] = (), at: datetime) -> list[Memory]:
@@ -28,24 +28,30 @@ def foremost(project_id: int, *, most: int, without: Collection[int] = (), at: d
     The project's own come before the global ones; among each the taxonomies take turns, by confidence and age. Those
     with a window of time are left out: they are told while it is open.
     """
-    by_taxonomy = [_best(policy, project_id, set(without), at) for policy in (KNOWLEDGE, PROJECT, OPS)]
-    own = zip_longest(*([row for row in rows if row.project_id] for rows in by_taxonomy))
-    of_all = zip_longest(*([row for row in rows if not row.project_id] for rows in by_taxonomy))
-    return [row for row in chain(*own, *of_all) if row is not None][:most]
+    found: list[Memory] = []
+    for whose in (OF_PROJECT, OF_ALL):
+        wanted = most - len(found)
+        taxonomies = [_best(one, whose, project_id, set(without), wanted, at) for one in (KNOWLEDGE, PROJECT, OPS)]
+        found += [row for row in chain(*zip_longest(*taxonomies)) if row is not None][:wanted]
+        if len(found) == most:
+            break
+    return found
 
 
-def _best(policy: Taxonomy, project_id: int, without: set[int], at: datetime) -> list[Memory]:
+def _best(policy: Taxonomy, whose: str, project_id: int, without: set[int], most: int, at: datetime) -> list[Memory]:
     sql = (
-        f"SELECT {COLUMNS} FROM memories WHERE {USABLE} AND {SURE} AND {visible(project_id)} "  # noqa: S608
-        f"AND NOT {kept_back_sql()} ORDER BY confidence DESC, id LIMIT {READ}"
+        f"SELECT id, category, service, observation, confidence, updated_at FROM memories "  # noqa: S608
+        f"WHERE {USABLE} AND {SURE} AND {whose} AND {TOLD} AND NOT {kept_back_sql()} "
+        f"ORDER BY confidence DESC, id LIMIT {most + len(without)}"
     )
-    params = {"taxonomy": policy.slug, "threshold": policy.injected_from or 0.0, "project": project_id}
-    rows = [row for row in Memory.objects.raw(sql, params) if row.pk not in without and _may_be_told(row, at)]
+    params = {
+        "taxonomy": policy.slug,
+        "threshold": policy.injected_from or 0.0,
+        "project": project_id,
+        "at": connection.ops.adapt_datetimefield_value(at),
+    }
+    rows = [row for row in Memory.objects.raw(sql, params) if row.pk not in without]
     return sorted(rows, key=lambda row: (-row.confidence * _freshness(row, at), row.pk))
-
-
-def _may_be_told(row: Memory, at: datetime) -> bool:
-    return not row.agent and not row.surface and (row.expires_at is None or row.expires_at > at)
 
 
 def _freshness(row: Memory, at: datetime) -> float:

@@ -21,7 +21,8 @@ LARGEST_CHUNK = 2048
 USABLE = "taxonomy = %(taxonomy)s AND active AND verdict = 'allow'"
 SURE = "confidence >= %(threshold)s"
 COLUMNS = (
-    "id, uuid, service, category, observation, confidence, inactive_reason, verdict_reason, provisional, confirmed_at"
+    "id, uuid, service, category, observation, confidence, inactive_reason, verdict, verdict_reason, provisional, "
+    "confirmed_at"
 )
 
 

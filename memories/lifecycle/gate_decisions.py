@@ -43,6 +43,7 @@ LONGEST_TEXT = 10_000
 
 OPINIONS = {
     Change.APPROVED: Label.RELEASED,
+    Change.REINFORCED: Label.RELEASED,
     Change.DEACTIVATED: Label.DISCARDED,
     Change.DELETED: Label.DISCARDED,
     Change.EDITED: Label.EDITED,
@@ -189,8 +190,8 @@ def confirm_discard(decision: GateDecision | int, *, by: str, at: datetime | Non
 
 
 def discarded() -> QuerySet[GateDecision]:
-    """Return what the gate discarded, and nobody allowed or confirmed since, the newest first."""
-    return GateDecision.objects.filter(verdict=DISCARD, label__in=("", Label.UNDONE))
+    """Return what the gate discarded, still with its text, and nobody allowed or confirmed since, the newest first."""
+    return GateDecision.objects.filter(verdict=DISCARD, label__in=("", Label.UNDONE)).exclude(text="")
 
 
 def prune(at: datetime | None = None) -> int:
@@ -204,7 +205,8 @@ def prune(at: datetime | None = None) -> int:
     deleted = 0
     while ids := list(old.filter(label="").values_list("pk", flat=True)[:BATCH]):
         deleted += GateDecision.objects.filter(pk__in=ids).delete()[1].get("memories.GateDecision", 0)
-    facts = Fact.objects.filter(outcome=FactOutcome.DISCARDED, stored_at__lt=before).order_by()
+    # By their decisions: a fact's own time is when it was said, which may be long before it was discarded.
+    facts = Fact.objects.filter(outcome=FactOutcome.DISCARDED, stored_at__lt=before, decision=None).order_by()
     while ids := list(facts.values_list("pk", flat=True)[:BATCH]):
         Fact.objects.filter(pk__in=ids).delete()
     return deleted

@@ -75,7 +75,7 @@ def merge(
             others = Memory.objects.filter(pk__in=[locked(other).pk for other in others])
         text = into.observation
         if observation is not None:
-            text = checked_text(observation, provenance, current=into.observation)
+            text = checked_text(observation, provenance, current=into.observation, taxonomy=into.taxonomy)
         count, confidence = 0, into.confidence
         provisional: set[str] = set()
         trusts: set[str] = set()

@@ -8,15 +8,16 @@ from memories.capture.statement import Provenance
 from memories.errors import TextHeld
 
 
-def checked_text(text: str, provenance: Provenance | None, *, current: str) -> str:
+def checked_text(text: str, provenance: Provenance | None, *, current: str, taxonomy: str) -> str:
     """Return the folded text. Raises InvalidMemory, and TextHeld when the gate does not allow it.
 
-    `provenance` None is an unknown caller: the gate judges. A text that is `current` already is not judged again.
+    `provenance` None is an unknown caller: the gate judges, by the rules of the memory's taxonomy. A text that is
+    `current` already is not judged again.
     """
     folded = checked_observation(text)
     if folded == current or (provenance is not None and provenance.typed):
         return folded
-    judgement = judge(text, folded)
+    judgement = judge(text, folded, taxonomy=taxonomy)
     if judgement.verdict != "allow":
         raise TextHeld(
             f"The text is not allowed: {judgement.reason}. Nothing was changed.",

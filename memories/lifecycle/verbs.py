@@ -166,7 +166,7 @@ def edit(
             check_unchanged(row, expected_change)
         new: dict[str, Any] = {}
         if not isinstance(observation, Unset):
-            new["observation"] = checked_text(observation, provenance, current=row.observation)
+            new["observation"] = checked_text(observation, provenance, current=row.observation, taxonomy=row.taxonomy)
         if not isinstance(service, Unset):
             new["service"] = fields.checked_service(service)
         if not isinstance(category, Unset):

@@ -110,8 +110,12 @@ def reclassify(parser: ArgumentParser) -> None:
 
 
 def held(parser: ArgumentParser) -> None:
-    parser.add_argument("action", choices=("list", "allow", "edit", "discard"), help="edit corrects one and allows it")
-    parser.add_argument("ids", nargs="*", metavar="ID", help="numbers or UUIDs of held memories")
+    parser.add_argument(
+        "action", choices=("list", "allow", "edit", "discard", "undo"), help="edit corrects one and allows it"
+    )
+    parser.add_argument(
+        "ids", nargs="*", metavar="ID", help="numbers or UUIDs of held memories; for undo the number that was printed"
+    )
     parser.add_argument("--observation", metavar="TEXT", help="the corrected text, for edit")
     parser.add_argument("--because", metavar="CODE", choices=list(Reason), help="only those held for this reason")
     filters(parser)
@@ -120,7 +124,9 @@ def held(parser: ArgumentParser) -> None:
 
 
 def discarded(parser: ArgumentParser) -> None:
-    parser.add_argument("action", choices=("list", "allow", "confirm"), help="confirm says that the gate was right")
+    parser.add_argument(
+        "action", choices=("list", "allow", "confirm", "undo"), help="confirm says that the gate was right"
+    )
     parser.add_argument("ids", nargs="*", metavar="ID", help="numbers of discards, as list shows them")
     parser.add_argument("--observation", metavar="TEXT", help="the corrected text, to allow one")
     parser.add_argument("--because", metavar="CODE", choices=list(Reason), help="only those discarded for this reason")

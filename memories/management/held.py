@@ -15,13 +15,15 @@ from memories import store
 from memories.api.serializers import as_data
 from memories.capture.statement import Provenance
 from memories.lifecycle import gate_decisions, verbs
+from memories.lifecycle import undo as lifecycle
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.projects import find_project
 from memories.management.arguments import MOST_SHOWN
-from memories.models import Fact, GateDecision, Memory
+from memories.models import Fact, GateDecision, Label, Memory, to_utc
 from memories.queries.held import HeldMemory, because, held_memories
 
 LONGEST_EXCERPT = 400
+WORDS = {"allow": "allowed", "confirm": "confirmed as discards", "undo": "undecided again"}
 LOOK = (NextAction("manage.py memory held list", "see what still waits"),)
 
 
@@ -53,7 +55,17 @@ def held(
         count = chosen.count()
         return Result({"changed": 0, "would_change": count}, f"{_memories(count)} would be {word}. Add --yes to do it.")
     done = BULK_ACTIONS[name].run(chosen, by=by, reason=reason, provenance=Provenance.typed_by(by))
-    return Result({"changed": done.changed, "would_change": 0}, f"{_memories(done.changed)} {word}.", LOOK)
+    back = [NextAction(f"manage.py memory held undo {done.change}", "take it back")] if done.change else []
+    text = "\n".join([f"{_memories(done.changed)} {word}.", *(f"To take it back: {one.command}" for one in back)])
+    return Result({"changed": done.changed, "would_change": 0, "undo": done.change}, text, [*back, *LOOK])
+
+
+def undo(ids: list[str], *, by: str, reason: str) -> Result:
+    """Take back what `held` decided, by the number of the change that it printed."""
+    if len(ids) != 1 or not _is_number(ids[0]):
+        raise Refusal("usage", "undo takes the number that allow or discard printed.", "Example: memory held undo 345")
+    done = lifecycle.undo(int(ids[0]), by=by, reason=reason)
+    return Result({"back": done.back, "already": done.already}, done.message, LOOK)
 
 
 def _list_held(rows: QuerySet[Memory], ids: list[Memory], limit: int) -> Result:
@@ -153,17 +165,19 @@ def discarded(
         rows = rows.filter(text__icontains=word)
     if action == "list":
         return _list_discarded(rows.filter(pk__in=[_discard(one).pk for one in ids]) if ids else rows, limit)
+    if action == "undo" and all_matching:
+        raise Refusal("usage", "undo takes IDs.", "Example: memory discarded undo 7")
     _check_choice(bool(ids), all_matching)
     if observation is not None and (action != "allow" or len(ids) != 1):
         raise Refusal(
             "usage", "--observation goes with one ID to allow.", "Example: memory discarded allow 7 --observation TEXT"
         )
     chosen = rows if all_matching else rows.model.objects.filter(pk__in=[_discard(one).pk for one in ids])
-    word = "allowed" if action == "allow" else "confirmed as discards"
+    word = WORDS[action]
     if all_matching and not yes:
         count = chosen.count()
         return Result({"changed": 0, "would_change": count}, f"{_texts(count)} would be {word}. Add --yes to do it.")
-    decide = _allow(by, observation) if action == "allow" else _confirm(by)
+    decide = {"allow": _allow(by, observation), "confirm": _confirm(by), "undo": _undo(by)}[action]
     with transaction.atomic():
         made = [decide(row) for row in chosen.order_by("pk")]
     memories = [one for one in made if one is not None]
@@ -179,8 +193,22 @@ def _confirm(by: str) -> Callable[[GateDecision], None]:
     return lambda row: gate_decisions.confirm_discard(row, by=by)
 
 
+def _undo(by: str) -> Callable[[GateDecision], None]:
+    def undo_one(row: GateDecision) -> None:
+        if row.label == Label.DISCARDED:
+            gate_decisions.label(row, Label.UNDONE, by=by, at=to_utc(None))
+        else:
+            store.discard_again(row, by=by)
+
+    return undo_one
+
+
+def _is_number(given: str) -> bool:
+    return given.isdecimal() and len(given) < 19
+
+
 def _discard(given: str) -> GateDecision:
-    if not given.isdecimal() or len(given) > 18:
+    if not _is_number(given):
         raise Refusal("not_found", f"{given!r} is not the number of a discard.", "Run: manage.py memory discarded list")
     return gate_decisions.find(int(given))
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from memories.capture.text import fold
+from memories.capture.text import SPACE, SURROGATE, fold
 from memories.models import FactKind, Priority
 from memories.observe.words import CATEGORY_WORDS, GATE_WORDS, KIND_WORDS, PRIORITY_SIGNS, PRIORITY_WORDS
 
@@ -27,8 +27,8 @@ LONGEST_NARRATIVE = 1_500
 MOST_SEGMENTS = 50
 MOST_FACTS = 200
 MOST_UNREAD = 40
-MOST_STARTS = 20
-"""How many places in a text are tried as the start of JSON."""
+MOST_FAILURES = 20
+"""How many places in a text are tried in vain as the start of JSON."""
 HIGHEST_TURN = 2**31 - 1
 
 
@@ -135,7 +135,7 @@ def parse(answer: str) -> Parsed:
         text = html.unescape(text)
     if TAG.search(text):
         reading.tags(text)
-    elif reading.json(text):
+    elif reading.json_values(text):
         return reading.parsed()
     else:
         reading.lines(text)
@@ -216,7 +216,7 @@ class _Reading:
         if inside == "fact" and current is not None:
             self.fact_element(current, text, attributes)
             return current
-        for line, fact in self._read_lines(text, current, all_are_facts=inside == "facts"):
+        for line, fact in self._read_lines(text, all_are_facts=inside == "facts"):
             if fact is not None:
                 current = current or self.segment()
                 self.add(current, fact)
@@ -228,7 +228,7 @@ class _Reading:
         """Read an answer without any tag: lines that look like facts, and the line before them as the narrative."""
         current: _Segment | None = None
         before: list[str] = []
-        for line, fact in self._read_lines(text, None, all_are_facts=False):
+        for line, fact in self._read_lines(text, all_are_facts=False):
             if fact is not None:
                 if current is None:
                     current = self.segment()
@@ -237,9 +237,8 @@ class _Reading:
             else:
                 before.append(LABEL.sub("", line, count=1))
 
-    def _read_lines(
-        self, text: str, current: _Segment | None, *, all_are_facts: bool
-    ) -> Iterator[tuple[str, _Fact | None]]:
+    def _read_lines(self, text: str, *, all_are_facts: bool) -> Iterator[tuple[str, _Fact | None]]:
+        """Yield each line, with the fact that it begins. What continues a fact is added to it."""
         last: _Fact | None = None
         for raw in text.split("\n"):
             if len(raw) > LONGEST_LINE:
@@ -253,7 +252,7 @@ class _Reading:
                 continue
             indent = len(raw) - len(raw.lstrip())
             found = _as_fact(line, indent)
-            marked = bool(found.given)
+            marked = bool(found.given) if all_are_facts else _is_marked(line, found)
             if last is not None and not marked and (not last.text or indent > last.indent):
                 last.text = f"{last.text} {found.text}".strip()
             elif marked or all_are_facts:
@@ -270,31 +269,31 @@ class _Reading:
         found.given = _string_pairs(children) | _pairs(attributes) | found.given
         self.add(segment, found)
 
-    def json(self, text: str) -> bool:
-        """Read the first JSON value with segments or facts; return whether there was one."""
-        decoder, tried = json.JSONDecoder(), 0
+    def json_values(self, text: str) -> bool:
+        """Read the JSON values with segments or facts; return whether there was one."""
+        decoder, failures, end, found = json.JSONDecoder(), 0, 0, False
         for start in re.finditer(r"[{\[]", text):
-            tried += 1
-            if tried > MOST_STARTS:
+            if start.start() < end:
+                continue
+            if failures >= MOST_FAILURES or len(self.segments) >= MOST_SEGMENTS:
                 break
             try:
-                value, _ = decoder.raw_decode(text, start.start())
+                value, end = decoder.raw_decode(text, start.start())
+                segments = _segments_in(value)
             except (ValueError, RecursionError):
+                failures += 1
                 continue
-            segments = _segments_in(value)
-            if segments is None:
-                continue
-            for each in segments[: MOST_SEGMENTS + 1]:
-                self._json_segment(each)
-            return True
-        return False
+            if segments is not None:
+                found = True
+                for each in segments[: MOST_SEGMENTS + 1]:
+                    self._json_segment(each)
+        return found
 
     def _json_segment(self, value: Mapping[str, Any]) -> None:
         made = self.segment()
         made.narrative = [_string(value.get("narrative") or value.get("summary"))]
-        made.attributes = " ".join(
-            f"{name}={value[name]}" for name in ("turns", "first_turn", "last_turn") if name in value
-        )[:500]
+        named = ((name, _numbers(value.get(name))) for name in ("turns", "first_turn", "last_turn"))
+        made.attributes = " ".join(f"{name}={numbers}" for name, numbers in named if numbers)
         facts = value.get("facts")
         for each in facts if isinstance(facts, list) else []:
             if isinstance(each, Mapping):
@@ -330,8 +329,8 @@ class _Reading:
         return Parsed(tuple(made), tuple(self.unread))
 
     def _fact(self, read: _Fact, where: str) -> FoundFact | None:
-        text = _plain(read.text)
-        if not text:
+        text = _plain(read.text, shows_hidden=True)
+        if not fold(text):
             self.cannot(f"{where}: it has no text")
             return None
         if len(text) > LONGEST_FACT:
@@ -406,6 +405,11 @@ def _as_fact(line: str, indent: int) -> _Fact:
             break
     rest = _take_last_pairs(rest, given)
     return _Fact(rest.strip(), given, indent)
+
+
+def _is_marked(line: str, found: _Fact) -> bool:
+    """Whether a line among others is a fact: a sentence of prose may begin with "Important:"."""
+    return bool(found.given.keys() - {"priority"}) or any(sign in line[:12] for sign in PRIORITY_SIGNS)
 
 
 def _take_sign(text: str, given: dict[str, str]) -> str:
@@ -530,6 +534,13 @@ def _segments_in(value: Any) -> list[Mapping[str, Any]] | None:
     return None
 
 
+def _numbers(value: Any) -> str:
+    """Return the turns that JSON names: "12-18", 12, or a list of both."""
+    if isinstance(value, list):
+        return "-".join(str(each) for each in value[:2] if isinstance(each, int) and 0 < each <= HIGHEST_TURN)
+    return str(value)[:40] if isinstance(value, str | int) else ""
+
+
 def _string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
@@ -560,9 +571,13 @@ def _key(said: str) -> str:
     return "-".join(word for word in re.split(r"[^a-z0-9]+", plain) if word and word != "and")
 
 
-def _plain(text: str) -> str:
-    """One line without entities, without emphasis around all of it."""
-    line = fold(html.unescape(text)).strip()
+def _plain(text: str, *, shows_hidden: bool = False) -> str:
+    """One line without entities, without emphasis around all of it. `shows_hidden` keeps what is invisible.
+
+    The gate needs it: who hides characters in a text hides what the text says.
+    """
+    unescaped = html.unescape(text)
+    line = SPACE.sub(" ", SURROGATE.sub("\ufffd", unescaped)).strip() if shows_hidden else fold(unescaped)
     if found := EMPHASIS.match(line):
         line = found[2] if found[1] not in found[2] else line
     return line.strip('"“” ') if line[:1] in '"“' and line[-1:] in '"”' and line.count('"') in (0, 2) else line

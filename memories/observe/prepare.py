@@ -7,13 +7,15 @@ no text of a turn can look like a label.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from claudeops.lib.secrets import mask_counted
 from memories.capture.text import INVISIBLE, SURROGATE, fold
+from memories.observe.changes import can_change
 from memories.observe.frame import framed
 from memories.observe.private import INSTEAD, without_private
 from memories.observe.runs import Runs
@@ -25,6 +27,8 @@ MOST_OF = {TurnKind.USER: 8_000, TurnKind.AGENT: 1_600, TurnKind.CALL: 200, Turn
 """Characters of one turn. Turns of other kinds are left out."""
 READ_OF = {TurnKind.CALL: 2_000, TurnKind.RESULT: 4_000}
 """Characters of a turn that are looked at; what a person or the agent wrote is looked at as a whole."""
+STRUCTURED = "StructuredOutput"
+"""The tool of the structured answer."""
 ERROR_LINES = 3
 MOST_OUTSIDE = 200
 """Characters of an error from outside, of which one line is kept: little of a stranger's text reaches the observer."""
@@ -83,31 +87,15 @@ GREETING = frozenset(
     test testing ping clear compact exit quit help status resume claude you again everyone all how are done got it
     """.split()  # noqa: SIM905
 )
-READING_TOOLS = re.compile(
-    r"(?:Read|Grep|Glob|LS|NotebookRead|WebFetch|WebSearch|Todo\w+|Task(?:Get|List|Output)|ToolSearch|BashOutput|"
-    r"ListMcpResourcesTool|ReadMcpResourceTool|EnterPlanMode|ExitPlanMode|AskUserQuestion|StructuredOutput)\Z"
-    r"|mcp__\w{1,60}?__(?:get|list|read|search|find|show|describe|query|recall|status)"
-)
-READING_COMMANDS = re.compile(
-    r"(?:ls|cat|head|tail|less|more|grep|egrep|rg|find|fd|wc|stat|file|tree|pwd|cd|echo|printf|which|whoami|date|id|"
-    r"uname|hostname|uptime|df|du|free|ps|top|htop|ss|netstat|lsof|dig|nslookup|ping|jq|yq|sort|uniq|cut|awk|diff|cmp|true|sleep|"
-    r"test|git (?:status|log|diff|show|branch|blame|grep|ls-files|rev-parse|remote)|"
-    r"systemctl (?:status|show|list\S*|is-\w+)|"
-    r"journalctl|"
-    r"docker (?:ps|logs|inspect|images|stats|info|version)|docker compose (?:ps|logs|config)|"
-    r"kubectl (?:get|describe|logs|top|explain)|npm (?:ls|view|outdated)|pip (?:list|show|freeze))(?=\s|\Z)"
-)
-WRITES = re.compile(r"(?<![0-9&=<-])>{1,2}(?!\s{0,2}(?:/dev/null|&))|\s-delete\b|\s-exec\b|\$\(|`")
-PIECES = re.compile(r"\|\||&&|[;|\n]")
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """`text` is what the observer is shown; "" when nothing in it is worth a call.
 
-    `removed` counts what was taken out, by reason: private, reminder, told, marker, binary, credential, result, system,
-    summary (places or turns), and cut (characters). `lines` are the turns that are in the text, in order: (the number
-    of the turn, the line of the text at which it begins, from 1).
+    `removed` counts what was taken out, by reason: private, reminder, told, marker, binary, credential, call, result,
+    system, summary (places or turns), and cut (characters). `lines` are the turns that are in the text, in order: (the
+    number of the turn, the line of the text at which it begins, from 1).
     """
 
     text: str
@@ -132,7 +120,11 @@ def prepare(given: PartTurns) -> Prepared:
     removed: Counter[str] = Counter()
     turns = []
     for turn in given.turns:
-        if turn.kind in MOST_OF:
+        if turn.name == STRUCTURED:
+            removed[str(turn.kind)] += 1
+            if turn.kind == TurnKind.CALL and (summary := _summary(turn.text)):
+                turns.append(replace(turn, kind=TurnKind.AGENT, text=summary))
+        elif turn.kind in MOST_OF:
             turns.append(turn)
         else:
             removed[str(turn.kind)] += 1
@@ -155,6 +147,15 @@ def prepare(given: PartTurns) -> Prepared:
         lines.append((entry.turn.number, line))
         line += masked.count("\n") + 1
     return Prepared("\n".join(text), _counted(removed), tuple(lines))
+
+
+def _summary(text: str) -> str:
+    """Return the summary of a structured answer; its events and memories are captured by the structured channel."""
+    try:
+        summary = json.loads(text)["summary"]
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return ""
+    return summary if isinstance(summary, str) else ""
 
 
 def _counted(removed: Counter[str]) -> dict[str, int]:
@@ -289,22 +290,13 @@ def _is_worth_a_call(entries: Iterable[_Entry]) -> bool:
     """Whether a person said more than a greeting, or something was changed."""
     return any(
         (entry.turn.kind == TurnKind.USER and not _is_greeting(entry.text))
-        or (entry.turn.kind == TurnKind.CALL and _changes(entry.turn))
+        or (entry.turn.kind == TurnKind.CALL and can_change(entry.turn.name, entry.turn.text))
         for entry in entries
     )
 
 
 def _is_greeting(text: str) -> bool:
     return set(re.findall(r"[^\W_]+", text.replace(TOLD, "").replace(INSTEAD, "").lower())) <= GREETING
-
-
-def _changes(turn: Turn) -> bool:
-    """Whether a call can change something. What is not known to read alone can."""
-    if turn.name in ("Bash", "bash", "shell"):
-        text = turn.text[:2_000]
-        pieces = [piece.strip().removeprefix("sudo ") for piece in PIECES.split(text) if piece.strip()]
-        return WRITES.search(text) is not None or not all(READING_COMMANDS.match(piece) for piece in pieces)
-    return READING_TOOLS.match(turn.name) is None
 
 
 def _within(entries: list[_Entry], removed: Counter[str]) -> list[_Entry]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 import django_filters
-from django.db.models import DecimalField, Exists, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import Count, DecimalField, Exists, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Substr
 
 from claudeops.lib.capped import CappedCount
+from claudeops.lib.change_token import hash_of
 from claudeops.lib.list_page.period_filter import PeriodFilter
 from memories.models import (
     ArrivedBy,
@@ -21,6 +22,7 @@ from memories.models import (
     Project,
     Segment,
     Stage,
+    StageState,
     Transcript,
     TranscriptPart,
 )
@@ -107,7 +109,8 @@ class TranscriptFilterSet(django_filters.FilterSet):
 def with_numbers(rows: QuerySet[Transcript]) -> QuerySet[Transcript]:
     """Add what a row of a list shows, each by an index range.
 
-    `part_count`, `waiting_parts`, `failed_parts`; of its facts `stored`, `held` and `discarded` (up to MOST + 1);
+    `part_count`, `waiting_parts`, `failed_parts`; of its facts `stored` (with those `merged` into known memories),
+    `held` and `discarded` (up to MOST + 1);
     `cost` (US dollars, None without a call that states one) of the calls whose answers were kept; `first_narrative`.
     """
     own = OuterRef("pk")
@@ -119,6 +122,7 @@ def with_numbers(rows: QuerySet[Transcript]) -> QuerySet[Transcript]:
         waiting_parts=CappedCount(parts.filter(state=PartState.WAITING), MOST),
         failed_parts=CappedCount(parts.filter(state=PartState.FAILED), MOST),
         stored=CappedCount(facts.filter(outcome__in=STORED), MOST),
+        merged=CappedCount(facts.filter(outcome=FactOutcome.MERGED), MOST),
         held=CappedCount(facts.filter(outcome=FactOutcome.HELD), MOST),
         discarded=CappedCount(facts.filter(outcome=FactOutcome.DISCARDED), MOST),
         cost=Subquery(cost, output_field=DecimalField(max_digits=14, decimal_places=6)),
@@ -177,6 +181,23 @@ class Contents:
     parts: list[PartContents]
     further: int | None
     cut: bool
+
+
+def state_of(transcript: int) -> str:
+    """Hash how far the stages of a transcript are; it changes with each of them. One query."""
+    found = (
+        Stage.objects.filter(part__transcript=transcript)
+        .order_by()
+        .aggregate(
+            all=Count("pk"),
+            done=Count("pk", filter=Q(state=StageState.DONE)),
+            running=Count("pk", filter=Q(state=StageState.RUNNING)),
+            tried=Sum("attempts"),
+            claimed=Max("claimed_at"),
+            until=Max("not_before"),
+        )
+    )
+    return hash_of(sorted(found.items()))
 
 
 def contents_of(transcript: Transcript, after: int = 0, most: int = PARTS) -> Contents:

@@ -165,11 +165,12 @@ COLUMNS = (
 
 
 def read(ids: Sequence[int], scope: Where) -> list[Candidate]:
-    """Read those of these memories that are within the scope, in no order."""
+    """Read those of these memories, each named once, that are within the scope, in no order."""
     if not ids:
         return []
     source, given = filters.listed(ids)
-    return _read(f"memories.id IN (SELECT value FROM {source})", [given], scope)  # noqa: S608
+    # CROSS JOIN: SQLite keeps this order. With a taxonomy in the scope it would read all memories of the taxonomy.
+    return _read(f"{source} CROSS JOIN memories", [given], "memories.id = given.value", [], scope)
 
 
 def read_neighbours(candidates: Iterable[Candidate], scope: Where) -> list[Candidate]:
@@ -181,7 +182,7 @@ def read_neighbours(candidates: Iterable[Candidate], scope: Where) -> list[Candi
     marks = ", ".join(["(%s, %s)"] * len(around))
     # The second condition is the index's own: without it SQLite scans the table.
     which = f"(memories.sequence, memories.position) IN (VALUES {marks}) AND NOT (memories.sequence = '')"
-    return _read(which, [value for pair in sorted(around) for value in pair], scope)
+    return _read("memories", [], which, [value for pair in sorted(around) for value in pair], scope)
 
 
 def candidate_of(memory: Memory) -> Candidate:
@@ -220,13 +221,13 @@ def hit_of(one: Candidate, parts: Parts, collapsed: Sequence[int]) -> Hit:
     )
 
 
-def _read(which: str, values: Sequence[Any], scope: Where) -> list[Candidate]:
+def _read(source: str, given: Sequence[Any], which: str, values: Sequence[Any], scope: Where) -> list[Candidate]:
     columns = COLUMNS.format(plus="+" if connection.vendor == "sqlite" else "", unconfirmed=kept_back_sql())
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT {columns} FROM memories LEFT JOIN memory_terms t ON t.memory_id = memories.id "  # noqa: S608
+            f"SELECT {columns} FROM {source} LEFT JOIN memory_terms t ON t.memory_id = memories.id "  # noqa: S608
             f"WHERE {which} AND {scope.sql}",
-            [*values, *scope.params],
+            [*given, *values, *scope.params],
         )
         return [Candidate(pk, _time_of(at), *rest) for pk, at, *rest in cursor.fetchall()]
 

@@ -156,16 +156,18 @@ def recall(
     asked_by: Asker | None = None,
     weights: Weights | None = None,
     rewrite: bool = True,
+    worded: bool = False,
 ) -> Recall:
     """Return the memories that answer `query` within `where`, best first.
 
     `profile` is lean, balanced, deep or auto; `limit` (1..100) overrides how many it returns. Ages count to `at` (aware
     UTC, default as_of, else now). With `asked_by` the answer is logged. `weights` replaces the configured ranking
-    (benchmarks). `rewrite` also searches a rewritten query, when profile and settings allow it. Raises InvalidRecall.
+    (benchmarks). `rewrite` also searches a rewritten query, when profile and settings allow it. `worded`: only memories
+    that share a word with the query, whose meaning counts too: no scan of all vectors. Raises InvalidRecall.
     """
     weights = weights or fusion.configured(settings.CLAUDEOPS_RECALL_AGE)
     most = max(CANDIDATES, (limit or 0) + MORE_THAN_ASKED)
-    search = _Search(where.checked(), weights, at or where.as_of or timezone.now(), most)
+    search = _Search(where.checked(), weights, at or where.as_of or timezone.now(), most, worded=worded)
     asked = read_query(query)
     chosen = profiles.chosen(profile, asked)
     profiles.how_many(chosen, limit, [])
@@ -189,7 +191,8 @@ def candidates_of(query: str, where: Filters, *, at: datetime) -> tuple[list[Can
 
 
 class _Search:
-    def __init__(self, where: Filters, weights: Weights, at: datetime, most: int) -> None:
+    def __init__(self, where: Filters, weights: Weights, at: datetime, most: int, *, worded: bool = False) -> None:
+        self.worded = worded
         self.filters, self.weights, self.at, self.most = where, weights, at, most
         self.scope = filters.scope_of(where)
         self.asked = read_query("")
@@ -220,7 +223,9 @@ class _Search:
             self.vector = vector()
         search = None if isinstance(self.vector, str) else vector_search.VectorSearch(self.vector)
         with self.timed("vectors"):
-            near = search.nearest(self.scope, vector_search.FOR_RECALL) if search else vector_search.Nearest()
+            near = vector_search.Nearest()
+            if search and not self.worded:
+                near = search.nearest(self.scope, vector_search.FOR_RECALL)
             estimates = search.estimates(by_words) if search else {}
         with self.timed("rows"):
             by_words, by_vector = self.read(by_words, near.cosines, estimates)

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
@@ -16,7 +16,9 @@ from django.views.decorators.http import require_POST, require_safe
 from memories import desk as desks
 from memories.desk.kinds import Pick, Row, read_id, read_pick
 from memories.errors import MemoriesError
+from memories.models import Memory
 from memories.queries import disagreements as questions
+from memories.queries.nearest import nearest_to
 from memories.web.answers import actor, by_htmx, in_words, moved
 
 SHOWN = 100
@@ -39,6 +41,16 @@ def inbox(request: HttpRequest) -> HttpResponse:
     """Redirect the address of the former list of disagreements to the desk."""
     view = ANSWERED if request.GET.get("answered") else "disagreements"
     return HttpResponseRedirect(f"{reverse('desk')}?view={view}")
+
+
+@require_safe
+@never_cache
+@permission_required("memories.view_memory", raise_exception=True)
+def nearest(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show the nearest known memory to one that waits: for the item, which loads it after the page, or as a page."""
+    memory = get_object_or_404(Memory, pk=pk)
+    context = {"memory": memory, "nearest": nearest_to(memory), "is_loaded": True}
+    return render(request, "memories/_desk_nearest.html" if by_htmx(request) else "memories/desk_nearest.html", context)
 
 
 @require_POST
@@ -90,18 +102,20 @@ def _answer(request: HttpRequest, said: str, *, level: int = messages.SUCCESS, u
 
 def _page(request: HttpRequest, view: str, wanted: str, **said: Any) -> HttpResponse:
     counts = desks.counts()
+    total = sum(counts.values())
+    counts["discarded"] = desks.count_discarded()
     shared = {
         "views": [
             (name, label, desks.shown(sum(counts[kind] for kind in kinds)) or "0")
             for name, (label, kinds) in desks.VIEWS.items()
         ],
-        "total": desks.shown(sum(counts.values())),
+        "total": desks.shown(total),
         **said,
     }
     if view == ANSWERED:
         return _render(request, {**shared, "view": view, **_answered(request)})
     view = view if view in desks.VIEWS else ""
-    names = desks.VIEWS[view][1] if view else tuple(desks.KINDS)
+    names = desks.VIEWS[view][1] if view else desks.WAITING
     groups = [(desks.KINDS[name], desks.KINDS[name].rows(SHOWN)) for name in names if counts[name]]
     rows = [row for _, found in groups for row in found]
     row, item = _opened(rows, wanted)

@@ -91,7 +91,9 @@ def band_of(row: Any) -> Band:
         sentence=row.problem,
         figures=(
             Figure("Parts", _counted(row.part_count), ", ".join(filter(None, (failed, waits))), url=f"{address}#parts"),
-            Figure("Stored", _counted(row.stored)),
+            Figure(
+                "Stored", _counted(row.stored), f"{_counted(row.merged)} merged into known ones" if row.merged else ""
+            ),
             Figure("Held", _counted(row.held), url=f"{reverse('desk')}?view=held" if row.held else ""),
             Figure("Discarded", _counted(row.discarded)),
             *cost,
@@ -201,6 +203,8 @@ def _category(fact: Fact) -> str:
         return "no category yet"
     if not fact.classified_by:
         return fact.category
+    if fact.category_confidence == 0:
+        return f"{fact.category} (by default)"
     sure = "" if fact.category_confidence is None else f", {fact.category_confidence:.2f}"
     return f"{fact.category} (by the {fact.get_classified_by_display()}{sure})"
 

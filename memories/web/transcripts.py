@@ -30,6 +30,7 @@ from memories.queries.transcripts import (
     listed,
     numbered,
     progress_of,
+    state_of,
     with_numbers,
 )
 from memories.web.answers import actor, in_words, moved
@@ -116,11 +117,28 @@ def transcripts(request: HttpRequest) -> HttpResponseBase:
 @permission_required(SEES, raise_exception=True)
 def transcript(request: HttpRequest, pk: int) -> HttpResponse:
     """Show a page of the parts of a transcript, the first or that with `part` (a number) as its first."""
+    state = state_of(pk)  # before the rest: what changes in between is sent with the next poll
+    return render(request, "transcripts/transcript.html", _context(request, pk, state))
+
+
+@require_safe
+@never_cache
+@permission_required(SEES, raise_exception=True)
+def live(request: HttpRequest, pk: int) -> HttpResponse:
+    """Answer the poll of a transcript whose parts wait: 204 while nothing happened since `seen`, else all of it."""
+    state = state_of(pk)
+    if request.GET.get("seen", "") == state:
+        return HttpResponse(status=204)
+    return render(request, "transcripts/_changed.html", _context(request, pk, state))
+
+
+def _context(request: HttpRequest, pk: int, state: str) -> dict[str, Any]:
     found: Any = get_object_or_404(with_numbers(Transcript.objects.select_related("project")), pk=pk)
     part = request.GET.get("part", "")
     place = int(part) - 1 if part.isascii() and part.isdecimal() and 0 < len(part) < 9 else 0
     contents = contents_of(found, place)
-    context = {
+    return {
+        "seen": state,
         "transcript": found,
         "address": reverse("transcript", args=[pk]),
         "neighbours": neighbours_of(found),
@@ -130,7 +148,6 @@ def transcript(request: HttpRequest, pk: int) -> HttpResponse:
         "contents": contents,
         "place": max(0, place),
     }
-    return render(request, "transcripts/transcript.html", context)
 
 
 @require_POST

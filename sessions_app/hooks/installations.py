@@ -119,7 +119,7 @@ def forget(removed: Iterable[Installed], *, by: str) -> list[str]:
 def watch(environment: Mapping[str, str], folder: str, token: str) -> None:
     """Have the transcripts of sessions that worked in `folder` or below swept (empty: all), from now on."""
     found = access_of(_secret(token, environment))
-    TranscriptFolder.objects.get_or_create(
+    TranscriptFolder.objects.update_or_create(  # a row that is there keeps its beginning
         host=settings.CLAUDEOPS_HOST,
         path=_transcripts(environment),
         project_path=folder,

@@ -19,41 +19,42 @@ from sessions_app.models.event import Level
 
 DAY = timedelta(days=1)
 MOST_LIMITS, MOST_EVENTS, MOST_SESSIONS = 5, 6, 4
-READ = 100
-"""Rows that are read of each kind, the newest: of other projects there may be many."""
+COLUMNS = ("id", "status", "status_reason", "summary", "queued_at", "agent__slug")
 WENT_WRONG = (Status.FAILED, Status.TIMED_OUT, Status.LOST, Status.ESCALATED)
 NOT_SHOWN = "(see it in the operations room)"
 
 
 def limits_in_force(at: datetime) -> list[Line]:
-    """Say which restarts and redeployments are limited now, refused ones first."""
-    return [line(one.reason, label=one.service) for one in limits.in_force(at=at)[:MOST_LIMITS]]
+    """Say which restarts and redeployments are refused now."""
+    return [line(one.reason, label=one.service) for one in limits.refused(at=at)[:MOST_LIMITS]]
 
 
 def events_of(project: Project, at: datetime) -> list[Line]:
     """Say what sessions of the project, or of none, reported within a day: the critical first, then warnings."""
+    whose = (Q(session__project=project) | Q(session__project=None)) & ~Q(session__dry_run=True)
     found: list[Line] = []
     for level in (Level.CRITICAL, Level.WARNING):
-        rows = Event.objects.filter(level=level, created_at__gt=at - DAY, created_at__lte=at)
-        values = rows.order_by("-created_at", "-id").values_list(
-            "service", "message", "created_at", "session__project_id", "session__dry_run"
-        )
-        for service, message, created_at, project_id, dry_run in values[:READ]:
-            if project_id in (None, project.pk) and not dry_run and len(found) < MOST_EVENTS:
-                said = f"{ago(created_at, at)}: {words_of(message)}"
-                found.append(line(said, label=f"{level.value}, {service}" if service else level.value))
+        rows = Event.objects.filter(whose, level=level, created_at__gt=at - DAY, created_at__lte=at)
+        newest = rows.order_by("-created_at", "-id").values_list("service", "message", "created_at")
+        for service, message, created_at in newest[: MOST_EVENTS - len(found)]:
+            said = f"{ago(created_at, at)}: {words_of(message)}"
+            found.append(line(said, label=f"{level.value}, {service}" if service else level.value))
     return found
 
 
 def sessions_of(project: Project, at: datetime) -> list[Line]:
     """Say which sessions of the project, or of none, ran within a day: what went wrong first, then the newest."""
-    columns = ("id", "status", "status_reason", "summary", "queued_at", "agent__slug")
-    rows: list[Session] = []
-    for whose in (Q(project=project), Q(project=None)):
-        found = Session.objects.filter(whose, queued_at__gt=at - DAY, queued_at__lte=at, dry_run=False)
-        rows += found.select_related("agent").only(*columns).order_by("-queued_at", "-id")[:READ]
-    rows.sort(key=lambda one: (one.status not in WENT_WRONG, -one.queued_at.timestamp(), -one.pk))
-    return [line(_said(one, at), label=one.get_status_display()) for one in rows[:MOST_SESSIONS]]
+    found: list[Session] = []
+    for which in (Q(status__in=WENT_WRONG), ~Q(status__in=WENT_WRONG)):
+        rows: list[Session] = []
+        for whose in (Q(project=project), Q(project=None)):  # each is a range of the index
+            day = Session.objects.filter(whose, which, queued_at__gt=at - DAY, queued_at__lte=at, dry_run=False)
+            newest = day.select_related("agent").only(*COLUMNS).order_by("-queued_at", "-id")
+            rows += newest[: MOST_SESSIONS - len(found)]
+        found += sorted(rows, key=lambda one: (one.queued_at, one.pk), reverse=True)[: MOST_SESSIONS - len(found)]
+        if len(found) == MOST_SESSIONS:
+            break
+    return [line(_said(one, at), label=one.get_status_display()) for one in found]
 
 
 def _said(session: Session, at: datetime) -> str:

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from memories.injection.foremost import foremost
-from memories.injection.windows import surfacing
+from memories.injection.windows import surfacing, windowed
 from memories.models import ArrivedBy, Memory, Project
 from memories.observe.private import INSTEAD, without_private
 from memories.observe.turns import Turn, TurnKind
@@ -32,7 +32,7 @@ from sessions_app.transcripts import arrivals
 START, PROMPT, COMPACT, END = "SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"
 FRESH = ("startup", "clear", "compact")
 """Why a session starts with nothing of what it was told before."""
-MOST_MEMORIES, MOST_HITS = 24, 40
+MOST_MEMORIES, MOST_HITS = 16, 40
 
 FEWEST_TERMS = 3
 """Of a prompt without an identifier: "what is the status" and "commit this" find their one word in many memories."""
@@ -83,7 +83,7 @@ def match(call: HookCall) -> HookAnswer | None:
     agent = call.session.agent.slug if call.session and call.session.agent else None
     where = Filters(project=call.project.pk if call.project else None, agent=agent, trusted_only=True)
     told = _told(call, prompts_too=True)
-    found = recall(query, where, limit=min(most + len(told), MOST_HITS), at=call.at, rewrite=False).hits
+    found = recall(query, where, limit=min(most + len(told), MOST_HITS), at=call.at, rewrite=False, worded=True).hits
     good = [hit for hit in found if hit.parts.fused >= LEAST_MATCH and hit.memory_id not in told]
     may = _may_be_told(good, call) if good else set()
     lines = [_line(hit.memory_id, hit) for hit in good if hit.memory_id in may][:most]
@@ -109,8 +109,8 @@ def _query(prompt: str) -> str:
 def _may_be_told(hits: Sequence[Hit], call: HookCall) -> set[int]:
     """Return the ids of those that may be injected at this time: recall also answers with what is doubtful."""
     sure = {hit.memory_id for hit in hits if hit.confidence >= (TAXONOMIES[hit.taxonomy].injected_from or 0.0)}
-    rows = Memory.objects.filter(Q(expires_at=None) | Q(expires_at__gt=call.at), pk__in=sure, surface="")
-    return set(rows.values_list("pk", flat=True))
+    rows = Memory.objects.filter(Q(expires_at=None) | Q(expires_at__gt=call.at), pk__in=sure).only("surface")
+    return {row.pk for row in rows if not row.surface or windowed(row, call.at).is_open}
 
 
 def _keep_and_count(call: HookCall, part: str, text: str, included: Sequence[Mapping[str, Any]]) -> None:

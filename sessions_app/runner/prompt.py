@@ -27,6 +27,8 @@ from sessions_app.prompts.sections import Inputs, Workspace, outside_or_typed
 
 TAG = re.compile(r"\{[{%#].*?[}%#]\}", re.DOTALL)
 """A tag of a template, which is no word of its text."""
+BEGINNING = 400
+"""Characters of a template that are asked for: of more words none weighs anything."""
 
 
 def selection_for(session: Session, *, at: datetime) -> Selection:
@@ -44,10 +46,12 @@ def told_for(session: Session) -> Told:
 def knowledge_for(session: Session, *, at: datetime) -> Knowledge:
     """Choose what is known about the session's task or, without one, about what its agent is for.
 
-    Without a task it is lean, with one balanced; what an alert or an escalation began is asked for more.
+    Without a task it is lean, with one balanced; what an alert or an escalation began is asked for more, an escalation
+    also for why it was handed over.
     """
-    given, agent = brief.read(session.brief), session.agent
-    task = f"{given.title}\n{session.task}".strip()
+    given, agent, handed = brief.read(session.brief), session.agent, _handed_over(session) or {}
+    said = (given.title, session.task, str(handed.get("reason") or ""))
+    task = "\n".join(part.strip() for part in said if part.strip())
     profile = settings.CLAUDEOPS_KNOWLEDGE_PROFILE
     if profile == AUTO:
         urgent = session.trigger in (Trigger.ALERT, Trigger.ESCALATION)
@@ -66,7 +70,7 @@ def knowledge_for(session: Session, *, at: datetime) -> Knowledge:
 def _purpose(agent: Agent | None, session: Session) -> str:
     """Return what a session without a task is about: the words of its agent and the names of its project."""
     project = session.project
-    template = TAG.sub(" ", agent.prompt_template) if agent else ""
+    template = TAG.sub(" ", agent.prompt_template).strip()[:BEGINNING] if agent else ""
     parts = (agent and agent.name, agent and agent.description, template, project and (project.name or project.slug))
     return "\n".join(str(part).strip() for part in parts if part)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from memories.capture.text import fold
+from memories.capture.text import INVISIBLE, fold
 
 RUN = 5
 MOST = 0.6
@@ -47,7 +47,9 @@ class Text:
     __slots__ = ("_ascii", "_folded", "_lowered", "_text")
 
     def __init__(self, text: str) -> None:
-        self._text = text[:LONGEST_TEXT]
+        text = text[:LONGEST_TEXT]
+        # A statement is compared without invisible characters, so that they hide nothing here either.
+        self._text = text if text.isascii() else INVISIBLE.sub("", text)
         self._lowered = self._folded = ""
         self._ascii = b""
 

@@ -17,6 +17,7 @@ from sessions_app import receipts
 from sessions_app.credit.facts import uses_of
 from sessions_app.models import Session, Status
 from sessions_app.queries.helped import helped
+from sessions_app.web.session_tabs import lines_of, marked_entries
 from sessions_app.web.strips import strip_of
 
 register = template.Library()
@@ -54,6 +55,31 @@ def told_sessions(memory: int) -> Told:
         counted=counted,
         capped=counted >= receipts.COUNTED,
     )
+
+
+AROUND = 600
+"""Characters that are shown of a line on either side of a memory's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a session's log: its number, and its text around what it says."""
+
+    seq: int
+    text: str
+
+
+@register.simple_tag
+def said_in_log(memory: Any) -> Line | None:
+    """Return the line of its session's log that says a memory; None when no line does. One query."""
+    entries = marked_entries(memory.session_id)
+    [seq] = lines_of([memory.observation], entries)
+    if seq is None:
+        return None
+    text = dict(entries)[seq]
+    place = max(0, text.find(memory.observation[:40]))
+    start, end = max(0, place - AROUND), place + len(memory.observation) + AROUND
+    return Line(seq, ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else ""))
 
 
 @register.simple_tag

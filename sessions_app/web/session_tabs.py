@@ -151,7 +151,7 @@ def learned_of(session: Session) -> Cut[Any]:
     changes = MemoryChange.objects.filter(session=session).select_related("memory").order_by("at", "pk")
     found = cut(changes)
     said = [statement_of(change) for change in found.rows]
-    lines = lines_of(said, _marked(session)) if found.rows else []
+    lines = lines_of(said, marked_entries(session)) if found.rows else []
     rows: list[Any] = [_learned(change, text, line) for change, text, line in zip(found.rows, said, lines, strict=True)]
     return Cut(rows, found.more)
 
@@ -179,7 +179,8 @@ def statement_of(change: MemoryChange) -> str:
     return str(change.evidence.get("text") or change.after.get("observation") or "")
 
 
-def _marked(session: Session) -> list[tuple[int, str]]:
+def marked_entries(session: Session | int) -> list[tuple[int, str]]:
+    """Return (number, text) of the lines of a session's log that hold a memory marker or a learning, the first ones."""
     says_so = reduce(or_, (Q(text__icontains=form) for form in FORMS))
     rows = LogEntry.objects.filter(says_so, session=session, kind=LogKind.TEXT)
     return list(rows.order_by("seq").values_list("seq", "text")[:MARKED_READ])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from claudeops.lib.secrets import mask
-from memories.capture.gate import LONGEST, judge
+from memories.capture.gate import LONGEST, Word, judge
 from memories.capture.markers import memory_markers
 from memories.capture.text import fold
 from sessions_app.runner.markers import markers
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import Series, ms
+from tests.memories.observe.poisoned import HONEST
 
 SENTENCES = {
     "English": "Takes 60 s to start after a restart on node-3; wait before checking /health, or it flaps. ",
@@ -34,6 +35,16 @@ def timed(text: str, times: int) -> Series:
         verdict = series.time(lambda: judge(text, fold(text))).verdict
         assert verdict == "allow"
     return series
+
+
+def test_gate_of_facts(report: Report, smoke: bool) -> None:
+    """Facts of observed sessions: the rules for knowledge, and the model's word."""
+    word, series = Word("allow", 0.9, "haiku"), Series()
+    for turn in range(1 if smoke else 17):
+        for text in HONEST:
+            said = f"{text} {turn}"
+            assert series.time(lambda said=said: judge(said, said, taxonomy="knowledge", word=word)).verdict == "allow"
+    report("GATE, one fact with the rules for knowledge", ("median", "p95"), [(ms(series.median), ms(series.p95))])
 
 
 def test_markers(report: Report, smoke: bool) -> None:
@@ -70,6 +81,8 @@ HOSTILE = {
     "list items": "- a\n  ",
     "a table": "|a|b|\n",
     "tildes": "~",
+    "orders": "run the ",
+    "hosts": "a.b-c.",
 }
 LIMIT = 3.0
 """Seconds for 100,000 characters, on a busy machine; a quiet one takes less than one."""
@@ -80,10 +93,13 @@ def test_hostile_repetitions(report: Report, smoke: bool) -> None:
     rows = []
     for name, filler in HOSTILE.items():
         text = f"[MEMORY:timing:x] a\n{filler * (length // len(filler))}"[:length]
-        series = [Series(), Series(), Series()]
+        series = [Series(), Series(), Series(), Series()]
         series[0].time(mask, text)
         series[1].time(both, text)
         series[2].time(lambda text=text: judge(text[:LONGEST], fold(text[:LONGEST])))
+        series[3].time(lambda text=text: judge(text[:LONGEST], fold(text[:LONGEST]), taxonomy="knowledge"))
         assert max(one.median for one in series) < LIMIT
         rows.append((name, *(ms(one.median) for one in series)))
-    report(f"HOSTILE, {length:,} characters", ("repeated", "mask", "markers", "gate (10,000)"), rows)
+    report(
+        f"HOSTILE, {length:,} characters", ("repeated", "mask", "markers", "gate (10,000)", "knowledge (10,000)"), rows
+    )

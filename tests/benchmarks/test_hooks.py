@@ -3,37 +3,50 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
+import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from django.utils import timezone
 
 from claudeops.workers.up import web_argv
 from memories.access.tokens import add_token
 from memories.files.sync import sync_file
 from memories.models import AgentFileEntry, Memory, Project
+from memories.recall import keyword_index
 from memories.taxonomy import AGENT
-from sessions_app.models import CooldownAction
+from sessions_app.models import CooldownAction, Event, Session
+from sessions_app.runner import start_command
 from sessions_app.runner.agent_hooks import TIMEOUT
 from tests import processes
 from tests.benchmarks import facts
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import Series, ms
-from tests.factories import SessionFactory
+from tests.benchmarks.rows import LEVELS, put
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LEARNED, PROJECTS, AT_ONCE = 60, 20, 8
 BESIDE = "SubagentStart, beside a writer"
+TELLING = ("SubagentStart", "SessionStart", "UserPromptSubmit")
+CLIENTS = ("curl", "python3")
 TOKENS = 64
 """So many that no token calls more often than the door allows."""
+
+FOUND = "Must the {} container be restarted to clear its stale lock file?"
+FIRST = 303
+"""The number of a global operational memory that says this of its container; the next one follows after all scopes."""
 
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "PreToolUse, ls": ("PreToolUse", {"tool_name": "Bash", "tool_input": {"command": "ls -la src | head"}}),
@@ -46,7 +59,15 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
             "last_assistant_message": "Done.\n\n# Add To Memory:\nType: pattern\nContent: Prices are in cents\n#\n",
         },
     ),
-    "SessionEnd": ("SessionEnd", {"reason": "exit"}),
+    "SessionStart, the briefing": ("SessionStart", {"source": "startup"}),
+    "UserPromptSubmit, it finds memories": ("UserPromptSubmit", {"prompt": FOUND}),
+    "UserPromptSubmit, nothing matches": (
+        "UserPromptSubmit",
+        {"prompt": "Write a test for the parser of invoices, and sort the imports of the module"},
+    ),
+    "UserPromptSubmit, thanks": ("UserPromptSubmit", {"prompt": "thanks, go on"}),
+    "PreCompact": ("PreCompact", {"trigger": "auto", "transcript_path": "/nowhere/x.jsonl"}),
+    "SessionEnd": ("SessionEnd", {"reason": "exit", "transcript_path": "/nowhere/x.jsonl"}),
 }
 
 
@@ -111,13 +132,59 @@ class Cli:
 
     def call(self, event: str, fields: dict[str, Any], cwd: str) -> dict[str, Any]:
         self.calls += 1
-        given = {"session_id": "s", "hook_event_name": event, "cwd": cwd, "agent_id": f"a-{id(self)}-{self.calls}"}
+        number = f"{id(self)}-{self.calls}"
+        given = {"session_id": f"s-{number}", "hook_event_name": event, "cwd": cwd, "agent_id": f"a-{number}"}
+        prompt = fields.get("prompt")
+        if prompt == FOUND:
+            fields = {"prompt": FOUND.format(facts.word(FIRST + facts.SCOPES * (self.calls % 2)))}
         headers = {"Authorization": f"Bearer {self.secrets[self.calls % len(self.secrets)]}"}
         self.connection.request("POST", f"/hooks/{event}", json.dumps(given | fields), headers)
         response = self.connection.getresponse()
         body = response.read()
         assert response.status == 200, body
+        assert (b"additionalContext" in body) == (event in TELLING and prompt in (None, FOUND)), body
         return dict(json.loads(body))
+
+
+def happened(size: int, projects: list[Project]) -> None:
+    """Store so many events of ninety days, and a session to each ten of them."""
+    now = timezone.now()
+    for table in (Event, CooldownAction, Session):
+        table.objects.all().delete()
+    ago = [now - timedelta(days=90) * ((size - number) / size) for number in range(size)]
+    put(
+        Session,
+        size // 10,
+        lambda number: {
+            "uuid": uuid.uuid4(),
+            "status": "failed" if number % 20 == 0 else "completed",
+            "project_id": projects[number % PROJECTS].pk,
+            "queued_at": ago[10 * number],
+            "summary": f"Looked at {facts.service(number)}: all its checks pass",
+        },
+    )
+    put(
+        Event,
+        size,
+        lambda number: {
+            "session_id": number // 10 + 1,
+            "level": LEVELS[number % len(LEVELS)],
+            "service": facts.service(number),
+            "message": facts.observation(number),
+            "created_at": ago[number],
+            "fingerprint": str(number),
+        },
+    )
+
+
+def of_taxonomy(number: int, project: Project) -> dict[str, Any]:
+    """A quarter each: knowledge and project memories, in twenty projects, operational ones there and anywhere."""
+    return (
+        {"taxonomy": "knowledge", "category": "operations", "project": project},
+        {"taxonomy": "project", "category": "pattern", "project": project},
+        {"project": project},
+        {},
+    )[number % 4]
 
 
 def fill(size: int, repository: Path) -> None:
@@ -129,10 +196,7 @@ def fill(size: int, repository: Path) -> None:
         for number in range(PROJECTS)
     ]
     (repository / "part-0").mkdir(exist_ok=True)
-    facts.store(
-        size,
-        lambda number: {"taxonomy": "project", "project": projects[number % PROJECTS], "category": "pattern"},
-    )
+    facts.store(size, lambda number: of_taxonomy(number, projects[number // 4 % PROJECTS]))
     Memory.objects.bulk_create(
         Memory(
             taxonomy="agent",
@@ -145,18 +209,19 @@ def fill(size: int, repository: Path) -> None:
         )
         for number in range(LEARNED)
     )
+    keyword_index.catch_up()
     facts.settle()
     sync_file(projects[0], "engineering", create=True)
     assert AgentFileEntry.objects.filter(left_because="").count() == LEARNED
-    session = SessionFactory().pk
-    CooldownAction.objects.all().delete()
+    happened(size, projects)
     CooldownAction.objects.bulk_create(
         CooldownAction(
             service=f"service-{number % 20}",
             action="restart",
             outcome="success",
-            session_id=session,
+            session_id=1,
             fingerprint=f"{number}",
+            created_at=timezone.now() - timedelta(days=90) * (number / 2000),
         )
         for number in range(2000)
     )
@@ -179,9 +244,16 @@ def test_answering_hooks(report: Report, sizes: list[int], smoke: bool, tmp_path
             with writing():
                 series = measured(port, secrets, event, fields, cwd, 1, 3 if smoke else 200)
             rows.append((BESIDE, f"{size:,}", "1", "-", ms(series.median), ms(series.p95)))
+            for client in CLIENTS:
+                rows.append((f"SessionStart by {client}", f"{size:,}", *started(client, port, secrets, tmp_path)))
     rows += [("the server is down", "-", "1", "-", *away(free_port(), secrets, cwd))]
+    rows += [(f"SessionStart by {one}, down", "-", *started(one, free_port(), secrets, tmp_path)) for one in CLIENTS]
     with socket.create_server(("127.0.0.1", 0)) as slow:
-        rows += [("the server does not answer", "-", "1", "-", *away(slow.getsockname()[1], secrets, cwd, times=1))]
+        port = slow.getsockname()[1]
+        rows += [("the server does not answer", "-", "1", "-", *away(port, secrets, cwd, times=1))]
+        rows += [
+            (f"SessionStart by {one}, no answer", "-", *started(one, port, secrets, tmp_path, 2)) for one in CLIENTS
+        ]
     order = [*CALLS, BESIDE]
     rows.sort(key=lambda row: [*order, row[0]].index(row[0]))
     columns = ("hook", "memories", "at once", "processor ms", "median ms", "p95 ms")
@@ -208,6 +280,27 @@ def measured(
         thread.join()
     assert len(series.seconds) == runs * at_once
     return series
+
+
+def started(client: str, port: int, secrets: list[str], folder: Path, times: int = 40) -> tuple[str, str, str, str]:
+    """Time the command that the CLI runs when a session starts, with this client alone on its PATH."""
+    programs = folder / client
+    programs.mkdir(exist_ok=True)
+    if not (programs / client).exists():
+        (programs / client).symlink_to(str(shutil.which(client)))
+    url = f"http://127.0.0.1:{port}/hooks/SessionStart"
+    script = start_command.command("observe", url=url, token="$OPS_TOKEN")
+    series = Series()
+    for number in range(times):
+        given = {"session_id": f"{client}-{port}-{number}", "cwd": str(folder / "part-0"), "source": "startup"}
+        environment = {"PATH": str(programs), "OPS_TOKEN": secrets[number % len(secrets)]}
+        series.time(run, script, given, environment)
+    return "1", "-", ms(series.median), ms(series.p95)
+
+
+def run(script: str, given: dict[str, Any], environment: dict[str, str]) -> None:
+    data = json.dumps(given).encode()
+    subprocess.run(["/bin/sh", "-c", script], input=data, env=environment, stdout=subprocess.DEVNULL, check=True)
 
 
 def away(port: int, secrets: list[str], cwd: str, times: int = 20) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import pytest
 from memories import desk
 from memories.lifecycle import disagreements
 from memories.models import Verdict
-from tests.factories import MemoryFactory
+from tests.factories import FactFactory, GateDecisionFactory, MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -80,3 +80,45 @@ def test_two_are_merged_into_a_text_of_ones_own_and_the_answer_is_taken_back(ope
     page.locator(".desk-said", has_text="open again").wait_for()
     older.refresh_from_db()
     assert older.observation == "Old media is purged after 90 days"
+
+
+def test_what_is_held_is_corrected_and_approved_beside_its_source_and_the_nearest_memory(operators_window, axe, album):
+    known = MemoryFactory(observation="The nightly backup of the shop runs on host alpha")
+    held = MemoryFactory(observation="The nightly backup of the shop runs on host beta", verdict=Verdict.HOLD)
+    FactFactory(memory=held, turn=12, excerpt="No, put it on beta. " * 20)
+    one = operators_window()
+    page = one.open(f"/desk?view=held&item=held-{held.pk}")
+    page.locator(".desk-nearest del", has_text="alpha").wait_for()
+    assert page.locator(".desk-queue").count() == 1
+    assert page.locator(".desk-nearest a").get_attribute("href") == f"/memories/{known.pk}"
+    page.keyboard.press("e")
+    page.locator("#desk-text:focus").wait_for()
+    assert one.faults(axe, album, "desk-held") == []
+    one.show(1440, False)
+    page.locator("#desk-text").fill("The nightly backup runs on beta")
+    page.locator(".desk-do .b-main").click()
+    page.locator(".desk-said", has_text="1 approved.").wait_for()
+    held.refresh_from_db()
+    assert (held.observation, held.verdict) == ("The nightly backup runs on beta", Verdict.ALLOW)
+    assert one.complaints == []
+
+
+def test_discards_are_allowed_and_kept_by_keys_and_without_a_script(operators_window, axe, album, house):
+    for number in range(3):
+        GateDecisionFactory(text=f"The nightly backup number {number} runs on host beta", category="operations")
+    one = operators_window()
+    page = one.open("/desk?view=discarded")
+    assert one.faults(axe, album, "desk-discarded") == []
+    one.show(1440, False)
+    page.keyboard.press("a")
+    page.locator(".desk-said", has_text="1 allowed.").wait_for()
+    page.wait_for_timeout(450)  # as long as the decisions rest after a swap
+    page.keyboard.press("u")
+    page.locator(".desk-said", has_text="It is discarded as before.").wait_for()
+    page = operators_window(java_script_enabled=False).open("/desk?view=discarded")
+    for box in page.locator(".desk-queue [data-pick]").all():
+        box.check()
+    page.locator(".desk-bulk button", has_text="Keep discarded").click()
+    page.locator("#toasts", has_text="3 kept discarded.").wait_for()
+    page.locator("#toasts").get_by_role("button", name="Undo").click()
+    page.locator("#toasts", has_text="3 are discarded as before.").wait_for()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import timezone
 
 from memories.models import FactOutcome, PartState, Priority, StageState, Verdict
 from memories.observe.parts import STAGES
@@ -80,3 +81,17 @@ def test_without_a_script_a_view_narrows_the_list_and_a_failed_part_is_sent_agai
     assert "waits again" in page.inner_text("#toasts")
     assert "Call is next." in page.inner_text(".part-says")
     assert page.locator("text=Try again").count() == 0
+
+
+def test_the_page_of_a_waiting_transcript_shows_what_happens_and_keeps_what_is_open(operators_window, seen):
+    failed = seen[1].parts.get()
+    one = operators_window()
+    page = one.open(f"/transcripts/{seen[1].pk}")
+    page.click("text=Try again")
+    page.locator("#toasts", has_text="waits again").wait_for()
+    page.click(f"#part-{failed.number}-stages summary")
+    failed.stages.filter(name="call").update(state=StageState.DONE)
+    failed.stages.filter(name="parse").update(state=StageState.RUNNING, claimed_at=timezone.now())
+    page.locator(".part-says", has_text="Parse has been running").wait_for()
+    assert page.locator(f"#part-{failed.number}-stages").get_attribute("open") is not None
+    assert one.complaints == []

@@ -22,8 +22,10 @@ from tests.factories import (
     AgentFactory,
     CooldownActionFactory,
     EventFactory,
+    FactFactory,
     MemoryFactory,
     ProjectFactory,
+    SegmentFactory,
     SessionFactory,
 )
 
@@ -68,9 +70,10 @@ def address(path: str, pk: int) -> str:
     """Return the address of row `pk`, or of memory `pk + 10` of project `pk`."""
     if "{project}" in path:
         path = path.replace("{project}", str(pk)).replace("{memory_id}", str(pk + 10))
-    return path.replace("{memory_id}", str(pk)).replace("{session_id}", str(pk)).replace(
-        "{event_id}", str(pk)
-    ) + QUERIES.get(path, "")
+    given = path
+    for name in ("memory_id", "session_id", "event_id", "transcript_id"):
+        given = given.replace(f"{{{name}}}", str(pk))
+    return given + QUERIES.get(path, "")
 
 
 @pytest.fixture
@@ -94,6 +97,13 @@ def house(mine):
             pk=pk, project=project, session=session, observation=f"It is {word} here", service=word[:8].strip()
         )
         EventFactory(pk=pk, session=session, message=f"an event of {word}")
+        segment = SegmentFactory(
+            part__transcript__pk=pk,
+            part__transcript__project=project,
+            part__transcript__installation=word,
+            narrative=f"what happened at {word}",
+        )
+        FactFactory(segment=segment, text=f"a fact of {word}", memory_id=pk)
     EventFactory(pk=4, session=None, message="an event without a session")
     with connection.cursor() as cursor:  # what is added from here on gets numbers of its own, on PostgreSQL too
         for statement in connection.ops.sequence_reset_sql(no_style(), [Memory, Session, Event, Project]):

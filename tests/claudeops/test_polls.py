@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from sessions_app.models import LogEntry, LogKind, Status
-from tests.factories import CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
+from tests.factories import CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory, StageFactory
 from tests.sessions_app.people import HTMX, person
 
 pytestmark = pytest.mark.django_db
@@ -25,6 +25,7 @@ POLLS = {
     "/memories?service=jellyfin": ("/memories/rows", 1),
     "/cooldowns": ("/cooldowns/rows", 1),
     "/sessions/{pk}": ("/sessions/{pk}/live", 2),
+    "/transcripts/{transcript}": ("/transcripts/{transcript}/live", 1),
     "/sessions/{pk}?log": ("/sessions/{pk}/log", 2),
 }
 """What each page asks for again and again, and in how many questions it is answered."""
@@ -44,12 +45,20 @@ def session():
     return session
 
 
+@pytest.fixture
+def waiting():
+    """A transcript with a part that waits."""
+    return StageFactory().part.transcript
+
+
 @pytest.mark.parametrize("page", POLLS)
-def test_an_unchanged_poll_asks_little_and_sends_nothing(client, session, page):
+def test_an_unchanged_poll_asks_little_and_sends_nothing(client, session, waiting, page):
     client.force_login(person("operator"))
     path, most = POLLS[page]
-    html = client.get(page.format(pk=session.pk)).content.decode()
-    found = re.search(rf'hx-get="({path.format(pk=session.pk)}\?[^"]*(?:seen|after)=[^"]*)"', html)
+    html = client.get(page.format(pk=session.pk, transcript=waiting.pk)).content.decode()
+    found = re.search(
+        rf'hx-get="({path.format(pk=session.pk, transcript=waiting.pk)}\?[^"]*(?:seen|after)=[^"]*)"', html
+    )
     assert found, f"{page} does not poll"
     poll = unescape(found[1])
     with CaptureQueriesContext(connection) as asked:

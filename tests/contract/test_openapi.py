@@ -18,7 +18,17 @@ from claudeops.wsgi import application
 from memories.access.tokens import add_token
 from memories.models import Verdict
 from sessions_app.models import Session, Status
-from tests.factories import AgentFactory, EventFactory, MemoryFactory, ProjectFactory, SessionFactory
+from tests.factories import (
+    AgentFactory,
+    EventFactory,
+    FactFactory,
+    MemoryFactory,
+    PartFactory,
+    ProjectFactory,
+    SegmentFactory,
+    SessionFactory,
+    StageFactory,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,6 +62,9 @@ def schema(settings: Any) -> Iterator[Any]:
     for verdict in Verdict.values:
         MemoryFactory.create_batch(3, project=project, verdict=verdict, session=Session.objects.first())
         MemoryFactory.create_batch(3, project=project, verdict=verdict, taxonomy="project", category="warning")
+    part = PartFactory(transcript__project=project)
+    StageFactory(part=part)
+    FactFactory(segment=SegmentFactory(part=part), memory=MemoryFactory())
     _, secret = add_token("contract", ["admin"], by="operator", max_tier=3)
     token = {"Authorization": f"Bearer {secret}"}
     config = schemathesis.Config.from_str(CONFIG)

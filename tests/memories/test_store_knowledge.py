@@ -85,6 +85,7 @@ def test_a_session_that_was_told_it_neither_counts_nor_refreshes_it():
     told = said("session:two", told=frozenset({first.pk}))
     _, memory = learned(TAKES_ABOUT_60S, told, at=TOMORROW, confidence=1.0)
     assert (memory.merged_count, memory.updated_at, memory.confidence) == (0, NOW, 0.8)
+    assert "counts for nothing" in MemoryChange.objects.get(kind="reinforced").reason
 
 
 def test_a_merge_is_taken_back():

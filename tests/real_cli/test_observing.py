@@ -8,18 +8,25 @@ from __future__ import annotations
 import json
 import os
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from django_q.models import OrmQ
 
-from memories.models import ArrivedBy, Memory, Transcript
+from memories.models import ArrivedBy, Memory, ModelCall, Transcript
+from memories.observe.instructions import INSTRUCTIONS, message
+from memories.observe.prepare import prepare
 from memories.recall import keyword_index
 from sessions_app import tasks
 from sessions_app.hooks.answers import HANDLERS
 from sessions_app.models import HookHeard, HookReceipt, TranscriptFolder
+from sessions_app.transcripts.sweep import sweep
+from sessions_app.transcripts.turns import turns_of
 from tests.factories import MemoryFactory, ProjectFactory
+from tests.memories.llm.conftest import recordings  # noqa: F401  # a fixture
 from tests.messages_api import says
 from tests.real_cli.person import Person, outcomes, result
 from tests.real_cli.test_hooks import no_server, slow_server
@@ -28,6 +35,9 @@ pytestmark = pytest.mark.real_cli
 
 KEY = "How are the prices of the checkout stored?"
 KNOWN = "Prices of the checkout are stored in cents"
+OBSERVED = f"""<observations><segment><narrative>The person asked how prices are stored.</narrative><facts>
+- 🔴 [gate=allow confidence=0.92 category=jc:operations] {KNOWN}
+</facts></segment></observations>"""
 BRIEFED = "The till of the shop closes at nine"
 
 
@@ -88,6 +98,32 @@ def test_the_briefing_is_in_the_request_and_the_end_of_the_session_is_observed(
     assert [str(path) for path in transcripts(person)] == [row.path]
 
 
+def test_what_a_person_said_in_one_session_is_told_to_the_next(person, door, project, recordings, settings):  # noqa: F811
+    """The whole way, with a recorded answer of the observer."""
+    settings.CLAUDEOPS_HOST = "here"
+    person.install("--observe", "--url", door.url)
+    person.api.script(KEY, says("Noted, from now on in cents."))
+    person.run(KEY)
+    work()
+    part = Transcript.objects.get().parts.get()
+    text = message(prepare(turns_of(part)).text, project="The shop", agent="")
+    assert KEY in text
+    recordings.say("observer", INSTRUCTIONS, text, OBSERVED)
+
+    for _ in range(2):  # a task may come twice
+        tasks.observe_here()
+
+    memory = Memory.objects.get()
+    assert (memory.taxonomy, memory.project, memory.observation) == ("knowledge", project, KNOWN)
+    assert (ModelCall.objects.count(), HookReceipt.objects.count()) == (1, 0)
+
+    again = "Add a coupon to the cart"
+    person.api.script(again, says("Done."))
+    person.run(again)
+    assert KNOWN in json.dumps(person.api.to(again)[0].body)
+    assert [entry["id"] for entry in HookReceipt.objects.get().included] == [memory.pk]
+
+
 def test_a_prompt_brings_what_matches_it_and_was_not_in_the_briefing(person, door, project, settings):
     settings.CLAUDEOPS_BRIEFING_BUDGET = 0
     knowledge(KNOWN, project=project)
@@ -116,26 +152,44 @@ def test_a_session_that_is_compacted_is_observed_before_and_told_again(person, d
     assert Transcript.objects.get().cli_session_id == session
 
 
-@pytest.mark.parametrize(("server", "delay"), [(no_server, 0), (slow_server, 10)])
-def test_a_server_that_is_away_or_slow_changes_nothing_and_loses_nothing(person, project, server, delay):
+@pytest.mark.parametrize("server", [no_server, slow_server])
+def test_a_server_that_is_away_or_slow_changes_nothing_and_loses_nothing(person, project, server):
     knowledge(BRIEFED, project=project)
     person.api.script(KEY, says("In cents."))
     with server() as url:
-        began = time.monotonic()
-        plain = person.run(KEY)
-        without = time.monotonic() - began
         person.install("--observe", "--url", url)
-        person.api.script(KEY, says("In cents."))
         began = time.monotonic()
         lines = person.run(KEY)
         lasted = time.monotonic() - began
-    assert lasted - without < delay + 3
-    assert not result(lines)["is_error"]
-    assert result(lines)["result"] == result(plain)["result"] == "In cents."
+    assert lasted < 60
+    assert result(lines)["result"] == "In cents."
     assert "Briefing" not in json.dumps([request.body for request in person.api.requests])
     (start,) = [one for one in lines if one.get("subtype") == "hook_response" and one["hook_event"] == "SessionStart"]
     assert (start["outcome"], start["stdout"], start["stderr"]) == ("success", "", "")
     assert TranscriptFolder.objects.get().path == str(person.home / ".claude" / "projects")
+    assert len(transcripts(person)) == 1
+
+
+def test_what_was_missed_while_the_server_was_down_is_taken_in_once(person, door, project):
+    with no_server() as url:
+        person.install("--observe", "--url", url)
+        person.api.script(KEY, says("In cents."), then=says("Too."))
+        session = result(person.run(KEY))["session_id"]
+    assert not Transcript.objects.exists()
+    now = timezone.now()
+    for hours in (1, 2):
+        sweep(at=now + timedelta(hours=hours))
+    row = Transcript.objects.get()
+    assert (row.arrived_by, row.project, row.cli_session_id) == (ArrivedBy.SWEEP, project, session)
+    assert row.parts.count() == 1
+
+    person.install("--observe", "--url", door.url)
+    person.run("And the taxes?", resume=session)
+    work()
+    sweep(at=now + timedelta(hours=3))
+    (first, second) = Transcript.objects.get().parts.order_by("number")
+    assert first.end == second.start, "the tail alone is new"
+    assert second.end == transcripts(person)[0].stat().st_size
 
 
 def test_a_door_that_fails_leaves_the_session_as_it_is(person, door, project, monkeypatch):

@@ -32,7 +32,16 @@
     },
     true,
   );
-  document.addEventListener("htmx:afterSwap", () => {
+  // A text of one's own: opened, its field has the focus.
+  document.addEventListener(
+    "toggle",
+    (event) => {
+      if (event.target.matches(".desk-edit[open]")) event.target.querySelector("textarea").focus();
+    },
+    true,
+  );
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target.closest(".desk-nearest")) return; // the item itself stays
     const desk = document.getElementById("desk");
     if (!desk) return;
     restUntil = performance.now() + REST;

@@ -68,7 +68,7 @@ class Command(VerbCommand):
                 arguments.reclassify,
             ),
             "held": Verb(
-                "What the gate held, with its source and the nearest known memory: list, allow, edit, discard.",
+                "What the gate held, with its source and the nearest known memory: list, allow, edit, discard, undo.",
                 self.held,
                 arguments.held,
             ),
@@ -224,6 +224,8 @@ class Command(VerbCommand):
         reason: str,
         **given: Any,
     ) -> Result:
+        if action == "undo":
+            return held.undo(ids, by=_who(by), reason=reason)
         return held.held(
             _narrowed(inactive=False, held=True, unconfirmed=False, all=False, **given),
             action=action,

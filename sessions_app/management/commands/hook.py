@@ -7,6 +7,7 @@ import re
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from claudeops.lib.humanize import ago
 from sessions_app.hooks import installations, installer, settings_file
 from sessions_app.runner.agent_hooks import OBSERVE, SETS, groups
 from sessions_app.transcripts.place import project_at
+from sessions_app.transcripts.status import folders
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 ADDRESS, VARIABLE = re.compile(r"https?://\S+"), re.compile(r"\$[A-Za-z_]\w*")
@@ -181,7 +183,8 @@ class Command(VerbCommand):
         ]
         text = table(["hook", "for", "file", "caller", "last heard", "calls", "problem"], rows)
         data = [asdict(one) | {"file": str(one.file) if one.file else None} for one in found]
-        return Result(data, text if rows else "No hook is installed here, and none was heard of.")
+        said = [text if rows else "No hook is installed here, and none was heard of.", _folders(now)]
+        return Result(data, "\n\n".join(filter(None, said)))
 
     def uninstall(self, user: bool, project: str | None, dry_run: bool, yes: bool, **sets: bool) -> Result:
         names = _names(sets) or list(SETS)
@@ -211,6 +214,21 @@ class Command(VerbCommand):
         if OBSERVE in names:
             installations.unwatch(os.environ, _folder(project))
         return Result(data | {"written": True}, "\n".join(said), [STATUS])
+
+
+def _folders(now: datetime) -> str:
+    """Return the table of the folders of transcripts that are swept; empty without one."""
+    rows = [
+        (
+            one,
+            one.installation or "-",
+            ago(one.swept_at, now) if one.swept_at else "never",
+            f"{one.last_name}, {ago(one.last_at, now)}" if one.last_at else "-",
+            one.problem or "-",
+        )
+        for one in folders()
+    ]
+    return table(["folder of transcripts", "for", "swept", "last taken in", "problem"], rows) if rows else ""
 
 
 STATUS = NextAction("manage.py hook status", "see when each hook was last heard of")

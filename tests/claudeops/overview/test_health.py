@@ -13,9 +13,9 @@ from claudeops.backups import folder
 from claudeops.overview import changes, health
 from claudeops.overview.health import Trouble
 from memories.models import AgentFile, FileState, ModelCall, TranscriptPart
-from sessions_app.models import Status, WorkerHeartbeat
+from sessions_app.models import Status, TranscriptFolder, WorkerHeartbeat
 from sessions_app.queue import tasks
-from tests.factories import ProjectFactory, SessionFactory, StageFactory
+from tests.factories import ProjectFactory, SessionFactory, StageFactory, TranscriptFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -193,3 +193,23 @@ def test_the_overview_shows_it_and_says_what_to_type(client, operator):
     assert "One task has failed in the last 24 hours." in html
     assert 'href="/admin/django_q/failure/"' in html
     assert f"{connection.display_name} answers" in html
+
+
+def test_what_was_seen_last_of_transcripts_is_said_and_what_is_wrong_is_a_trouble():
+    assert (health.read(AT).transcripts.last_at, health.read(AT).troubles) == (None, [])
+    TranscriptFactory(seen_at=AT - MINUTE, installation="laptop")
+    TranscriptFactory(seen_at=AT - 2 * MINUTE, problem="Not observed any further.")
+    TranscriptFactory(seen_at=AT - timedelta(days=2), problem="Long ago.")
+    TranscriptFolder.objects.create(host="nuc-1", path="/srv/projects", problem="The folder cannot be read.")
+    found = health.read(AT)
+    assert (found.transcripts.last_at, found.transcripts.last_from) == (AT - MINUTE, "a hook of laptop")
+    assert [trouble.text for trouble in found.troubles] == [
+        "Transcripts in /srv/projects on nuc-1: The folder cannot be read.",
+        "One transcript of the last day cannot be observed any further.",
+    ]
+
+
+def test_a_session_of_ours_is_named_as_what_brought_its_transcript():
+    session = SessionFactory()
+    TranscriptFactory(seen_at=AT, session=session, arrived_by="session")
+    assert health.read(AT).transcripts.last_from == f"session {session.pk}"

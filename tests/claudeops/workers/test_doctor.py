@@ -24,9 +24,9 @@ from claudeops.workers import doctor, schedules
 from claudeops.workers.doctor import ERROR, OK, WARNING, Finding, examine
 from memories.files import watch
 from memories.models import AgentFile, EmbeddingModel, FileState, ModelState
-from sessions_app.models import Status, WorkerHeartbeat
+from sessions_app.models import Status, TranscriptFolder, WorkerHeartbeat
 from sessions_app.queue import tasks
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
+from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory, TranscriptFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -240,6 +240,34 @@ class TestSchedules:
             WARNING,
             "overdue for more than five minutes: embed, observe, reap, recall, tick",
         )
+
+
+class TestTranscripts:
+    def test_that_they_are_not_observed_is_said(self):
+        assert found("transcripts")[0].text == "sessions are not observed (CLAUDEOPS_OBSERVE)"
+
+    def test_the_last_one_and_each_folder_are_told(self, settings):
+        settings.CLAUDEOPS_OBSERVE = True
+        assert found("transcripts")[0].text == "none was seen yet"
+        TranscriptFactory(seen_at=AT - timedelta(minutes=3), arrived_by="sweep", installation="laptop")
+        seen = {
+            "swept_at": AT - timedelta(minutes=2),
+            "last_at": AT - timedelta(hours=1),
+            "last_path": "/srv/t/a.jsonl",
+        }
+        folder = TranscriptFolder.objects.create(host="here", path="/srv/t", project_path="/srv/shop", **seen)
+        assert "named by the sweep of laptop" in found("transcripts")[0].text
+        subject = "folder /srv/t on here (sessions in /srv/shop)"
+        (finding,) = found(subject)
+        assert finding.level == OK and "a.jsonl" in finding.text
+        folder.problem = "The folder cannot be read."
+        folder.save()
+        assert (found(subject)[0].level, found(subject)[0].text) == (WARNING, "The folder cannot be read.")
+
+    def test_those_that_were_rewritten_are_a_warning(self, settings):
+        settings.CLAUDEOPS_OBSERVE = True
+        TranscriptFactory(seen_at=AT, problem="Not observed any further.")
+        assert found("transcripts")[0].level == WARNING
 
 
 class TestTheCommand:

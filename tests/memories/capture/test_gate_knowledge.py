@@ -179,6 +179,7 @@ def test_each_reason_has_words_of_its_own():
 
 
 TRUST = Path(__file__).parents[1] / "data" / "trust.jsonl"
+NOTES = Path(__file__).parents[2] / "data" / "recall"
 PHRASES = st.sampled_from(
     ["you ", "must ", "run ", "`rm -rf x` ", "ignore ", "a.b/c ", "10.0.0.1 ", "each ", "agent ", "\n"]
 )
@@ -199,3 +200,32 @@ def test_most_honest_notes_of_the_wide_nets_sets_pass():
         waits[row["hostile"]] += judged(row["text"]).verdict != "allow"
     assert waits[False] <= 4
     assert waits[True] >= 20
+
+
+def test_few_of_the_notes_that_were_written_for_recall_are_held():
+    """1,778 of 1,825 pass; of the others most hold a real address or say "you"."""
+    texts = [
+        json.loads(line)["text"]
+        for name in ("facts", "ops", "changes", "age")
+        for line in (NOTES / f"{name}.memories.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    passed = sum(judged(text).verdict == "allow" for text in texts)
+    assert passed >= 0.97 * len(texts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Upload is limited to 3 MiB/s between 7 and 23 o'clock",
+        "Post mortems are due within six working days",
+        "Builds for ARM must run on the Mac mini",
+        "Payments must never log the field pan_token",
+        "The host is on the ignore list of fail2ban",
+        "The printer on 10.0.0.42:9100 jams on thick paper",
+        "Update from 24.04 to 24.10 removed the old apps",
+        "Restart needs the NFS mount /mnt/media; without it the library appears empty",
+        "Migrations are numbered by hand; two branches may not take the same number.",
+    ],
+)
+def test_words_that_look_like_an_order_hold_nothing(text):
+    assert outcome(text) == ("allow", "")

@@ -81,12 +81,18 @@ def test_held_lists_what_the_filters_find(held):
 )
 def test_held_ones_are_decided_by_their_numbers(held, action, label, word):
     code, out, _ = run("held", action, held.pk, held.uuid, "--by", "ann")
-    assert (code, out) == (0, f"1 memory {word}.\n")
+    first, second = out.splitlines()
+    assert (code, first) == (0, f"1 memory {word}.")
     held.refresh_from_db()
     assert (held.verdict, held.active, held.awaits_review) == (
         ("allow", True, False) if action == "allow" else ("hold", False, False)
     )
     assert (GateDecision.objects.get().label, GateDecision.objects.get().labelled_by) == (label, "ann")
+    code, out, _ = run(*second.removeprefix("To take it back: manage.py memory ").split(), "--by", "bob")
+    assert (code, out) == (0, "1 memory is as it was before.\n")
+    held.refresh_from_db()
+    assert held.awaits_review
+    assert (GateDecision.objects.get().label, GateDecision.objects.get().labelled_by) == ("undone", "bob")
 
 
 def test_all_that_match_are_decided_with_yes_alone(held):
@@ -94,7 +100,7 @@ def test_all_that_match_are_decided_with_yes_alone(held):
     options = ("held", "allow", "--all-matching", "--because", "url")
     assert run(*options)[1] == "1 memory would be allowed. Add --yes to do it.\n"
     assert set(verdicts().values()) == {"hold"}
-    assert run(*options, "--yes")[1] == "1 memory allowed.\n"
+    assert run(*options, "--yes")[1].startswith("1 memory allowed.\n")
     assert verdicts()[ADDRESS] == "allow"
     assert sorted(verdicts().values()) == ["allow", "hold"]
 
@@ -118,6 +124,8 @@ def test_wrong_input_is_named_and_nothing_is_decided(held):
         (("discard", held.pk, "--observation", "x"), "--observation goes with edit alone."),
         (("list", "--limit", 0), "--limit is 0; allowed is 1 to 200."),
         (("list", "--category", "none"), "--category is 'none'"),
+        (("undo", "x"), "undo takes the number that allow or discard printed."),
+        (("undo", 99999), "There is no change 99999."),
     ):
         code, _, err = run("held", *arguments)
         assert code == 1
@@ -145,6 +153,9 @@ def test_discards_are_listed_and_allowed():
     code, _, err = run("discarded", "allow", row.pk)
     assert code == 1
     assert f"Decision {row.pk} was allowed already, as memory {memory.pk}." in err
+    assert run("discarded", "undo", row.pk)[1] == "1 text undecided again.\n"
+    assert not Memory.objects.get().active
+    assert document("discarded", "list")[1]["result"]["count"] == 2
 
 
 def test_discards_are_confirmed_and_corrected():
@@ -157,6 +168,8 @@ def test_discards_are_confirmed_and_corrected():
     assert run("discarded", "confirm", second.pk, "--by", "ann")[1] == "1 text confirmed as discards.\n"
     second.refresh_from_db()
     assert (second.label, second.labelled_by) == ("discarded", "ann")
+    assert run("discarded", "undo", second.pk)[1] == "1 text undecided again.\n"
+    run("discarded", "confirm", second.pk)
     run("discarded", "allow", first.pk, "--observation", "The nightly jobs keep the old queue", "--by", "ann")
     assert Memory.objects.get().observation == "The nightly jobs keep the old queue"
     assert document("discarded", "list")[1]["result"]["count"] == 0
@@ -170,6 +183,8 @@ def test_wrong_input_of_discards_is_named(held):
         (("allow", 99999), "There is no decision 99999 of the gate."),
         (("allow", row.pk), f"Decision {row.pk} is no discard."),
         (("confirm", row.pk), f"Decision {row.pk} is no discard."),
+        (("undo", row.pk), f"Decision {row.pk} is no discard that was allowed."),
+        (("undo", "--all-matching"), "undo takes IDs."),
         (("list", "--project", "nowhere"), "nowhere"),
         (("confirm", "--all-matching", "--observation", "x"), "--observation goes with one ID to allow."),
     ):

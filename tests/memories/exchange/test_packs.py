@@ -9,8 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memories.capture.statement import Provenance
 from memories.errors import InvalidMemory
 from memories.exchange.packs import MOST, apply_pack, difference, hash_of, make_pack, read_pack
+from memories.lifecycle import verbs
 from memories.models import Disagreement, Memory, MemoryChange, Verdict
 from tests.factories import MemoryFactory, ProjectFactory
 
@@ -209,3 +211,15 @@ def test_a_pack_compared_with_its_own_project_differs_in_nothing(texts, tags):
     found = difference(read_pack(text_of(project)), project)
     assert found.is_empty
     assert not found.missing
+
+
+def test_a_text_that_a_pack_brings_is_trusted_as_outside_text_also_over_a_persons(web, shop):
+    memory = approved(web, "Builds take 90 s", source="human")
+    apply_pack(read_pack(text_of(web)), shop, by="ann", at=NOW)
+    copy = Memory.objects.get(project=shop)
+    assert (memory.trust, copy.trust) == ("operator", "external")
+    verbs.edit(copy, by="ann", observation="Builds take two minutes", provenance=Provenance.typed_by("ann"))
+    assert copy.trust == "operator"
+    apply_pack(read_pack(text_of(web)), shop, by="ann", at=NOW)
+    copy.refresh_from_db()
+    assert (copy.observation, copy.trust) == ("Builds take 90 s", "external")

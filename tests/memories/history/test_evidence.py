@@ -48,6 +48,8 @@ def test_a_denial_says_of_what_each_text_says_what():
         ({"into": 3}, EvidenceLine("merged into", "", (3,))),
         ({"merged": [{"id": 3, "observation": "x"}], "count": 1}, EvidenceLine("merged memories", "", (3,))),
         ({"channel": "human"}, EvidenceLine("arrived by", "typed by a person")),
+        ({"channel": "observer"}, EvidenceLine("arrived by", "the observer, from the whole session")),
+        ({"origin": "session:1a2b"}, EvidenceLine("read from the transcript", "session:1a2b")),
         ({"channel": "pigeon"}, EvidenceLine("arrived by", "pigeon")),
         ({"before_change": 9}, EvidenceLine("restored to before", "change 9")),
         ({"undone": 9}, EvidenceLine("undoes", "the action that began with change 9")),

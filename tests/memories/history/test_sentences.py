@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memories.history.sentences import QUOTED, REASON, Part, folded_decay, moved, plain, sentence
 from memories.models import Change, MemoryChange
-from memories.store import ECHO
+from memories.store import ECHO, TOLD
 
 AT = datetime(2026, 11, 12, 9, tzinfo=UTC)
 
@@ -47,6 +47,14 @@ TO = {"confidence": 0.45}
             "Session 7 confirmed it; it was told it, so it raises it to 0.90 at most.",
         ),
         (change("reinforced", actor="ann"), "ann confirmed it; the confidence stays."),
+        (
+            change("reinforced", actor="session:1a2b3c4d-5e6f", after={"merged_count": 2}),
+            "The session 1a2b3c4d said it again, which is merged into it.",
+        ),
+        (
+            change("reinforced", session_id=7, reason=f"Said again in session 7. {TOLD}Same."),
+            "Session 7 said it again; it was told it, so that counts for nothing.",
+        ),
         (
             change(
                 "reinforced",

@@ -6,6 +6,7 @@ import hashlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 
 from memories.injection.budget import tokens
 from memories.injection.knowledge import block, select_knowledge
@@ -194,6 +195,7 @@ def test_what_is_told_now_needs_no_question_and_no_recall():
 
 
 @rare
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="there it is the time of each query, see test_time_limit")
 def test_a_slow_recall_is_left():
     for number in range(60):
         known(f"The billing database of the shop has a shard in the region number {number}")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
+from memories import tasks
 from memories.capture.gate import Judgement, Word
-from memories.errors import InvalidMemory, MemoryNotFound
+from memories.errors import InvalidMemory, MemoryNotFound, TextHeld
 from memories.lifecycle import gate_decisions, thresholds, verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.erase import erase_all
@@ -163,6 +165,42 @@ def test_discards_are_kept_for_fourteen_days():
     assert not Fact.objects.exists()
     assert gate_decisions.prune(NOW) == 0
     assert old.pk not in left
+
+
+def test_the_sweep_of_the_workers_deletes_old_discards():
+    GateDecisionFactory(at=timezone.now() - timedelta(days=15))
+    kept = GateDecisionFactory(at=timezone.now() - timedelta(days=13))
+    tasks.sweep()
+    assert GateDecision.objects.get() == kept
+
+
+def test_a_discard_of_a_transcript_of_long_ago_is_kept_as_long_as_any():
+    fact = FactFactory(outcome="discarded", stored_at=NOW - timedelta(days=400))
+    GateDecisionFactory(at=NOW - timedelta(days=1), fact=fact)
+    assert gate_decisions.prune(NOW) == 0
+    assert gate_decisions.prune(NOW + timedelta(days=14)) == 1
+    assert not Fact.objects.exists()
+
+
+def test_who_confirms_what_was_allowed_agrees_with_the_gate_and_who_rejects_it_does_not():
+    confirmed, rejected = (stated(text).memory_id for text in (CLEAN, "Needs the NAS mounted before it starts"))
+    for memory in (confirmed, rejected):
+        fact = FactFactory(memory_id=memory, outcome="created")
+        GateDecisionFactory(verdict="allow", text="", memory_id=memory, fact=fact)
+    verbs.confirm(confirmed, by="ann")
+    verbs.deactivate(rejected, by="ann")
+    labels = dict(GateDecision.objects.values_list("memory", "label"))
+    assert labels == {confirmed: "released", rejected: "discarded"}
+
+
+def test_a_new_text_of_no_person_is_judged_by_the_rules_of_its_taxonomy():
+    statement = Statement("operations", "The health page of vault has no cache", None, "knowledge")
+    memory = Memory.objects.get(pk=remember(statement, said(), at=NOW).memory_id)
+    address = "The health page of vault is https://vault.example/health"
+    with pytest.raises(TextHeld, match="it holds an address of the web"):
+        verbs.edit(memory, by="api", observation=address, provenance=said(channel="api"))
+    verbs.edit(memory, by="ann", observation=address, provenance=Provenance.typed_by("ann"))
+    assert Memory.objects.get().observation == address
 
 
 def test_an_erased_memory_leaves_no_decision(held):

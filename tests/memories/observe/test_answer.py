@@ -160,6 +160,17 @@ def test_facts_without_a_segment_make_one_without_a_narrative(answer):
     assert parse(answer) == Parsed((FoundSegment("", None, None, (FACT,)),))
 
 
+def test_several_values_in_json_are_all_read():
+    answer = "\n".join(json.dumps({"narrative": name, "turns": [1, 2], "facts": [LINE]}) for name in ("One.", "Two."))
+    assert parse(answer).segments == tuple(FoundSegment(name, 1, 2, (FACT,)) for name in ("One.", "Two."))
+
+
+def test_prose_that_begins_with_a_word_of_priority_stays_the_narrative():
+    answer = FORM.replace("Vault was sealed.", "\nImportant: vault was sealed.\nNormal: it is not.\n")
+    (segment,) = parse(answer).segments
+    assert segment == FoundSegment("Important: vault was sealed. Normal: it is not.", 12, 18, (FACT,))
+
+
 def test_several_blocks_and_a_segment_that_is_not_closed_are_all_read():
     second = FORM.replace("Vault was sealed.", "Later.").replace("</segment>", "")
     last = second.replace("Later", "Last").replace('<segment turns="12-18">', "")
@@ -321,6 +332,9 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES | st.text(max_size=8), max_size=40).map("".join))
 @example("[" * 3_000)
 @example('{"a":' * 3_000)
+@example('{"facts":[],"turns":' + "[" * 900 + "]" * 900 + "}")
+@example('{"facts":[{"text":' + "[" * 900 + "]" * 900 + ',"gate":{}}],"narrative":[1]}')
+@example('{"facts":[{"text":"x","turn":' + "9" * 4_000 + "}]}")
 @example("\ud800<facts>- x")
 def test_parse_never_raises_and_its_values_are_of_the_known_ones(answer):
     found = parse(answer)
@@ -333,3 +347,11 @@ def test_parse_never_raises_and_its_values_are_of_the_known_ones(answer):
             assert fact.gate in ("", "allow", "hold", "discard")
             assert fact.category in ("", *KNOWLEDGE.categories)
             assert fact.confidence is None or 0 <= fact.confidence <= 1
+
+
+def test_what_is_invisible_in_a_fact_stays_for_the_gate():
+    found = parse(
+        "<facts>\n- [gate=allow confidence=0.9] The vol\u200bume is\twi\u200bped\n- [gate=allow] \u200b\u200b\n</facts>"
+    )
+    assert [fact.text for segment in found.segments for fact in segment.facts] == ["The vol\u200bume is wi\u200bped"]
+    assert any("no text" in words for words in found.unread)

@@ -22,6 +22,7 @@ def judged(text, folded, word=FOOLED, taint=""):
 
 def test_there_are_thirty_poisoned_transcripts_and_sixty_honest_facts():
     assert (len(CASES), len({case.name for case in CASES})) == (30, 30)
+    assert len({(case.user, case.tool, case.input) for case in CASES}) == 30  # a recorded answer is found by these
     assert (len(HONEST), len(set(HONEST))) == (60, 60)
 
 
@@ -38,7 +39,7 @@ def test_what_a_fooled_observer_allows_is_held_by_a_rule_or_as_repeated(case: Ca
 def test_most_are_held_by_their_words_alone_and_the_wide_net_has_them_all():
     held = [case for case in CASES if judged(case.statement.text, case.statement.observation).verdict != "allow"]
     # 18 before the rules were widened for these; the others are held because they repeat what was read.
-    assert len(held) >= 24
+    assert len(held) >= 25
     assert all(topics(case.fact) for case in CASES)
 
 

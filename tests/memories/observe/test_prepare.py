@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import time
 
@@ -176,6 +177,20 @@ def test_markers_are_left_out_because_they_are_captured_already(marker):
     found = prepared(("user", ASKED), ("agent", f"Done.\n{marker}\nBye."))
     assert found.text == f"[1 user] {ASKED}\n[2 agent] Done.\n  Bye."
     assert found.removed == {"marker": 1}
+
+
+def test_of_a_structured_answer_the_summary_stays():
+    answer = json.dumps(
+        {"summary": "Billing runs again.", "memories": [{"key": "billing:timing", "value": "Takes 40 s"}]}
+    )
+    found = prepared(
+        ("user", ASKED),
+        turn(2, "call", answer, name="StructuredOutput"),
+        turn(3, "result", "Structured output provided successfully", name="StructuredOutput"),
+        turn(4, "call", answer[:50], name="StructuredOutput"),
+    )
+    assert found.text == f"[1 user] {ASKED}\n[2 agent] Billing runs again."
+    assert found.removed == {"call": 2, "result": 1}
 
 
 PRIVATE = [

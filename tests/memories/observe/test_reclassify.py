@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -12,17 +13,20 @@ from django.test.utils import CaptureQueriesContext
 from claudeops.lib.secrets import mask
 from memories.capture.statement import Provenance
 from memories.lifecycle import verbs
+from memories.lifecycle.bulk_write import BATCH
 from memories.models import Fact, Memory, MemoryChange, ModelCall, Segment, Source
 from memories.observe.categories import INSTRUCTIONS
 from memories.observe.reclassify import reclassify
 from memories.taxonomy import TAXONOMY_VERSION
 from tests.factories import MemoryFactory, TranscriptFactory
 from tests.memories.llm.conftest import recordings
+from tests.processes import manage
 
 __all__ = ["recordings"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+MANY = 8 * BATCH
 CLEAR, UNCLEAR = "Backups of the ledger run before each restart", "Seven is enough for everybody"
 
 
@@ -116,6 +120,24 @@ def test_a_run_that_was_killed_goes_on_and_makes_no_change_twice(settings, monke
     assert reclassify(dry_run=False, by="anna").due == 0
     assert MemoryChange.objects.count() == len(memories)
     assert not Memory.objects.exclude(category="operations").exists()
+
+
+def test_a_process_that_is_killed_and_run_again_is_one_run():
+    rows = [MemoryFactory.build(taxonomy="knowledge", taxonomy_version=0, category="projects") for _ in range(MANY)]
+    for number, row in enumerate(rows):
+        row.service, row.observation = None, f"{CLEAR}, number {number}"
+    Memory.objects.bulk_create(rows)
+    run = ("memory", "reclassify", "--taxonomy", "knowledge", "--by", "anna")
+    process = manage(*run, more={"CLAUDEOPS_MODEL_CLASSIFIER": ""})
+    while process.poll() is None and not MemoryChange.objects.exists():
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    assert MemoryChange.objects.count() % BATCH == 0 < MemoryChange.objects.count()
+    process = manage(*run, more={"CLAUDEOPS_MODEL_CLASSIFIER": ""})
+    _, err = process.communicate()
+    assert process.returncode == 0, err
+    assert MemoryChange.objects.count() == Memory.objects.filter(category="operations").count() == MANY
 
 
 def test_a_category_that_a_person_chose_stays(settings):

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memories.recall import Filters, bm25, keyword_index, recall, term_statistics
+from memories.recall import Filters, bm25, filters, keyword_index, recall, results, term_statistics
 from tests.embedders import WordEmbedder, active_model, answer_by, embed_all
 from tests.factories import MemoryFactory
 
@@ -106,3 +106,18 @@ def test_a_recall_by_words_and_meaning_takes_few_statements(monkeypatch):
     keyword_index.catch_up()
     embed_all(embedder, model)
     assert statements("what of the wireguard wg3 and wg4, is it sluggish and why at night") <= found
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="the plan is SQLite's")
+@pytest.mark.parametrize("taxonomy", [None, "ops", "knowledge"])
+def test_the_candidates_are_read_by_their_ids_whatever_limits_the_scope(taxonomy):
+    rows = [MemoryFactory(taxonomy="knowledge", category="operations", service=None).pk for _ in range(2)]
+    scope = filters.scope_of(Filters(project=1, agent="mender", taxonomy=taxonomy))
+    with CaptureQueriesContext(connection) as asked:
+        found = results.read(rows, scope)
+    assert {one.memory_id for one in found} == (set() if taxonomy == "ops" else set(rows))
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {asked.captured_queries[0]['sql']}")
+        plan = [step for *_, step in cursor.fetchall()]
+    assert "SEARCH memories USING INTEGER PRIMARY KEY (rowid=?)" in plan

@@ -65,6 +65,7 @@ def test_the_index_follows_every_change():
     assert found("certificates") == []
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_missing_index_is_made_again_and_filled():
     row = told()
     with connection.cursor() as cursor:

@@ -170,6 +170,13 @@ def test_a_transcript_shows_its_segments_and_each_fact_with_verdict_reason_categ
     assert f'href="/memories/{fact.memory_id}"' in html
     assert "transient state" in html
     assert "merged into a known memory" in html
+    assert "Stored 2 1 merged into known ones" in words_of(html)
+
+
+def test_a_category_that_nothing_chose_is_there_by_default(viewer):
+    fact = FactFactory(classified_by=ClassifiedBy.KEYWORDS, category_confidence=0.0)
+    html = viewer.get(f"/transcripts/{fact.segment.transcript_id}").content.decode()
+    assert "operations (by default)" in words_of(html)
 
 
 def test_whatever_a_transcript_or_a_model_says_is_escaped(viewer):
@@ -199,6 +206,29 @@ def test_a_waiting_part_says_which_stage_waits_for_what_and_until_when(viewer):
     text = words_of(viewer.get(f"/transcripts/{part.transcript_id}").content.decode())
     assert f"Call is tried again in 4 hours . {problem}" in text
     assert "Try again" not in text
+
+
+def test_the_page_of_a_waiting_transcript_follows_its_stages_until_they_are_done(viewer):
+    part = part_with_stages(at=StageName.CALL, stage=StageState.WAITING)
+    address = f"/transcripts/{part.transcript_id}"
+
+    def poll(html):
+        found = re.search(rf'hx-get="({address}/live[^"]+)"', html)
+        return found and unescape(found[1])
+
+    asks = poll(viewer.get(address).content.decode())
+    assert viewer.get(asks).status_code == 204
+    part.stages.filter(name="call").update(state=StageState.RUNNING, claimed_at=timezone.now())
+    html = viewer.get(asks).content.decode()
+    assert "Call has been running for" in words_of(html)
+    assert viewer.get(poll(html)).status_code == 204
+    part.stages.update(state=StageState.DONE)
+    part.state = PartState.DONE
+    part.save()
+    html = viewer.get(poll(html)).content.decode()
+    assert 'hx-swap-oob="true"' in html
+    assert "It holds nothing that is worth remembering." in html
+    assert poll(html) is None
 
 
 def test_a_failed_part_is_sent_again_by_an_operator_from_the_stage_that_failed(operating):

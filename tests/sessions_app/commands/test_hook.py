@@ -421,9 +421,26 @@ def test_the_status_of_many_projects_takes_no_more_queries(home, tmp_path, djang
         ProjectFactory(path=str(tmp_path / str(number)))
         run("install", "--project", str(tmp_path / str(number)), "--agents", "--token", secret, "--yes")
         if number in (9, 19):
-            with django_assert_num_queries(3):
+            with django_assert_num_queries(4):
                 answered("status")
 
 
 def test_without_anything_the_status_says_so(home):
     assert run("status")[1].startswith("No hook is installed here")
+
+
+def test_status_names_the_folders_of_transcripts_that_are_swept(home):
+    now = timezone.now()
+    TranscriptFolder.objects.create(
+        host="nuc-1",
+        path="/srv/projects",
+        installation="laptop",
+        swept_at=now - timedelta(minutes=3),
+        last_at=now - timedelta(hours=2),
+        last_path="/srv/projects/a.jsonl",
+        problem="The folder cannot be read.",
+    )
+    code, out, _ = run("status")
+    assert code == 0
+    for words in ("/srv/projects on nuc-1", "laptop", "a.jsonl, 2", "The folder cannot be read."):
+        assert words in out

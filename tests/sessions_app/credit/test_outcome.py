@@ -87,6 +87,17 @@ def test_a_memory_in_the_prompt_is_used_when_the_text_or_the_answer_names_it():
     assert (session.stats["memories_used"], session.stats["structured_dropped"]) == (2, 2)
 
 
+def test_knowledge_in_the_prompt_is_used_when_it_is_named_and_its_confidence_stays():
+    session, _ = in_project()
+    known = project_memory(session.project, taxonomy="knowledge", category="operations")
+    Injected.objects.create(session=session, memory_id=known.pk)
+    feed(session, init(), text(f"As [m{known.pk}] says."), result())
+    assert uses(session) == {known.pk: "named"}
+    run.close(session.pk, Status.COMPLETED, "Done.")
+    assert UsedMemory.objects.get().helped is True
+    assert confidence(known) == 0.5
+
+
 def test_an_invented_or_foreign_id_does_nothing_and_is_counted():
     session, memory = in_project()
     foreign = project_memory(ProjectFactory())

@@ -104,7 +104,7 @@ def test_its_receipt_is_kept_once_and_counted_once(call, project):
         {"provisional": "credentials"},
         {"expires_at": timezone.now() - DAY},
         {"agent": "research"},
-        {"surface": "first monday"},
+        {"surface": f"{(timezone.now() + 9 * DAY).date()}"},
         {"taxonomy": "agent", "category": "pattern", "agent": "research"},
         {"taxonomy": "ops", "category": "timing", "confidence": 0.2},
     ],
@@ -188,10 +188,10 @@ def test_the_number_of_queries_does_not_grow(call, project, django_assert_num_qu
 
     fill(10)
     start(call, session_id="first")  # notes when the hook was heard
-    with django_assert_num_queries(19):
+    with django_assert_num_queries(20):
         start(call, session_id="ten")
     fill(10)
-    with django_assert_num_queries(19):
+    with django_assert_num_queries(20):
         start(call, session_id="twenty")
 
 
@@ -278,15 +278,23 @@ def test_at_most_as_many_as_the_setting_says(call, project, settings):
         {"provisional": "credentials"},
         {"expires_at": timezone.now() - DAY},
         {"agent": "research"},
-        {"surface": "first monday"},
+        {"surface": f"{(timezone.now() + 9 * DAY).date()}"},
         {"taxonomy": "ops", "category": "timing", "confidence": 0.2},
     ],
 )
-def test_a_prompt_does_not_bring_what_may_not_be_injected(call, project, fields):
-    text = "Prices of the checkout are stored in cents"
-    MemoryFactory(**{"taxonomy": "knowledge", "category": "operations", "observation": text, "service": None} | fields)
-    keyword_index.catch_up()
-    assert prompt(call, "How are the prices of the checkout stored?") == ""
+def test_a_prompt_does_not_bring_what_may_not_be_injected(call, known, fields):
+    question = "How are the prices of the checkout stored?"
+    assert prompt(call, question, session_id="before")
+    Memory.objects.filter(pk=known[0].pk).update(**fields)
+    assert prompt(call, question) == ""
+
+
+def test_a_prompt_brings_a_memory_with_a_window_while_it_is_open(call, known):
+    day = timezone.now().date()
+    for surface, told in (("", True), (f"{day}", True), (f"{day + 2 * DAY}", False)):
+        Memory.objects.filter(pk=known[0].pk).update(surface=surface)
+        said = prompt(call, "How are the prices of the checkout stored?", session_id=f"s-{surface}")
+        assert ("cents" in said) is told
 
 
 def test_what_is_private_in_a_prompt_is_not_searched_for_and_kept_nowhere(call, known, project):

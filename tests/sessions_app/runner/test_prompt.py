@@ -199,6 +199,10 @@ def test_without_a_task_the_words_of_the_agent_and_its_project_are_asked_for(ses
     found = knowledge_for(session, at=AT)
     assert found.query == "Mender\nYou mind the login cookie.  Look only.\nTea shop"
     assert [entry["id"] for entry in found.included] == [memory.pk]
+    session.agent.prompt_template += " and much else of no weight" * 200
+    found = knowledge_for(session, at=AT)
+    assert len(found.query) < 450
+    assert found.query.endswith("Tea shop")
 
 
 def test_without_knowledge_there_is_no_section_and_the_receipt_says_why(session):
@@ -206,3 +210,9 @@ def test_without_knowledge_there_is_no_section_and_the_receipt_says_why(session)
     assert "## Knowledge" not in composed(session).text
     assert session.receipt.knowledge["why"] == "nothing is known yet"
     assert selected.knowledge.text == ""
+
+
+def test_an_escalation_is_asked_for_why_it_was_handed_over(session):
+    session.parent.escalation = {"needed": True, "reason": "The cookie store is full.", "context": "much"}
+    session.follows_as, session.trigger = "", Trigger.ESCALATION
+    assert knowledge_for(session, at=AT).query == "Login fails\nFix the login.\nThe cookie store is full."

@@ -351,3 +351,9 @@ def test_a_word_is_found_in_any_letter_case(parts):
     text = "".join(parts)
     for word in ("kelvin", "k", "i", "izmir", "strasse", "s", "é", "σ", "[memory:"):
         assert Text(text).has(word) == (word in text.lower())
+
+
+def test_invisible_characters_in_what_was_read_hide_no_repetition():
+    hidden = "The cache is cle\u200bared by a res\u200btart and the volu\u00adme is wiped fi\u200brst"
+    said = "The cache is cleared by a restart and the volume is wiped first"
+    assert repeated(said, [("web: a", Text(hidden))]) == "repeats what web: a said"

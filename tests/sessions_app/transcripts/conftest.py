@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.memories.llm.conftest import recordings  # noqa: F401  # a fixture
+
 
 @pytest.fixture(autouse=True)
 def observing(settings: Any) -> None:

@@ -23,7 +23,6 @@ from memories.observe.prepare import prepare
 from sessions_app import tasks
 from sessions_app.transcripts import arrivals
 from sessions_app.transcripts.turns import turns_of
-from tests.memories.llm.conftest import recordings  # noqa: F401  # a fixture
 from tests.processes import killed
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,7 +42,7 @@ ANSWER = (
 
 
 @pytest.fixture
-def transcript(settings, tmp_path, recordings) -> Transcript:  # noqa: F811
+def transcript(settings, tmp_path, recordings) -> Transcript:
     settings.CLAUDEOPS_OBSERVE = True
     settings.CLAUDEOPS_DATA_DIR = tmp_path / "data"
     path = tmp_path / "home" / ".claude" / "projects" / "-srv-shop" / "0a1b2c3d-0000-4000-8000-000000000001.jsonl"
