@@ -1,8 +1,9 @@
 """Take out what a person marked as private: `<private>…</private>`. Pure.
 
 It is taken out wherever it stands in the given turns, also where another one repeats it: four words of it in a row, all
-of a shorter passage, a word with a digit. What an earlier part marked is not known here: if a later part repeats it, it
-is shown.
+of a shorter passage, a word with a digit. The tags of an agent or a tool count in their own turn alone, so that no text
+from outside can take a person's words away. What an earlier part marked is not known here: if a later part repeats it,
+it is shown.
 """
 
 from __future__ import annotations
@@ -37,16 +38,17 @@ def without_private(turns: Sequence[Turn], *, read: Sequence[int | None] | None 
     its message: of the last of the turns that a person has without another's between them.
     """
     texts = [turn.text[: read[at] if read else None] for at, turn in enumerate(turns)]
-    passages: list[str] = []
+    passages: list[str] = []  # of people
+    others: list[str] = []
     depth = 0
     for at, text in enumerate(texts):
         if at and not _goes_on(turns[at - 1], turns[at]):
             depth = 0
         if depth or "private" in text.lower():
-            texts[at], depth = _outside(text, depth, passages)
+            texts[at], depth = _outside(text, depth, passages if turns[at].kind == TurnKind.USER else others)
+    count = len(passages) + len(others)
     if not passages:
-        return WithoutPrivate(tuple(texts), 0)
-    count = len(passages)
+        return WithoutPrivate(tuple(texts), count)
     runs = Runs(passages, length=RUN, shortest=1, telling=True)
     for at, text in enumerate(texts):
         texts[at], more = runs.without(text, INSTEAD)

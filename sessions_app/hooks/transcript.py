@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 from memories.models import Exposure
 from sessions_app.runner import quoting, stream
 from sessions_app.runner.ingest import table_of_settings
 from sessions_app.runner.projection import Batch, State, project
 from sessions_app.runner.reader import complete_lines
+from sessions_app.transcripts.files import known_place
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of a transcript that is read."""
 UNREAD = "a transcript that could not be read"
-FOLDERS = (".claude", "projects")
-"""Where the CLI keeps its transcripts, in whatever home."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +33,14 @@ class Heard:
 
 def heard_in(path: str, *, at: datetime) -> Heard:
     """Read the transcript at `path`; `at` is now (aware UTC)."""
-    found = _transcript(path)
+    found = known_place(path)
     if found is None:
         return Heard()
     state, batch, table = State(), Batch(), table_of_settings()
     results: dict[int, list[str]] = {}
     try:
+        if found.stat().st_size > LARGEST:
+            return Heard()
         for raw in complete_lines(found, 0, final=True):
             if raw.data is None:
                 state.reading.missed()
@@ -53,15 +53,3 @@ def heard_in(path: str, *, at: datetime) -> Heard:
     read = state.reading.read()
     texts = [(source, quoting.Text(text)) for offset, source in read.results for text in results.get(offset, ())]
     return Heard(read.exposure, read.sources, lambda text: quoting.repeated(text, texts))
-
-
-def _transcript(path: str) -> Path | None:
-    """Return the real path of a transcript; None for anything else."""
-    try:
-        found = Path(path).resolve(strict=True) if path.endswith(".jsonl") else None
-        if found is None or not found.is_file() or found.stat().st_size > LARGEST:
-            return None
-    except (OSError, ValueError, RuntimeError):
-        return None
-    parts = found.parts
-    return found if any(parts[place : place + 2] == FOLDERS for place in range(len(parts))) else None

@@ -32,7 +32,6 @@ class Head:
 
     kind: TranscriptKind | None
     sessions: tuple[str, ...] = ()
-    folder: str = ""
 
 
 def known_place(path: str) -> Path | None:
@@ -69,7 +68,7 @@ def head_of(path: Path) -> Head:
     """Look at the beginning of a file. Raises OSError."""
     with path.open("rb") as file:
         beginning = file.read(TEXT_KEY_BYTES)
-    known, sessions, transcript, folder = False, dict[str, None](), False, ""
+    known, sessions, transcript = False, dict[str, None](), False
     for raw, data in json_lines(path):
         if raw.end > HEAD_BYTES and known:
             break
@@ -82,7 +81,7 @@ def head_of(path: Path) -> Head:
         if raw.end > HEAD_BYTES:
             break
     if known:
-        return Head(TranscriptKind.CLAUDE if transcript else TranscriptKind.STREAM, tuple(sessions), folder)
+        return Head(TranscriptKind.CLAUDE if transcript else TranscriptKind.STREAM, tuple(sessions))
     is_text = path.suffix.lower() in TEXT_SUFFIXES and b"\x00" not in beginning and beginning.strip()
     return Head(TranscriptKind.TEXT if is_text else None)
 

@@ -36,6 +36,12 @@ def test_it_is_in_no_prompt_and_in_no_row(world):
     assert "swordfish" not in prepare(given).text  # the recorded answer is to this text
 
 
+def test_no_text_of_a_tool_takes_the_words_of_a_person_away():
+    said = "Never restart the billing service between 9 and 11"
+    outside = Turn(2, RESULT, f"Error: <private>{said} o'clock</private> is secret", name="WebFetch")
+    assert without_private([Turn(1, USER, said), outside]).texts == (said, "Error: [private] is secret")
+
+
 def test_a_word_alone_and_other_words_are_not_recognised():
     """The limit that the documentation states."""
     texts = without_private([Turn(1, USER, SAID), Turn(2, AGENT, "A swordfish hides it")]).texts
