@@ -206,7 +206,7 @@ def is_well() -> bool:
 
 
 def read(at: datetime | None = None) -> Health:
-    """Read the health at `at` (UTC; now when None) with eleven queries, and one for each model that may rest."""
+    """Read the health at `at` (UTC; now when None) with ten queries, and one for each model that may rest."""
     at = at or timezone.now()
     workers: dict[str, list[Worker]] = defaultdict(list)
     for beat in WorkerHeartbeat.objects.order_by("host", "pid"):
