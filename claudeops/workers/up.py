@@ -28,11 +28,12 @@ from claudeops.workers.first_account import FirstSignIn, first_account
 from claudeops.workers.schedules import sync_schedules
 from claudeops.workers.supervisor import SIGNALS, Child, Plan
 from sessions_app.checks import cli_messages
-from sessions_app.demo.setup import set_up
+from sessions_app.demo.setup import ANSWERS, set_up
 from sessions_app.models import Agent
 
 DEMO_FOLDER = "demo"
 # The operator's own database and folders, which the demo never uses.
+MODELS = ("CLAUDEOPS_MODEL_CLASSIFIER", "CLAUDEOPS_MODEL_REFLECTOR", "CLAUDEOPS_MODEL_TRIAGE")
 OPERATORS_OWN = ("DATABASE_URL", "DATABASE_URL_FILE", "CLAUDEOPS_DATA_DIR_FILE", "CLAUDEOPS_WORK_DIR")
 
 WEB_PROCESSES, WEB_THREADS = 1, 8
@@ -236,8 +237,13 @@ def demo_environment(given: Mapping[str, str], data_dir: Path) -> dict[str, str]
     chosen.setdefault("CLAUDEOPS_MODELS_DIR", str(data_dir / "models"))
     # Recorded sessions cost nothing.
     chosen.setdefault("CLAUDEOPS_DAILY_BUDGET_USD", "0")
-    # No model is paid for what recorded sessions say.
-    chosen.setdefault("CLAUDEOPS_OBSERVE", "false")
+    # No model is paid for what recorded sessions say: what the observer says of them is recorded, too.
+    chosen |= dict.fromkeys(MODELS, "") | {
+        "CLAUDEOPS_MODEL_OBSERVER": "recorded:demo",
+        "CLAUDEOPS_MODEL_RECORDINGS": str(ANSWERS),
+    }
+    # The operator's own sessions are none of it.
+    chosen["CLAUDEOPS_TRANSCRIPT_FOLDERS"] = ""
     # Its data are samples.
     chosen.setdefault("CLAUDEOPS_BACKUP_DAILY", "false")
     return chosen
@@ -321,7 +327,8 @@ def _demo_text() -> list[str]:
         "  What happens now: the agent homelab-watch looks after a small homelab. Its first session already runs; what",
         "  it learns is in the prompt of the second, which follows at once (see its receipt). Then one runs every",
         "  minute. After some five minutes jellyfin hangs: the session escalates, tier 2 finds the cause, tier 3 fixes",
-        "  it. The sessions are recordings; queue, ingest, memory and escalation are real.",
+        "  it. Each session that ended is observed; what it taught waits at the desk or is in the next prompt, under",
+        "  Knowledge. Sessions and the observer's words are recordings; queue, ingest, memory and escalation are real.",
         "",
     ]
 

@@ -20,14 +20,21 @@ from memories.files.authors import ENVIRONMENT, SAFE
 from memories.files.storage import relative_path
 from memories.lifecycle import verbs
 from memories.lifecycle.projects import add_project
-from memories.models import Memory, Project, Source, UsedMeans
+from memories.models import ArrivedBy, Memory, Project, Source, UsedMeans
 from memories.store import Statement, remember
 from sessions_app.models import Agent, Runner, ScheduleKind, Session, Trigger
 from sessions_app.queue import request_session
+from sessions_app.transcripts import arrivals
 
 logger = logging.getLogger(__name__)
 
 BY = "demo"
+ANSWERS = Path(__file__).with_name("answers")
+"""What the observer says of the demo's sessions, by what stands in them."""
+TRANSCRIPTS = Path(__file__).with_name("transcripts")
+"""Sessions of the shop's developer in the Claude Code CLI. In one of them a page of the web asked for something."""
+SAID_AT = "2026-11-23T10:"
+"""The hour of their lines. They become of the day before: a session of another day may confirm what they taught."""
 FIRST = "homelab-watch"
 
 AGENTS: Mapping[str, Mapping[str, Any]] = {
@@ -76,7 +83,7 @@ AGENTS: Mapping[str, Mapping[str, Any]] = {
     },
     "shop-engineer": {
         "name": "Shop engineer",
-        "description": "Changes the shop, with tests.",
+        "description": "Changes prices, amounts and the checkout of the shop, with tests.",
         "tier": 1,
         "schedule_kind": ScheduleKind.INTERVAL,
         "interval_seconds": 100,
@@ -167,6 +174,7 @@ def set_up(*, at: datetime | None = None) -> SetUp:
             if _make(slug, profile, at):
                 made.append(slug)
         first = _first_runs(at)
+    _developers_sessions(at)
     return SetUp(tuple(made), tuple(first))
 
 
@@ -203,6 +211,19 @@ def _repository(folder: Path) -> None:
         except (OSError, subprocess.SubprocessError) as error:
             logger.warning("the demo's repository has no history: %s", error)
             return
+
+
+def _developers_sessions(at: datetime) -> None:
+    """Take in the transcripts of the developer's sessions, each once; what is in the data folder stays as it is."""
+    shop = Project.objects.filter(slug=SHOP["slug"]).first()
+    folder = Path(settings.CLAUDEOPS_DATA_DIR) / TRANSCRIPTS.name
+    folder.mkdir(parents=True, exist_ok=True)
+    for recorded in sorted(TRANSCRIPTS.glob("*.jsonl")):
+        path = folder / recorded.name
+        if not path.exists():
+            said = recorded.read_text(encoding="utf-8")
+            path.write_text(said.replace(SAID_AT, f"{at - timedelta(days=1):%Y-%m-%dT%H:}"), encoding="utf-8")
+        arrivals.see(path, arrived_by=ArrivedBy.COMMAND, project=shop, ended=True, at=at)
 
 
 def _project(at: datetime) -> None:

@@ -181,11 +181,19 @@ def _take_in(path: Path, named: Named, *, dry_run: bool) -> Arrival:
 
 
 def _project_of(found: _File, named: Named) -> tuple[Project | None, str]:
-    """Return the project of a file's session, and why it is not observed; the command may say another project."""
+    """Return the project of a file's session, and why it is not observed.
+
+    It is that of the session's folder: a hook may name a file of another project. Only the command says another.
+    """
     folder = found.reader.reading.folder
     if folder and (why := excluded(Path(folder))):
         return None, why
-    project = named.project or (named.session.project if named.session else project_at(folder) if folder else None)
+    if named.arrived_by == ArrivedBy.COMMAND and named.project:
+        project: Project | None = named.project
+    elif named.session:
+        project = named.session.project
+    else:
+        project = (project_at(folder) if folder else None) or named.project
     if project is not None and not project.observed:
         return project, f"The sessions of project {project} are not observed."
     return project, ""

@@ -17,8 +17,9 @@ from sessions_app.runner.reader import RawLine, complete_lines
 FOLDERS = (".claude", "projects")
 """Where the CLI keeps its transcripts, in whatever home."""
 SUFFIX = ".jsonl"
-SUBAGENTS = "subagents"
-"""The folder beside a transcript in which those of its subagents are."""
+SUBAGENTS, SUBAGENT = "subagents", "agent-"
+"""The folder beside a transcript in which those of its subagents are, and how their names begin: also older ones, which
+are beside it."""
 TEXT_SUFFIXES = ("", ".txt", ".md", ".log", ".text")
 HEAD_BYTES = 1024 * 1024
 """How much of a file is looked at to say what it is."""
@@ -60,8 +61,9 @@ def real_file(path: str) -> Path | None:
 
 def transcripts_in(folder: Path) -> list[Path]:
     """Return the transcripts in a folder and below, from the oldest on; without those of subagents."""
-    found = [path for path in folder.rglob(f"*{SUFFIX}") if SUBAGENTS not in path.relative_to(folder).parts]
-    return sorted((path for path in found if path.is_file()), key=lambda path: (path.stat().st_mtime_ns, str(path)))
+    found = [path for path in folder.rglob(f"*{SUFFIX}") if path.is_file() and not path.name.startswith(SUBAGENT)]
+    own = [path for path in found if SUBAGENTS not in path.relative_to(folder).parts]
+    return sorted(own, key=lambda path: (path.stat().st_mtime_ns, str(path)))
 
 
 def head_of(path: Path) -> Head:

@@ -9,9 +9,10 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 
 from django.conf import settings
@@ -23,7 +24,8 @@ from memories.models import ArrivedBy, Transcript
 from sessions_app.models import Session, TranscriptFolder, Trigger
 from sessions_app.runner import accept
 from sessions_app.transcripts.arrivals import Named, Outcome, excluded, take_in
-from sessions_app.transcripts.files import SUFFIX
+from sessions_app.transcripts.files import SUBAGENT, SUFFIX
+from sessions_app.transcripts.place import project_at
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +123,7 @@ def _sweep(folder: TranscriptFolder, done: Swept, *, at: datetime, until: float)
         arrival = take_in(one.path, Named(ArrivedBy.SWEEP, folder.installation, at=at))
         if arrival.outcome in (Outcome.NEW, Outcome.GROWN):
             done.taken += 1
-        elif arrival.outcome in (Outcome.CHANGED, Outcome.OTHER) or arrival.is_unreadable:
+        elif arrival.outcome is Outcome.CHANGED or arrival.is_unreadable:
             done.unread += 1
             problems.append(f"{Path(one.path).name}: {arrival.why}")
     changes: dict[str, object] = {"problem": mask(" ".join(problems))[:300]}
@@ -150,7 +152,8 @@ def _transcripts(path: str, since_ns: int) -> Iterator[_Found]:
     try:
         with os.scandir(path) as entries:
             for entry in entries:
-                if entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False):
+                named = entry.name.endswith(SUFFIX) and not entry.name.startswith(SUBAGENT)
+                if named and entry.is_file(follow_symlinks=False):
                     stat = entry.stat(follow_symlinks=False)
                     if stat.st_mtime_ns >= since_ns:
                         yield _Found(entry.path, stat.st_size, stat.st_mtime_ns)
@@ -169,8 +172,9 @@ def _due(found: Iterable[_Found], project_path: str, at: datetime) -> Iterator[_
         if (size, modified_ns) != (one.size, one.modified_ns) and (ended_at or one.modified_at <= silent):
             changed.append(one)
     own = _own([Path(one.path).stem for one in changed])
+    observed = lru_cache(maxsize=None)(_is_observed)
     for one in changed:
-        if Path(one.path).stem not in own and _is_wanted(one.path, project_path):
+        if Path(one.path).stem not in own and _is_wanted(one.path, project_path, observed):
             yield one
 
 
@@ -184,7 +188,13 @@ def _own(ids: list[str]) -> set[str]:
     return found
 
 
-def _is_wanted(path: str, project_path: str) -> bool:
+def _is_observed(folder: str) -> bool:
+    """Whether sessions in a folder are observed: its project may say no, or a setting."""
+    project = project_at(folder)
+    return not excluded(Path(folder)) and (project is None or project.observed)
+
+
+def _is_wanted(path: str, project_path: str, observed: Callable[[str], bool]) -> bool:
     """Whether a file's session worked where it is looked for, and is not left out: by its first lines alone."""
     if excluded(Path(path)):
         return False
@@ -194,7 +204,7 @@ def _is_wanted(path: str, project_path: str) -> bool:
     except OSError:
         return True  # taking it in says why
     fields = accept.load(b"{" + stated[0] + b"}", []) if stated else None
-    where = Path(str(fields["cwd"])) if fields else None
-    if where is not None and excluded(where):
+    where = str(fields["cwd"]) if fields else ""
+    if where and not observed(where):
         return False
-    return not project_path or (where is not None and where.is_relative_to(project_path))
+    return not project_path or bool(where and Path(where).is_relative_to(project_path))

@@ -15,7 +15,7 @@ from pathlib import Path
 from django.db.models import Q
 
 from claudeops.lib.secrets import mask
-from memories.models import Memory, Transcript, TranscriptKind, TranscriptPart
+from memories.models import ArrivedBy, Memory, Transcript, TranscriptKind, TranscriptPart
 from memories.observe.turns import PartTurns, Turn
 from sessions_app.errors import RawLogOutside
 from sessions_app.models import TASK_TEXT, HookReceipt, InjectionReceipt, Session
@@ -35,6 +35,7 @@ MOST_TOLD = 1_000
 """Memories of a session whose texts are looked up."""
 
 GONE = "its file is gone"
+DELETED = "its session was deleted"
 CHANGED = "its file was changed: what was read of it is not there any more"
 PARTS = ("project", "agent_file", "knowledge")
 """The parts of a receipt with a text of their own."""
@@ -66,6 +67,8 @@ def turns_of(part: TranscriptPart) -> PartTurns:
     """Read a part again. `missing` says why it cannot be read: the file is gone, or is another one now."""
     transcript = part.transcript
     session = transcript.session
+    if session is None and transcript.arrived_by == ArrivedBy.SESSION:
+        return PartTurns(missing=DELETED)  # what its task came from is not known any more
     try:
         path = path_of(transcript)
     except RawLogOutside as error:

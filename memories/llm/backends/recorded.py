@@ -1,4 +1,8 @@
-"""Answer from files instead of a model, for tests and the demo: FOLDER/ROLE/HASH.txt holds what the model said."""
+"""Answer from files instead of a model, for tests and the demo.
+
+FOLDER/ROLE/HASH.txt holds what the model said to the prompt with this hash. FOLDER/ROLE/about-NAME.txt holds in its
+first line what a prompt has to contain, below it the answer; ROLE/otherwise.txt is the answer to all other prompts.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +26,24 @@ class RecordedBackend:
     def send(self, request: Request) -> Reply:
         path = self.path(request.role, request.prompt_hash)
         try:
-            text = path.read_bytes().decode("utf-8")
+            text = self._about(request)
+            if text is None:
+                text = path.read_bytes().decode("utf-8")
         except (OSError, UnicodeDecodeError):
             raise Failure(f"no recorded answer: {request.role}/{path.name}") from None
         return Reply(text, model="recorded", cost_usd=0.0)
 
     def path(self, role: str, prompt_hash: str) -> Path:
         return self.folder / role / f"{prompt_hash}.txt"
+
+    def _about(self, request: Request) -> str | None:
+        """Return the answer that does not depend on the whole prompt; None where the prompt has one of its own."""
+        if self.path(request.role, request.prompt_hash).is_file():
+            return None
+        folder = self.folder / request.role
+        for path in sorted(folder.glob("about-*.txt")):
+            phrase, _, answer = path.read_text(encoding="utf-8").partition("\n")
+            if phrase.strip() and phrase.strip() in request.text:
+                return answer
+        otherwise = folder / "otherwise.txt"
+        return otherwise.read_text(encoding="utf-8") if otherwise.is_file() else None

@@ -13,6 +13,7 @@ from claudeops.lib.cli import Refusal
 from claudeops.workers import up
 from claudeops.workers.first_account import FirstSignIn
 from claudeops.workers.up import Missing, welcome
+from sessions_app.demo.setup import ANSWERS
 
 SIGN_IN = FirstSignIn("operator", "hF3-a-word", Path("/data/first-sign-in.txt"))
 
@@ -136,6 +137,8 @@ def test_the_demo_has_nothing_of_the_operators():
         "CLAUDEOPS_DATA_DIR": "/data",
         "CLAUDEOPS_WORK_DIR": "/srv/infra",
         "CLAUDEOPS_REPLAY_SPEED": "4",
+        "CLAUDEOPS_MODEL_OBSERVER": "claude:haiku",
+        "CLAUDEOPS_TRANSCRIPT_FOLDERS": "~/.claude/projects",
     }
     chosen = up.demo_environment(given, Path("/data"))
     assert chosen == {
@@ -146,6 +149,12 @@ def test_the_demo_has_nothing_of_the_operators():
         "CLAUDEOPS_DAILY_BUDGET_USD": "0",
         "CLAUDEOPS_BACKUP_DAILY": "false",
         "CLAUDEOPS_MODELS_DIR": "/data/models",
+        "CLAUDEOPS_MODEL_OBSERVER": "recorded:demo",
+        "CLAUDEOPS_MODEL_RECORDINGS": str(ANSWERS),
+        "CLAUDEOPS_MODEL_CLASSIFIER": "",
+        "CLAUDEOPS_MODEL_REFLECTOR": "",
+        "CLAUDEOPS_MODEL_TRIAGE": "",
+        "CLAUDEOPS_TRANSCRIPT_FOLDERS": "",
     }
     assert up.is_demo_environment(chosen, Path(chosen["CLAUDEOPS_DATA_DIR"]))
 

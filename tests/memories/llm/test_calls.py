@@ -194,6 +194,17 @@ def test_what_is_not_set_up_says_what_is_missing(settings, value, why):
     assert not ModelCall.objects.exists()
 
 
+def test_an_answer_may_be_recorded_for_what_a_prompt_contains_and_for_all_others(recordings):
+    folder = recordings.folder / "observer"
+    folder.mkdir()
+    (folder / "about-shop.txt").write_text("the shop\nIt is about the shop.\n")
+    assert isinstance(ask("observer", READ, LOG, wait=never), Unavailable)
+    (folder / "otherwise.txt").write_text("Nothing.\n")
+    recordings.say("observer", READ, "exactly the shop", "Exactly.")
+    said = [ask("observer", READ, text, wait=never).value for text in ("See the shop.", LOG, "exactly the shop")]
+    assert said == ["It is about the shop.", "Nothing.", "Exactly."]
+
+
 def test_an_answer_that_was_not_recorded_names_its_file(recordings):
     found = ask("observer", READ, LOG, wait=never)
     assert found.reason == Reason.FAILED

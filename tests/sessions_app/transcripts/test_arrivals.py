@@ -200,6 +200,17 @@ def test_the_project_is_that_of_the_folder(tmp_path):
     assert see(write(tmp_path, *FIRST), arrived_by=ArrivedBy.SWEEP).project == project
 
 
+def test_a_hook_of_one_project_brings_a_file_of_another_to_that_other(tmp_path):
+    own, other = ProjectFactory(), ProjectFactory(path="/srv/shop")
+    path = write(tmp_path, *FIRST)
+    assert see(path, arrived_by=ArrivedBy.HOOK, project=own).project == other
+    Transcript.objects.all().delete()
+    other.delete()
+    assert see(path, arrived_by=ArrivedBy.HOOK, project=own).project == own
+    Transcript.objects.all().delete()
+    assert by_command(path, project=own).transcript.project == own
+
+
 def test_the_transcript_of_a_session_of_ours_is_not_taken(tmp_path):
     session = SessionFactory(cli_session_id=SESSION)
     found = by_command(write(tmp_path, *FIRST))

@@ -105,3 +105,11 @@ def test_a_close_that_is_rolled_back_asks_for_nothing():
     Session.objects.update(status=Status.COMPLETED)
     assert close(session.pk, Status.FAILED, "") is None
     assert asked() == []
+
+
+def test_the_parts_of_a_session_that_was_deleted_are_not_read_as_those_of_a_person():
+    session = running(streams.init(), streams.user("typed by nobody"), streams.text("All well"))
+    close(session.pk, Status.COMPLETED, "")
+    tasks.observe_session(session.pk)
+    session.delete()
+    assert turns_of(TranscriptPart.objects.get()).missing == "its session was deleted"

@@ -121,6 +121,7 @@ def test_subagents_and_links_are_left_alone(folder, tmp_path):
     inside.mkdir(parents=True)
     aged(write(tmp_path, *LINES, session=ids(1)[0]), 60).rename(inside / "agent-1.jsonl")
     (path.parent / "link.jsonl").symlink_to(inside / "agent-1.jsonl")
+    aged(write(tmp_path, *LINES, session=ids(2)[1]), 60).rename(path.parent / "agent-2.jsonl")
     assert (swept().files, Transcript.objects.count()) == (1, 1)
 
 
@@ -133,6 +134,28 @@ def test_a_transcript_that_was_rewritten_is_a_problem_of_its_folder_until_the_ne
     assert "was changed" in folder.problem and SESSION in folder.problem
     assert swept().unread == 0  # the row of the transcript keeps it
     assert Transcript.objects.get().problem
+
+
+def test_a_copy_with_other_content_is_no_problem_of_the_folder(folder, tmp_path):
+    path = aged(write(tmp_path, *LINES), 60)
+    swept()
+    copy = path.parent / "copy.jsonl"
+    copy.write_text("".join(reversed(LINES)))
+    aged(copy, 50)
+    assert (swept().taken, TranscriptPart.objects.count()) == (0, 1)
+    folder.refresh_from_db()
+    assert folder.problem == ""
+
+
+def test_sessions_that_are_left_out_by_their_folder_cost_two_queries_a_folder(
+    folder, tmp_path, django_assert_num_queries
+):
+    ProjectFactory(path="/srv/shop", observed=False)
+    for number in ids(20):
+        aged(write(tmp_path, *LINES, session=number), 60)
+    TranscriptFolder.objects.update(swept_at=None)
+    with django_assert_num_queries(9):
+        assert sweep(at=NOW).taken == 0
 
 
 def test_a_folder_that_is_gone_is_named_and_the_others_are_swept(folder, tmp_path, settings):
