@@ -342,12 +342,14 @@ def _transcripts(at: datetime) -> Iterator[Finding]:
         hint = "Their files were rewritten, so what is new in them is unknown: /transcripts"
         yield Finding(WARNING, "transcripts", f"{last.problems:,} of the last day cannot be observed any further", hint)
     elif last.last_at:
-        yield Finding(OK, "transcripts", f"the last one was seen {_ago(last.last_at, at)}, named by {last.last_from}")
+        yield Finding(
+            OK, "transcripts", f"the last one was seen {_ago(last.last_at, at)} ago, named by {last.last_from}"
+        )
     else:
         yield Finding(OK, "transcripts", "none was seen yet")
     for folder in transcripts.folders():
-        swept = f"swept {_ago(folder.swept_at, at)}" if folder.swept_at else "not swept yet"
-        seen = f", {folder.last_name} {_ago(folder.last_at, at)}" if folder.last_at else ""
+        swept = f"swept {_ago(folder.swept_at, at)} ago" if folder.swept_at else "not swept yet"
+        seen = f", took in {folder.last_name} {_ago(folder.last_at, at)} ago" if folder.last_at else ""
         if folder.problem:
             yield Finding(WARNING, f"folder {folder}", folder.problem, f"It was {swept}{seen}.")
         else:

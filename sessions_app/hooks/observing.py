@@ -34,6 +34,8 @@ FRESH = ("startup", "clear", "compact")
 """Why a session starts with nothing of what it was told before."""
 MOST_MEMORIES, MOST_HITS = 16, 40
 
+LONGEST_PROMPT = 20_000
+"""Characters of a prompt that are looked at: a longer one holds a document."""
 FEWEST_TERMS = 3
 """Of a prompt without an identifier: "what is the status" and "commit this" find their one word in many memories."""
 LEAST_MATCH = 0.6
@@ -100,7 +102,8 @@ def _query(prompt: str) -> str:
 
     A `<private>` passage goes nowhere: the prompt is not queued, logged or kept.
     """
-    (text,) = without_private([Turn(1, TurnKind.USER, COMMAND.sub("", prompt))]).texts
+    # What is not closed within the part that is read is private to its end.
+    (text,) = without_private([Turn(1, TurnKind.USER, COMMAND.sub("", prompt[:LONGEST_PROMPT]))]).texts
     text = text.replace(INSTEAD, " ")
     query = read_query(text)
     return text if len(query.terms) >= FEWEST_TERMS or any(map(is_identifier, words(query.text))) else ""

@@ -26,7 +26,7 @@ from memories.files.sync import sync_file
 from memories.models import AgentFileEntry, Memory, Project
 from memories.recall import keyword_index
 from memories.taxonomy import AGENT
-from sessions_app.models import CooldownAction, Event, Session
+from sessions_app.models import CooldownAction, Event, HookReceipt, Session
 from sessions_app.runner import start_command
 from sessions_app.runner.agent_hooks import TIMEOUT
 from tests import processes
@@ -44,9 +44,9 @@ CLIENTS = ("curl", "python3")
 TOKENS = 64
 """So many that no token calls more often than the door allows."""
 
-FOUND = "Must the {} container be restarted to clear its stale lock file?"
-FIRST = 303
-"""The number of a global operational memory that says this of its container; the next one follows after all scopes."""
+FOUND = "Does restarting the {} container clear the stale lock file?"
+ASKED = (10_000_303, 10_000_803)
+"""The numbers of two more operational memories, of all projects, that say this of their containers."""
 
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "PreToolUse, ls": ("PreToolUse", {"tool_name": "Bash", "tool_input": {"command": "ls -la src | head"}}),
@@ -136,7 +136,7 @@ class Cli:
         given = {"session_id": f"s-{number}", "hook_event_name": event, "cwd": cwd, "agent_id": f"a-{number}"}
         prompt = fields.get("prompt")
         if prompt == FOUND:
-            fields = {"prompt": FOUND.format(facts.word(FIRST + facts.SCOPES * (self.calls % 2)))}
+            fields = {"prompt": FOUND.format(facts.word(ASKED[self.calls % 2]))}
         headers = {"Authorization": f"Bearer {self.secrets[self.calls % len(self.secrets)]}"}
         self.connection.request("POST", f"/hooks/{event}", json.dumps(given | fields), headers)
         response = self.connection.getresponse()
@@ -149,8 +149,6 @@ class Cli:
 def happened(size: int, projects: list[Project]) -> None:
     """Store so many events of ninety days, and a session to each ten of them."""
     now = timezone.now()
-    for table in (Event, CooldownAction, Session):
-        table.objects.all().delete()
     ago = [now - timedelta(days=90) * ((size - number) / size) for number in range(size)]
     put(
         Session,
@@ -190,13 +188,16 @@ def of_taxonomy(number: int, project: Project) -> dict[str, Any]:
 def fill(size: int, repository: Path) -> None:
     """Store so many memories in twenty projects; the file of one agent has sixty lines."""
     facts.forget()
-    Project.objects.all().delete()
+    for table in (Event, CooldownAction, HookReceipt, Session, Project):
+        table.objects.all().delete()
     projects = [
         Project.objects.create(slug=f"project-{number}", path=str(repository / f"part-{number}"))
         for number in range(PROJECTS)
     ]
     (repository / "part-0").mkdir(exist_ok=True)
     facts.store(size, lambda number: of_taxonomy(number, projects[number // 4 % PROJECTS]))
+    for number in ASKED:
+        facts.store(1, lambda number: {}, first=number)
     Memory.objects.bulk_create(
         Memory(
             taxonomy="agent",
@@ -231,6 +232,7 @@ def test_answering_hooks(report: Report, sizes: list[int], smoke: bool, tmp_path
     secrets = [add_token(f"laptop {number}", ["hook"], by="anna")[1] for number in range(TOKENS)]
     rows = []
     cwd = str(tmp_path / "part-0" / "src")
+    times = 3 if smoke else 40
     for size in sizes:
         fill(size, tmp_path)
         with web_server() as (port, worker):
@@ -245,15 +247,15 @@ def test_answering_hooks(report: Report, sizes: list[int], smoke: bool, tmp_path
                 series = measured(port, secrets, event, fields, cwd, 1, 3 if smoke else 200)
             rows.append((BESIDE, f"{size:,}", "1", "-", ms(series.median), ms(series.p95)))
             for client in CLIENTS:
-                rows.append((f"SessionStart by {client}", f"{size:,}", *started(client, port, secrets, tmp_path)))
+                rows.append((f"SessionStart by {client}", f"{size:,}", *start(client, port, secrets, tmp_path, times)))
     rows += [("the server is down", "-", "1", "-", *away(free_port(), secrets, cwd))]
-    rows += [(f"SessionStart by {one}, down", "-", *started(one, free_port(), secrets, tmp_path)) for one in CLIENTS]
+    rows += [
+        (f"SessionStart by {one}, down", "-", *start(one, free_port(), secrets, tmp_path, times)) for one in CLIENTS
+    ]
     with socket.create_server(("127.0.0.1", 0)) as slow:
         port = slow.getsockname()[1]
         rows += [("the server does not answer", "-", "1", "-", *away(port, secrets, cwd, times=1))]
-        rows += [
-            (f"SessionStart by {one}, no answer", "-", *started(one, port, secrets, tmp_path, 2)) for one in CLIENTS
-        ]
+        rows += [(f"SessionStart by {one}, no answer", "-", *start(one, port, secrets, tmp_path, 2)) for one in CLIENTS]
     order = [*CALLS, BESIDE]
     rows.sort(key=lambda row: [*order, row[0]].index(row[0]))
     columns = ("hook", "memories", "at once", "processor ms", "median ms", "p95 ms")
@@ -282,7 +284,7 @@ def measured(
     return series
 
 
-def started(client: str, port: int, secrets: list[str], folder: Path, times: int = 40) -> tuple[str, str, str, str]:
+def start(client: str, port: int, secrets: list[str], folder: Path, times: int) -> tuple[str, str, str, str]:
     """Time the command that the CLI runs when a session starts, with this client alone on its PATH."""
     programs = folder / client
     programs.mkdir(exist_ok=True)

@@ -18,7 +18,7 @@ from claudeops.lib.cli import NextAction, Refusal, Result, SoleCommand
 from memories.lifecycle.projects import find_project
 from memories.llm.limits import spent
 from memories.llm.roles import chosen
-from memories.models import ArrivedBy, Fact, FactOutcome, PartState, TranscriptPart
+from memories.models import ArrivedBy, Fact, FactOutcome, PartState, Stage, StageState, TranscriptPart
 from memories.observe import pipeline
 from sessions_app.transcripts import arrivals, cost, files
 from sessions_app.transcripts.arrivals import Arrival, Named, Outcome
@@ -31,6 +31,7 @@ TAKEN = (Outcome.NEW, Outcome.GROWN)
 FOREVER = float("inf")
 PROGRESS_EVERY = 100
 """Files between two lines of progress."""
+WORDS = {StageState.WAITING.value: "waits", StageState.FAILED.value: "failed"}
 SHOWN = 10
 """Files that are named for each reason why they are left out."""
 
@@ -127,15 +128,15 @@ class Command(SoleCommand):
         )
         rows = Fact.objects.filter(segment__part__in=done).order_by().values_list("outcome").annotate(Count("pk"))
         facts = {outcome or "waiting": number for outcome, number in rows}
+        problems = _problems(ids)
         data["observed"] = {
-            "parts": {"done": found.done, "waiting": found.waiting, "failed": found.failed},
+            "parts": {"done": found.done, "waiting": of - found.done - found.failed, "failed": found.failed},
             "facts": facts,
+            "problems": problems,
         }
-        said = [f"Observed: {found.done:,} of {of:,} parts, {_facts(facts)}."]
-        if found.waiting:
-            said.append("The rest waits, and the workers go on with it: see why with --json, or on the page.")
-        if found.failed:
-            said.append(f"{found.failed:,} failed; the page of the transcript says why.")
+        said = [f"Observed: {found.done:,} of {of:,} parts, {_facts(facts)}.", *problems]
+        if of > found.done + found.failed:
+            said.append("What waits is caught up by the workers, or by the same command later.")
         return Result(data, "\n".join(said), [LOOK], exit_code=1 if found.failed else 0)
 
 
@@ -171,6 +172,15 @@ def _unfinished(ids: Sequence[int]) -> list[int]:
     """Return which of these transcripts have parts that wait: an earlier run was interrupted, or could not go on."""
     rows = TranscriptPart.objects.filter(transcript__in=ids, state=PartState.WAITING)
     return sorted(set(rows.values_list("transcript", flat=True)))
+
+
+def _problems(ids: Sequence[int]) -> list[str]:
+    """Say why parts of these transcripts wait or failed, each reason once."""
+    rows = Stage.objects.filter(part__transcript__in=ids, state__in=(StageState.WAITING, StageState.FAILED))
+    found = rows.exclude(problem="").order_by("pk").values_list("state", "name", "problem")
+    return list(
+        dict.fromkeys(f"A part {WORDS[state]} at the stage {name}: {problem}" for state, name, problem in found)
+    )
 
 
 def _counted(looked: Sequence[Looked]) -> str:

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings as django_settings
 from django.core.management import call_command
 
-from memories.models import Memory, ModelCall, Transcript, TranscriptPart
+from memories.models import Memory, ModelCall, Stage, Transcript, TranscriptPart
 from memories.observe import pipeline
 from memories.observe.instructions import INSTRUCTIONS, message
 from memories.observe.prepare import prepare
@@ -143,6 +143,28 @@ def test_an_interrupted_run_goes_on_without_asking_again(said, tmp_path):
     code, out, err = run(path)
     assert code == 0, err
     assert "Observed: 1 of 1 parts" in out
+
+
+def test_why_parts_wait_is_said_and_the_same_command_goes_on(said, tmp_path, settings):
+    path = write(tmp_path, *LINES)
+    model, settings.CLAUDEOPS_MODEL_OBSERVER = settings.CLAUDEOPS_MODEL_OBSERVER, ""
+    code, out, _ = run(path, "--yes")
+    assert code == 0
+    assert "Observed: 0 of 1 parts, 0 facts." in out
+    assert "A part waits at the stage call: no model is set for the observer (CLAUDEOPS_MODEL_OBSERVER)" in out
+    assert "What waits is caught up by the workers, or by the same command later." in out
+    settings.CLAUDEOPS_MODEL_OBSERVER = model
+    Stage.objects.update(not_before=None)
+    assert "Observed: 1 of 1 parts" in run(path)[1]
+
+
+def test_a_file_that_is_changed_while_it_is_observed_fails_with_the_reason(tmp_path):
+    path = write(tmp_path, *LINES)
+    run(path, "--queue", "--yes")
+    write(tmp_path, *reversed(LINES))
+    code, out, _ = run(path)
+    assert code == 1
+    assert "A part failed at the stage prepare: its file was changed" in out
 
 
 def test_while_a_worker_observes_the_command_leaves_it_to_it(said, tmp_path):

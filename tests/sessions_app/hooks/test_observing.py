@@ -6,6 +6,8 @@ import json
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_q.models import OrmQ
 
@@ -34,6 +36,12 @@ def knowledge(text, **fields):
 def told(response) -> str:
     document = response.json()
     return document["hookSpecificOutput"]["additionalContext"] if document else ""
+
+
+def queries(act) -> int:
+    with CaptureQueriesContext(connection) as found:
+        act()
+    return len(found)
 
 
 def start(call, source="startup", **fields) -> str:
@@ -178,7 +186,7 @@ def test_a_text_from_outside_opens_no_heading(call, project):
     assert "```" not in text and "<system" not in text
 
 
-def test_the_number_of_queries_does_not_grow(call, project, django_assert_num_queries):
+def test_the_number_of_queries_does_not_grow(call, project):
     def fill(number):
         for _ in range(number):
             EventFactory(level="critical", session=SessionFactory(project=project))
@@ -188,11 +196,9 @@ def test_the_number_of_queries_does_not_grow(call, project, django_assert_num_qu
 
     fill(10)
     start(call, session_id="first")  # notes when the hook was heard
-    with django_assert_num_queries(20):
-        start(call, session_id="ten")
+    ten = queries(lambda: start(call, session_id="ten"))
     fill(10)
-    with django_assert_num_queries(20):
-        start(call, session_id="twenty")
+    assert queries(lambda: start(call, session_id="twenty")) == ten <= 20
 
 
 def prompt(call, text, **fields) -> str:
@@ -301,6 +307,8 @@ def test_what_is_private_in_a_prompt_is_not_searched_for_and_kept_nowhere(call, 
     assert prompt(call, "<private>How are the prices of the checkout stored?</private> Look at Jellyfin.") == ""
     said = "Jellyfin takes seconds to start? <private>prices of the checkout Zanzibar</private>"
     assert "40 seconds" in prompt(call, said)
+    long = "<private>" + "word " * 5000 + "</private> How are the prices of the checkout stored?"
+    assert prompt(call, long) == ""
     assert not Recalled.objects.exists()
     kept = json.dumps([*HookReceipt.objects.values_list("text", "part", "included"), *map(str, OrmQ.objects.values())])
     assert "Zanzibar" not in kept
@@ -319,7 +327,7 @@ def test_what_a_hostile_memory_says_opens_nothing_in_a_prompt(call, project):
     assert "```" not in text and "<system" not in text
 
 
-def test_a_prompt_costs_as_many_queries_with_more_memories(call, project, django_assert_num_queries):
+def test_a_prompt_costs_as_many_queries_with_more_memories(call, project):
     def fill(number):
         for _ in range(number):
             knowledge("Prices of the checkout are stored in cents", project=project)
@@ -328,11 +336,9 @@ def test_a_prompt_costs_as_many_queries_with_more_memories(call, project, django
     fill(10)
     question = "How are the prices of the checkout stored?"
     prompt(call, question, session_id="first")
-    with django_assert_num_queries(20):
-        prompt(call, question, session_id="ten")
+    ten = queries(lambda: prompt(call, question, session_id="ten"))
     fill(10)
-    with django_assert_num_queries(20):
-        prompt(call, question, session_id="twenty")
+    assert queries(lambda: prompt(call, question, session_id="twenty")) == ten <= 21
 
 
 @pytest.fixture
