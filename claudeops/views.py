@@ -108,6 +108,7 @@ def _feed_name(request: HttpRequest) -> str:
 
 def _context(request: HttpRequest, shown: changes.Snapshot, pieces: dict[str, str]) -> dict[str, Any]:
     return {
+        "health": shown.health,
         "pieces": pieces,
         "entries": shown.entries,
         "seen": _token(shown, pieces),

@@ -16,6 +16,7 @@ from django.utils import timezone
 from claudeops.backups import folder as backups
 from claudeops.workers import schedules
 from memories.files import trouble
+from memories.llm import status as models
 from sessions_app.checks import clusters
 from sessions_app.models import Session, WorkerHeartbeat
 from sessions_app.queue import tasks
@@ -34,6 +35,8 @@ WELL, WELL_SECONDS = "workers-are-well", 15
 MOST = 1000
 """Most orphaned sessions that are counted."""
 MOST_FILES = 100
+LONG = timedelta(hours=1)
+"""What waits longer than this for a model that gives no answer now needs a person."""
 
 START = "Start `manage.py runworker` (or `up`)."
 GONE = "It was killed, or its host is down. Other workers take over its sessions."
@@ -43,6 +46,7 @@ OVERDUE = "No worker serves the queue default. Start `manage.py runworker`."
 BACKUP = "Workers make the one of today within an hour; `manage.py backup` makes one now."
 TRANSCRIPTS = "`manage.py doctor` says more; what was observed stays."
 FILES = "`manage.py doctor` says what to do about each."
+MODELS = "`manage.py model status` says more. What waits is caught up when the model answers again."
 FAILED = "See the failed tasks; `manage.py doctor` reports other problems."
 
 
@@ -100,6 +104,27 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
+class Model:
+    """A role that something needs: its model, how it stands, what waits for it.
+
+    `state` is a word of `memories.llm.status.State`, `trouble` why it gets no answer now ("" when it would): the last
+    error while it rests until `rests_until`. `waiting` is text such as "12 transcript parts", the oldest `since` then.
+    Times are UTC; `left` is the rest of its budget of the day ("$1.20"), "" without a limit. `late`: it has waited for
+    LONG.
+    """
+
+    role: str
+    name: str
+    state: str
+    trouble: str
+    waiting: str
+    since: datetime | None
+    rests_until: datetime | None
+    left: str
+    late: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """The queues, in the order of the settings, and other problems.
 
@@ -115,6 +140,8 @@ class Health:
     backup_is_late: bool
     files: tuple[str, ...] = ()
     """What is wrong with agent files, a sentence for each."""
+    models: tuple[Model, ...] = ()
+    """The roles of models that something needs."""
     transcripts: Seen = field(default_factory=Seen)
     folders: tuple[Folder, ...] = ()
     """The folders of transcripts that are swept."""
@@ -134,6 +161,13 @@ class Health:
             others = len(self.files) - 1
             more = "another file needs" if others == 1 else f"{others} other files need"
             found.append(Trouble(f"{self.files[0]}{f'; {more} a person, too' if others else ''}.", FILES))
+        late: dict[str, list[str]] = defaultdict(list)
+        for model in self.models:
+            if model.late:
+                late[model.trouble].append(model.role)
+        for why, roles in late.items():
+            who = f"model of the role {roles[0]} gives" if len(roles) == 1 else f"models of {', '.join(roles)} give"
+            found.append(Trouble(f"The {who} no answer, and work waits: {why[:200]}.", MODELS))
         for folder in self.folders:
             if folder.problem:
                 found.append(Trouble(f"Transcripts in {folder}: {folder.problem[:200]}", TRANSCRIPTS))
@@ -172,7 +206,7 @@ def is_well() -> bool:
 
 
 def read(at: datetime | None = None) -> Health:
-    """Read the health at `at` (UTC; now when None) with eight queries."""
+    """Read the health at `at` (UTC; now when None) with ten queries, and one for each model that may rest."""
     at = at or timezone.now()
     workers: dict[str, list[Worker]] = defaultdict(list)
     for beat in WorkerHeartbeat.objects.order_by("host", "pid"):
@@ -192,8 +226,24 @@ def read(at: datetime | None = None) -> Health:
         backup=backup,
         backup_is_late=backups.is_daily_on() and backups.is_late(backup, at),
         files=tuple(file.text for file in trouble.troubled(MOST_FILES)),
+        models=tuple(_model(state, at) for state in models.of_needed(at)),
         transcripts=transcripts.seen(at),
         folders=tuple(transcripts.folders()),
+    )
+
+
+def _model(state: models.State, at: datetime) -> Model:
+    waiting, left = state.waiting, state.spent.left
+    return Model(
+        role=state.chosen.role.name,
+        name=f"{state.chosen.backend_name}:{state.chosen.model}" if state.chosen.model else "",
+        state=state.word,
+        trouble=state.rest.error if state.rest else state.trouble,
+        waiting=waiting.text if waiting else "",
+        since=waiting.since if waiting else None,
+        rests_until=state.rest.until if state.rest else None,
+        left="" if left is None else f"${left:.2f}",
+        late=bool(state.trouble and waiting and waiting.since < at - LONG),
     )
 
 

@@ -57,10 +57,11 @@ def _address(name: str) -> str:
         return ""
 
 
-@register.simple_tag
-def workers_are_well() -> bool:
-    """Return whether workers and queues need no attention, as of at most some seconds ago."""
-    return health.is_well()
+@register.simple_tag(takes_context=True)
+def workers_are_well(context: Context) -> bool:
+    """Return whether workers and queues need no attention, as of at most some seconds ago, or as the page shows it."""
+    shown = context.get("health")
+    return shown.ok if isinstance(shown, health.Health) else health.is_well()
 
 
 @register.simple_tag

@@ -318,13 +318,19 @@ def _semantic_search(at: datetime) -> Iterator[Finding]:
 
 
 def _models(at: datetime) -> Iterator[Finding]:
-    needed = models.needed(at)
-    troubled = [one for one in models.states(at, needed) if one.trouble]
+    found = models.of_needed(at)
+    troubled = [one for one in found if one.trouble]
     for one in troubled:
         hint = "What needs it waits. `manage.py model status` says more; `manage.py model test ROLE` tries it."
-        yield Finding(WARNING, f"model {one.chosen.role.name}", one.trouble, hint)
-    if needed and not troubled:
-        yield Finding(OK, "models", f"{', '.join(needed)}: none needs a person")
+        yield Finding(WARNING, f"model {one.chosen.role.name}", f"{one.trouble}{_waits(one)}", hint)
+    if found and not troubled:
+        said = ", ".join(f"{one.chosen.role.name}{_waits(one)}" for one in found)
+        yield Finding(OK, "models", f"{said}: none needs a person")
+
+
+def _waits(state: models.State) -> str:
+    waiting = state.waiting
+    return f" ({waiting.text} since {waiting.since:%Y-%m-%d %H:%M} UTC)" if waiting else ""
 
 
 def _transcripts(at: datetime) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from memories.admin.agent_file import AgentCaptureAdmin, AgentFileAdmin, AgentFileConflictAdmin
 from memories.admin.change import MemoryChangeAdmin
 from memories.admin.memory import MemoryAdmin
+from memories.admin.model_call import ModelCallAdmin
 from memories.admin.observing import (
     FactAdmin,
     GateDecisionAdmin,
@@ -23,6 +24,7 @@ __all__ = [
     "GateThresholdAdmin",
     "MemoryAdmin",
     "MemoryChangeAdmin",
+    "ModelCallAdmin",
     "ProjectAdmin",
     "TranscriptAdmin",
     "TranscriptPartAdmin",

@@ -81,11 +81,6 @@ class Batch:
     until: datetime
 
 
-def unjudged() -> DisagreementQuerySet:
-    """Return the open questions that no model was asked about yet."""
-    return Disagreement.objects.open().filter(judged_at=None)
-
-
 def judge_waiting(
     *, at: datetime | None = None, most_calls: int | None = None, most_seconds: float | None = None
 ) -> Done:
@@ -95,7 +90,12 @@ def judge_waiting(
     claims and changes. Call it outside of a transaction. Without a judge that is set up, only what it said is finished.
     """
     done, begun = Done(), time.monotonic()
-    for pk in unjudged().filter(judged__relation__isnull=False).order_by("pk").values_list("pk", flat=True):
+    for pk in (
+        Disagreement.objects.unjudged()
+        .filter(judged__relation__isnull=False)
+        .order_by("pk")
+        .values_list("pk", flat=True)
+    ):
         _carry_out(pk, at or timezone.now(), done)
     if off := chosen("judge").off:
         done.why = off
@@ -112,7 +112,12 @@ def judge_waiting(
 def _claim(at: datetime, done: Done) -> Batch | None:
     """Take the oldest free pairs for one call; None when there are none. What must not be asked goes to a person."""
     free = Q(judging_until=None) | Q(judging_until__lt=at)
-    waiting = unjudged().filter(free, judged__relation__isnull=True).select_related("older", "newer").order_by("pk")
+    waiting = (
+        Disagreement.objects.unjudged()
+        .filter(free, judged__relation__isnull=True)
+        .select_related("older", "newer")
+        .order_by("pk")
+    )
     while rows := list(waiting[:LOOKED_AT]):
         asked = [row for row in rows if not _left(row, at, done)]
         alike = [row for row in asked if _group(row) == _group(asked[0])]
@@ -213,7 +218,7 @@ def _carry_out(pk: int, at: datetime, done: Done) -> None:
     A pair whose text was changed since it was asked about waits again.
     """
     with writing():
-        row = unjudged().select_for_update(of=("self",)).filter(pk=pk).first()
+        row = Disagreement.objects.unjudged().select_for_update(of=("self",)).filter(pk=pk).first()
         if row is None or not row.judged.get("relation"):
             return
         assert row.older_id is not None and row.newer_id is not None  # noqa: S101  # open() has both

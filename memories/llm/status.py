@@ -1,20 +1,25 @@
-"""How each role stands: its model, what is missing, what it has spent, and which roles need a person."""
+"""How each role stands: its model, what is missing, what it has spent, what waits for it, which need a person."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 from pydantic import BaseModel
 
 from memories.llm.calls import Answer, Unavailable, ask
 from memories.llm.limits import Resting, Spent, resting, spent
 from memories.llm.roles import HTTP, ROLES, Chosen, chosen
-from memories.models import ModelCall
+from memories.models import Disagreement, ModelCall, PartState, Stage, StageName, StageState, TranscriptPart
 
 LATELY = timedelta(days=1)
+CAP = 1_000
+"""So many parts and pairs are counted; beyond, there are "1,000+"."""
+PART, PAIR = "transcript part", "pair of memories"
+ROLE_OF_STAGE = {StageName.PREPARE: "observer", StageName.CALL: "observer", StageName.CLASSIFY: "classifier"}
 INSTRUCTIONS = "You are asked to show that you can be reached. Do what the message says."
 QUESTION = "Answer that you are ready: true."
 TEST_SECONDS = 60.0
@@ -27,6 +32,22 @@ class Ready(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits for the model of a role: `count` (at most CAP) of `what` (one of them), the oldest `since` (UTC)."""
+
+    what: str
+    count: int
+    since: datetime
+
+    @property
+    def text(self) -> str:
+        """For people: "12 transcript parts", "1,000+ pairs of memories"."""
+        one, _, more = self.what.partition(" ")
+        many = f"{one}s {more}".strip() if more.startswith("of ") else f"{self.what}s"
+        return f"{self.count:,}{'+' if self.count >= CAP else ''} {self.what if self.count == 1 else many}"
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """One role at one moment. `missing` says what is not set up, "" when nothing is."""
 
@@ -34,6 +55,7 @@ class State:
     missing: str
     rest: Resting | None
     spent: Spent
+    waiting: Waiting | None = None
 
     @property
     def word(self) -> str:
@@ -56,33 +78,65 @@ class State:
         return self.spent.over
 
 
-def states(at: datetime | None = None, roles: Iterable[str] = ROLES) -> list[State]:
-    """Return how each of `roles` stands at `at` (UTC; now when None), by one query and one for each model in use."""
+def states(
+    at: datetime | None = None, roles: Iterable[str] = ROLES, waits: Mapping[str, Waiting] | None = None
+) -> list[State]:
+    """Return how each of `roles` stands at `at` (UTC; now when None), by one query and one for each model in use.
+
+    `waits` is the backlog; it is read (two queries) when None.
+    """
     at = at or timezone.now()
     names = list(roles)
     figures = spent(at, names) if names else {}
+    waits = backlog() if waits is None else waits
     found = []
     for name in names:
         by = chosen(name)
         missing = "" if by.off else by.backend.trouble()
-        found.append(State(by, missing, None if by.off or missing else resting(by, at), figures[name]))
+        rest = None if by.off or missing else resting(by, at)
+        found.append(State(by, missing, rest, figures[name], waits.get(name)))
     return found
 
 
-def needed(at: datetime | None = None) -> list[str]:
-    """Return the roles whose model something needs: a person switched it on, or it was asked within the last day."""
+def backlog() -> dict[str, Waiting]:
+    """Return what waits for a model, by role, by two queries. Of more than CAP parts or pairs the oldest are counted.
+
+    A part of a transcript waits for the role of its first stage that is not done.
+    """
+    current = Stage.objects.filter(part=OuterRef("pk")).exclude(state=StageState.DONE).order_by("position")
+    parts = TranscriptPart.objects.filter(state=PartState.WAITING).order_by("pk")
+    found: dict[str, Waiting] = {}
+    for at, stage in parts.values_list("created_at", Subquery(current.values("name")[:1]))[:CAP]:
+        if role := ROLE_OF_STAGE.get(stage):
+            first = found.get(role)
+            found[role] = Waiting(PART, first.count + 1 if first else 1, min(at, first.since) if first else at)
+    pairs = Disagreement.objects.unjudged().order_by("pk").values_list("created_at", flat=True)[:CAP]
+    if not chosen("judge").off and (since := list(pairs)):  # without a judge a person decides
+        found["judge"] = Waiting(PAIR, len(since), min(since))
+    return found
+
+
+def needed(at: datetime | None = None, waits: Iterable[str] | None = None) -> list[str]:
+    """Return the roles whose model something needs: a person switched it on, it was asked within a day, or work waits.
+
+    `waits` are the roles that work waits for; they are read when None.
+    """
     since = (at or timezone.now()) - LATELY
-    return [
-        name
-        for name, role in ROLES.items()
-        if (role.plain == HTTP and not chosen(name).off)  # off unless a person sets a model
-        or ModelCall.objects.filter(role=name, asked_at__gte=since).exists()
-    ]
+    asked = set(ModelCall.objects.filter(asked_at__gte=since).order_by().values_list("role", flat=True).distinct())
+    wanted = asked | set(backlog() if waits is None else waits)
+    # The judge and the rewriter are off unless a person sets a model.
+    return [name for name, role in ROLES.items() if name in wanted or (role.plain == HTTP and not chosen(name).off)]
+
+
+def of_needed(at: datetime | None = None) -> list[State]:
+    """Return how the roles stand that something needs."""
+    waits = backlog()
+    return states(at, needed(at, waits), waits)
 
 
 def troubles(at: datetime | None = None) -> list[State]:
     """Return the roles that something needs and that get no answer now."""
-    return [state for state in states(at, needed(at)) if state.trouble]
+    return [state for state in of_needed(at) if state.trouble]
 
 
 def test(role: str) -> Answer[Ready] | Unavailable:

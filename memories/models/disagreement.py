@@ -54,6 +54,10 @@ class DisagreementQuerySet(models.QuerySet["Disagreement"]):
             .exclude(newer__inactive_reason__in=(*replaced, "operator"))
         )
 
+    def unjudged(self) -> DisagreementQuerySet:
+        """Filter to open pairs that no model was asked about yet."""
+        return self.open().filter(judged_at=None)
+
     def answered(self) -> DisagreementQuerySet:
         return self.filter(state=DisagreementState.ANSWERED)
 

@@ -6,12 +6,13 @@ from argparse import ArgumentParser
 from typing import Any
 
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
-from memories.judging import judge_waiting, unjudged
+from memories.judging import judge_waiting
 from memories.judging.batches import LARGEST
 from memories.judging.rules import Action
 from memories.llm import status
 from memories.llm.calls import Unavailable
 from memories.llm.roles import ROLES
+from memories.models import Disagreement
 
 
 def _role_argument(parser: ArgumentParser) -> None:
@@ -39,7 +40,9 @@ class Command(VerbCommand):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.verbs = {
-            "status": Verb("Which model each role has, and what it has spent today (UTC).", self.status),
+            "status": Verb(
+                "Which model each role has, what it has spent today (UTC), and what waits for it.", self.status
+            ),
             "test": Verb(
                 "Ask the model of a role for a short answer, which counts as a call.", self.test, _role_argument
             ),
@@ -60,11 +63,14 @@ class Command(VerbCommand):
                 str(state.spent.calls),
                 str(state.spent.failures),
                 f"${state.spent.usd:.2f}" + (f" of ${state.spent.budget:.2f}" if state.spent.budget else ""),
+                f"{state.waiting.text} since {state.waiting.since:%Y-%m-%d %H:%M}" if state.waiting else "",
                 state.trouble,
             )
             for state in found
         ]
-        text = table(["role", "model", "state", "calls today", "without answer", "spent today", "why"], rows)
+        text = table(
+            ["role", "model", "state", "calls today", "without answer", "spent today", "waiting (UTC)", "why"], rows
+        )
         return Result(
             [_data(state) for state in found],
             text,
@@ -93,13 +99,13 @@ class Command(VerbCommand):
         return Result(data, text)
 
     def judge(self, dry_run: bool) -> Result:
-        waits = unjudged().count()
+        waits = Disagreement.objects.unjudged().count()
         if dry_run:
             calls = -(-waits // LARGEST)
             text = f"{_number(waits, 'pair')} to judge, in about {_number(calls, 'call')}."
             return Result({"waiting": waits, "calls": calls}, text)
         done = judge_waiting()
-        left = unjudged().count()
+        left = Disagreement.objects.unjudged().count()
         if done.why and not done.calls and left:
             hint = "Run: manage.py model status"
             raise Refusal(
@@ -142,5 +148,9 @@ def _data(state: status.State) -> dict[str, Any]:
         "without_answer_today": state.spent.failures,
         "spent_today_usd": state.spent.usd,
         "budget_usd": state.spent.budget,
+        "left_usd": state.spent.left,
         "most_calls": state.spent.most_calls,
+        "waiting": state.waiting.count if state.waiting else 0,
+        "waiting_for": state.waiting.what if state.waiting else "",
+        "waiting_since": state.waiting.since if state.waiting else None,
     }

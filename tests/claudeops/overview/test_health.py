@@ -10,12 +10,12 @@ from django.test.utils import CaptureQueriesContext
 from django_q.models import OrmQ, Schedule, Task
 
 from claudeops.backups import folder
-from claudeops.overview import health
+from claudeops.overview import changes, health
 from claudeops.overview.health import Trouble
-from memories.models import AgentFile, FileState
+from memories.models import AgentFile, FileState, ModelCall, TranscriptPart
 from sessions_app.models import Status, TranscriptFolder, WorkerHeartbeat
 from sessions_app.queue import tasks
-from tests.factories import ProjectFactory, SessionFactory, TranscriptFactory
+from tests.factories import ProjectFactory, SessionFactory, StageFactory, TranscriptFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -134,6 +134,40 @@ def test_agent_files_that_need_a_person_are_told_the_first_one_by_name():
     assert health.read(AT).troubles == [Trouble(f"{first}; 2 other files need a person, too.", health.FILES)]
 
 
+def test_a_model_that_gives_no_answer_is_a_problem_when_work_has_waited_for_long(settings):
+    settings.CLAUDEOPS_CLAUDE_BIN = "no-such-cli"
+    stage = StageFactory(name="call", part__created_at=AT - timedelta(minutes=59))
+    (model,) = health.read(AT).models
+    assert (model.role, model.state, model.waiting, model.left) == (
+        "observer",
+        "not set up",
+        "1 transcript part",
+        "$2.00",
+    )
+    assert health.read(AT).troubles == []
+    TranscriptPart.objects.filter(pk=stage.part_id).update(created_at=AT - timedelta(minutes=61))
+    (trouble,) = health.read(AT).troubles
+    assert "The model of the role observer gives no answer, and work waits: the Claude Code CLI" in trouble.text
+
+
+def test_the_overview_shows_what_waits_for_models_and_until_when_one_rests(client, operator, settings):
+    client.force_login(operator)
+    assert "none was needed in 24&nbsp;h" in client.get("/").content.decode()
+    changes.forget()
+    settings.CLAUDEOPS_MODEL_URL = "http://127.0.0.1:9/v1/chat/completions"
+    settings.CLAUDEOPS_MODEL_OBSERVER = "http:small"
+    StageFactory(name="call")
+    for _ in range(3):
+        ModelCall.objects.create(
+            role="observer", backend="http", model="small", prompt_hash="a", outcome="failed", error="<b>HTTP 500</b>"
+        )
+    html = " ".join(client.get("/").content.decode().split())
+    assert 'id="model-observer"' in html and "1 transcript part waiting, the oldest" in html
+    assert "It failed several times and is asked again" in html and "http:small, $2.00 left today" in html
+    assert "<b>HTTP 500" not in html and "&lt;b&gt;HTTP 500" in html
+    assert 'href="/admin/memories/modelcall/"' in html
+
+
 def test_it_asks_the_same_number_of_times_however_much_there_is():
     def queries(count: int) -> int:
         for n in range(count):
@@ -145,7 +179,7 @@ def test_it_asks_the_same_number_of_times_however_much_there_is():
             health.read(AT)
         return len(captured)
 
-    assert queries(2) == queries(6) == 8
+    assert queries(2) == queries(6) == 10
 
 
 def test_the_overview_shows_it_and_says_what_to_type(client, operator):

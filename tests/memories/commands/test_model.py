@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from io import StringIO
 
 import pytest
@@ -13,6 +14,7 @@ from claudeops.workers import doctor
 from memories.llm import status
 from memories.llm.roles import ROLES
 from memories.models import ModelCall
+from tests.factories import PartFactory, StageFactory
 from tests.models_http import chat, serving
 
 pytestmark = pytest.mark.django_db
@@ -63,10 +65,31 @@ def test_status_says_that_a_budget_is_spent_and_that_a_model_rests(settings):
     assert found["triage"]["without_answer_today"] == 3
 
 
+def test_status_says_what_waits_and_since_when(no_cli):
+    part = PartFactory(created_at=datetime(2026, 11, 24, 9, 30, tzinfo=UTC))
+    StageFactory(part=part, name="call")
+    found = {row["role"]: row for row in run("status")["result"]}
+    assert (found["observer"]["waiting"], found["observer"]["waiting_for"]) == (1, "transcript part")
+    assert found["observer"]["waiting_since"].startswith("2026-11-24T09:30")
+    assert found["observer"]["left_usd"] == 2.0
+    out = StringIO()
+    call_command("model", "status", stdout=out)
+    assert "1 transcript part since 2026-11-24 09:30" in out.getvalue()
+
+
+def test_doctor_says_what_waits_for_a_model_that_does_not_work(no_cli, client):
+    part = PartFactory(created_at=datetime(2026, 11, 24, 9, 30, tzinfo=UTC))
+    StageFactory(part=part, name="call")
+    found = findings()["model observer"]
+    assert found.level == doctor.WARNING
+    assert found.text.endswith("(1 transcript part since 2026-11-24 09:30 UTC)")
+    assert "model of the observer" in client.get("/readyz").json()["note"]
+
+
 def test_the_queries_of_status_do_not_grow_with_the_calls(no_cli, django_assert_num_queries):
     for _ in range(20):
         asked()
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(2):
         status.states()
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memories.judging import batches, judge_waiting, unjudged
+from memories.judging import batches, judge_waiting
 from memories.judging.rules import Action
 from memories.lifecycle import disagreements, verbs
 from memories.llm import calls
@@ -45,7 +45,7 @@ def test_twenty_pairs_are_asked_about_in_one_call(judge):
     assert [len(pairs) for pairs in judge.asked] == [20, 3]
     assert (done.calls, done.actions, done.tokens_in, done.tokens_out) == (2, {Action.KEPT: 23}, 2_300, 230)
     assert ModelCall.objects.filter(role="judge", outcome="answered").count() == 2
-    assert not unjudged().exists()
+    assert not Disagreement.objects.unjudged().exists()
     assert judge_waiting().calls == 0
 
 
@@ -219,7 +219,7 @@ def test_a_budget_that_is_spent_leaves_them_waiting_until_tomorrow(judge, settin
     for _ in range(21):
         a_pair()
     done = judge_waiting()
-    assert (done.calls, unjudged().count()) == (1, 1)
+    assert (done.calls, Disagreement.objects.unjudged().count()) == (1, 1)
     assert "calls are made today" in done.why and done.until is not None
 
 
@@ -277,4 +277,4 @@ def test_the_number_of_queries_to_find_pairs_does_not_grow_with_them(judge, djan
         a_pair()
     MemoryFactory()
     with django_assert_max_num_queries(1):
-        list(unjudged().select_related("older", "newer")[:200])
+        list(Disagreement.objects.unjudged().select_related("older", "newer")[:200])
