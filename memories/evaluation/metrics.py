@@ -61,6 +61,11 @@ class Confusion:
         return self.counts[truth, judged] / count if count else 0.0
 
     @property
+    def accuracy(self) -> float:
+        """The share of pairs that are judged right."""
+        return sum(self.counts[kind, kind] for kind in Kind) / self.total if self.total else 0.0
+
+    @property
     def macro_f1(self) -> float:
         """The mean of F1 over the relations that occur."""
         scores = []
@@ -86,6 +91,7 @@ class Confusion:
         return {
             "pairs": self.total,
             "confusion": {truth: {judged: self.counts[truth, judged] for judged in Kind} for truth in Kind},
+            "accuracy": round(self.accuracy, 4),
             "macro_f1": round(self.macro_f1, 4),
             "distinct_lost": round(self.share(Kind.DISTINCT, Kind.REINFORCES), 4),
             "contradictions_swallowed": round(self.share(Kind.CONTRADICTS, Kind.REINFORCES), 4),

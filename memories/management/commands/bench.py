@@ -14,12 +14,14 @@ from django.conf import settings
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
 from memories import embedding
 from memories.embedding import Embedder, SemanticOff
-from memories.evaluation import judgements, matching, recall, sets
+from memories.evaluation import judgements, judging, matching, recall, sets
+from memories.evaluation.judging import Settled
 from memories.evaluation.machine import describe
 from memories.evaluation.metrics import Confusion
 from memories.evaluation.scratch import scratch_database
 from memories.evaluation.sets import MemoryLine, PairLine, QueryLine
 from memories.evaluation.vectors import Progress
+from memories.llm.roles import chosen
 from memories.matching import Kind
 
 SHOWN = ("recall@1", "recall@5", "recall@10", "recall@20", "hit@5", "mrr", "ndcg@10")
@@ -58,18 +60,27 @@ def matching_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--pairs", required=True, metavar="FILE", help="JSONL: id, known, new, relation, service?")
     parser.add_argument("--out", metavar="FILE", help="write each judgement with its evidence here, one a line")
     parser.add_argument("--words", action="store_true", help="judge without the embedding model")
+    parser.add_argument(
+        "--judge",
+        action="store_true",
+        help="ask the model of the role judge about what stays unsure, 20 pairs to a call",
+    )
 
 
-def evaluate_matching(pairs: str, out: str | None, words: bool) -> Result:
+def evaluate_matching(pairs: str, out: str | None, words: bool, judge: bool) -> Result:
+    if judge and (off := chosen("judge").off or chosen("judge").backend.trouble()):
+        raise Refusal("no_judge", f"There is no judge to ask: {off}.", "Set CLAUDEOPS_MATCHING_JUDGE_MODEL.")
     if out:
         sets.check_writable(out)
     lines = sets.read(pairs, PairLine)
     embedder, semantic = (None, "not used (--words)") if words else _embedder()
     judged = matching.judge(lines, embedder, cache(), progress("embedded"))
     confusion = Confusion.of((one.relation, found.kind) for one, found in zip(lines, judged, strict=True))
+    settled = judging.settle(lines, judged, progress("judged")) if judge else None
+    kinds = settled.kinds if settled else [found.kind for found in judged]
     if out:
-        found_of = zip(lines, judged, strict=True)
-        sets.write(out, ({"id": one.id, "relation": f.kind, "evidence": f.evidence} for one, f in found_of))
+        found_of = zip(lines, kinds, judged, strict=True)
+        sets.write(out, ({"id": one.id, "relation": kind, "evidence": f.evidence} for one, kind, f in found_of))
     data = {
         "set": Path(pairs).name,
         **confusion.as_dict(),
@@ -78,11 +89,40 @@ def evaluate_matching(pairs: str, out: str | None, words: bool) -> Result:
         "semantic": semantic,
         "machine": describe(of_database=False),
     }
+    if settled is not None:
+        data["judge"] = _judge_data(settled, Confusion.of(zip((one.relation for one in lines), kinds, strict=True)))
     if confusion.total:
-        text = _confusion_text(confusion)
+        text = _confusion_text(confusion) + (_judge_text(data) if settled else "")
     else:
         text = f"{len(judged)} pairs are judged; none is labelled with its relation, so nothing is counted."
     return Result(data, "\n".join([text, *_written(out), f"Embeddings: {semantic}."]))
+
+
+def _judge_data(settled: Settled, confusion: Confusion) -> dict[str, Any]:
+    return {
+        **confusion.as_dict(),
+        "model": chosen("judge").model,
+        "asked": settled.asked,
+        "unanswered": settled.unanswered,
+        "calls": settled.calls,
+        "tokens_in": settled.tokens_in,
+        "tokens_out": settled.tokens_out,
+        "cost_usd": round(settled.cost_usd, 6),
+        "why": settled.why,
+    }
+
+
+def _judge_text(data: Mapping[str, Any]) -> str:
+    """Compare the figures of matching alone with those with the judge's word."""
+    judge = data["judge"]
+    names = ("accuracy", "macro_f1", "distinct_lost", "contradictions_swallowed", "restatements_merged", "destructive")
+    rows = [[name.replace("_", " "), f"{data[name]:.3f}", f"{judge[name]:.3f}"] for name in names]
+    took = (
+        f"{judge['model']} was asked about {judge['asked']} pairs in {judge['calls']} calls "
+        f"({judge['tokens_in']:,} tokens in, {judge['tokens_out']:,} out, ${judge['cost_usd']:.4f}); "
+        f"{judge['unanswered']} without a verdict{': ' + judge['why'] if judge['why'] else ''}."
+    )
+    return "\n".join(["", "", table(["", "matching", "with the judge"], rows), "", took])
 
 
 def _embedder() -> tuple[Embedder | None, str]:

@@ -18,9 +18,10 @@ from django_q.tasks import async_task
 from memories.files import storage, watch
 from memories.files.sync import sync_file
 from memories.lifecycle import verbs
-from memories.models import Memory, Project
+from memories.models import Memory, Project, Transcript
 from sessions_app import queue
-from sessions_app.models import Event, Session, Status, WorkerHeartbeat, WorkerRun
+from sessions_app.models import Event, Session, Status, TranscriptFolder, WorkerHeartbeat, WorkerRun
+from tests import transcripts
 from tests.claudeops.processes import alive, slow_cli, started, until
 from tests.factories import ProjectFactory
 
@@ -311,3 +312,17 @@ def test_a_database_without_tables_is_refused_in_words(log, tmp_path):
 def test_a_queue_that_is_not_there_is_wrong_usage():
     with pytest.raises(CommandError, match="invalid choice: 'nightly'"):
         call_command("runworker", "--cluster", "nightly")
+
+
+def test_a_worker_that_starts_sweeps_the_transcripts_that_were_written_meanwhile(log, tmp_path):
+    """The server was down while a session ran: its transcript is taken in without waiting for the schedule."""
+    path = transcripts.write(tmp_path, transcripts.typed("Never restart it by day"), transcripts.says("I will wait"))
+    then = (timezone.now() - timedelta(hours=1)).timestamp()
+    os.utime(path, (then, then))
+    TranscriptFolder.objects.create(host="here", path=str(path.parent.parent), since=timezone.now() - timedelta(days=1))
+    more = {"CLAUDEOPS_HOST": "here", "CLAUDEOPS_OBSERVE": "true", "CLAUDEOPS_MODEL_OBSERVER": ""}
+    with started("runworker", "--cluster", "default", log=log, **more) as worker:
+        until(lambda: Transcript.objects.filter(observed_to=path.stat().st_size).exists(), worker.output())
+        os.kill(worker.pid, signal.SIGTERM)
+        assert worker.wait(SECONDS) == 0, worker.output()
+    assert Transcript.objects.get().arrived_by == "sweep"

@@ -166,3 +166,43 @@ def test_a_run_that_broke_off_embeds_nothing_twice(pairs, endpoint):
 def test_without_a_model_it_says_so():
     _, out, _ = run("--pairs", FOLDER / "unseen.jsonl")
     assert "Embeddings: semantic search is off: it is switched off." in out
+
+
+UNSURE = "The nightly library scan of all media takes long on the old disks"
+UNSURE_TOO = "The nightly library scan of all media takes long on the slow old disks"
+
+
+def test_the_judge_is_asked_about_what_stays_unsure_and_both_figures_are_given(pairs, judge):
+    given = [*rows(), {"id": "e", "known": UNSURE, "new": UNSURE_TOO, "relation": "reinforces"}]
+    judge.says |= {UNSURE_TOO: "reinforces", "Takes 5 minutes to start": "contradicts"}
+    code, out, _ = run("--pairs", pairs(given), "--words", "--judge", "--json")
+    figures = json.loads(out)["result"]
+    assert code == 0
+    assert [pair["second"] for pair in judge.asked[0]] == ["Takes 5 minutes to start", UNSURE_TOO]
+    assert (figures["accuracy"], figures["judge"]["accuracy"]) == (0.6, 0.8)
+    taken = {name: figures["judge"][name] for name in ("asked", "unanswered", "calls", "tokens_in", "tokens_out")}
+    assert taken == {"asked": 2, "unanswered": 0, "calls": 1, "tokens_in": 200, "tokens_out": 20}
+    _, out, _ = run("--pairs", pairs(given), "--words", "--judge")
+    assert "small was asked about 2 pairs in 1 calls (200 tokens in, 20 out, $0.0000); 0 without a verdict." in out
+
+
+def test_it_asks_twenty_pairs_to_a_call(pairs, judge):
+    given = [{"id": str(n), "known": UNSURE, "new": UNSURE_TOO, "relation": "reinforces"} for n in range(23)]
+    run("--pairs", pairs(given), "--words", "--judge")
+    assert [len(asked) for asked in judge.asked] == [20, 3]
+
+
+def test_a_contradiction_is_not_talked_away_and_what_has_no_verdict_stays(pairs, judge):
+    judge.usual = "reinforces"
+    _, out, _ = run("--pairs", pairs(rows()), "--words", "--judge", "--json")
+    assert json.loads(out)["result"]["judge"]["confusion"]["contradicts"]["contradicts"] == 1
+    judge.served.status = 401
+    _, out, _ = run("--pairs", pairs(rows()), "--words", "--judge", "--json")
+    figures = json.loads(out)["result"]
+    assert figures["judge"]["unanswered"] == figures["judge"]["asked"] == 1
+    assert figures["judge"]["why"] and figures["judge"]["accuracy"] == figures["accuracy"]
+
+
+def test_without_a_judge_it_refuses(pairs):
+    code, out, _ = run("--pairs", pairs(rows()), "--judge", "--json")
+    assert (code, json.loads(out)["error"]["code"]) == (1, "no_judge")
