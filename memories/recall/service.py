@@ -218,7 +218,7 @@ class _Search:
         vector = start_query_vector(text)
         with self.timed("words"):
             self.words = keyword_search.search(
-                asked.terms, self.scope, as_of=self.filters.as_of, enough=1 if self.worded else keyword_search.ENOUGH
+                asked.terms, self.scope, as_of=self.filters.as_of, enough=1 if self.worded else None
             )
             self.dropped[trust.OTHER_SCOPE] += self.words.outside
             by_words: Sequence[int] = self.words.best(keyword_search.MOST_READ)

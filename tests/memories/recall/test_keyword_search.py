@@ -93,3 +93,11 @@ def test_a_memory_that_is_not_indexed_yet_is_found_although_each_count_is_kept(m
     found = search(("tunnel", "backup"), ALL)
     assert new.pk in found.best(9)
     assert found.unindexed == 1
+
+
+def test_common_terms_are_not_read_when_one_that_holds_a_rare_term_is_enough():
+    rare = stored(["The printer jams"])[0]
+    stored([f"backup number {place}" for place in range(10)])
+    assert set(keyword_search.search(("printer", "backup"), scope_of(ALL), 5, enough=1).held) == {rare.pk}
+    assert len(keyword_search.search(("printer", "backup"), scope_of(ALL), 5).held) > 1
+    assert keyword_search.search(("backup", "number"), scope_of(ALL), 5, enough=1).held, "there is no rare one"
