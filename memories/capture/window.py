@@ -108,19 +108,31 @@ class Cron:
 
 Window = Days | Cron
 
+MOST_KNOWN = 1024
+_known: dict[str, tuple[datetime, Opening]] = {}
+"""The last opening by a window's text, and from when on it is that."""
+
 
 def is_open(window: Window, at: datetime) -> bool:
     """Whether `at` (aware) is in the window."""
-    opening = window.opening(at.astimezone(UTC))
+    opening = next_opening(window, at)
     return opening is not None and opening[0] <= at
 
 
 def next_opening(window: Window, at: datetime) -> Opening | None:
     """Return the start and the end, in UTC, of the opening that `at` (aware) is in, or else of the next one.
 
-    None when it opens no more.
+    None when it opens no more. Until an opening ends, each later time has the same one.
     """
-    return window.opening(at.astimezone(UTC))
+    known = _known.get(window.text)
+    if known is not None and known[0] <= at < known[1][1]:
+        return known[1]
+    found = window.opening(at.astimezone(UTC))
+    if found is not None and not isinstance(window, Cron):  # openings of a cron line may overlap
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        _known[window.text] = at, found
+    return found
 
 
 @lru_cache(maxsize=1024)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import reduce
-from operator import or_
 from typing import Literal
 
 from django.db.models import Q
@@ -59,17 +57,23 @@ def with_window() -> MemoryQuerySet:
 
 
 def windows_at(rows: MemoryQuerySet, at: datetime) -> list[Windowed]:
-    """Return those of `rows` that have a window, the highest confidence first. Two queries, one where none has any."""
+    """Return those of `rows` that have a window and are sure enough to be told, the highest confidence first.
+
+    Two queries, one where none has a window.
+    """
     # The few ids first: with all conditions in one query a planner takes an index of the taxonomy or the confidence.
     ids = list(with_window().values_list("pk", flat=True))
-    found = [windowed(memory, at) for memory in rows.filter(pk__in=ids).order_by()]
+    found = [windowed(memory, at) for memory in rows.filter(pk__in=ids).order_by() if _is_sure(memory)]
     return sorted(found, key=lambda one: (-one.memory.confidence, one.memory.pk))
 
 
+def _is_sure(memory: Memory) -> bool:
+    return memory.confidence >= (TAXONOMIES[memory.taxonomy].injected_from or 0.0)
+
+
 def usable(project: int | Literal["any"] | None, agent: str | None) -> MemoryQuerySet:
-    """Return the memories of a scope, as in `isolated_to`, that may go into prompts and are sure enough for it."""
-    sure = [Q(taxonomy=slug, confidence__gte=taxonomy.injected_from or 0.0) for slug, taxonomy in TAXONOMIES.items()]
-    return Memory.objects.active().allowed().trusted().isolated_to(project, agent).filter(reduce(or_, sure))
+    """Return the memories of a scope, as in `isolated_to`, that may go into prompts if they are sure enough."""
+    return Memory.objects.active().allowed().trusted().isolated_to(project, agent)
 
 
 def surfacing(

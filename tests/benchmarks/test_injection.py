@@ -8,6 +8,9 @@ import pytest
 from django.conf import settings
 
 from memories.injection.ops import build
+from memories.injection.windows import surfacing
+from memories.models import Memory
+from memories.models.memory import ANY_AGENT
 from memories.taxonomy import OPS
 from tests.benchmarks import facts
 from tests.benchmarks.conftest import Report
@@ -53,3 +56,23 @@ def test_building_the_injection(report: Report, sizes: list[int], smoke: bool) -
     rows.sort(key=lambda row: tuple(kinds).index(row[0]))
     columns = ("injection", "memories", "eligible", "included", "median ms", "p95 ms", "growth")
     report("BUILDING THE INJECTION with its record (aim: well under 200 ms at 100,000)", columns, rows)
+
+
+def test_reading_the_windows(report: Report, sizes: list[int], smoke: bool) -> None:
+    """Each prompt and briefing asks which memories have a window of time that is open."""
+    forms = ("mon 08:00-12:00 Europe/Vienna", "first monday", "day -1", "12-24..12-26", "cron 0 3 * * 1 for 6h")
+    rows = []
+    for windows in (0, 20, 200):
+        for size in sizes:
+            facts.forget()
+            facts.store(size, lambda number: {"updated_at": NOW, **facts.mixed(number)})
+            ids = list(Memory.objects.filter(active=True).order_by("pk").values_list("pk", flat=True)[:windows])
+            for number, pk in enumerate(ids):
+                Memory.objects.filter(pk=pk).update(surface=forms[number % len(forms)])
+            facts.settle()
+            series = Series()
+            for _ in range(5 if smoke else 100):
+                series.time(surfacing, None, ANY_AGENT, NOW)
+            rows.append((f"{windows:,}", f"{size:,}", ms(series.median), ms(series.p95)))
+    columns = ("memories with a window", "memories", "median ms", "p95 ms")
+    report("WINDOWS OF TIME: which memories are told now", columns, rows)
