@@ -583,7 +583,7 @@ def _may_supersede(older: Memory, newer: Memory, provenance: Provenance, at: dat
     `newer` is told, not to be trusted less, and was not said (at `at`) before the other was confirmed last, as in an
     old transcript. A memory that a person wrote, approved or changed stays until a person decides.
     """
-    said = trust_of(provenance.source, provenance.exposure)
+    said = trust_of(provenance.source, provenance.exposure, provenance.exposed_to)
     if not newer.active or newer.provisional or trust.kept_back(newer) or at < older.updated_at:
         return False
     if is_lower(lowest(newer.trust, said), older.trust):

@@ -31,15 +31,16 @@ from memories.lifecycle.confirmation import joined, provisional_reason
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why, json_value
 from memories.models import Exposure, GateDecision, Inactive, Memory, Project, Source, Trust, Verdict, to_utc
+from memories.models.memory import IMPORTED_FILE
 from memories.store import insert_all
 from memories.taxonomy import AGENT, DEFAULT_CONFIDENCE, TAXONOMIES, TAXONOMY_VERSION, Taxonomy
 
 FORMAT = 1
 MOST_PROBLEMS = 20
 MOST_SOURCES = 50
-FOREIGN = "import"
-"""The outside source of a row that this installation did not sign."""
-FROM_ELSEWHERE = Provenance(Source.IMPORT, "import", exposure=Exposure.OUTSIDE, exposed_to=(FOREIGN,))
+OUTSIDE_THERE = "outside text where it was exported"
+FROM_ELSEWHERE = Provenance(Source.IMPORT, "import", exposure=Exposure.OUTSIDE, exposed_to=(IMPORTED_FILE,))
+"""A row that this installation did not sign."""
 BATCH = 500
 READ = ("observation", "category", "service", "taxonomy", "agent", "confidence", "tier", "source", "tags", "surface")
 STATE = ("active", "inactive_reason", "verdict", "verdict_reason", "persistent", "merged_count", "taxonomy_version")
@@ -216,7 +217,8 @@ def _judge(memory: Memory, entry: dict[str, Any]) -> Judgement:
     """
     memory.source, memory.tier, memory.persistent = Source.IMPORT, 0, False
     memory.approved_at = memory.confirmed_at = None
-    memory.exposure, memory.exposed_to = Exposure.OUTSIDE, [FOREIGN]
+    said = (memory.exposed_to or [OUTSIDE_THERE]) if memory.exposure == Exposure.OUTSIDE else []
+    memory.exposure, memory.exposed_to = Exposure.OUTSIDE, [IMPORTED_FILE, *said]
     memory.trust = ""  # by its source and exposure, when it is stored
     memory.provisional = joined([memory.provisional, provisional_reason(str(entry["observation"]), FROM_ELSEWHERE)])
     memory.confidence = TAXONOMIES[memory.taxonomy].first_confidence.get(Source.IMPORT, DEFAULT_CONFIDENCE)

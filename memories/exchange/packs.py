@@ -32,6 +32,7 @@ from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why
 from memories.models import Exposure, Memory, Project, Source, Verdict, to_utc
+from memories.models.memory import IMPORTED_PACK
 from memories.taxonomy import PROJECT, TAXONOMY_VERSION
 
 FORMAT = "claudeops-memory-pack"
@@ -40,8 +41,6 @@ MOST = 10_000
 """Memories of a pack."""
 LARGEST = 64 * 1024 * 1024
 """Bytes of a pack's file."""
-FROM_PACK = "memory pack"
-"""The outside source of what a pack brings."""
 COMPARED = ("observation", "category", "service", "tags", "persistent")
 """The columns in which a known memory can differ from the pack's. Its confidence is the target's own experience."""
 
@@ -279,7 +278,7 @@ def apply_pack(pack: Pack, project: Project, *, by: str, approve: bool = False, 
         project_id=project.pk,
         channel="pack",
         exposure=Exposure.OUTSIDE,
-        exposed_to=(FROM_PACK,),
+        exposed_to=(IMPORTED_PACK,),
     )
     why = Why(
         by, when, f"Imported from the pack of project {pack.project[:64]}.", {"channel": "pack", "pack": pack.sha256}

@@ -75,6 +75,6 @@ def after_edit(
     if same:
         return {}
     reasons = [row.provisional, *also, provisional_reason(text, provenance, row.taxonomy)]
-    by = Trust.IMPORTED if provenance is None else trust_of(provenance.source, provenance.exposure)
-    trust = lowest(row.trust, *lineage, by).value
+    by = provenance and trust_of(provenance.source, provenance.exposure, provenance.exposed_to)
+    trust = lowest(row.trust, *lineage, by or Trust.IMPORTED).value
     return {"confirmed_at": None, "provisional": joined(reasons), "trust": trust}

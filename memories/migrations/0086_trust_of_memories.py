@@ -8,6 +8,8 @@ def fill(apps, schema_editor):
     rows = apps.get_model("memories", "Memory").objects
     rows.update(
         trust=Case(
+            When(source="import", exposed_to=["import"], then=Value("imported")),
+            When(source="import", exposed_to=["memory pack"], then=Value("imported")),
             When(exposure="outside", then=Value("external")),
             When(source="human", then=Value("operator")),
             When(source="import", then=Value("imported")),

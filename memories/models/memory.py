@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Literal
 
 from django.conf import settings
@@ -81,10 +82,18 @@ class Trust(models.TextChoices):
     EXTERNAL = "external", "outside text"
 
 
-def trust_of(source: str, exposure: str) -> Trust:
-    """Return how far the words of a source can be trusted, with what had been read before they were said."""
+IMPORTED_FILE, IMPORTED_PACK = "import", "memory pack"
+"""The names under which an import counts as outside text, since nobody knows what was read before it was said."""
+
+
+def trust_of(source: str, exposure: str, exposed_to: Collection[str] = ()) -> Trust:
+    """Return how far the words of a source can be trusted, with what had been read before they were said.
+
+    An import of which nothing more is known than that it is one is an import, not outside text.
+    """
     if exposure == Exposure.OUTSIDE:
-        return Trust.EXTERNAL
+        alone = source == Source.IMPORT and exposed_to and {IMPORTED_FILE, IMPORTED_PACK}.issuperset(exposed_to)
+        return Trust.IMPORTED if alone else Trust.EXTERNAL
     own = {Source.HUMAN.value: Trust.OPERATOR, Source.IMPORT.value: Trust.IMPORTED}
     return own.get(source, Trust.SESSION)
 
@@ -105,7 +114,8 @@ class TrustField(models.CharField):
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
         value = super().pre_save(model_instance, add)
         if not value:
-            value = trust_of(getattr(model_instance, "source"), getattr(model_instance, "exposure")).value  # noqa: B009
+            given: Any = model_instance
+            value = trust_of(given.source, given.exposure, given.exposed_to).value
             setattr(model_instance, self.attname, value)
         return value
 

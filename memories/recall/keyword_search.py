@@ -34,10 +34,12 @@ def search(
     *,
     as_of: datetime | None = None,
     unindexed: int = MOST_UNINDEXED,
+    enough: int = ENOUGH,
 ) -> KeywordHits:
     """Return the memories within `scope` that hold the terms, about `limit` for each step.
 
-    Includes the newest `unindexed` memories. `as_of` (aware UTC) adds those with another text then.
+    With fewer than `enough` that hold rare terms, common ones are searched. Includes the newest `unindexed` memories.
+    `as_of` (aware UTC) adds those with another text then.
     """
     hits = KeywordHits(tuple(terms))
     if not terms:
@@ -53,7 +55,7 @@ def search(
         _read_newest(hits, [(term,) for term in chosen], scope, limit)
         # When the rarest term alone exceeds the limit, not all memories with it were read.
         common = rare if hits.frequency[chosen[0]] > limit else rare[len(chosen) :]
-        if common and len(hits.held) < ENOUGH:
+        if common and len(hits.held) < enough:
             _read_common(hits, common, scope, limit)
     if due:
         _add_texts(hits, _rows_in(scope).filter(pk__in=due).values_list("pk", *keyword_index.TEXTS))

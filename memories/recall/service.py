@@ -163,7 +163,8 @@ def recall(
     `profile` is lean, balanced, deep or auto; `limit` (1..100) overrides how many it returns. Ages count to `at` (aware
     UTC, default as_of, else now). With `asked_by` the answer is logged. `weights` replaces the configured ranking
     (benchmarks). `rewrite` also searches a rewritten query, when profile and settings allow it. `worded`: only memories
-    that share a word with the query, whose meaning counts too: no scan of all vectors. Raises InvalidRecall.
+    that share a word with the query, a rare one if any does; their meaning counts too. A third of the time, for a
+    caller who takes strong matches alone. Raises InvalidRecall.
     """
     weights = weights or fusion.configured(settings.CLAUDEOPS_RECALL_AGE)
     most = max(CANDIDATES, (limit or 0) + MORE_THAN_ASKED)
@@ -216,7 +217,9 @@ class _Search:
         self.asked = asked
         vector = start_query_vector(text)
         with self.timed("words"):
-            self.words = keyword_search.search(asked.terms, self.scope, as_of=self.filters.as_of)
+            self.words = keyword_search.search(
+                asked.terms, self.scope, as_of=self.filters.as_of, enough=1 if self.worded else keyword_search.ENOUGH
+            )
             self.dropped[trust.OTHER_SCOPE] += self.words.outside
             by_words: Sequence[int] = self.words.best(keyword_search.MOST_READ)
         with self.timed("embedding"):

@@ -244,8 +244,11 @@ class Reader:
 
 
 def is_word(turn: Turn) -> bool:
-    """Whether a person or the agent says something: without such a turn there is nothing to observe."""
-    return turn.kind in (TurnKind.USER, TurnKind.AGENT, TurnKind.SUMMARY)
+    """Whether a person or the agent says something: without such a turn there is nothing to observe.
+
+    A summary says again what was said before it.
+    """
+    return turn.kind in (TurnKind.USER, TurnKind.AGENT)
 
 
 def _is_human(data: Mapping[str, Any]) -> bool:

@@ -45,6 +45,9 @@ TOKENS = 64
 """So many that no token calls more often than the door allows."""
 
 FOUND = "Does restarting the {} container clear the stale lock file?"
+COMMON = "Does restarting the container clear the stale lock file?"
+TOLD = (None, FOUND, COMMON)
+"""The prompts that are answered; no prompt is that of another hook."""
 ASKED = (10_000_303, 10_000_803)
 """The numbers of two more operational memories, of all projects, that say this of their containers."""
 
@@ -61,6 +64,10 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "SessionStart, the briefing": ("SessionStart", {"source": "startup"}),
     "UserPromptSubmit, it finds memories": ("UserPromptSubmit", {"prompt": FOUND}),
+    "UserPromptSubmit, common words alone": (
+        "UserPromptSubmit",
+        {"prompt": COMMON},
+    ),
     "UserPromptSubmit, nothing matches": (
         "UserPromptSubmit",
         {"prompt": "Write a test for the parser of invoices, and sort the imports of the module"},
@@ -142,7 +149,7 @@ class Cli:
         response = self.connection.getresponse()
         body = response.read()
         assert response.status == 200, body
-        assert (b"additionalContext" in body) == (event in TELLING and prompt in (None, FOUND)), body
+        assert (b"additionalContext" in body) == (event in TELLING and prompt in TOLD), body
         return dict(json.loads(body))
 
 

@@ -241,4 +241,8 @@ def test_trust_is_exported_and_a_foreign_row_claims_none():
     assert Memory.objects.get().trust == "operator"
     Memory.objects.all().delete()
     import_lines([line(trust="operator")], **BY)
-    assert Memory.objects.get().trust == "external"
+    assert Memory.objects.get().trust == "imported"
+    Memory.objects.all().delete()
+    import_lines([line(exposure="outside", exposed_to=["web: forum"])], **BY)
+    memory = Memory.objects.get()
+    assert (memory.trust, memory.exposed_to) == ("external", ["import", "web: forum"])

@@ -213,13 +213,13 @@ def test_a_pack_compared_with_its_own_project_differs_in_nothing(texts, tags):
     assert not found.missing
 
 
-def test_a_text_that_a_pack_brings_is_trusted_as_outside_text_also_over_a_persons(web, shop):
+def test_a_text_that_a_pack_brings_is_trusted_as_an_import_also_over_a_persons(web, shop):
     memory = approved(web, "Builds take 90 s", source="human")
     apply_pack(read_pack(text_of(web)), shop, by="ann", at=NOW)
     copy = Memory.objects.get(project=shop)
-    assert (memory.trust, copy.trust) == ("operator", "external")
+    assert (memory.trust, copy.trust) == ("operator", "imported")
     verbs.edit(copy, by="ann", observation="Builds take two minutes", provenance=Provenance.typed_by("ann"))
     assert copy.trust == "operator"
     apply_pack(read_pack(text_of(web)), shop, by="ann", at=NOW)
     copy.refresh_from_db()
-    assert (copy.observation, copy.trust) == ("Builds take 90 s", "external")
+    assert (copy.observation, copy.trust) == ("Builds take 90 s", "imported")

@@ -15,7 +15,7 @@ from tests.factories import ProjectFactory, SessionFactory
 from tests.processes import call, wait_for
 from tests.streams import init, result, text
 from tests.streams import user as stream_user
-from tests.transcripts import SESSION, brings, calls, line, says, typed, write
+from tests.transcripts import SESSION, brings, calls, line, says, summary, typed, write
 
 pytestmark = pytest.mark.django_db
 
@@ -133,6 +133,14 @@ def test_a_tail_without_words_waits_for_some(tmp_path):
     write(tmp_path, *FIRST, calls(), brings("3 containers"), says("There are three"))
     see(path, arrived_by=ArrivedBy.HOOK)
     assert parts()[1] == (2, whole, path.stat().st_size)
+
+
+def test_the_summary_of_a_compaction_alone_makes_no_part(tmp_path):
+    path = write(tmp_path, *FIRST)
+    see(path, arrived_by=ArrivedBy.HOOK)
+    write(tmp_path, *FIRST, summary("They spoke of the database"))
+    see(path, arrived_by=ArrivedBy.HOOK, ended=True)
+    assert len(parts()) == 1
 
 
 def test_a_transcript_without_words_is_known_and_has_no_part(tmp_path):
