@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.utils import timezone
+
 from memories.injection.budget import Line
 from memories.injection.ops import AsIf, budget_for, build
+from memories.injection.windows import windowed
 from memories.models import Memory
 from memories.taxonomy import KNOWLEDGE, OPS
 
@@ -68,6 +71,8 @@ def _never_injected(memory: Memory) -> str:
         return "It is inactive: it comes into prompts when a person reactivates it."
     if memory.confidence < (OPS.injected_from or 0.0):
         return f"Its confidence is below {OPS.injected_from}."
+    if memory.surface and not (window := windowed(memory, timezone.now())).is_open:
+        return f"It is {window.reason}."
     return ""
 
 

@@ -10,9 +10,10 @@ from django.utils import timezone
 
 from claudeops.lib import humanize
 from memories.lifecycle import verbs
+from memories.models import ModelCall
 from sessions_app.models import Agent, LogEntry, Session, Status
 from tests.browser.test_dashboard_pages import picture_name
-from tests.factories import AgentFactory, EventFactory, MemoryFactory, SessionFactory
+from tests.factories import AgentFactory, EventFactory, MemoryFactory, SessionFactory, StageFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -144,3 +145,28 @@ def test_a_long_schedule_and_a_long_name_push_no_button_of_an_agent_out_of_its_t
     hidden = page.eval_on_selector(".agents .table-box", "box => box.scrollWidth - box.clientWidth")
     assert hidden == 0
     assert page.locator(f"#agent-switch-{agent.pk}").is_visible()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
+def test_what_waits_for_models_fits_and_leads_to_their_calls(operators_window, axe, settings, width, dark):
+    settings.CLAUDEOPS_MODEL_URL = "http://127.0.0.1:9/v1/chat/completions"
+    settings.CLAUDEOPS_MODEL_OBSERVER = "http:a-model-with-a-name-that-is-longer-than-most-of-them-are"
+    StageFactory(name="call")
+    for _ in range(3):
+        ModelCall.objects.create(
+            role="observer",
+            backend="http",
+            model="a-model-with-a-name-that-is-longer-than-most-of-them-are",
+            prompt_hash="a" * 64,
+            outcome="failed",
+            error="no-answer-" * 40,
+        )
+    one = operators_window(width=width, dark=dark)
+    page = one.open("/")
+    assert "1 transcript part waiting" in page.inner_text("#model-observer")
+    assert one.findings(axe) == []
+    assert one.sideways == 0
+    page.focus("#model-calls")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/admin/memories/modelcall/")
+    assert one.sideways == 0

@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from memories.desk.next_prompt import next_prompt
 from memories.injection import ops
 from memories.injection.block import lines_of
 from memories.injection.project import select
@@ -165,3 +167,10 @@ def test_the_windows_are_found_by_their_index():
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
     assert "memories_surface" in with_window().values_list("pk").explain()
+
+
+def test_the_desk_says_that_a_memory_is_outside_its_window():
+    yesterday = (timezone.now() - timedelta(days=1)).date()
+    held = memory(verdict="hold", surface=f"{yesterday}")
+    assert next_prompt(held).why_not == f"It is outside its window “{yesterday}”, which opens no more."
+    assert next_prompt(memory("Told now", verdict="hold", surface=f"{timezone.now().date()}")).why_not == ""
