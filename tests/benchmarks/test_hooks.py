@@ -139,7 +139,7 @@ class Cli:
 
     def call(self, event: str, fields: dict[str, Any], cwd: str) -> dict[str, Any]:
         self.calls += 1
-        number = f"{id(self)}-{self.calls}"
+        number = uuid.uuid4().hex  # of a session that was told nothing yet
         given = {"session_id": f"s-{number}", "hook_event_name": event, "cwd": cwd, "agent_id": f"a-{number}"}
         prompt = fields.get("prompt")
         if prompt == FOUND:
