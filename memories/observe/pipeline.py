@@ -32,6 +32,8 @@ LEASE = timedelta(minutes=15)
 ATTEMPTS = 8
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(hours=6)
+WITHOUT_MODEL = timedelta(minutes=10)
+"""The pause of a part for which no model is set up: thousands may wait, and each look costs."""
 
 
 @dataclass(slots=True)
@@ -183,7 +185,7 @@ def _finish(stage: Stage, part: TranscriptPart, host: str, made: Made, started: 
 
 def _pause(stage: Stage, host: str, why: str, until: datetime | None, at: datetime, *, counts: bool) -> None:
     """Let a stage wait: until a time that is known, or longer after each attempt. `counts`: whether it may give up."""
-    pause = min(FIRST_PAUSE * 4 ** (stage.attempts - 1), LONGEST_PAUSE)
+    pause = min(FIRST_PAUSE * 4 ** (stage.attempts - 1), LONGEST_PAUSE) if counts else WITHOUT_MODEL
     given_up = counts and stage.attempts >= ATTEMPTS
     with transaction.atomic():
         changed = _mine(stage, host).update(

@@ -82,7 +82,7 @@ def test_without_a_model_a_part_waits_and_is_caught_up_later(world, settings):
     assert "no model is set" in stage.problem
     assert pipeline.due_hosts(at=AT) == []
     settings.CLAUDEOPS_MODEL_OBSERVER = "recorded:haiku"
-    later = AT + timedelta(minutes=2)
+    later = AT + pipeline.WITHOUT_MODEL + timedelta(minutes=1)
     assert pipeline.due_hosts(at=later) == [HOST]
     assert world.drain(at=later) == pipeline.Drained(done=1)
     assert Memory.objects.get().observation == TEXT
