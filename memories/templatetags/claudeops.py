@@ -97,9 +97,9 @@ def _status_icon(name: str, said: str) -> SafeString:
 @register.simple_tag
 @lru_cache(maxsize=SAID)
 def trust_mark(value: str) -> SafeString:
-    """How far a memory is trusted (a value of Trust), as bars, the more the better, and in words."""
+    """How far a memory is trusted (a value of Trust; anything else is the least), as bars and in words."""
     levels = list(Trust)
-    trust = Trust(value)
+    trust = Trust(value) if value in levels else levels[-1]
     most = len(levels)
     bars = format_html_join(
         "",

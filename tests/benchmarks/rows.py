@@ -16,7 +16,7 @@ from django.core.management.color import no_style
 from django.db import connection
 from django.db.models import JSONField, Model
 
-from memories.models import Change, Memory, MemoryChange, Project, Source
+from memories.models import Change, Memory, MemoryChange, Project, Source, Trust
 from sessions_app.models import (
     Agent,
     CooldownAction,
@@ -125,6 +125,7 @@ class House:
             "observation": facts.observation(n),
             "confidence": facts.CONFIDENCES[n % len(facts.CONFIDENCES)],
             "source": Source.RUN if n % 50 else Source.HUMAN,
+            "trust": Trust.SESSION if n % 50 else Trust.OPERATOR,
             "session_id": self.session_of(n, self.memories) if n % 50 else None,
             "tier": 1 if n % 50 else 0,
             "project_id": n % PROJECTS + 1 if n % 20 == 3 else None,
