@@ -6,8 +6,10 @@ import hashlib
 from datetime import UTC, datetime
 
 import pytest
+from django.core.management.color import no_style
+from django.db import connection
 
-from memories.models import AgentFile, AgentFileEntry, Memory
+from memories.models import AgentFile, AgentFileEntry, Memory, Project
 from sessions_app import receipts
 from sessions_app.models import Injected, LogEntry, LogKind, Session, Status, Trigger
 from sessions_app.prompts.digest import digest_of
@@ -21,6 +23,13 @@ TEMPLATES = ("Role", "Constraints", "Output Format")
 """The sections whose text is mostly that of the templates, which no database changes."""
 
 SHA256 = "1ca7c9e510ee3c432abd37fe428d7c1d9e2a0f6a41bc39dd196599cd114e25ce"
+
+
+def number_on_from_there(*models):
+    """PostgreSQL does not see the numbers that a test chose, and would give them again."""
+    with connection.cursor() as cursor:
+        for sql in connection.ops.sequence_reset_sql(no_style(), models):
+            cursor.execute(sql)
 
 
 @pytest.fixture
@@ -44,6 +53,7 @@ def session():
             tags=tags,
             created_at=AT,
         )
+    number_on_from_there(Memory, Project)
     old = SessionFactory(
         pk=70, agent=None, status=Status.FAILED, exit_code=1, status_reason="It reported an error.", project=project
     )
