@@ -13,6 +13,7 @@ from django.db import connection
 from django.utils import timezone
 
 from claudeops.secret_scan import columns, last, scan
+from claudeops.secret_scan.files import text_files
 from claudeops.workers.doctor import OK, WARNING, _secrets
 from memories.lifecycle.write import whole_row
 from memories.models import Memory, MemoryChange, MemoryTerms
@@ -33,6 +34,8 @@ def nothing_of_other_tests():
     folder = Path(settings.CLAUDEOPS_DATA_DIR)
     (folder / last.NAME).unlink(missing_ok=True)
     shutil.rmtree(folder / "sessions", ignore_errors=True)
+    for file in text_files():  # whatever another test left in the folder of this worker
+        file.unlink()
     yield
     (folder / last.NAME).unlink(missing_ok=True)
     shutil.rmtree(folder / "sessions", ignore_errors=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import json
 from datetime import timedelta
+from functools import partial
 
 import pytest
-from django.core.management import call_command
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,24 +15,13 @@ from memories.lifecycle import thresholds
 from memories.models import GateThreshold
 from memories.queries import gate_report
 from memories.queries.gate_report import chance, disagrees, propose
+from tests import commands
 from tests.factories import FactFactory, GateDecisionFactory
 
 pytestmark = pytest.mark.django_db
 
 
-def run(*arguments):
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command("gate", *map(str, arguments), stdout=out, stderr=err)
-        code = 0
-    except SystemExit as exit_:
-        code = exit_.code
-    return code, out.getvalue(), err.getvalue()
-
-
-def document(*arguments):
-    code, out, _ = run(*arguments, "--json")
-    return code, json.loads(out)
+run, document = partial(commands.run, "gate"), partial(commands.document, "gate")
 
 
 def decided(verdict, reasons, label="", count=1, **given):

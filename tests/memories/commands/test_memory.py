@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
-from django.core.management import call_command
 from django.utils import timezone
 
 from memories.injection import ops
 from memories.injection.relevant import Task
 from memories.lifecycle.sweep import sweep
 from memories.models import Change, Inactive, Memory, MemoryChange, Recalled, Verdict
+from tests import commands
 from tests.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 
 
-def run(*arguments):
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command("memory", *map(str, arguments), stdout=out, stderr=err)
-        code = 0
-    except SystemExit as exit_:
-        code = exit_.code
-    return code, out.getvalue(), err.getvalue()
-
-
-def document(*arguments):
-    code, out, _ = run(*arguments, "--json")
-    return code, json.loads(out)
+run, document = partial(commands.run, "memory"), partial(commands.document, "memory")
 
 
 def aged(days, **fields):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import json
+from functools import partial
 
 import pytest
-from django.core.management import call_command
 
 from memories.models import GateDecision, Memory
 from memories.store import Provenance, Statement, remember
+from tests import commands
 from tests.factories import FactFactory, MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
@@ -17,19 +16,7 @@ ADDRESS = "The health page of vault is https://vault.example/v1/sys/health"
 NARRATION = "The user asked to keep the old queue for the nightly jobs"
 
 
-def run(*arguments):
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command("memory", *map(str, arguments), stdout=out, stderr=err)
-        code = 0
-    except SystemExit as exit_:
-        code = exit_.code
-    return code, out.getvalue(), err.getvalue()
-
-
-def document(*arguments):
-    code, out, _ = run(*arguments, "--json")
-    return code, json.loads(out)
+run, document = partial(commands.run, "memory"), partial(commands.document, "memory")
 
 
 def observed(text, project=None, channel="observer"):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from sessions_app.models import Event, LogEntry, Runner, Session, Status, Trigger
+from tests import commands
 from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 from tests.processes import manage, wait_for
 from tests.streams import init, result, text, tool_result, tool_use, write
@@ -22,19 +23,7 @@ STREAM = Path(__file__).parents[2] / "data" / "streams" / "stream.jsonl"
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def run(*arguments):
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command("session", *map(str, arguments), stdout=out, stderr=err)
-        code = 0
-    except SystemExit as exit_:
-        code = exit_.code
-    return code, out.getvalue(), err.getvalue()
-
-
-def document(*arguments):
-    code, out, _ = run(*arguments, "--json")
-    return code, json.loads(out)
+run, document = partial(commands.run, "session"), partial(commands.document, "session")
 
 
 @pytest.fixture
