@@ -129,6 +129,9 @@ def changes(request: HttpRequest) -> HttpResponseBase:
     context = {
         **PAGE.list_context(request, sort, chosen),
         **PAGE.context(request, filters, SUGGESTED, chosen=chosen),
+        "heading": "Changes of memories",
+        "list_id": "memory-changes",
+        "one_of_them": "change",
         "filters": filters,
         "page": page,
         "rows": [_row(change) for change in page.rows],

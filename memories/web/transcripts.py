@@ -102,6 +102,9 @@ def transcripts(request: HttpRequest) -> HttpResponseBase:
     context = {
         **PAGE.list_context(request, sort, chosen),
         **PAGE.context(request, filters, SUGGESTED, chosen=chosen),
+        "heading": "Transcripts",
+        "list_id": "transcripts",
+        "one_of_them": "transcript",
         "filters": filters,
         "page": page,
         "rows": [Row.of(row) for row in numbered(page.rows)],
