@@ -10,7 +10,11 @@ from memories.models import (
     Fact,
     GateDecision,
     Memory,
+    MemoryFile,
     Project,
+    Proposal,
+    ProposalEvidence,
+    ProposalKind,
     Segment,
     Source,
     Stage,
@@ -141,3 +145,39 @@ class GateDecisionFactory(DjangoModelFactory):
     verdict = "discard"
     words = "shorter than 12 characters"
     text = factory.Sequence(lambda n: f"short {n}")
+
+
+class MemoryFileFactory(DjangoModelFactory):
+    """The global memory file of this host; nothing of it is on disk."""
+
+    class Meta:
+        model = MemoryFile
+
+    host = "test-host"
+    repository = "/nowhere/memory"
+    path = "MEMORY.md"
+
+
+class ProposalFactory(DjangoModelFactory):
+    """An addition that waits for the rules."""
+
+    class Meta:
+        model = Proposal
+
+    key = factory.Sequence(lambda n: f"proposal-{n}")
+    file = factory.SubFactory(MemoryFileFactory)
+    kind = ProposalKind.ADD
+    section = "operations"
+    text = factory.Sequence(lambda n: f"The restic prune of repository {n} holds its lock until 06:10.")
+    proposed_text = factory.SelfAttribute("text")
+
+
+class ProposalEvidenceFactory(DjangoModelFactory):
+    class Meta:
+        model = ProposalEvidence
+
+    proposal = factory.SubFactory(ProposalFactory)
+    memory = factory.SubFactory(MemoryFactory)
+    memory_uuid = factory.SelfAttribute("memory.uuid")
+    text = factory.SelfAttribute("memory.observation")
+    trust = factory.SelfAttribute("memory.trust")

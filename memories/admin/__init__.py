@@ -2,6 +2,15 @@
 
 from memories.admin.agent_file import AgentCaptureAdmin, AgentFileAdmin, AgentFileConflictAdmin
 from memories.admin.change import MemoryChangeAdmin
+from memories.admin.curating import (
+    MaintenanceRunAdmin,
+    MemoryFileAdmin,
+    MemoryFileCommitAdmin,
+    ProposalAdmin,
+    ProposalDecisionAdmin,
+    ReflectionAdmin,
+    TelemetryRecordAdmin,
+)
 from memories.admin.memory import MemoryAdmin
 from memories.admin.model_call import ModelCallAdmin
 from memories.admin.observing import (
@@ -22,10 +31,17 @@ __all__ = [
     "FactAdmin",
     "GateDecisionAdmin",
     "GateThresholdAdmin",
+    "MaintenanceRunAdmin",
     "MemoryAdmin",
     "MemoryChangeAdmin",
+    "MemoryFileAdmin",
+    "MemoryFileCommitAdmin",
     "ModelCallAdmin",
     "ProjectAdmin",
+    "ProposalAdmin",
+    "ProposalDecisionAdmin",
+    "ReflectionAdmin",
+    "TelemetryRecordAdmin",
     "TranscriptAdmin",
     "TranscriptPartAdmin",
 ]

@@ -12,9 +12,24 @@ from memories.models.agent_file import (
 )
 from memories.models.change import By, Change, Listed, MemoryChange, drop_lost_links, is_person, states_before, to_utc
 from memories.models.counts import MemoryChangeCount
+from memories.models.curating import (
+    CommitKind,
+    MemoryFile,
+    MemoryFileCommit,
+    Proposal,
+    ProposalDecision,
+    ProposalEvidence,
+    ProposalKind,
+    ProposalState,
+    ProposalVerdict,
+    Reflection,
+    ReflectionState,
+    Tier,
+)
 from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, DisagreementKind, DisagreementState
 from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
 from memories.models.highest import highest, moment_of
+from memories.models.maintenance import MaintenanceRun, MaintenanceStep, RunState
 from memories.models.memory import (
     Exposure,
     Inactive,
@@ -49,6 +64,7 @@ from memories.models.observing import (
 from memories.models.project import Project, UsedMeans
 from memories.models.project_tag import ProjectTag
 from memories.models.recalled import Recalled, RecallMark, RecallVote
+from memories.models.telemetry import RecordLevel, TelemetryRecord
 from memories.models.terms import MemoryTerms, MemoryTermsDue
 from memories.models.token import ApiToken, Scope
 
@@ -67,6 +83,7 @@ __all__ = [
     "CaptureOutcome",
     "Change",
     "ClassifiedBy",
+    "CommitKind",
     "ConflictAnswer",
     "ConflictKind",
     "Disagreement",
@@ -84,9 +101,13 @@ __all__ = [
     "Inactive",
     "Label",
     "Listed",
+    "MaintenanceRun",
+    "MaintenanceStep",
     "Memory",
     "MemoryChange",
     "MemoryChangeCount",
+    "MemoryFile",
+    "MemoryFileCommit",
     "MemoryTerms",
     "MemoryTermsDue",
     "ModelCall",
@@ -96,15 +117,27 @@ __all__ = [
     "Priority",
     "Project",
     "ProjectTag",
+    "Proposal",
+    "ProposalDecision",
+    "ProposalEvidence",
+    "ProposalKind",
+    "ProposalState",
+    "ProposalVerdict",
     "RecallMark",
     "RecallVote",
     "Recalled",
+    "RecordLevel",
+    "Reflection",
+    "ReflectionState",
+    "RunState",
     "Scope",
     "Segment",
     "Source",
     "Stage",
     "StageName",
     "StageState",
+    "TelemetryRecord",
+    "Tier",
     "Transcript",
     "TranscriptKind",
     "TranscriptPart",

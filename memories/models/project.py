@@ -81,6 +81,13 @@ def checked_pattern(value: str) -> None:
         raise ValidationError("Give a file's name with {agent} once that ends with .md, such as {agent}_agent.md.")
 
 
+def checked_memory_path(value: str) -> None:
+    """Raise ValidationError unless `value` is the path of a Markdown file below the repository."""
+    checked_folder(value)
+    if not value.endswith(".md") or ".git" in PurePosixPath(value).parts:
+        raise ValidationError("Give the path of a Markdown file below the repository, such as docs/MEMORY.md.")
+
+
 def checked_file_limits(value: Any) -> None:
     """Raise ValidationError unless `value` maps names of FILE_LIMITS to whole numbers that are allowed."""
     if not isinstance(value, Mapping):
@@ -171,6 +178,15 @@ class Project(models.Model):
         blank=True,
         validators=[checked_section_sets],
         help_text="Sections that an agent has beside the standard ones, by its id.",
+    )
+    memory_path = models.CharField(
+        "path of MEMORY.md",
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[checked_memory_path],
+        help_text="Below the repository path, such as MEMORY.md; empty = in the data folder.",
     )
     takes_phrases = models.BooleanField(
         "takes the legacy phrases",

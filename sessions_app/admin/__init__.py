@@ -12,6 +12,7 @@ from sessions_app.admin.history import (
     ServiceCheckAdmin,
     WorkerHeartbeatAdmin,
 )
+from sessions_app.admin.purge import PurgeAdmin
 from sessions_app.admin.session import SessionAdmin
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "HookReceiptAdmin",
     "InjectionReceiptAdmin",
     "LogEntryAdmin",
+    "PurgeAdmin",
     "ServiceCheckAdmin",
     "SessionAdmin",
     "WorkerHeartbeatAdmin",

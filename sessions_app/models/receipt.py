@@ -18,7 +18,8 @@ class InjectionReceipt(models.Model):
     `score` {confidence, relevance, matched, value}. `agent_file` is the part of the agent's memory file: {file, path,
     text, sha256, tokens, items, left_out}; its entries have `taxonomy` "agent". `knowledge` is the part of what was
     found by the session's task: {text, sha256, tokens, budget, profile, query, trace}; its entries have `taxonomy`
-    "knowledge".
+    "knowledge". `curated` is the part of MEMORY.md: {text, sha256, tokens, budget, files, left_out}, where `files` are
+    {file, project, commit, sha256, entries}.
     """
 
     session = models.OneToOneField("sessions_app.Session", on_delete=models.CASCADE, related_name="receipt")
@@ -32,6 +33,7 @@ class InjectionReceipt(models.Model):
     project = MaskedJSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
     agent_file = MaskedJSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
     knowledge = MaskedJSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
+    curated = MaskedJSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

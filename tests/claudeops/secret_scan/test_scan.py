@@ -141,12 +141,23 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
             *("service", "taxonomy", "verdict"),
         },
         "memories.GateThreshold": {"by", "name"},
+        "memories.MaintenanceRun": {"by", "claimed_by", "undone_by"},
+        "memories.MaintenanceStep": {"counts", "cursor", "name"},
+        "memories.MemoryFile": {"blame", "branch", "commit", "host", "sha256"},
+        "memories.MemoryFileCommit": {"sha"},
         "memories.ModelCall": {"role", "backend", "prompt_hash"},
         "memories.Project": {
-            *("slug", "default_expiry", "files_folder", "files_limits", "files_pattern", "files_sections")
+            *("slug", "default_expiry", "files_folder", "files_limits", "files_pattern", "files_sections"),
+            "memory_path",
         },
         "memories.ProjectTag": {"tag"},  # a copy of masked tags, kept by triggers
+        "memories.Proposal": {"by", "commit", "decided_by", "key", "section"},
+        "memories.ProposalDecision": {"by", "model", "rule"},
+        "memories.Reflection": {
+            *("claimed_by", "counts", "model", "observations", "prompt_hash", "shown_sha256", "target_tokens"),
+        },
         "memories.Stage": {"claimed_by", "counts"},
+        "memories.TelemetryRecord": {"action", "component", "key", "source"},
         "memories.Transcript": {"agent", "cli_session_id", "host", "installation", "key", "prefix_sha256"},
         "memories.TranscriptPart": {"model", "prepared_sha256", "prompt_hash", "removed"},
         "memories.Recalled": {"hits", "surface", "actor"},
@@ -164,6 +175,8 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "sessions_app.HookHeard": {"event", "installation"},
         "sessions_app.HookReceipt": {"agent", "cli_session_id", "event", "part", "sha256"},
         "sessions_app.InjectionReceipt": {"sha256", "counts"},
+        "sessions_app.Purge": {"by", "chosen", "claimed_by", "receipt"},
+        "sessions_app.PurgeStep": {"counts", "cursor", "name"},
         "sessions_app.ServiceCheck": {"service"},
         "sessions_app.Session": {
             *(

@@ -1,0 +1,44 @@
+"""Store one record for each run of a stage."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from claudeops.lib.append import append
+from memories.models import RecordLevel, TelemetryRecord, to_utc
+
+
+def record(
+    action: str,
+    *,
+    component: str,
+    source: str,
+    success: bool = True,
+    level: str = "",
+    duration_ms: int | None = None,
+    key: str | None = None,
+    at: datetime | None = None,
+    **metadata: object,
+) -> None:
+    """Store a record of a stage that ended at `at` (UTC; now when None).
+
+    `action` is `memory.STAGE.OUTCOME`, such as `memory.observe.completed`. `level` is by `success` unless it is given.
+    With `key` it is stored once, however often the stage is repeated: call it inside of the transaction that ends the
+    stage. Without one it never fails and never waits for the database's writer. `metadata` are counts and names, never
+    a text that somebody wrote.
+    """
+    row = TelemetryRecord(
+        key=key,
+        at=to_utc(at),
+        level=level or (RecordLevel.INFO if success else RecordLevel.ERROR),
+        source=source[:40],
+        component=component[:40],
+        action=action[:64],
+        success=success,
+        duration_ms=duration_ms,
+        metadata=metadata,
+    )
+    if key is None:
+        append(row)
+    else:
+        TelemetryRecord.objects.bulk_create([row], ignore_conflicts=True)
