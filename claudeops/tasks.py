@@ -7,6 +7,7 @@ import logging
 from claudeops.backups import make
 from claudeops.backups.errors import BackupError
 from claudeops.backups.folder import is_daily_on
+from memories.telemetry import record
 
 logger = logging.getLogger(__name__)
 
@@ -19,6 +20,7 @@ def backup() -> None:
         made = make.make_daily()
     except BackupError as error:
         if error.code != "busy":
+            record("backup.make.failed", component="backups", source="schedule", success=False, error=error.code)
             raise
         logger.info("no backup was made now: %s", error)
         return
