@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db.models import F, Q
@@ -80,7 +81,7 @@ def reap(
             done.failed.append(session.pk)
     _end_processes_of_lost_sessions(at, done)
     settle_all(at=at)
-    numbers = {name: len(ids) for name, ids in asdict(done).items()}
+    numbers: dict[str, Any] = {name: len(ids) for name, ids in asdict(done).items()}
     if any(numbers.values()):
         level = RecordLevel.WARNING if done.lost or done.failed else RecordLevel.INFO
         record("sessions.reap.completed", component="reaper", source=source, level=level, **numbers)

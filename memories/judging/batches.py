@@ -124,12 +124,13 @@ def _report(done: Done, source: str, took_ms: int) -> None:
     """Record a run that asked or carried out something. One without a model that answers is in the model calls."""
     if not (done.calls or done.actions):
         return
+    actions: dict[str, Any] = {str(action): number for action, number in done.actions.items()}
     record(
         "memory.judge.completed",
         component="judging",
         source=source,
         duration_ms=took_ms,
-        **{str(action): number for action, number in done.actions.items()},
+        **actions,
         unread=done.unread,
         calls=done.calls,
         tokens_in=done.tokens_in,
