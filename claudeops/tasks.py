@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 
+from django.utils import timezone
+
 from claudeops.backups import make
 from claudeops.backups.errors import BackupError
 from claudeops.backups.folder import is_daily_on
+from memories.models import RecordLevel
 from memories.telemetry import record
 
 logger = logging.getLogger(__name__)
@@ -28,3 +31,15 @@ def backup() -> None:
         logger.info("backup %s: %s bytes, removed: %s", made.path, made.manifest.size, made.removed or "none")
         if made.manifest.unreadable:
             logger.warning("backup %s: %s files cannot be read", made.path, len(made.manifest.unreadable))
+        record(
+            "backup.make.completed",
+            component="backups",
+            source="schedule",
+            level=RecordLevel.WARNING if made.manifest.unreadable else RecordLevel.INFO,
+            duration_ms=int((timezone.now() - made.manifest.began).total_seconds() * 1000),
+            bytes=made.manifest.size,
+            files=len(made.manifest.files),
+            linked=made.linked,
+            removed=len(made.removed),
+            unreadable=len(made.manifest.unreadable),
+        )

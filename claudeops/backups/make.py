@@ -19,8 +19,6 @@ from claudeops.backups.errors import BackupError, cannot_write
 from claudeops.backups.folder import DAILY, MANIFEST, PARTIAL, STAMP, backups_folder, complete, locked, time_of
 from claudeops.backups.manifest import DATABASE, KEYS, LOGS, Entry, Manifest
 from claudeops.workers.first_account import FILE as FIRST_SIGN_IN
-from memories.models import RecordLevel
-from memories.telemetry import record
 from sessions_app.runner.raw_log import sessions_folder
 
 KEY_FILES = ("secret_key", FIRST_SIGN_IN)
@@ -105,18 +103,6 @@ def _make(folder: Path, suffix: str, *, keep: int | None, keys: bool, full: bool
         raise
     if keep is not None:
         made.removed = remove_oldest(folder, keep, spare=made.path, ending=suffix)
-    record(
-        "backup.make.completed",
-        component="backups",
-        source="schedule" if suffix else "command",
-        level=RecordLevel.WARNING if made.manifest.unreadable else RecordLevel.INFO,
-        duration_ms=int((timezone.now() - made.manifest.began).total_seconds() * 1000),
-        bytes=made.manifest.size,
-        files=len(made.manifest.files),
-        linked=made.linked,
-        removed=len(made.removed),
-        unreadable=len(made.manifest.unreadable),
-    )
     return made
 
 
