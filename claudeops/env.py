@@ -601,8 +601,8 @@ VARIABLES: tuple[str | Variable, ...] = (
         "CLAUDEOPS_CURATE",
         boolean,
         True,
-        "Curate by schedule: reflect on observations, decide on proposals, promote into MEMORY.md, maintain at night. The "
-        "command `curate` works without it.",
+        "Curate by schedule: reflect on observations, decide on proposals, promote into MEMORY.md, maintain at night. "
+        "The command `curate` works without it.",
     ),
     Variable(
         "CLAUDEOPS_REFLECT_AFTER",
