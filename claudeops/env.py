@@ -601,6 +601,26 @@ VARIABLES: tuple[str | Variable, ...] = (
         30.0,
         "Minutes without a new line after which a transcript is observed though its end was not heard of.",
     ),
+    "Curated memory",
+    Variable(
+        "CLAUDEOPS_CURATE",
+        boolean,
+        True,
+        "Curate by schedule: reflect on observations, decide on proposals, promote into MEMORY.md, maintain at night. "
+        "The command `curate` works without it.",
+    ),
+    Variable(
+        "CLAUDEOPS_REFLECT_AFTER",
+        whole(1, 10_000),
+        20,
+        "New observations after which they are reflected on before the time of `CLAUDEOPS_REFLECT_EVERY` is over.",
+    ),
+    Variable(
+        "CLAUDEOPS_REFLECT_EVERY",
+        whole(1, 8760),
+        24,
+        "Hours after which observations are reflected on, however few; without a new one nothing is asked.",
+    ),
     "Cooldowns",
     Variable("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2, "Restarts of a service within the window."),
     Variable("CLAUDEOPS_RESTART_WINDOW_HOURS", number(0.01, 8760), 4.0, "The window of the restart limit, in hours."),
