@@ -531,6 +531,11 @@ VARIABLES: tuple[str | Variable, ...] = (
     ),
     Variable("CLAUDEOPS_MATCHING_JUDGE_MODEL", text, "", "The name of that model."),
     Variable("CLAUDEOPS_MATCHING_JUDGE_KEY", text, "", "The key for it; never logged or shown."),
+    "Curated memory",
+    Variable("CLAUDEOPS_TRIAGE_BATCH", whole(1, 50), 20, "Proposals that the model decides about in one call."),
+    Variable(
+        "CLAUDEOPS_PROPOSAL_DAYS", whole(1, 365), 7, "Days after which a proposal expires that no person answered."
+    ),
     "Models",
     Variable(
         "CLAUDEOPS_MODEL_OBSERVER",
