@@ -35,8 +35,8 @@ def place_of(project: Project | None) -> Place:
     if project is not None and project.path and project.memory_path:
         return Place(Path(project.path), project.memory_path, is_ours=False)
     if project is None and settings.CLAUDEOPS_MEMORY_FILE:
-        path = Path(settings.CLAUDEOPS_MEMORY_FILE)
-        return Place(path.parent, path.name, is_ours=False)
+        chosen = Path(settings.CLAUDEOPS_MEMORY_FILE)
+        return Place(chosen.parent, chosen.name, is_ours=False)
     path = NAME if project is None else f"projects/{project.slug}/{NAME}"
     return Place(Path(settings.CLAUDEOPS_DATA_DIR) / OWN_FOLDER, path, is_ours=True)
 
