@@ -114,13 +114,11 @@ def select_curated(project: Project | None) -> Curated:
     """
     budget: int = settings.CLAUDEOPS_CURATED_BUDGET
     files = _files(project)
-    may, left_out = [], []
-    for file in files:
-        for entry in _entries(file):
-            (may if isinstance(entry, Told) else left_out).append(entry)
+    found = [entry for file in files for entry in _entries(file)]
+    left_out = [entry for entry in found if isinstance(entry, LeftOut)]
     chosen: list[Told] = []
     full = not budget
-    for entry in _in_turns([entry for entry in may if isinstance(entry, Told)], files):
+    for entry in _in_turns([entry for entry in found if isinstance(entry, Told)], files):
         full = full or tokens(_block([*chosen, entry], files)[0]) > budget
         if full:
             left_out.append(LeftOut(entry.file.pk, entry.line, entry.shown, NO_ROOM))
