@@ -37,7 +37,7 @@ TAG = re.compile(r"<(?=\s{0,3}/?\s{0,3}(?:proposals?|kind|entry|section|change|e
 
 @dataclass(frozen=True, slots=True)
 class ShownObservation:
-    """An observation as the reflector is shown it. `on` is the day (UTC) of its last confirmation, `confidence` 0..1."""
+    """An observation as the reflector is shown it. `on`: its last confirmation (a UTC day); `confidence`: 0..1."""
 
     text: str
     section: str
