@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from memories.capture.text import fold
-from memories.models import MemoryFile, Proposal, ProposalState, Tier
+from memories.models import MemoryFile, Proposal, ProposalDecision, ProposalState, ProposalVerdict, Tier
 
 MOST = 2_000
 """Earlier proposals of a file that are looked at, the newest first."""
@@ -15,16 +15,13 @@ class Repeats:
     """The changes of one file that are not to be proposed again, read by one query."""
 
     def __init__(self, file: MemoryFile) -> None:
-        rejected = Q(state=ProposalState.REJECTED, decisions__tier=Tier.PERSON, decisions__verdict="reject")
+        said = ProposalDecision.objects.filter(
+            proposal=OuterRef("pk"), tier=Tier.PERSON, verdict=ProposalVerdict.REJECT, undone_at=None
+        )
         open_ = Q(state__in=(ProposalState.WAITING, ProposalState.APPROVED))
-        rows = Proposal.objects.filter(open_ | rejected, file=file).order_by("-created_at", "-pk").distinct()
-        self._known = {
-            key(kind, text, target)
-            for kind, *texts, target in rows.values_list("kind", "text", "proposed_text", "target", "created_at", "pk").values_list(
-                "kind", "text", "proposed_text", "target"
-            )[:MOST]
-            for text in texts
-        }
+        rows = Proposal.objects.filter(open_ | (Q(state=ProposalState.REJECTED) & Exists(said)), file=file)
+        latest = rows.order_by("-created_at", "-pk").values_list("kind", "text", "proposed_text", "target")[:MOST]
+        self._known = {key(kind, text, target) for kind, *texts, target in latest for text in texts}
 
     def has(self, kind: str, text: str, target: str) -> bool:
         return key(kind, text, target) in self._known

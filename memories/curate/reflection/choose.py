@@ -37,7 +37,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Whether it is time for a reflection, and why or why not, for people. `new` counts at most as many as one shows."""
+    """Whether it is time for a reflection, and why or why not, for people. `new`: at most as many as one shows."""
 
     is_due: bool
     new: int
@@ -61,15 +61,18 @@ def due(project: Project | None, file: MemoryFile | None, at: datetime) -> Due:
     if not times:
         return Due(False, 0, "nothing is new")
     every = timedelta(hours=settings.CLAUDEOPS_REFLECT_EVERY)
-    last = Reflection.objects.filter(file=file).exclude(done_at=None).order_by("-done_at").first() if file else None
-    if last is not None and last.state == ReflectionState.FAILED and at < last.done_at + every:
-        return Due(False, len(times), f"{last} failed; the next one is due {last.done_at + every:%Y-%m-%d %H:%M} UTC")
+    ended = Reflection.objects.filter(file=file).exclude(done_at=None) if file else Reflection.objects.none()
+    last = ended.order_by("-done_at").values_list("done_at", "state").first()
+    since, state = last or (times[-1], "")
+    assert since is not None  # noqa: S101  # excluded above
+    when = f"{since + every:%Y-%m-%d %H:%M} UTC"
+    if at >= since + every:
+        return Due(True, len(times), f"{settings.CLAUDEOPS_REFLECT_EVERY} hours are over")
+    if state == ReflectionState.FAILED:
+        return Due(False, len(times), f"the last one failed; the next one is due {when}")
     if len(times) >= settings.CLAUDEOPS_REFLECT_AFTER:
         return Due(True, len(times), f"{len(times)} are new")
-    since = last.done_at if last is not None else times[-1]
-    if at >= since + every:
-        return Due(True, len(times), f"the last one is {settings.CLAUDEOPS_REFLECT_EVERY} hours ago")
-    return Due(False, len(times), f"{len(times)} are new; the next one is due {since + every:%Y-%m-%d %H:%M} UTC")
+    return Due(False, len(times), f"{len(times)} are new; the next one is due {when}")
 
 
 def usable(project: Project | None) -> MemoryQuerySet:

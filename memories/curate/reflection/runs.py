@@ -99,7 +99,7 @@ def reflect(
     if isinstance(row, str):
         return Done(name, row, "another worker reflects on it" if row == BUSY else "nothing is new")
     if row.state == ReflectionState.ASKED:
-        answer = ask("reflector", INSTRUCTIONS, row.text, seconds=seconds)
+        answer: Answer[str] | Unavailable = ask("reflector", INSTRUCTIONS, row.text, seconds=seconds)
         if (why := _store(row, answer, when)) is not None:
             return _not_answered(row, name, why, when, begun, source)
     return _carry_out(row.pk, name, to_utc(at), begun, source)
@@ -111,7 +111,10 @@ def _claim(project: Project | None, at: datetime) -> Reflection | str:
     What no model has answered yet is chosen anew, so that it is never older than the call.
     """
     file = files.file_of(project)
-    mine = {"claimed_by": f"{settings.CLAUDEOPS_HOST}:{os.getpid()}:{uuid.uuid4().hex[:12]}", "claimed_until": at + CLAIM}
+    mine = {
+        "claimed_by": f"{settings.CLAUDEOPS_HOST}:{os.getpid()}:{uuid.uuid4().hex[:12]}",
+        "claimed_until": at + CLAIM,
+    }
     with transaction.atomic():
         number = Reflection.objects.filter(file=file).aggregate(last=Max("number"))["last"] or 0
         row = Reflection.objects.filter(file=file, state__in=OPEN).order_by("number").first()
@@ -129,7 +132,9 @@ def _claim(project: Project | None, at: datetime) -> Reflection | str:
             return BUSY
         if row.state == ReflectionState.ASKED:
             choice = choose(project, file, at)
-            values = _asked(file, choice) if choice.memories else {"state": ReflectionState.DONE, "done_at": at, "text": ""}
+            values = (
+                _asked(file, choice) if choice.memories else {"state": ReflectionState.DONE, "done_at": at, "text": ""}
+            )
             Reflection.objects.filter(pk=row.pk).update(**values)
     row.refresh_from_db()
     return NOTHING if row.state == ReflectionState.DONE else row
@@ -292,9 +297,7 @@ class _Making:
         return next((slug for slug in named if slug in document.SECTIONS), section_of(evidence[0]))
 
 
-def _report(
-    row: Reflection, outcome: str, counts: dict[str, int], at: datetime, begun: float, source: str
-) -> None:
+def _report(row: Reflection, outcome: str, counts: dict[str, Any], at: datetime, begun: float, source: str) -> None:
     record(
         f"memory.reflect.{outcome}",
         component="reflection",
