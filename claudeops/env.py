@@ -531,6 +531,11 @@ VARIABLES: tuple[str | Variable, ...] = (
     ),
     Variable("CLAUDEOPS_MATCHING_JUDGE_MODEL", text, "", "The name of that model."),
     Variable("CLAUDEOPS_MATCHING_JUDGE_KEY", text, "", "The key for it; never logged or shown."),
+    "Curated memory",
+    Variable("CLAUDEOPS_TRIAGE_BATCH", whole(1, 50), 20, "Proposals that the model decides about in one call."),
+    Variable(
+        "CLAUDEOPS_PROPOSAL_DAYS", whole(1, 365), 7, "Days after which a proposal expires that no person answered."
+    ),
     "Models",
     Variable(
         "CLAUDEOPS_MODEL_OBSERVER",
@@ -595,6 +600,26 @@ VARIABLES: tuple[str | Variable, ...] = (
         number(1, 10_080),
         30.0,
         "Minutes without a new line after which a transcript is observed though its end was not heard of.",
+    ),
+    "Curated memory",
+    Variable(
+        "CLAUDEOPS_CURATE",
+        boolean,
+        True,
+        "Curate by schedule: reflect on observations, decide on proposals, promote into MEMORY.md, maintain at night. "
+        "The command `curate` works without it.",
+    ),
+    Variable(
+        "CLAUDEOPS_REFLECT_AFTER",
+        whole(1, 10_000),
+        20,
+        "New observations after which they are reflected on before the time of `CLAUDEOPS_REFLECT_EVERY` is over.",
+    ),
+    Variable(
+        "CLAUDEOPS_REFLECT_EVERY",
+        whole(1, 8760),
+        24,
+        "Hours after which observations are reflected on, however few; without a new one nothing is asked.",
     ),
     "Cooldowns",
     Variable("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2, "Restarts of a service within the window."),

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import logging
 
+from django.utils import timezone
+
 from claudeops.backups import make
 from claudeops.backups.errors import BackupError
 from claudeops.backups.folder import is_daily_on
+from memories.models import RecordLevel
+from memories.telemetry import record
 
 logger = logging.getLogger(__name__)
 
@@ -19,6 +23,7 @@ def backup() -> None:
         made = make.make_daily()
     except BackupError as error:
         if error.code != "busy":
+            record("backup.make.failed", component="backups", source="schedule", success=False, error=error.code)
             raise
         logger.info("no backup was made now: %s", error)
         return
@@ -26,3 +31,15 @@ def backup() -> None:
         logger.info("backup %s: %s bytes, removed: %s", made.path, made.manifest.size, made.removed or "none")
         if made.manifest.unreadable:
             logger.warning("backup %s: %s files cannot be read", made.path, len(made.manifest.unreadable))
+        record(
+            "backup.make.completed",
+            component="backups",
+            source="schedule",
+            level=RecordLevel.WARNING if made.manifest.unreadable else RecordLevel.INFO,
+            duration_ms=int((timezone.now() - made.manifest.began).total_seconds() * 1000),
+            bytes=made.manifest.size,
+            files=len(made.manifest.files),
+            linked=made.linked,
+            removed=len(made.removed),
+            unreadable=len(made.manifest.unreadable),
+        )

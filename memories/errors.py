@@ -30,6 +30,12 @@ class InvalidMemory(MemoriesError):
         self.fields = {field: message} if field else {}
 
 
+class InvalidProposal(InvalidMemory):
+    """A change of the curated memory that cannot be stored or decided as given."""
+
+    code = "invalid_proposal"
+
+
 class TextHeld(InvalidMemory):
     """The gate does not allow a text that no person typed."""
 
@@ -37,7 +43,7 @@ class TextHeld(InvalidMemory):
 
 
 class Conflict(MemoriesError):
-    """Somebody changed the memory since it was read. `current` and `change` (its latest) are None when deleted."""
+    """Somebody changed it since it was read. `current` and `change` (its latest) are None when deleted."""
 
     code = "conflict"
 
@@ -49,6 +55,10 @@ class Conflict(MemoriesError):
 
 class MemoryNotFound(MemoriesError):
     code = "memory_not_found"
+
+
+class ProposalNotFound(MemoriesError):
+    code = "proposal_not_found"
 
 
 class InvalidSet(MemoriesError):

@@ -9,25 +9,27 @@ from memories.lifecycle.gate_decisions import prune as prune_discards
 from memories.lifecycle.sweep import sweep as sweep_memories
 from memories.llm.calls import prune as prune_model_calls
 from memories.recall import keyword_index, log, pgvector
+from memories.telemetry import record
 
 
 def sweep() -> None:
-    sweep_memories()
+    sweep_memories(source="schedule")
     prune_model_calls()
     prune_discards()
 
 
 def judge() -> None:
-    judge_waiting(most_calls=TASK_CALLS, most_seconds=TASK_SECONDS)
+    judge_waiting(most_calls=TASK_CALLS, most_seconds=TASK_SECONDS, source="schedule")
 
 
 def embed() -> None:
     """Install the model if it is missing, make missing vectors, and maintain the vector index on PostgreSQL."""
     install_if_missing()
-    backfill()
+    backfill(source="schedule")
     pgvector.ensure()
 
 
 def keep_recall() -> None:
     keyword_index.catch_up()
-    log.count()
+    if counted := log.count():
+        record("memory.recall.counted", component="recall", source="schedule", recalls=counted)

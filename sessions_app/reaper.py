@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db.models import F, Q
 from django.utils import timezone
 
+from memories.models import RecordLevel
+from memories.telemetry import record
 from sessions_app import queue
 from sessions_app.credit.outcome import settle_all
 from sessions_app.errors import RawLogOutside
@@ -55,10 +58,13 @@ def unfollowed(at: datetime) -> Q:
     return Q(status=Status.RUNNING) & (Q(heartbeat_at=None) | Q(heartbeat_at__lt=at - STALE))
 
 
-def reap(*, at: datetime | None = None, follow: Callable[[int], object] | None = None) -> Reaped:
+def reap(
+    *, at: datetime | None = None, follow: Callable[[int], object] | None = None, source: str = "command"
+) -> Reaped:
     """Reap every running session without a follower at `at` (UTC; now when None), and credit what was left uncredited.
 
     `follow` gets the id of a session whose process lives; by default it enqueues a task, which may take an hour.
+    `source` is what runs it, for its telemetry record; a run that reaps nothing leaves none.
     """
     at = at or timezone.now()
     follow = follow or queue.enqueue_follow
@@ -75,6 +81,10 @@ def reap(*, at: datetime | None = None, follow: Callable[[int], object] | None =
             done.failed.append(session.pk)
     _end_processes_of_lost_sessions(at, done)
     settle_all(at=at)
+    numbers: dict[str, Any] = {name: len(ids) for name, ids in asdict(done).items()}
+    if any(numbers.values()):
+        level = RecordLevel.WARNING if done.lost or done.failed else RecordLevel.INFO
+        record("sessions.reap.completed", component="reaper", source=source, level=level, **numbers)
     return done
 
 

@@ -14,6 +14,7 @@ from memories.injection.project import Selection
 from memories.injection.told import count_told
 from memories.lifecycle.lock import writing
 from memories.models import Change, MemoryChange, Recalled
+from memories.telemetry import record
 from sessions_app.models import Injected, InjectionReceipt, Session, Status
 
 NO_PROJECT = Selection()
@@ -74,6 +75,22 @@ def keep(
         rows = [Injected(session=session, memory_id=entry["id"]) for entry in included]
         count_told([row.memory_id for row in rows], before, at=at)
         Injected.objects.bulk_create(rows, batch_size=500)
+        record(
+            "memory.inject.completed",
+            component="injection",
+            source="session",
+            key=f"inject-{session.pk}-{session.attempts}",
+            at=at,
+            session=session.pk,
+            agent=session.agent.slug if session.agent else "",
+            included=len(included),
+            left_out=len(receipt.left_out),
+            tokens=injection.tokens,
+            budget=injection.budget,
+            of_project=len(selection.included),
+            of_agent_file=len(told.included),
+            of_knowledge=len(knowledge.included),
+        )
     return receipt
 
 

@@ -61,7 +61,7 @@ def reap() -> None:
 
 def reap_here() -> None:
     """Reap the sessions of this host, and those of hosts that are gone."""
-    reaped = reaper.reap()
+    reaped = reaper.reap(source="schedule")
     if reaped.closed or reaped.requeued or reaped.lost or reaped.failed or reaped.ended:
         logger.info("reaped: %s", reaped)
 

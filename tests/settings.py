@@ -56,6 +56,7 @@ def prepare() -> None:
         CLAUDEOPS_REPLAY_SPEED="0",
         CLAUDEOPS_BACKUP_DAILY="false",  # the tests of backups switch it on
         CLAUDEOPS_OBSERVE="false",  # a test that ends sessions queues nothing else; the tests of it switch it on
+        CLAUDEOPS_CURATE="false",  # the same for what is curated by schedule
         CLAUDEOPS_EMBEDDINGS="off",  # nothing is downloaded; a test that wants vectors says so
         SECRET_KEY="only-for-the-tests-" + "x" * 40,
     )

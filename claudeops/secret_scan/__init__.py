@@ -13,7 +13,9 @@ from datetime import datetime
 from django.utils import timezone
 
 from claudeops.secret_scan import columns, files, last, leftovers
+from memories.models import RecordLevel
 from memories.recall import keyword_index
+from memories.telemetry import record
 
 Places = dict[str, Counter[str]]
 
@@ -59,4 +61,14 @@ def scan(*, masking: bool, at: datetime | None = None) -> Scanned:
         keyword_index.catch_up()  # the terms of the memories that were changed
         done.problems += leftovers.remove()
     last.write(last.Last(done.at, masking, done.count, done.left_count))
+    record(
+        "secrets.scan.completed",
+        component="secret_scan",
+        source="command",
+        level=RecordLevel.WARNING if done.left_count else RecordLevel.INFO,
+        masking=masking,
+        found=done.count,
+        left=done.left_count,
+        problems=len(done.problems),
+    )
     return done

@@ -20,7 +20,8 @@ from claudeops.lib.locks import single_flight
 from memories.embedding import state
 from memories.embedding.base import Embedder, SemanticOff, TextRefused, Vectors, content_hash, embedded_text
 from memories.embedding.storage import Made, store_all
-from memories.models import Embedding, EmbeddingModel, Memory, ModelState, PendingEmbedding
+from memories.models import Embedding, EmbeddingModel, Memory, ModelState, PendingEmbedding, RecordLevel
+from memories.telemetry import record
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +45,29 @@ class Backfilled:
     reason: str = ""
 
 
-def backfill(seconds: float = 45.0) -> Backfilled:
-    """Make missing vectors for about `seconds` at most. An embedder's failure is returned, never raised."""
+def backfill(seconds: float = 45.0, *, source: str = "command") -> Backfilled:
+    """Make missing vectors for about `seconds` at most. An embedder's failure is returned, never raised.
+
+    `source` is what runs it, for its telemetry record; a run without vectors to make or remove leaves none.
+    """
+    begun = time.monotonic()
+    done = _backfill(seconds)
+    if done.embedded or done.refused or done.removed:
+        record(
+            "memory.embed.completed",
+            component="embedding",
+            source=source,
+            level=RecordLevel.WARNING if done.refused else RecordLevel.INFO,
+            duration_ms=int((time.monotonic() - begun) * 1000),
+            embedded=done.embedded,
+            unchanged=done.unchanged,
+            refused=done.refused,
+            removed=done.removed,
+        )
+    return done
+
+
+def _backfill(seconds: float) -> Backfilled:
     if settings.CLAUDEOPS_EMBEDDINGS == "off":
         return Backfilled(reason="it is switched off")
     end = time.monotonic() + seconds

@@ -39,6 +39,7 @@ from memories.models import (
     to_utc,
 )
 from memories.taxonomy import AGENT
+from memories.telemetry import record
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +147,18 @@ def sync_file(
         except Unusable as error:
             done.state, done.problem = error.state, str(error)
             _note_problem(file, error.state, str(error))
+    if done.changed:
+        record(
+            "memory.files.completed",
+            component="files",
+            source="sync",
+            agent=name,
+            project=project.slug,
+            taken=done.taken,
+            written=done.written,
+            left=done.left,
+            conflicts=done.conflicts,
+        )
     return done
 
 
@@ -160,6 +173,15 @@ def _note_problem(file: AgentFile, state: str, problem: str) -> None:
     if (file.state, file.problem) != (state, problem[:500]):
         log.warning("memory file of agent %s: %s", file.agent, problem)
         AgentFile.objects.filter(pk=file.pk).update(state=state, problem=problem[:500])
+        record(
+            "memory.files.failed",
+            component="files",
+            source="sync",
+            success=False,
+            agent=file.agent,
+            project=file.project.slug,
+            state=str(state),
+        )
 
 
 def _sync(file: AgentFile, done: Synced, by: str, at: datetime, force: bool) -> None:

@@ -35,6 +35,7 @@ from memories.models import Disagreement, DisagreementState, Memory, Source, Ver
 from memories.models.change import JUDGE
 from memories.models.disagreement import DisagreementQuerySet
 from memories.models.memory import Trust
+from memories.telemetry import record
 
 SIZES = (20, 5, 1)
 """Pairs to a call, by how often a pair was asked about in vain: one bad text must not spoil the answer about others.
@@ -82,14 +83,25 @@ class Batch:
 
 
 def judge_waiting(
-    *, at: datetime | None = None, most_calls: int | None = None, most_seconds: float | None = None
+    *,
+    at: datetime | None = None,
+    most_calls: int | None = None,
+    most_seconds: float | None = None,
+    source: str = "command",
 ) -> Done:
     """Ask the judge about the pairs that wait, the oldest first, and carry out what it says.
 
     No call begins after `most_calls` or `most_seconds` (None: without limit). `at` (UTC; now when None) is the time of
     claims and changes. Call it outside of a transaction. Without a judge that is set up, only what it said is finished.
+    `source` is what runs it, for its telemetry record.
     """
     done, begun = Done(), time.monotonic()
+    _judge_waiting(done, at, most_calls, None if most_seconds is None else begun + most_seconds)
+    _report(done, source, int((time.monotonic() - begun) * 1000))
+    return done
+
+
+def _judge_waiting(done: Done, at: datetime | None, most_calls: int | None, until: float | None) -> None:
     for pk in (
         Disagreement.objects.unjudged()
         .filter(judged__relation__isnull=False)
@@ -99,14 +111,32 @@ def judge_waiting(
         _carry_out(pk, at or timezone.now(), done)
     if off := chosen("judge").off:
         done.why = off
-        return done
+        return
     while most_calls is None or done.calls < most_calls:
-        if most_seconds is not None and time.monotonic() - begun >= most_seconds:
+        if until is not None and time.monotonic() >= until:
             break
         batch = _claim(at or timezone.now(), done)
         if batch is None or not _judge(batch, at, done):
             break
-    return done
+
+
+def _report(done: Done, source: str, took_ms: int) -> None:
+    """Record a run that asked or carried out something. One without a model that answers is in the model calls."""
+    if not (done.calls or done.actions):
+        return
+    actions: dict[str, Any] = {str(action): number for action, number in done.actions.items()}
+    record(
+        "memory.judge.completed",
+        component="judging",
+        source=source,
+        duration_ms=took_ms,
+        **actions,
+        unread=done.unread,
+        calls=done.calls,
+        tokens_in=done.tokens_in,
+        tokens_out=done.tokens_out,
+        usd=round(done.cost_usd, 6),
+    )
 
 
 def _claim(at: datetime, done: Done) -> Batch | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from django.db import connection
@@ -15,6 +15,7 @@ from memories.lifecycle.rules import aged, decay_start
 from memories.lifecycle.write import Why
 from memories.models import Change, Memory, Verdict, to_utc
 from memories.taxonomy import TAXONOMIES
+from memories.telemetry import record
 
 ACTOR = "system"
 
@@ -34,15 +35,21 @@ class Swept:
         return Swept(self.decayed + other.decayed, self.deactivated + other.deactivated, self.expired + other.expired)
 
 
-def sweep(at: datetime | None = None) -> Swept:
-    """Apply decay and expiry as of `at` (aware UTC, default now), in batches of one transaction each."""
-    when = to_utc(at)
+def sweep(at: datetime | None = None, *, source: str = "command") -> Swept:
+    """Apply decay and expiry as of `at` (aware UTC, default now), in batches of one transaction each.
+
+    `source` is what runs it, for its telemetry record; a sweep that changes nothing leaves none.
+    """
+    when, begun = to_utc(at), time.monotonic()
     ids = sorted(set(due(when).values_list("pk", flat=True)))
     total = Swept()
     for start in range(0, len(ids), BATCH):
         if start and not connection.in_atomic_block:
             time.sleep(PAUSE)
         total += _sweep(ids[start : start + BATCH], when)
+    if total != Swept():
+        took = int((time.monotonic() - begun) * 1000)
+        record("memory.decay.completed", component="lifecycle", source=source, duration_ms=took, **asdict(total))
     return total
 
 

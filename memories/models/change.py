@@ -84,6 +84,10 @@ JUDGE = "judge:"
 """The actor of what follows from the judge's verdicts, before its model."""
 
 
+NO_PERSON = ("agent:", "session:", JUDGE, "classifier:", "reflector:", "triage:")
+"""How the actors begin that are sessions or models."""
+
+
 def _by() -> Case:
     """Who made a change: the actor of a session is `agent:<slug>`, `session:<number>`, `import` or `mcp`.
 
@@ -107,7 +111,7 @@ def _by() -> Case:
 
 def is_person(actor: str) -> bool:
     """Whether a change by this actor is a person's, by the rule of `_by`."""
-    return actor not in ("", "system", "import", "mcp") and not actor.startswith(("agent:", "session:"))
+    return actor not in ("", "system", "import", "mcp") and not actor.startswith(NO_PERSON)
 
 
 COLUMNS = {field.attname: field for field in Memory._meta.concrete_fields if field.attname not in ("id", "uuid")}

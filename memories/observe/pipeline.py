@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -21,15 +22,18 @@ from django.utils import timezone
 
 from claudeops.lib.locks import file_lock
 from claudeops.lib.secrets import mask
-from memories.models import PartState, Stage, StageName, StageState, TranscriptPart
+from memories.models import PartState, RecordLevel, Stage, StageName, StageState, TranscriptPart
 from memories.observe import stages
 from memories.observe.stages import Gone, Made, Read, Repeats, Wait, Work
+from memories.telemetry import record
 
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(minutes=15)
 """A claim older than this is void. A stage takes less: its longest part is the observer's call, at most 3 minutes."""
 ATTEMPTS = 8
+REPORTED_AS = {StageName.CALL: "observe"}
+"""The name of a stage in telemetry, where it is another: its call is the observer's."""
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(hours=6)
 WITHOUT_MODEL = timedelta(minutes=10)
@@ -119,7 +123,8 @@ def advance(part: TranscriptPart, read: Read, repeats: Repeats, *, host: str, at
             return PartState.FAILED
         except Exception as error:
             logger.exception("stage %s of %s failed", stage.name, part)
-            _pause(stage, host, f"{type(error).__name__}: {error}", None, at or timezone.now(), counts=True)
+            name = type(error).__name__
+            _pause(stage, host, f"{name}: {error}", None, at or timezone.now(), counts=True, error=name)
             return PartState(TranscriptPart.objects.values_list("state", flat=True).get(pk=part.pk))
 
 
@@ -173,6 +178,7 @@ def _finish(stage: Stage, part: TranscriptPart, host: str, made: Made, started: 
         if not _mine(stage, host).update(counts=made.counts, **done):
             raise _TakenOver(f"{stage} was taken over")
         made.write(at)
+        _report(stage, part, "completed", at, success=True, duration_ms=done["duration_ms"], **made.counts)
         if made.nothing_left:
             Stage.objects.filter(part=part, state=StageState.WAITING).update(
                 **{**done, "duration_ms": 0}, counts={"skipped": made.nothing_left}
@@ -183,7 +189,22 @@ def _finish(stage: Stage, part: TranscriptPart, host: str, made: Made, started: 
     part.refresh_from_db()
 
 
-def _pause(stage: Stage, host: str, why: str, until: datetime | None, at: datetime, *, counts: bool) -> None:
+def _report(stage: Stage, part: TranscriptPart, outcome: str, at: datetime, **counts: Any) -> None:
+    """Record an attempt at a stage, in the transaction that ends it. A wait without an attempt leaves no record."""
+    name = REPORTED_AS.get(StageName(stage.name), stage.name)
+    record(
+        f"memory.{name}.{outcome}",
+        component="observe",
+        source="transcript",
+        key=f"stage-{stage.pk}-{stage.claimed_at:%Y%m%dT%H%M%S.%f}",
+        at=at,
+        **{**counts, "transcript": part.transcript_id, "part": part.number, "attempt": stage.attempts},
+    )
+
+
+def _pause(
+    stage: Stage, host: str, why: str, until: datetime | None, at: datetime, *, counts: bool, error: str = ""
+) -> None:
     """Let a stage wait: until a time that is known, or longer after each attempt. `counts`: whether it may give up."""
     pause = min(FIRST_PAUSE * 4 ** (stage.attempts - 1), LONGEST_PAUSE) if counts else WITHOUT_MODEL
     given_up = counts and stage.attempts >= ATTEMPTS
@@ -198,9 +219,13 @@ def _pause(stage: Stage, host: str, why: str, until: datetime | None, at: dateti
         )
         if changed and given_up:
             TranscriptPart.objects.filter(pk=stage.part_id).update(state=PartState.FAILED)
+        if changed and counts:
+            level = RecordLevel.ERROR if given_up else RecordLevel.WARNING
+            _report(stage, stage.part, "failed", at, success=False, level=level, error=error or "no answer")
 
 
 def _fail(stage: Stage, part: TranscriptPart, host: str, why: str) -> None:
     with transaction.atomic():
         if _mine(stage, host).update(state=StageState.FAILED, problem=mask(why)[:500]):
             TranscriptPart.objects.filter(pk=part.pk).update(state=PartState.FAILED)
+            _report(stage, part, "failed", timezone.now(), success=False, error="Gone")

@@ -15,6 +15,7 @@ from django.utils import timezone
 from claudeops.lib.secrets import mask, mask_value
 from memories.access.tokens import note_use
 from memories.models import Project
+from memories.telemetry import record
 from sessions_app import queue
 from sessions_app.errors import HookFailed, SessionsError
 from sessions_app.hooks import cooldowns, delegation, heard, observing
@@ -132,4 +133,5 @@ def _store(call: HookCall, records: list[Callable[[], object]]) -> None:
 def _note(event: str, caller: Caller, problem: str, at: datetime) -> None:
     if caller.access:
         note_use(caller.access, at=at)
-    heard.note((event, caller.installation), problem, at=at)
+    if heard.note((event, caller.installation), problem, at=at):
+        record("sessions.hook.failed", component="hooks", source="hook", success=False, at=at, event=event)

@@ -49,16 +49,17 @@ class Tally:
 TALLY = Tally()
 
 
-def note(key: Key, problem: str, *, at: datetime) -> None:
+def note(key: Key, problem: str, *, at: datetime) -> bool:
     """Note a call and why it was not answered (empty when it was). A busy database is logged, not raised.
 
-    `last_at` is exact to a minute, and `calls` without those of a process's last minute.
+    `last_at` is exact to a minute, and `calls` without those of a process's last minute. Return whether there is a
+    problem that is noted now: the same one counts once a minute.
     """
     event, installation = key
     problem = problem[:LONGEST_PROBLEM]
     calls = TALLY.due(key, problem, at)
     if not calls:
-        return
+        return False
     rows = HookHeard.objects.filter(event=event, installation=installation)
     values = {"last_at": at, "problem": problem, "calls": F("calls") + calls}
     try:
@@ -70,3 +71,4 @@ def note(key: Key, problem: str, *, at: datetime) -> None:
                 rows.update(**values)
     except DatabaseError as error:
         logger.warning("could not note the hook %s of %s: %s", event, installation, error)
+    return bool(problem)

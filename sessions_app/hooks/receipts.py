@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from memories.injection.budget import tokens
 from memories.injection.told import count_told
+from memories.telemetry import record
 from sessions_app.hooks.answers import HookCall
 from sessions_app.models import HookReceipt
 
@@ -19,7 +20,7 @@ INCLUDED = ("id", "category", "confidence", "observation")
 
 
 def keep(call: HookCall, *, part: str, text: str, included: Iterable[Mapping[str, Any]], agent: str = "") -> None:
-    """Store the receipt of an answer once: the CLI may send a hook twice."""
+    """Store the receipt of an answer once, and its telemetry record: the CLI may send a hook twice."""
     receipt = HookReceipt(
         cli_session_id=call.payload.cli_session_id,
         event=call.event,
@@ -34,6 +35,18 @@ def keep(call: HookCall, *, part: str, text: str, included: Iterable[Mapping[str
         at=call.at,
     )
     HookReceipt.objects.bulk_create([receipt], ignore_conflicts=True)
+    once = hashlib.sha256(repr((receipt.cli_session_id, call.event, part, agent)).encode()).hexdigest()
+    record(
+        "memory.brief.completed",
+        component="hooks",
+        source="hook",
+        key=f"brief-{once[:40]}",
+        at=call.at,
+        event=call.event,
+        session=receipt.session_id,
+        included=len(receipt.included),
+        tokens=receipt.tokens,
+    )
 
 
 def count(receipts: QuerySet[HookReceipt]) -> None:

@@ -74,7 +74,7 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     """
     at = at or timezone.now()
     agent = session.agent
-    sweep(at=at)
+    sweep(at=at, source="session")
     sync_agent_file(session, at=at)
     selection = inject(session, at=at)
     folder = folder_of(session)

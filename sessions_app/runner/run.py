@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from claudeops.lib.secrets import mask
 from memories.errors import MemoriesError
+from memories.telemetry import record as report
 from sessions_app import escalation, queue
 from sessions_app.credit.outcome import note_injected, settle_safely
 from sessions_app.errors import SessionsError
@@ -43,6 +44,8 @@ HEARTBEAT_SECONDS = 10.0
 """Between two heartbeats; the reaper takes a session over after `reaper.STALE` without one."""
 LINGER_SECONDS = 60.0
 """A process that is silent for this long after its result is ended."""
+CAPTURED = ("memor", "structured_memories", "learnings", "quoted_markers", "unknown_categories")
+"""What the names of the counters begin with that say what of a log became memories."""
 STDERR_TAIL_BYTES = 4000
 """How much of stderr is kept on the row."""
 STDERR_READ_BYTES = 64 * 1024
@@ -191,6 +194,7 @@ def close(
             transaction.set_rollback(True)
             return None
         note_injected(session)
+        _report(session, status, at)
         queue.enqueue_learn(session, status)  # with the close: nobody would ask again for a worker that died after it
         queue.enqueue_sync(session)
         queue.enqueue_observe_session(session)
@@ -208,6 +212,22 @@ def seal(session_id: int) -> None:
     mine = session.status == Status.RUNNING and session.host == settings.CLAUDEOPS_HOST
     if mine and session.trigger != Trigger.IMPORT:  # the importer stores its log masked
         log_masking.seal(session, folder_of(session))
+
+
+def _report(session: Session, status: Status, at: datetime) -> None:
+    """Record what was captured from the session's log, once: in the transaction that closes it."""
+    captured = {name: number for name, number in sorted(session.stats.items()) if name.startswith(CAPTURED)}
+    report(
+        "memory.capture.completed",
+        component="sessions",
+        source="session",
+        key=f"capture-{session.pk}",
+        at=at,
+        session=session.pk,
+        agent=session.agent.slug if session.agent else "",
+        status=str(status),
+        **captured,
+    )
 
 
 def _duration_ms(session: Session, ended_at: datetime) -> int:

@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +20,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from claudeops.lib.secrets import mask
-from memories.models import ArrivedBy, Transcript
+from memories.models import ArrivedBy, RecordLevel, Transcript
+from memories.telemetry import record
 from sessions_app.models import Session, TranscriptFolder, Trigger
 from sessions_app.runner import accept
 from sessions_app.transcripts.arrivals import Named, Outcome, excluded, take_in
@@ -67,17 +68,30 @@ class _Found:
         return datetime.fromtimestamp(self.modified_ns / 1e9, tz=UTC)
 
 
-def sweep(*, at: datetime | None = None) -> Swept:
-    """Look through this host's folders, the newest files first. Nothing with CLAUDEOPS_OBSERVE off."""
+def sweep(*, at: datetime | None = None, source: str = "schedule") -> Swept:
+    """Look through this host's folders, the newest files first. Nothing with CLAUDEOPS_OBSERVE off.
+
+    `source` is what runs it, for its telemetry record; a sweep that finds nothing new leaves none.
+    """
     at = at or timezone.now()
     done = Swept()
     if not settings.CLAUDEOPS_OBSERVE:
         return done
     _follow_setting(at)
-    until = time.monotonic() + MOST_SECONDS
+    begun = time.monotonic()
+    until = begun + MOST_SECONDS
     for folder in TranscriptFolder.objects.filter(host=settings.CLAUDEOPS_HOST).order_by("pk"):
         if _claimed(folder, at):
             _sweep(folder, done, at=at, until=until)
+    if done.taken or done.unread:
+        record(
+            "memory.transcripts.completed",
+            component="transcripts",
+            source=source,
+            level=RecordLevel.WARNING if done.unread else RecordLevel.INFO,
+            duration_ms=int((time.monotonic() - begun) * 1000),
+            **asdict(done),
+        )
     return done
 
 

@@ -169,7 +169,9 @@ def test_what_is_due_is_changed_in_transactions_of_a_bounded_size(monkeypatch):
     fresh = confirmed(3)
     with CaptureQueriesContext(connection) as captured:
         assert sweep(NOW) == Swept(decayed=20, deactivated=4, expired=14)
-    assert sum(query["sql"].startswith("SAVEPOINT") for query in captured) == 5  # 34 in batches of 7
+    assert (
+        sum(query["sql"].startswith("SAVEPOINT") for query in captured) == 6
+    )  # 34 in batches of 7, and the telemetry record
     assert MemoryChange.objects.count() == 34
     assert {change.memory_id for change in MemoryChange.objects.all()} == {row.pk for row in due + faded + ended}
     assert now_of(fresh).confidence == 0.7

@@ -1,0 +1,14 @@
+"""`manage.py curate`: the stages of the curated memory, by hand. Each verb is a module of `memories/management/`."""
+
+from __future__ import annotations
+
+from claudeops.lib.cli import VerbCommand
+from memories.management import curate_status
+
+
+class Command(VerbCommand):
+    help = "The way from observations to MEMORY.md: what runs by schedule, by hand."
+    noun = "curate"
+    verbs = {
+        "status": curate_status.VERB,
+    }

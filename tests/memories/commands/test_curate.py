@@ -1,0 +1,56 @@
+"""`manage.py curate`: how the stages stand."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from memories.models import ProposalState, Reflection, Tier
+from tests.commands import document, run
+from tests.factories import MemoryFileFactory, ProposalFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def stages() -> dict[str, dict]:
+    code, found = document("curate", "status")
+    assert code == 0
+    return {stage["name"]: stage for stage in found["result"]}
+
+
+def test_a_new_installation_has_stages_that_never_ran():
+    found = stages()
+    assert list(found) == ["reflect", "triage: rules", "triage: model", "triage: person", "promote", "maintain"]
+    assert all(stage["last"] is None and stage["waiting"]["count"] == 0 for stage in found.values())
+    assert "never" in run("curate", "status")[1]
+
+
+def test_what_waits_is_counted_by_stage():
+    file = MemoryFileFactory(problem="the repository is in the middle of a rebase")
+    Reflection.objects.create(file=file, number=1, until=timezone.now(), problem="the model failed")
+    for tier in (Tier.RULES, Tier.MODEL, Tier.PERSON, Tier.PERSON):
+        ProposalFactory(file=file, tier=tier)
+    ProposalFactory(file=file, state=ProposalState.APPROVED, decided_at=timezone.now())
+    found = stages()
+    assert [stage["waiting"]["count"] for stage in found.values()] == [1, 1, 1, 2, 1, 0]
+    assert found["reflect"]["problem"] == "the model failed"
+    assert found["promote"]["problem"] == "MEMORY.md: the repository is in the middle of a rebase"
+
+
+def test_the_status_of_many_costs_what_that_of_few_costs(django_assert_num_queries):
+    file = MemoryFileFactory()
+    for _ in range(3):
+        ProposalFactory(file=file)
+    with django_assert_num_queries(11):
+        stages()
+    for _ in range(10):
+        ProposalFactory(file=file)
+    with django_assert_num_queries(11):
+        stages()
+
+
+def test_a_reflector_that_is_off_is_said_with_what_helps(settings):
+    settings.CLAUDEOPS_MODEL_REFLECTOR = ""
+    _, found = document("curate", "status")
+    assert "no model is set for the reflector" in found["result"][0]["problem"]
+    assert found["next_actions"][0]["command"] == "manage.py model status"
