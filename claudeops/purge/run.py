@@ -143,6 +143,7 @@ def begin(choice: Choice, *, by: str, backups: bool = False, force: bool = False
         "elsewhere": about.elsewhere,
         "too_short": about.too_short,
         "backups": backups,
+        "host": settings.CLAUDEOPS_HOST,
     }
     with transaction.atomic():
         purge = Purge.objects.create(
@@ -159,9 +160,12 @@ def begin(choice: Choice, *, by: str, backups: bool = False, force: bool = False
     return purge
 
 
-def unfinished() -> list[int]:
-    """Return the ids of purges that were begun and are not done."""
-    return list(Purge.objects.filter(state=PurgeState.RUNNING).order_by("pk").values_list("pk", flat=True))
+def unfinished(host: str = "") -> list[int]:
+    """Return the ids of purges that were begun (on `host`, whose files they are about) and are not done."""
+    rows = Purge.objects.filter(state=PurgeState.RUNNING).order_by("pk")
+    if host:
+        rows = rows.filter(receipt__host=host)
+    return list(rows.values_list("pk", flat=True))
 
 
 def carry_out(pk: int, *, at: datetime | None = None) -> Purge:
