@@ -118,6 +118,13 @@ def _folder(raw: str) -> Path:
     return path
 
 
+def _markdown_file(raw: str) -> str:
+    path = Path(raw.strip()).expanduser()
+    if raw.strip() and not (path.is_absolute() and path.suffix == ".md" and ".git" not in path.parts):
+        raise ValueError
+    return str(path) if raw.strip() else ""
+
+
 text = Kind("", str.strip)
 names = Kind("", lambda raw: [part.strip() for part in raw.split(",") if part.strip()])
 hook_sets = Kind("any of agents, cooldowns", lambda raw: _any_of(raw, "agents", "cooldowns"))
@@ -126,6 +133,7 @@ boolean = Kind("true or false", _boolean)
 web_address = Kind("an address that begins with http:// or https://, without a user or password in it", _web_address)
 tool_rules = Kind("tool rules like Read,Bash(docker ps *) with balanced parentheses", _tool_rules)
 folder = Kind("the path of a folder, not of a file", _folder)
+markdown_file = Kind("the absolute path of a file that ends with .md, or nothing", _markdown_file)
 
 OBSERVE = (
     "Read,Grep,Glob,Bash(docker ps *),Bash(docker inspect *),Bash(docker logs *),"
@@ -410,6 +418,12 @@ VARIABLES: tuple[str | Variable, ...] = (
         "Lowest confidence of a memory that a task brings into the prompt, unless a person approved it.",
     ),
     Variable(
+        "CLAUDEOPS_CURATED_BUDGET",
+        whole(0, 200_000),
+        1000,
+        "Tokens (characters / 4) of the curated memory (MEMORY.md) in a prompt and in a briefing; 0 = none.",
+    ),
+    Variable(
         "CLAUDEOPS_KNOWLEDGE_BUDGET",
         whole(0, 200_000),
         800,
@@ -620,6 +634,13 @@ VARIABLES: tuple[str | Variable, ...] = (
         whole(1, 8760),
         24,
         "Hours after which observations are reflected on, however few; without a new one nothing is asked.",
+    ),
+    Variable(
+        "CLAUDEOPS_MEMORY_FILE",
+        markdown_file,
+        "",
+        "The global MEMORY.md in a git repository of your own. A project's is set in the project.",
+        "`memory/MEMORY.md` in the data folder",
     ),
     "Cooldowns",
     Variable("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2, "Restarts of a service within the window."),
