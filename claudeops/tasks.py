@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from django.conf import settings
-
 from django.utils import timezone
 
 from claudeops.backups import make
