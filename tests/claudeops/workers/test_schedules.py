@@ -31,6 +31,7 @@ ALL = (
     "embed",
     "recall",
     "backup",
+    "purges",
 )
 AT = datetime(2026, 3, 10, 12, 34, 56, tzinfo=UTC)
 
@@ -57,6 +58,7 @@ def test_what_runs_each_minute_hour_day_and_week():
         "claudeops:judge": 60,
         "claudeops:reflect": 60,
         "claudeops:backup": 60,  # which makes one a day
+        "claudeops:purges": 15,
         "claudeops:prune": 24 * 60,
         "claudeops:relevance": 7 * 24 * 60,
     }
