@@ -418,6 +418,12 @@ VARIABLES: tuple[str | Variable, ...] = (
         "Lowest confidence of a memory that a task brings into the prompt, unless a person approved it.",
     ),
     Variable(
+        "CLAUDEOPS_CURATED_BUDGET",
+        whole(0, 200_000),
+        1000,
+        "Tokens (characters / 4) of the curated memory (MEMORY.md) in a prompt and in a briefing; 0 = none.",
+    ),
+    Variable(
         "CLAUDEOPS_KNOWLEDGE_BUDGET",
         whole(0, 200_000),
         800,

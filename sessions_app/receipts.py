@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.db.models import Count
 
+from memories.curate.told import NOT_CURATED, Curated
 from memories.files.told import NOTHING_TOLD, Told
 from memories.injection.knowledge import NO_KNOWLEDGE, Knowledge
 from memories.injection.ops import Injection
@@ -42,10 +43,11 @@ def keep(
     selection: Selection = NO_PROJECT,
     told: Told = NOTHING_TOLD,
     knowledge: Knowledge = NO_KNOWLEDGE,
+    curated: Curated = NOT_CURATED,
     *,
     at: datetime,
 ) -> InjectionReceipt:
-    """Store the receipt of an injection, of the project's memories, of the agent's file and of knowledge.
+    """Store the receipt of an injection, of the project's memories, of the agent's file, of knowledge and of MEMORY.md.
 
     It replaces that of an earlier attempt.
 
@@ -66,6 +68,7 @@ def keep(
                 "project": selection.record,
                 "agent_file": told.record,
                 "knowledge": knowledge.record,
+                "curated": curated.record,
                 "created_at": at,
             },
         )

@@ -14,6 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Q
 
+from memories.curate.told import NOT_CURATED, select_curated
 from memories.injection.foremost import foremost
 from memories.injection.windows import surfacing, windowed
 from memories.models import ArrivedBy, Memory, Project
@@ -66,14 +67,16 @@ def briefing(call: HookCall, project: Project, *, budget: int) -> Briefing:
     told = _told(call, prompts_too=call.payload.source not in FRESH)
     known = foremost(project.pk, most=MOST_MEMORIES, without=told, at=call.at)
     now = [one for one in surfacing(project.pk, None, call.at) if one.pk not in told]
+    curated = NOT_CURATED if call.session else select_curated(project)
     sections = [
+        Section("Curated memory", [Line(one.text) for one in curated.included]),
         Section("Told now", [_line(one.pk, one) for one in now]),
         Section("Limits in force", [] if call.session else news.limits_in_force(call.at)),
         Section("Events of the last day", news.events_of(project, call.at)),
         Section("Sessions of the last day", news.sessions_of(project, call.at)),
         Section("Memories", [_line(one.pk, one) for one in known]),
     ]
-    return compose(project.name or project.slug, sections, budget=budget)
+    return compose(project.name or project.slug, sections, budget=budget + curated.tokens)
 
 
 def match(call: HookCall) -> HookAnswer | None:

@@ -15,6 +15,7 @@ SECTIONS = (
     ("Escalation Context", sections.escalation),
     ("Workspace", sections.workspace),
     ("Read First", sections.read_first),
+    ("Curated Memory", sections.curated),
     ("Memories", sections.memories),
     ("Knowledge", sections.knowledge),
     ("Agent Memory", sections.agent_memory),

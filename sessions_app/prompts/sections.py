@@ -59,7 +59,8 @@ class Inputs:
 
     `role`, `constraints` and `output_format` are rendered templates. `task` is from outside unless a signed-in person
     typed it; `task_in_role`: the agent's own template says it already. `memories` is the text of a selection,
-    `knowledge` a block with a heading of its own, `agent_memory` the text of the agent's memory file, `escalation` the
+    `curated` and `knowledge`
+    blocks with a heading of their own, `agent_memory` the text of the agent's memory file, `escalation` the
     record that the parent handed over.
     """
 
@@ -70,6 +71,7 @@ class Inputs:
     task_in_role: bool = False
     brief: Brief = field(default_factory=Brief)
     workspace: Workspace = field(default_factory=Workspace)
+    curated: str = ""
     memories: str = ""
     knowledge: str = ""
     agent_memory: str = ""
@@ -121,6 +123,10 @@ def workspace(inputs: Inputs) -> str:
 
 def read_first(inputs: Inputs) -> str:
     return _list(inputs.brief.read_first)
+
+
+def curated(inputs: Inputs) -> str:
+    return inputs.curated
 
 
 def memories(inputs: Inputs) -> str:

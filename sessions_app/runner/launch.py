@@ -22,6 +22,7 @@ from django.utils import timezone
 from claudeops.lib.claude_cli import environment
 from claudeops.lib.secrets import mask
 from memories.capture.agent_id import agent_id
+from memories.curate.told import Curated
 from memories.files.sync import sync_file
 from memories.files.told import Told
 from memories.injection.knowledge import Knowledge
@@ -38,7 +39,7 @@ from sessions_app.queue.admission import budget_of
 from sessions_app.replay.pick import PLAYER, name_of, next_stream
 from sessions_app.runner import agent_hooks, agent_mcp, process
 from sessions_app.runner.command import Launch, claude_argv, needs_file, replay_argv
-from sessions_app.runner.prompt import compose_for, knowledge_for, selection_for, told_for
+from sessions_app.runner.prompt import compose_for, curated_for, knowledge_for, selection_for, told_for
 from sessions_app.runner.raw_log import sessions_folder
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
@@ -86,6 +87,7 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
         selection.project,
         selection.agent,
         selection.knowledge,
+        selection.curated,
         handoff_file=str(handoff_file(session)),
         at=at,
     )
@@ -159,12 +161,13 @@ def sync_agent_file(session: Session, *, at: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """The operational memories for the system prompt; the project's, the file's and knowledge for the prompt."""
+    """The operational memories for the system prompt; all others, and what is told of files, for the prompt."""
 
     ops: Injection
     project: Selection
     agent: Told
     knowledge: Knowledge
+    curated: Curated
 
 
 def inject(session: Session, *, at: datetime) -> Selected:
@@ -174,8 +177,9 @@ def inject(session: Session, *, at: datetime) -> Selected:
     selection = selection_for(session, at=at)
     told = told_for(session)
     knowledge = knowledge_for(session, at=at)
-    receipts.keep(session, injection, selection, told, knowledge, at=at)
-    return Selected(injection, selection, told, knowledge)
+    curated = curated_for(session)
+    receipts.keep(session, injection, selection, told, knowledge, curated, at=at)
+    return Selected(injection, selection, told, knowledge, curated)
 
 
 def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]:

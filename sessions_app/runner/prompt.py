@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 from django.conf import settings
 
 from memories.capture.agent_id import agent_id
+from memories.curate.told import NOT_CURATED, Curated, select_curated
 from memories.files.instructions import section
 from memories.files.sections import sections_for
 from memories.files.told import NOTHING_TOLD, Told, told_to
@@ -24,6 +26,8 @@ from sessions_app.prompts import brief, render
 from sessions_app.prompts.compose import Composed, compose
 from sessions_app.prompts.digest import digest_of
 from sessions_app.prompts.sections import Inputs, Workspace, outside_or_typed
+
+log = logging.getLogger(__name__)
 
 TAG = re.compile(r"\{[{%#].*?[}%#]\}", re.DOTALL)
 """A tag of a template, which is no word of its text."""
@@ -41,6 +45,15 @@ def selection_for(session: Session, *, at: datetime) -> Selection:
 def told_for(session: Session) -> Told:
     """Return what the session's agent is told of its memory file; nothing without an agent, a project or a file."""
     return told_to(session.agent.slug, session.project_id) if session.agent else NOTHING_TOLD
+
+
+def curated_for(session: Session) -> Curated:
+    """Choose what the session is told of MEMORY.md. No error in there keeps a session from starting."""
+    try:
+        return select_curated(session.project)
+    except Exception:
+        log.exception("session %s: the curated memory could not be read", session.pk)
+        return NOT_CURATED
 
 
 def knowledge_for(session: Session, *, at: datetime) -> Knowledge:
@@ -80,6 +93,7 @@ def compose_for(
     selection: Selection,
     told: Told = NOTHING_TOLD,
     knowledge: Knowledge = NO_KNOWLEDGE,
+    curated: Curated = NOT_CURATED,
     *,
     handoff_file: str,
     at: datetime,
@@ -100,6 +114,7 @@ def compose_for(
             path=project.path if project else "",
             folder=agent.working_directory if agent else "",
         ),
+        curated=curated.text,
         memories=selection.text,
         knowledge=knowledge.text,
         agent_memory=_of_file(told, session),

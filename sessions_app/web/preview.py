@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from claudeops.lib.word_diff import GONE, NEW, Piece, word_diff
+from memories.curate.told import NOT_CURATED, Curated
 from memories.injection.block import BlockLine, Shares, lines_of, shares_of
 from memories.injection.budget import shown, tokens
 from memories.injection.knowledge import Knowledge
@@ -17,7 +18,7 @@ from memories.injection.relevant import Task
 from memories.taxonomy import GENERAL, OPS
 from sessions_app.errors import InvalidSession
 from sessions_app.models import InjectionReceipt, Session, Status
-from sessions_app.runner.prompt import compose_for, knowledge_for, selection_for, told_for
+from sessions_app.runner.prompt import compose_for, curated_for, knowledge_for, selection_for, told_for
 
 Entry = Mapping[str, Any]
 
@@ -153,17 +154,23 @@ class ComposedPreview:
     tokens: int = 0
     selection: Selection = field(default_factory=Selection)
     knowledge: Knowledge = field(default_factory=Knowledge)
+    curated: Curated = NOT_CURATED
     why: str = ""
 
 
 def composed_of(session: Session, *, at: datetime) -> ComposedPreview:
     """Compose the prompt of an unsaved session at `at` (aware UTC)."""
     selection, knowledge = selection_for(session, at=at), knowledge_for(session, at=at)
+    curated = curated_for(session)
     try:
-        composed = compose_for(session, selection, told_for(session), knowledge, handoff_file="handoff.json", at=at)
+        composed = compose_for(
+            session, selection, told_for(session), knowledge, curated, handoff_file="handoff.json", at=at
+        )
     except InvalidSession as error:
-        return ComposedPreview(selection=selection, knowledge=knowledge, why=f"{error} {error.fix}".strip())
-    return ComposedPreview(composed.text, tokens(composed.text), selection, knowledge)
+        return ComposedPreview(
+            selection=selection, knowledge=knowledge, curated=curated, why=f"{error} {error.fix}".strip()
+        )
+    return ComposedPreview(composed.text, tokens(composed.text), selection, knowledge, curated)
 
 
 def _last_good(beside: Session | None) -> int | None:

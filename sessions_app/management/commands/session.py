@@ -31,7 +31,7 @@ from sessions_app.runner.accept import storable
 from sessions_app.runner.importer import ImportedFile, import_log
 from sessions_app.runner.launch import handoff_file
 from sessions_app.runner.projection import Entry
-from sessions_app.runner.prompt import compose_for, knowledge_for, selection_for, told_for
+from sessions_app.runner.prompt import compose_for, curated_for, knowledge_for, selection_for, told_for
 from sessions_app.runner.run import run_session
 
 GOOD = (Status.COMPLETED, Status.ESCALATED)
@@ -200,7 +200,9 @@ class Command(VerbCommand):
         selection = selection_for(session, at=at)
         told = told_for(session)
         knowledge = knowledge_for(session, at=at)
-        composed = compose_for(session, selection, told, knowledge, handoff_file=str(handoff_file(session)), at=at)
+        curated = curated_for(session)
+        handoff = str(handoff_file(session))
+        composed = compose_for(session, selection, told, knowledge, curated, handoff_file=handoff, at=at)
         data = {
             "prompt": composed.text,
             "sha256": composed.sha256,
@@ -209,6 +211,7 @@ class Command(VerbCommand):
                 **selection.record,
                 "agent_file": told.record,
                 "knowledge": knowledge.record,
+                "curated": curated.record,
                 "included": [*selection.included, *told.included, *knowledge.included],
                 "left_out": [*selection.left_out, *told.left_out, *knowledge.left_out],
             },

@@ -1,0 +1,188 @@
+"""Choose what a session is told of the curated memory: entries of its project's MEMORY.md and of the global one.
+
+Reads the database alone, so that it answers on hosts without the repository and while a hook waits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import zip_longest
+from typing import Any
+
+from django.conf import settings
+from django.db.models import F, Q
+
+from claudeops.lib.secrets import mask
+from memories.capture.gate import judge
+from memories.capture.text import fold
+from memories.curate.document import SECTIONS, parse
+from memories.injection.budget import cut, tokens
+from memories.injection.escape import safe
+from memories.models import MemoryFile, Project, Verdict
+
+TITLE = "Curated Memory"
+INTRO = (
+    "What this house has found out and keeps in MEMORY.md. Where what you see disagrees, say so and believe what you "
+    "see."
+)
+NO_ROOM = "the budget is full"
+LISTED = 50
+"""Entries that a receipt names as left out; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One entry that may be told: its line in its file (from 1), its section's title and its text as it is told."""
+
+    file: MemoryFile
+    line: int
+    section: str
+    day: date | None
+    shown: str
+
+    @property
+    def text(self) -> str:
+        return f"- ({self.day.isoformat()}) {self.shown}" if self.day else f"- {self.shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An entry that is not told, and why."""
+
+    file: int
+    line: int
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Curated:
+    """The block of a prompt, heading included ("" when there is none), its entries, and what is left out.
+
+    `tokens` and `budget` are in tokens (characters / 4).
+    """
+
+    text: str = ""
+    tokens: int = 0
+    budget: int = 0
+    files: tuple[MemoryFile, ...] = ()
+    included: tuple[Told, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Return what a receipt keeps; empty where there is no memory file."""
+        if not self.files:
+            return {}
+        told = Counter(entry.file.pk for entry in self.included)
+        return {
+            "text": self.text,
+            "sha256": hashlib.sha256(self.text.encode()).hexdigest(),
+            "tokens": self.tokens,
+            "budget": self.budget,
+            "files": [
+                {
+                    "file": file.pk,
+                    "project": file.project.slug if file.project else None,
+                    "commit": file.commit,
+                    "sha256": file.sha256,
+                    "entries": told[file.pk],
+                }
+                for file in self.files
+            ],
+            "left_out": [
+                {"file": one.file, "line": one.line, "text": one.text, "reason": one.reason}
+                for one in self.left_out[:LISTED]
+            ],
+            "counts": dict(Counter(one.reason for one in self.left_out)),
+        }
+
+
+NOT_CURATED = Curated()
+
+
+def select_curated(project: Project | None) -> Curated:
+    """Choose the entries that a session of `project` (None: of none) is told, within CLAUDEOPS_CURATED_BUDGET tokens.
+
+    The project's own come before the global ones; among each the sections take turns, each from its newest entry, so
+    that a long section leaves room for the others. The first that does not fit ends the choice. What people wrote by
+    hand passes the gate first: an agent may have been the hand.
+    """
+    budget: int = settings.CLAUDEOPS_CURATED_BUDGET
+    files = _files(project)
+    found = [entry for file in files for entry in _entries(file)]
+    left_out = [entry for entry in found if isinstance(entry, LeftOut)]
+    chosen: list[Told] = []
+    full = not budget
+    for entry in _in_turns([entry for entry in found if isinstance(entry, Told)], files):
+        full = full or tokens(_block([*chosen, entry], files)[0]) > budget
+        if full:
+            left_out.append(LeftOut(entry.file.pk, entry.line, entry.shown, NO_ROOM))
+        else:
+            chosen.append(entry)
+    text, count = _block(chosen, files) if chosen else ("", 0)
+    return Curated(text, count, budget, files, tuple(_ordered(chosen, files)), tuple(left_out))
+
+
+def _files(project: Project | None) -> tuple[MemoryFile, ...]:
+    whose = Q(project=None) if project is None else Q(project=None) | Q(project=project)
+    rows = MemoryFile.objects.filter(whose).exclude(text="").select_related("project")
+    return tuple(rows.order_by(F("project").desc(nulls_last=True)))
+
+
+def _entries(file: MemoryFile) -> Iterator[Told | LeftOut]:
+    ours = set(file.commits.filter(is_ours=True).values_list("pk", flat=True))
+    for entry in parse(file.text).entries:
+        text = mask(fold(entry.text))
+        by_hand = not _in(file.blame, entry.line, ours)
+        judged = judge(text, text) if by_hand else None
+        if judged is not None and judged.verdict != Verdict.ALLOW:
+            yield LeftOut(file.pk, entry.line + 1, text, f"the gate holds it: {judged.reason}")
+        else:
+            title = SECTIONS.get(entry.section, entry.section)
+            yield Told(file, entry.line + 1, safe(title), entry.date, cut(safe(text)))
+
+
+def _in(blame: Sequence[int | None], place: int, ours: set[int]) -> bool:
+    return place < len(blame) and blame[place] in ours
+
+
+def _in_turns(entries: Sequence[Told], files: Sequence[MemoryFile]) -> Iterator[Told]:
+    for file in files:
+        sections: dict[str, list[Told]] = {}
+        for entry in entries:
+            if entry.file.pk == file.pk:
+                sections.setdefault(entry.section, []).append(entry)
+        for rows in sections.values():
+            rows.sort(key=lambda row: (row.day or date.min, row.line), reverse=True)
+        for turn in zip_longest(*sections.values()):
+            yield from (entry for entry in turn if entry is not None)
+
+
+def _ordered(entries: Sequence[Told], files: Sequence[MemoryFile]) -> list[Told]:
+    places = {file.pk: place for place, file in enumerate(files)}
+    return sorted(entries, key=lambda entry: (places[entry.file.pk], entry.line))
+
+
+def _block(entries: Sequence[Told], files: Sequence[MemoryFile]) -> tuple[str, int]:
+    """Return the block of these entries, as they stand in their files, and its tokens, which the heading states."""
+    rows: list[str] = []
+    heading = ""
+    for entry in _ordered(entries, files):
+        whose = f"{entry.section} ({entry.file.project.slug})" if entry.file.project else entry.section
+        if whose != heading:
+            rows += ["", f"### {whose}" if whose else "### Other"]
+            heading = whose
+        rows.append(entry.text)
+    body = "\n".join([INTRO, *rows])
+    count = 0
+    while True:
+        many = "1 entry" if len(entries) == 1 else f"{len(entries):,} entries"
+        text = f"## {TITLE} ({many}, ~{count:,} tokens)\n\n{body}"
+        if tokens(text) == count:
+            return text, count
+        count = tokens(text)  # it only grows, by the digits of the number, so the loop ends
