@@ -178,6 +178,16 @@ def branch_exists(repository: Repository, branch: str) -> bool:
     return bool(_rev(repository, f"refs/heads/{branch}"))
 
 
+def tip(repository: Repository, branch: str) -> str:
+    """Return the commit of a branch; "" where there is none."""
+    return _rev(repository, f"refs/heads/{branch}")
+
+
+def parent(repository: Repository, commit: str) -> str:
+    """Return the first parent of a commit; "" for a first one."""
+    return _rev(repository, f"{_sha(commit)}^")
+
+
 def in_progress(repository: Repository) -> str:
     """Return what a person is in the middle of, such as "a rebase"; "" for nothing."""
     return next((words for name, words in IN_PROGRESS.items() if (repository.git_dir / name).exists()), "")
