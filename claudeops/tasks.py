@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 
+from django.conf import settings
 from django.utils import timezone
 
 from claudeops.backups import make
 from claudeops.backups.errors import BackupError
 from claudeops.backups.folder import is_daily_on
+from claudeops.purge import run
+from claudeops.purge.errors import PurgeError
 from memories.models import RecordLevel
 from memories.telemetry import record
 
@@ -43,3 +46,12 @@ def backup() -> None:
             removed=len(made.removed),
             unreadable=len(made.manifest.unreadable),
         )
+
+
+def purge(pk: int | None = None) -> None:
+    """Carry out one purge; without `pk` go on with those that were begun on this host and are not done."""
+    for one in [pk] if pk is not None else run.unfinished(settings.CLAUDEOPS_HOST):
+        try:
+            run.carry_out(one)
+        except PurgeError as error:
+            logger.warning("purge %s is not done: %s", one, error)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from django.conf import settings
+
+from memories.curate.reflection import reflect_due
 from memories.embedding.backfill import backfill
 from memories.embedding.install import install_if_missing
 from memories.judging import TASK_CALLS, TASK_SECONDS, judge_waiting
@@ -33,3 +36,9 @@ def keep_recall() -> None:
     keyword_index.catch_up()
     if counted := log.count():
         record("memory.recall.counted", component="recall", source="schedule", recalls=counted)
+
+
+def reflect() -> None:
+    """Propose changes of the memory files from what is new, where it is time to."""
+    if settings.CLAUDEOPS_CURATE:
+        reflect_due()

@@ -8,7 +8,7 @@ BUSY = "The old values are still in free pages of the database ({error}). Stop t
 
 
 def remove() -> list[str]:
-    """Rewrite the full-text index and the free pages; return what could not be done, in sentences for people.
+    """Rewrite the full-text indexes and the free pages; return what could not be done, in sentences for people.
 
     On PostgreSQL free space is released for reuse: the bytes go when it is written again, or by VACUUM FULL.
     """
@@ -17,7 +17,8 @@ def remove() -> list[str]:
             if connection.vendor == "postgresql":
                 cursor.execute("VACUUM")
                 return []
-            cursor.execute("INSERT INTO memory_terms_fts (memory_terms_fts) VALUES ('optimize')")
+            for table in ("memory_terms_fts", "segment_words"):
+                cursor.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608  (names of ours)
             cursor.execute("VACUUM")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             busy = cursor.fetchone()[0]

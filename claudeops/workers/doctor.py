@@ -34,7 +34,7 @@ from memories.models import AgentFile, trust
 from memories.queries import numbers
 from memories.recall import binary_index, pgvector
 from sessions_app.checks import cli_messages, clusters
-from sessions_app.models import Agent, ScheduleKind, Session, WorkerHeartbeat
+from sessions_app.models import Agent, Purge, PurgeState, ScheduleKind, Session, WorkerHeartbeat
 from sessions_app.queue import tasks, waiting
 from sessions_app.queue.admission import reserved, spent_on
 from sessions_app.reaper import unfollowed
@@ -85,7 +85,7 @@ def examine(at: datetime | None = None) -> Diagnosis:
     if usable:
         checked = (
             *(_workers, _queue, _sessions, _agents, _schedules, _trust, _agent_files),
-            *(_semantic_search, _models, _transcripts),
+            *(_semantic_search, _models, _transcripts, _purges),
         )
         for check in checked:
             findings.extend(check(at))
@@ -315,6 +315,14 @@ def _semantic_search(at: datetime) -> Iterator[Finding]:
     else:
         hint = "Search uses keywords meanwhile. `manage.py embeddings status` says more."
         yield Finding(WARNING, "semantic search", reason, hint)
+
+
+def _purges(at: datetime) -> Iterator[Finding]:
+    """Name the purges that were begun and are not done: texts that somebody had forgotten are still stored."""
+    rows = Purge.objects.filter(state=PurgeState.RUNNING).order_by("pk")
+    for pk, begun, problem in rows.values_list("pk", "created_at", "problem"):
+        hint = problem or "Unless it is being carried out: run `manage.py memory purge --resume`."
+        yield Finding(WARNING, f"purge {pk}", f"unfinished, begun {_ago(begun, at)} ago", hint)
 
 
 def _models(at: datetime) -> Iterator[Finding]:

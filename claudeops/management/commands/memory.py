@@ -6,9 +6,14 @@ from argparse import ArgumentParser
 from dataclasses import asdict
 from typing import Any
 
-from claudeops.lib.cli import Result, Verb, table
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, current_user, table
+from claudeops.purge import describe, run
+from claudeops.purge.choice import Choice
+from claudeops.purge.errors import PurgeError
 from memories.lifecycle.projects import find_project
+from memories.management import arguments
 from memories.management.commands.memory import Command as MemoryCommand
+from memories.management.commands.memory import _memory as memory_of
 from sessions_app.credit.relevance import adjust_relevance
 from sessions_app.learning.lessons import learn
 
@@ -27,6 +32,11 @@ class Command(MemoryCommand):
                 "Learn from the runs of a project: what failed runs had in common, what a retry did differently.",
                 self.learn,
                 _of_learn,
+            ),
+            "purge": Verb(
+                "Forget on request: remove memories and their texts from everything that is stored.",
+                self.forget,
+                _of_purge,
             ),
         }
 
@@ -57,6 +67,68 @@ class Command(MemoryCommand):
         found = learn(find_project(project), dry_run=dry_run)
         lines = [f"{one.outcome}: {one.lesson.text} (sessions {', '.join(map(str, one.lesson.runs))})" for one in found]
         return Result([asdict(one) for one in found], "\n".join(lines) or "Its runs teach nothing yet.")
+
+    def forget(
+        self,
+        ids: Any,
+        inactive_days: int | None,
+        erase: bool,
+        yes: bool,
+        by: str,
+        reason: str,
+        resume: bool,
+        backups: bool,
+        force: bool,
+        **given: Any,
+    ) -> Result:
+        """Purge texts; with --inactive-days delete old memories, whose history stays."""
+        chosen = bool(ids) or any(value not in ("", None, False) for value in given.values())
+        if inactive_days is not None and not (chosen or resume):
+            return self.purge(ids, inactive_days, erase, yes, by, reason)
+        if inactive_days is not None or erase:
+            raise Refusal("usage", "--inactive-days and --erase stand alone.", "memory purge --inactive-days 365 --yes")
+        if resume:
+            return self._resumed(chosen)
+        choice = Choice(tuple(dict.fromkeys(memory_of(one).pk for one in ids)), **given)
+        if not yes:
+            planned = run.plan(choice)
+            return Result({"purged": False, "plan": asdict(planned)}, describe.plan_text(planned))
+        purge = run.begin(choice, by=by or current_user(), backups=backups, force=force)
+        return self._carried_out([purge.pk])
+
+    def _resumed(self, chosen: bool) -> Result:
+        if chosen:
+            raise Refusal("usage", "--resume stands alone: it goes on with what was begun.")
+        if pks := run.unfinished():
+            return self._carried_out(pks)
+        return Result({"purged": False, "purges": []}, "No purge is unfinished.")
+
+    def _carried_out(self, pks: list[int]) -> Result:
+        done, texts = [], []
+        for pk in pks:
+            try:
+                purge = run.carry_out(pk)
+            except PurgeError as error:
+                raise Refusal(error.code, f"Purge {pk} is not done. {error}", error.fix) from None
+            done.append({"id": pk, "chosen": purge.chosen, "receipt": purge.receipt})
+            texts.append(describe.receipt_text(purge))
+        kept = any(one["receipt"].get("kept") for one in done)
+        see = [NextAction("manage.py backup", "make a backup without the texts")]
+        return Result({"purged": True, "purges": done}, "\n\n".join(texts), see, exit_code=1 if kept else 0)
+
+
+def _of_purge(parser: ArgumentParser) -> None:
+    arguments.purge(parser)
+    parser.add_argument("--query", default="", metavar="TEXT", help="memories that contain it, and TEXT everywhere")
+    parser.add_argument("--service", default="", help="memories of a service; general for those without one")
+    parser.add_argument("--project", default="", metavar="SLUG", help="memories of a project")
+    parser.add_argument("--agent", default="", metavar="SLUG", help="memories of an agent, and that its sessions said")
+    parser.add_argument("--session", type=int, metavar="ID", help="all that a session wrote")
+    parser.add_argument("--person", default="", metavar="NAME", help="what a person wrote; the account stays")
+    parser.add_argument("--backups", action="store_true", help="also remove the backups that may hold the texts")
+    parser.add_argument("--short", action="store_true", help="also look for texts of less than 8 characters")
+    parser.add_argument("--force", action="store_true", help="although a session runs that knows it")
+    parser.add_argument("--resume", action="store_true", help="go on with what was interrupted")
 
 
 def _of_learn(parser: ArgumentParser) -> None:

@@ -27,9 +27,11 @@ ALL = (
     "relevance",
     "sweep",
     "judge",
+    "reflect",
     "embed",
     "recall",
     "backup",
+    "purges",
 )
 AT = datetime(2026, 3, 10, 12, 34, 56, tzinfo=UTC)
 
@@ -54,7 +56,9 @@ def test_what_runs_each_minute_hour_day_and_week():
         "claudeops:recall": 1,
         "claudeops:sweep": 60,
         "claudeops:judge": 60,
+        "claudeops:reflect": 60,
         "claudeops:backup": 60,  # which makes one a day
+        "claudeops:purges": 15,
         "claudeops:prune": 24 * 60,
         "claudeops:relevance": 7 * 24 * 60,
     }

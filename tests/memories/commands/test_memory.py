@@ -311,13 +311,15 @@ def test_purge_asks_first_and_keeps_the_history():
     assert (change.kind, change.memory_uuid, change.actor) == (Change.DELETED, old.uuid, "me")
 
 
-def test_purge_of_named_memories():
-    first, second = MemoryFactory.create_batch(2)
-    run("purge", first.pk, "--yes")
-    assert list(Memory.objects.all()) == [second]
+def test_purge_of_inactive_ones_takes_the_history_when_asked():
+    aged(400, active=False)
+    assert run("purge", "--inactive-days", "365", "--erase", "--yes")[1] == "1 memory erased with their history.\n"
+    assert not MemoryChange.objects.exists()
 
 
-@pytest.mark.parametrize("arguments", [(), ("1", "--inactive-days", "3"), ("--inactive-days", "-1")])
+@pytest.mark.parametrize(
+    "arguments", [(), ("1", "--inactive-days", "3"), ("--inactive-days", "-1"), ("1", "--erase", "--yes")]
+)
 def test_purge_wants_one_clear_choice(arguments):
     assert document("purge", *arguments)[1]["error"]["code"] == "usage"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from django.core.management import call_command
 
 from memories.lifecycle import disagreements, verbs
+from memories.lifecycle.erase import erase_all
 from memories.models import Disagreement, DisagreementKind, Memory, MemoryChange, MemoryTerms, to_utc
 from memories.recall import keyword_index
 from tests.factories import MemoryFactory
@@ -13,14 +13,13 @@ from tests.factories import MemoryFactory
 pytestmark = pytest.mark.django_db
 
 
-def test_purge_erases_the_history_when_asked(capsys):
+def test_a_memory_is_erased_with_its_history():
     gone, stays = MemoryFactory(observation="Unwanted words."), MemoryFactory(observation="Other words.")
     for memory in (gone, stays):
         verbs.edit(memory, by="anna", observation=f"{memory.observation} Edited.")
     disagreements.note(gone, stays, DisagreementKind.DUPLICATE, at=to_utc(None), evidence={})
     keyword_index.catch_up()
-    call_command("memory", "purge", str(gone.pk), "--erase", "--yes")
-    assert "1 memory erased with their history." in capsys.readouterr().out
+    assert erase_all(Memory.objects.filter(pk=gone.pk)) == 1
     assert list(Memory.objects.values_list("pk", flat=True)) == [stays.pk]
     assert set(MemoryChange.objects.values_list("memory_uuid", flat=True)) == {stays.uuid}
     assert not Disagreement.objects.exists()

@@ -1,0 +1,209 @@
+"""What a purge is about: the memories, sessions and texts that are chosen. Reads only."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import models
+from django.db.models import Q, QuerySet
+
+from claudeops.lib.secrets import mask
+from claudeops.purge.errors import PurgeError
+from claudeops.purge.texts import Needles
+from memories.capture.text import fold
+from memories.lifecycle.projects import find_project
+from memories.models import (
+    AgentCapture,
+    AgentFileEntry,
+    Change,
+    Disagreement,
+    Fact,
+    GateDecision,
+    Memory,
+    MemoryChange,
+    Proposal,
+    ProposalEvidence,
+    Segment,
+)
+from memories.taxonomy import GENERAL
+from sessions_app.models import Event, Session
+
+BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """By what is chosen. The filters all apply; `ids` are numbers of memories and stand alone.
+
+    `query` is a text: memories that contain it, and the text itself. `session` is a number: also all that the session
+    wrote. `person` is the name of an account: also the tasks and reasons that it wrote. `short`: look for texts of less
+    than 8 characters, too.
+    """
+
+    ids: tuple[int, ...] = ()
+    query: str = ""
+    service: str = ""
+    project: str = ""
+    agent: str = ""
+    session: int | None = None
+    person: str = ""
+    short: bool = False
+
+    def without_text(self) -> dict[str, Any]:
+        """Return what was given, with the SHA-256 of the query in its place."""
+        given = {name: value for name, value in asdict(self).items() if value not in ("", (), None, False)}
+        if self.query:
+            given["query"] = f"sha256:{hashlib.sha256(fold(self.query).encode()).hexdigest()}"
+        if self.ids:
+            given["ids"] = list(self.ids)
+        return given
+
+
+@dataclass(slots=True)
+class Chosen:
+    """What is to be forgotten: ids of memories, proposals and segments that say nothing else, sessions, and texts.
+
+    `since` (UTC) is when the first of it was stored; None when that is not known. `person` as in Choice.
+    """
+
+    memories: list[int] = field(default_factory=list)
+    proposals: list[int] = field(default_factory=list)
+    segments: list[int] = field(default_factory=list)
+    sessions: list[int] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    person: str = ""
+    short: bool = False
+    since: datetime | None = None
+
+    def needles(self) -> Needles:
+        return Needles(self.texts, short=self.short)
+
+    def as_work(self) -> dict[str, Any]:
+        return {**asdict(self), "since": self.since and self.since.isoformat()}
+
+    @classmethod
+    def of_work(cls, work: dict[str, Any]) -> Chosen:
+        since = work.get("since")
+        names = [name for name in cls.__slots__ if name in work]
+        return cls(**{name: work[name] for name in names} | {"since": datetime.fromisoformat(since) if since else None})
+
+
+def choose(choice: Choice) -> Chosen:
+    """Return what is chosen. Raises PurgeError when nothing can be, ProjectNotFound for an unknown project."""
+    filters = (choice.query, choice.service, choice.project, choice.agent, choice.session, choice.person)
+    if bool(choice.ids) == any(value not in ("", None) for value in filters):
+        raise PurgeError("usage", "Give IDs or filters, one of the two.", "See: manage.py memory purge --help")
+    query = fold(choice.query)
+    if mask(query) != query:
+        raise PurgeError(
+            "credential", "The query is a credential; those are masked.", "Run: manage.py secrets scan --mask"
+        )
+    if query and not Needles([query], short=choice.short):
+        raise PurgeError("short", f"The query has less than {8} characters.", "--short looks for it all the same.")
+    if choice.session is not None and not Session.objects.filter(pk=choice.session).exists():
+        raise PurgeError("session_not_found", f"There is no session {choice.session}.")
+    found = Chosen(memories=_memories(choice, query), person=choice.person, short=choice.short)
+    if choice.session is not None:
+        found.sessions = [choice.session]
+    found.proposals = _proposals_of(found.memories)
+    found.segments = sorted(set(_in(Fact.objects.all(), "memory", found.memories, "segment_id")))
+    found.texts = sorted({text for text in (query, *_texts(found)) if text and fold(text)})
+    found.since = _since(found)
+    return found
+
+
+def _memories(choice: Choice, query: str) -> list[int]:
+    rows: QuerySet[Memory] = Memory.objects.order_by("pk")
+    if choice.ids:
+        found = sorted(_in(rows, "pk", choice.ids, "pk"))
+        if missing := sorted(set(choice.ids) - set(found)):
+            raise PurgeError("memory_not_found", f"There is no memory {missing[0]}.")
+        return found
+    if choice.service:
+        rows = rows.filter(service=None if choice.service == GENERAL else choice.service)
+    if choice.project:
+        rows = rows.filter(project=find_project(choice.project))
+    if choice.agent:
+        rows = rows.filter(Q(agent=choice.agent) | Q(session__agent__slug=choice.agent))
+    if choice.session is not None:
+        rows = rows.filter(session=choice.session)
+    if choice.person:
+        wrote = MemoryChange.objects.filter(actor=choice.person, after__has_key="observation")
+        rows = rows.filter(pk__in=wrote.exclude(memory=None).values("memory"))
+    if not query:
+        return list(rows.values_list("pk", flat=True))
+    needles = Needles([query], short=choice.short)
+    for words in needles.searched_by_words or ():
+        for word in words:
+            rows = rows.filter(observation__icontains=word)
+    return [pk for pk, text in rows.values_list("pk", "observation").iterator(BATCH) if needles.are_in(text)]
+
+
+def _proposals_of(memories: Collection[int]) -> list[int]:
+    """Return the proposals that came from these memories alone: they say the same in other words."""
+    touched = set(_in(ProposalEvidence.objects.all(), "memory", memories, "proposal_id"))
+    gone = set(memories)
+    others: set[int] = set()
+    for ids in batches(sorted(touched)):
+        evidence = ProposalEvidence.objects.filter(proposal__in=ids).values_list("proposal_id", "memory_id")
+        others.update(proposal for proposal, memory in evidence if memory not in gone)
+    return sorted(touched - others)
+
+
+def _texts(found: Chosen) -> Iterator[str]:
+    """Yield each text that states what is to be forgotten."""
+    ids = found.memories
+    yield from _in(Memory.objects.all(), "pk", ids, "observation")
+    for before, after, evidence in _in(MemoryChange.objects.all(), "memory", ids, "before", "after", "evidence"):
+        for data, name in ((before, "observation"), (after, "observation"), (evidence, "text")):
+            if isinstance(data, dict) and isinstance(data.get(name), str):
+                yield data[name]
+    yield from _in(Fact.objects.all(), "memory", ids, "text")
+    yield from _in(GateDecision.objects.all(), "memory", ids, "text")
+    yield from _in(AgentCapture.objects.all(), "memory_id", ids, "text")
+    yield from _in(AgentFileEntry.objects.all(), "memory", ids, "text")
+    yield from _in(Disagreement.objects.all(), "older", ids, "older_text")
+    yield from _in(Disagreement.objects.all(), "newer", ids, "newer_text")
+    yield from _in(ProposalEvidence.objects.all(), "memory", ids, "text")
+    yield from _in(Segment.objects.all(), "pk", found.segments, "narrative")
+    for texts in _in(Proposal.objects.all(), "pk", found.proposals, "text", "proposed_text"):
+        yield from texts
+    if found.sessions:
+        yield from Event.objects.filter(session__in=found.sessions).values_list("message", flat=True)
+        yield from GateDecision.objects.filter(session__in=found.sessions).values_list("text", flat=True)
+        yield from Segment.objects.filter(transcript__session__in=found.sessions).values_list("narrative", flat=True)
+        yield from Fact.objects.filter(segment__transcript__session__in=found.sessions).values_list("text", flat=True)
+        for texts in Session.objects.filter(pk__in=found.sessions).values_list("response", "summary"):
+            yield from texts
+    if found.person:
+        yield from Session.objects.filter(requested_by=found.person).values_list("task", flat=True)
+        changes = MemoryChange.objects.filter(actor=found.person).exclude(kind=Change.DELETED)
+        yield from (
+            after["observation"] for after in changes.values_list("after", flat=True) if after.get("observation")
+        )
+
+
+def _since(found: Chosen) -> datetime | None:
+    times = list(_in(Memory.objects.all(), "pk", found.memories, "created_at"))
+    times += list(Session.objects.filter(pk__in=found.sessions).values_list("queued_at", flat=True))
+    return min(times, default=None)
+
+
+def _in(rows: QuerySet[Any], column: str, ids: Collection[int], *wanted: str) -> Iterator[Any]:
+    """Yield columns of the rows whose `column` is one of `ids`, which may be many."""
+    for batch in batches(ids):
+        yield from rows.filter(**{f"{column}__in": batch}).order_by().values_list(*wanted, flat=len(wanted) == 1)
+
+
+def batches(ids: Iterable[int], size: int = BATCH) -> Iterator[list[int]]:
+    all_ids = list(ids)
+    for start in range(0, len(all_ids), size):
+        yield all_ids[start : start + size]
+
+
+def count_in(model: type[models.Model], column: str, ids: Collection[int]) -> int:
+    return sum(model._base_manager.filter(**{f"{column}__in": batch}).count() for batch in batches(ids))

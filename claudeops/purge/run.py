@@ -1,0 +1,350 @@
+"""Plan a purge, carry it out step by step, and go on behind the last finished step after a crash.
+
+One process at a time has a purge: a conditional UPDATE claims it. Each step may run twice. The texts are kept in the
+row until nothing more is to be searched for; the receipt has none of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from claudeops.purge import agent_files, columns, files, linked
+from claudeops.purge.choice import Choice, Chosen, batches, choose
+from claudeops.purge.errors import PurgeError
+from claudeops.purge.texts import Needles
+from claudeops.secret_scan import leftovers
+from memories.models import Fact, Memory, Transcript
+from memories.recall import keyword_index
+from memories.telemetry.record import record
+from sessions_app.models import Injected, Purge, PurgeState, PurgeStep, Session
+
+LEASE = timedelta(minutes=30)
+"""A claim older than this is void: each batch renews it, and rewriting a large database takes minutes."""
+STEPS = ("agent_files", "rows", "columns", "files", "copies", "check", "emptied", "free")
+NAMED = 20
+"""Files and sessions that a message names at most."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a purge would remove: `places` counts by table, "table.column" or kind of file.
+
+    `copies` are backups that may hold the texts, `outside` files that are a person's, `elsewhere` other hosts whose
+    sessions' logs may hold them, `running` sessions that may write them again, `too_short` the texts that are not
+    looked for, `kept` what stands in names and keys.
+    """
+
+    memories: int = 0
+    texts: int = 0
+    places: dict[str, int] = field(default_factory=dict)
+    kept: dict[str, int] = field(default_factory=dict)
+    copies: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+    running: list[int] = field(default_factory=list)
+    too_short: int = 0
+
+
+def plan(choice: Choice) -> Plan:
+    """Count what a purge would remove. Writes nothing."""
+    chosen = choose(choice)
+    needles = chosen.needles()
+    found = columns.held(needles) if needles else Counter()
+    found += Counter({"agent files, lines": agent_files.remove(needles, write=False)[0]}) if needles else Counter()
+    in_files = files.scrub(needles, write=False) if needles else files.Files()
+    made = _about(chosen, needles)
+    made.places, made.kept = _apart(linked.counts(chosen) | found | in_files.counts)
+    return made
+
+
+def _about(chosen: Chosen, needles: Needles) -> Plan:
+    """Return a plan without counts."""
+    sessions = _sessions_of(chosen)
+    return Plan(
+        memories=len(chosen.memories),
+        texts=len(needles.all),
+        copies=[path.name for path in files.copies(chosen.since)],
+        outside=_outside(chosen, needles),
+        elsewhere=sorted({host for _, host, _, _ in sessions if host and host != settings.CLAUDEOPS_HOST}),
+        running=running(chosen),
+        too_short=needles.too_short,
+    )
+
+
+def _apart(counts: Counter[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return (what is removed, what is kept because it is a name)."""
+    kept = {name.removeprefix("kept "): count for name, count in sorted(counts.items()) if name.startswith("kept ")}
+    return {name: count for name, count in sorted(counts.items()) if not name.startswith("kept ")}, kept
+
+
+def _sessions_of(chosen: Chosen) -> list[tuple[int, str, str, str]]:
+    """Return (id, host, id of the CLI, status) of the sessions that said a memory, or were told one."""
+    ids = set(chosen.sessions)
+    for batch in batches(chosen.memories):
+        ids.update(pk for pk in Memory.objects.filter(pk__in=batch).values_list("session", flat=True) if pk)
+        ids.update(Injected.objects.filter(memory_id__in=batch).values_list("session", flat=True))
+    rows: list[tuple[int, str, str, str]] = []
+    for batch in batches(sorted(ids)):
+        rows += Session.objects.filter(pk__in=batch).values_list("pk", "host", "cli_session_id", "status")
+    return rows
+
+
+def running(chosen: Chosen) -> list[int]:
+    """Return the sessions that run and were told a chosen memory, or said one: their logs still grow."""
+    return sorted(pk for pk, _, _, status in _sessions_of(chosen) if status == "running")
+
+
+def _outside(chosen: Chosen, needles: Needles) -> list[str]:
+    if not needles:
+        return []
+    paths: set[str] = set()
+    for batch in batches(chosen.memories):
+        facts = Fact.objects.filter(memory__in=batch, segment__transcript__host=settings.CLAUDEOPS_HOST)
+        paths.update(facts.values_list("segment__transcript__path", flat=True))
+    here = Transcript.objects.filter(host=settings.CLAUDEOPS_HOST)
+    paths.update(here.filter(session__in=chosen.sessions).values_list("path", flat=True))
+    return files.outside(paths, (name for _, _, name, _ in _sessions_of(chosen) if name), needles)
+
+
+def begin(choice: Choice, *, by: str, backups: bool = False, force: bool = False, at: datetime | None = None) -> Purge:
+    """Store a purge that is to be carried out. Raises PurgeError while a session runs that may write a text again.
+
+    `backups`: also remove the backups that may hold the texts. `force`: although such a session runs; what it still
+    writes keeps the purge from being done.
+    """
+    chosen = choose(choice)
+    if not (chosen.memories or chosen.sessions or chosen.texts or chosen.person):
+        raise PurgeError("nothing", "Nothing is chosen: there is no such memory.")
+    needles = chosen.needles()
+    about = _about(chosen, needles)
+    if about.running and not force:
+        named = ", ".join(map(str, about.running[:NAMED]))
+        raise PurgeError(
+            "running",
+            f"Sessions run that know it, and would write it again: {named}.",
+            "Wait for their end, stop them with manage.py session stop, or add --force.",
+        )
+    receipt = {
+        "memories": about.memories,
+        "texts": about.texts,
+        "outside": about.outside,
+        "elsewhere": about.elsewhere,
+        "too_short": about.too_short,
+        "backups": backups,
+        "host": settings.CLAUDEOPS_HOST,
+    }
+    with transaction.atomic():
+        purge = Purge.objects.create(
+            state=PurgeState.RUNNING,
+            by=by[:150],
+            chosen=choice.without_text(),
+            work=chosen.as_work(),
+            receipt=receipt,
+            created_at=at or timezone.now(),
+        )
+        PurgeStep.objects.bulk_create(
+            [PurgeStep(purge=purge, name=name, position=place) for place, name in enumerate(STEPS, 1)]
+        )
+    return purge
+
+
+def unfinished(host: str = "") -> list[int]:
+    """Return the ids of purges that were begun (on `host`, whose files they are about) and are not done."""
+    rows = Purge.objects.filter(state=PurgeState.RUNNING).order_by("pk")
+    if host:
+        rows = rows.filter(receipt__host=host)
+    return list(rows.values_list("pk", flat=True))
+
+
+def carry_out(pk: int, *, at: datetime | None = None) -> Purge:
+    """Carry out a purge from its first unfinished step on. Raises PurgeError when another process does, or it cannot.
+
+    Not inside a transaction. What keeps it from being done stands in its `problem`, too.
+    """
+    me = f"{settings.CLAUDEOPS_HOST}:{os.getpid()}"
+    if not _claim(pk, me, at or timezone.now()):
+        purge = Purge.objects.filter(pk=pk).first()
+        if purge is None:
+            raise PurgeError("purge_not_found", f"There is no purge {pk}.")
+        if purge.state == PurgeState.DONE:
+            return purge
+        raise PurgeError("busy", f"Purge {pk} is carried out by another process.", "Wait for it.")
+    begun = time.monotonic()
+    try:
+        for step in PurgeStep.objects.filter(purge=pk, done_at=None).order_by("position"):
+            RUN[step.name](_Step(step, me))
+            step.done_at = at or timezone.now()
+            step.save(update_fields=["done_at"])
+        _finish(pk, me, int((time.monotonic() - begun) * 1000), at or timezone.now())
+    except PurgeError as error:
+        _let_go(pk, me, f"{error} {error.fix}".strip())
+        raise
+    except Exception as error:
+        _let_go(pk, me, f"It was interrupted by {type(error).__name__}.")  # the message may hold a text
+        raise
+    return Purge.objects.get(pk=pk)
+
+
+def _claim(pk: int, me: str, at: datetime) -> bool:
+    row = Purge.objects.filter(pk=pk, state=PurgeState.RUNNING).values_list("claimed_by", flat=True).first()
+    if row is None:
+        return False
+    free = Q(claimed_until=None) | Q(claimed_until__lt=at)
+    if row and _is_dead(row):
+        free |= Q(claimed_by=row)
+    mine = Purge.objects.filter(free, pk=pk, state=PurgeState.RUNNING)
+    return bool(mine.update(claimed_by=me, claimed_until=at + LEASE, problem=""))
+
+
+def _is_dead(claimed_by: str) -> bool:
+    """Whether the claim is of a process of this host that is gone."""
+    host, _, pid = claimed_by.rpartition(":")
+    if host != settings.CLAUDEOPS_HOST or not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _let_go(pk: int, me: str, problem: str) -> None:
+    Purge.objects.filter(pk=pk, claimed_by=me, state=PurgeState.RUNNING).update(
+        claimed_by="", claimed_until=None, problem=problem[:500]
+    )
+
+
+class _Step:
+    """One step that runs: its purge, its texts, and where it is."""
+
+    def __init__(self, row: PurgeStep, me: str) -> None:
+        self.row, self.me = row, me
+        self.purge = Purge.objects.get(pk=row.purge_id)
+        self.chosen = Chosen.of_work(self.purge.work)
+        self.needles = self.chosen.needles()
+        self.counts = Counter(row.counts)
+
+    def note(self, cursor: dict[str, Any], counts: Counter[str]) -> None:
+        """Store how far the step is, and what it removed: inside the transaction that removes it. Renews the claim."""
+        until = timezone.now() + LEASE
+        if not Purge.objects.filter(pk=self.purge.pk, claimed_by=self.me).update(claimed_until=until):
+            raise PurgeError("busy", f"Purge {self.purge.pk} was taken over by another process.")
+        self.counts += counts
+        self.row.cursor, self.row.counts = cursor, dict(self.counts)
+        self.row.save(update_fields=["cursor", "counts"])
+
+
+def _agent_files(step: _Step) -> None:
+    count, left = agent_files.remove(step.needles, write=True)
+    step.note({}, Counter({"agent files, lines": count}))
+    _tell(step.purge, files_left=[f"{name}: {why}" for name, why in left.items()])
+
+
+def _rows(step: _Step) -> None:
+    linked.remove(step.chosen, lambda counts: step.note({}, counts))
+
+
+def _columns(step: _Step) -> None:
+    if step.needles:
+        columns.scrub(step.needles, write=True, cursor=step.row.cursor, note=step.note)
+
+
+def _files(step: _Step) -> None:
+    if step.needles:
+        files.scrub(
+            step.needles,
+            write=True,
+            first=step.row.cursor.get("file", ""),
+            before=lambda name, counts: step.note({"file": name}, counts),
+        )
+
+
+def _copies(step: _Step) -> None:
+    """Remove the backups, or name them in the receipt."""
+    found = files.copies(step.chosen.since)
+    if step.purge.receipt.get("backups"):
+        for path in found:
+            shutil.rmtree(path)
+            step.note({}, Counter({"backups": 1}))
+        found = []
+    _tell(step.purge, copies=[str(path) for path in found])
+
+
+def _check(step: _Step) -> None:
+    """Search everything once more. Raises PurgeError, and lets the search begin anew, when a text is left."""
+    if not step.needles:
+        return
+    found, kept = _apart(columns.held(step.needles))
+    in_files = files.scrub(step.needles, write=False)
+    _tell(step.purge, kept=kept)
+    left = [*found, *in_files.counts, *(f"{name} ({why})" for name, why in in_files.left.items())]
+    if left:
+        PurgeStep.objects.filter(purge=step.purge, name__in=("columns", "files")).update(done_at=None, cursor={})
+        named = ", ".join(left[:NAMED])
+        raise PurgeError("left", f"Texts are left, or were written again: {named}.", "Go on: memory purge --resume.")
+
+
+def _emptied(step: _Step) -> None:
+    """Forget the texts; what follows needs none."""
+    Purge.objects.filter(pk=step.purge.pk).update(work={})
+    Purge.objects.filter(pk=step.purge.pk).exclude(problem="").update(problem="")
+
+
+def _free(step: _Step) -> None:
+    """Bring the indexes in step, and rewrite free pages, so that no byte of a deleted row is left in SQLite's files."""
+    keyword_index.catch_up()
+    if problems := leftovers.remove():
+        raise PurgeError("in_use", problems[0], "Go on: memory purge --resume.")
+
+
+RUN: dict[str, Callable[[_Step], None]] = {
+    "agent_files": _agent_files,
+    "rows": _rows,
+    "columns": _columns,
+    "files": _files,
+    "copies": _copies,
+    "check": _check,
+    "emptied": _emptied,
+    "free": _free,
+}
+
+
+def _tell(purge: Purge, **facts: Any) -> None:
+    purge.receipt |= facts
+    purge.save(update_fields=["receipt"])
+
+
+def _finish(pk: int, me: str, took_ms: int, at: datetime) -> None:
+    with transaction.atomic():
+        purge = Purge.objects.select_for_update().get(pk=pk)
+        removed: Counter[str] = Counter()
+        for counts in PurgeStep.objects.filter(purge=pk).values_list("counts", flat=True):
+            removed += Counter(counts)
+        purge.receipt["removed"], _ = _apart(removed)
+        purge.save(update_fields=["receipt"])
+        mine = Purge.objects.filter(pk=pk, state=PurgeState.RUNNING, claimed_by=me)
+        if mine.update(state=PurgeState.DONE, done_at=at, claimed_by="", claimed_until=None, problem="", work={}):
+            record(
+                "memory.purge.completed",
+                component="purge",
+                source="claudeops",
+                key=f"purge:{pk}",
+                duration_ms=took_ms,
+                at=at,
+                memories=purge.receipt.get("memories", 0),
+                removed=removed.total(),
+            )

@@ -1,0 +1,218 @@
+"""Find texts wherever they stand, whole or cut short, and put a fixed mark in their place. Pure.
+
+A text is found in any case, with any white space between its words, and as JSON or HTML escapes it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from memories.capture.text import fold
+
+MARK = "[purged]"
+SHORTEST = 8
+"""A shorter text stands in many others that have nothing to do with it."""
+HEAD = 24
+"""Characters of the beginning of a text by which a copy that was cut short is known."""
+FEW = 25
+"""So many texts are looked for one by one; more of them by the words of what is read."""
+MOST_WORDS = 2
+SHORTEST_WORD = 3
+
+SPACE = r"(?:\s|\\+[nrtfv]|\\+u00[01a][0-9a-f]|&nbsp;)+"
+ESCAPED = {"'": r"&#x27;|&#39;|\\*'", '"': r'&quot;|\\*"', "<": "&lt;|<", ">": "&gt;|>", "&": "&amp;|&", "\\": r"\\+"}
+CUT = re.compile(r"\s*(?:…|\.\.\.|\\+u2026|&hellip;)")
+CUT_BYTES = re.compile(CUT.pattern.encode())
+WORD = re.compile(r"[a-z0-9]+")
+TOKENS = re.compile(r"\\+u[0-9a-f]{4}|\\+[nrtfv]|([a-z0-9]{3,})")
+"""The words of a text; what an escape ends with is no part of one."""
+
+Span = tuple[int, int]
+
+
+class Needle:
+    """One text to find, folded to one line."""
+
+    def __init__(self, text: str) -> None:
+        self.text = fold(text)
+        self.head_text = self.text[:HEAD].rstrip()
+        self.units = [SPACE if char == " " else _unit(char) for char in self.text]
+
+    @property
+    def may_be_cut(self) -> bool:
+        return len(self.text) > HEAD
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The longest words of its beginning, in lower case: each copy has them. () when it has none."""
+        found = sorted(set(WORD.findall(_ascii_lower(self.head_text))), key=lambda word: (-len(word), word))
+        return tuple(word for word in found if len(word) >= SHORTEST_WORD)[:MOST_WORDS]
+
+    @cached_property
+    def inner_word(self) -> str:
+        """Its longest word that has other words of it on both sides; "" when there is none."""
+        inner = _ascii_lower(self.head_text).split(" ")[1:-1]
+        found = [word for part in inner for word in WORD.findall(part) if len(word) >= SHORTEST_WORD]
+        return max(found, key=len, default="")
+
+    @cached_property
+    def in_text(self) -> tuple[re.Pattern[Any], re.Pattern[Any], list[re.Pattern[Any]]]:
+        return self._compiled(lambda pattern: re.compile(pattern, re.IGNORECASE))
+
+    @cached_property
+    def in_bytes(self) -> tuple[re.Pattern[Any], re.Pattern[Any], list[re.Pattern[Any]]]:
+        return self._compiled(lambda pattern: re.compile(pattern.encode("utf-8", "replace"), re.IGNORECASE))
+
+    def _compiled(self, compiled: Any) -> tuple[re.Pattern[Any], re.Pattern[Any], list[re.Pattern[Any]]]:
+        start = len(self.head_text)
+        rest = [compiled(unit) for unit in self.units[start:]] if self.may_be_cut else []
+        return compiled("".join(self.units)), compiled("".join(self.units[:start])), rest
+
+    def spans(self, text: Any, *, cut_at: int | None = None) -> Iterator[Span]:
+        """Yield where it stands in a str or bytes. With `cut_at` a text of that length was cut at its end."""
+        is_bytes = isinstance(text, bytes)
+        whole, head, rest = self.in_bytes if is_bytes else self.in_text
+        ends = set()
+        for found in whole.finditer(text):
+            ends.add(found.start())
+            yield found.span()
+        if not self.may_be_cut:
+            return
+        for found in head.finditer(text):
+            if found.start() in ends:
+                continue
+            at = found.end()
+            for unit in rest:
+                if (more := unit.match(text, at)) is None:
+                    break
+                at = more.end()
+            was_cut = cut_at is not None and at == len(text) >= cut_at
+            if was_cut or (CUT_BYTES if is_bytes else CUT).match(text, at):
+                yield found.start(), at
+
+
+class Needles:
+    """Texts to find. Those shorter than SHORTEST are left out, unless `short` says that they are meant, too."""
+
+    def __init__(self, texts: Iterable[str], *, short: bool = False) -> None:
+        least = 1 if short else SHORTEST
+        folded = sorted({fold(text) for text in texts}, key=lambda text: (-len(text), text))
+        self.all: Sequence[Needle] = [Needle(text) for text in folded if len(text) >= least]
+        self.too_short = sum(0 < len(text) < least for text in folded)
+
+    def __bool__(self) -> bool:
+        return bool(self.all)
+
+    @property
+    def searched_by_words(self) -> list[tuple[str, ...]] | None:
+        """For a database: the words that a row must have, for each text; None when it must read all rows."""
+        found = [needle.words for needle in self.all]
+        return found if len(found) <= FEW and all(found) else None
+
+    @cached_property
+    def _by_word(self) -> tuple[dict[str, list[Needle]], list[Needle]]:
+        by_word: dict[str, list[Needle]] = {}
+        others = []
+        for needle in self.all:
+            if needle.inner_word:
+                by_word.setdefault(needle.inner_word, []).append(needle)
+            else:
+                others.append(needle)
+        return by_word, others
+
+    def _possible(self, lower: str) -> list[Needle]:
+        if len(self.all) <= FEW:
+            return [needle for needle in self.all if all(word in lower for word in needle.words)]
+        by_word, others = self._by_word
+        found = [needle for needle in others if all(word in lower for word in needle.words)]
+        for word in by_word.keys() & set(TOKENS.findall(lower)):
+            found += by_word[word]
+        return found
+
+    def spans(self, text: Any, *, cut_at: int | None = None) -> list[Span]:
+        """Return where any of them stands in a str or bytes, in order; those that overlap are one."""
+        lower = text.lower().decode("latin-1") if isinstance(text, bytes) else _ascii_lower(text)
+        found = sorted(span for needle in self._possible(lower) for span in needle.spans(text, cut_at=cut_at))
+        joined: list[Span] = []
+        for start, end in found:
+            if joined and start < joined[-1][1]:
+                joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+            else:
+                joined.append((start, end))
+        return joined
+
+    def are_in(self, value: Any) -> bool:
+        return bool(self.removed(value)[1])
+
+    def removed(self, value: Any, *, cut_at: int | None = None) -> tuple[Any, int]:
+        """Return a value of a column (text, or plain data with texts) with marks in their places, and how many."""
+        if isinstance(value, str):
+            spans = self.spans(value, cut_at=cut_at)
+            for start, end in reversed(spans):
+                value = value[:start] + MARK + value[end:]
+            return value, len(spans)
+        if isinstance(value, list | tuple):
+            items = [self.removed(item) for item in value]
+            return type(value)(item for item, _ in items), sum(count for _, count in items)
+        if isinstance(value, dict):
+            pairs = [(self.removed(name), self.removed(item)) for name, item in value.items()]
+            return {name[0]: item[0] for name, item in pairs}, sum(name[1] + item[1] for name, item in pairs)
+        return value, 0
+
+    def removed_from_line(self, line: bytes) -> tuple[bytes, int]:
+        """Return a line of a file as long as before, with marks in their places, and how many.
+
+        A line that was JSON stays JSON, also where the text was written with escapes that nobody needs.
+        """
+        spans = self.spans(line)
+        new = line
+        for start, end in spans:
+            new = new[:start] + filled(end - start) + new[end:]
+        parsed = _json(line) if spans or b"\\u" in line else None
+        if parsed is None:
+            return new, len(spans)
+        value, count = self.removed(parsed)
+        still = _json(new) if spans else parsed
+        if still is not None and not self.are_in(still):
+            return new, len(spans)
+        body, ending = line.rstrip(b"\r\n"), line[len(line.rstrip(b"\r\n")) :]
+        written = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        if len(written) > len(body):  # no JSON of ours is longer than theirs, but for a replaced surrogate
+            written = b"{}"
+        return written.ljust(len(body)) + ending, count
+
+
+def filled(length: int) -> bytes:
+    """Return a mark of so many bytes."""
+    return MARK.encode().ljust(length) if length >= len(MARK) else b"*" * length
+
+
+def _unit(char: str) -> str:
+    if char in ESCAPED:
+        return f"(?:{ESCAPED[char]}|\\\\+u{ord(char):04x})"
+    if char == "/":
+        return r"\\*/"
+    if char.isascii():
+        return re.escape(char)
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    escape = "".join(rf"\\+u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return f"(?:{re.escape(char)}|{escape})"
+
+
+def _ascii_lower(text: str) -> str:
+    """Lower case as a database does that knows ASCII alone; the length stays."""
+    return text.lower() if text.isascii() else "".join(char.lower() if char.isascii() else char for char in text)
+
+
+def _json(line: bytes) -> Any:
+    """Return the object or array of a line; None when it is none."""
+    if not line.lstrip().startswith((b"{", b"[")):
+        return None
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None

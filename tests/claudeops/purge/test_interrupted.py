@@ -1,0 +1,93 @@
+"""A purge that is killed anywhere goes on, and is done as if it had not been."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from claudeops import tasks
+from claudeops.purge import run as purging
+from claudeops.purge.choice import Choice
+from claudeops.purge.errors import PurgeError
+from claudeops.workers.doctor import WARNING, _purges
+from memories.models import Memory
+from sessions_app.models import Purge, PurgeState, PurgeStep, Session, Status
+from sessions_app.runner.launch import folder_of
+from tests.claudeops.purge.house import OTHER, TEXT, furnish, places_of
+from tests.commands import document, run
+from tests.processes import killed
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WORK = "from claudeops.purge.run import carry_out; carry_out({pk})"
+POINTS = [
+    ("call", "claudeops.purge.agent_files", "remove", 1),
+    ("return", "claudeops.purge.linked", "remove", 1),
+    ("call", "memories.lifecycle.erase", "erase_all", 1),
+    ("return", "memories.lifecycle.erase", "erase_all", 1),
+    ("return", "claudeops.purge.run", "note", 3),
+    ("call", "claudeops.purge.columns", "_rewritten", 2),
+    ("return", "claudeops.purge.columns", "_rewritten", 5),
+    ("return", "claudeops.purge.columns", "_rewritten", 9),
+    ("return", "claudeops.purge.columns", "scrub", 1),
+    ("call", "claudeops.purge.texts", "removed_from_line", 4),
+    ("call", "claudeops.purge.files", "refreshed", 1),
+    ("return", "claudeops.purge.files", "scrub", 1),
+    ("call", "claudeops.purge.run", "_check", 1),
+    ("return", "claudeops.purge.run", "_check", 1),
+    ("return", "claudeops.purge.run", "_emptied", 1),
+    ("call", "claudeops.secret_scan.leftovers", "remove", 1),
+    ("return", "claudeops.purge.run", "_free", 1),
+    ("call", "claudeops.purge.run", "_finish", 1),
+]
+
+
+@pytest.mark.parametrize(("event", "module", "function", "nth"), POINTS)
+def test_a_purge_that_is_killed_goes_on(event, module, function, nth):
+    memory = furnish()
+    purge = purging.begin(Choice(ids=(memory.pk,)), by="ann")
+    killed(WORK.format(pk=purge.pk), event, module, function, nth=nth)
+    assert [(one.level, one.subject) for one in _purges(timezone.now())] == [(WARNING, f"purge {purge.pk}")]
+    code, answer = document("memory", "purge", "--resume")
+    assert (code, [one["id"] for one in answer["result"]["purges"]]) == (0, [purge.pk])
+    if connection.vendor == "sqlite":
+        assert places_of() == []
+    done = Purge.objects.get()
+    assert (done.state, done.work, done.receipt["removed"]["memories"]) == (PurgeState.DONE, {}, 1)
+    assert sorted(Memory.objects.values_list("observation", flat=True))[1] == OTHER
+    assert not list(_purges(timezone.now()))
+
+
+def test_two_at_once_carry_it_out_once():
+    memory = furnish()
+    purge = purging.begin(Choice(ids=(memory.pk,)), by="ann")
+    Purge.objects.update(claimed_by="elsewhere:1", claimed_until=timezone.now() + purging.LEASE)
+    with pytest.raises(PurgeError) as refused:
+        purging.carry_out(purge.pk)
+    assert refused.value.code == "busy" and Memory.objects.filter(pk=memory.pk).exists()
+
+
+def test_a_session_that_runs_and_knows_it_keeps_the_purge_from_being_done():
+    memory = furnish()
+    Session.objects.update(status=Status.RUNNING)
+    code, answer = document("memory", "purge", memory.pk, "--yes")
+    assert (code, answer["error"]["code"]) == (1, "running") and not Purge.objects.exists()
+    code, answer = document("memory", "purge", memory.pk, "--yes", "--force")
+    assert (code, answer["error"]["code"]) == (1, "left")
+    session = Session.objects.get()
+    assert TEXT.encode() in (folder_of(session) / "prompt.md").read_bytes()
+    assert "its session still runs" in Purge.objects.get().problem and Purge.objects.get().work
+    Session.objects.update(status=Status.COMPLETED)
+    tasks.purge()
+    assert Purge.objects.get().state == PurgeState.DONE
+    assert places_of() == [] or connection.vendor == "postgresql"
+
+
+def test_what_is_written_again_before_the_end_is_found(monkeypatch):
+    memory = furnish()
+    purge = purging.begin(Choice(ids=(memory.pk,)), by="ann")
+    PurgeStep.objects.filter(position__lte=4).update(done_at=timezone.now())
+    with pytest.raises(PurgeError, match=r"Texts are left"):
+        purging.carry_out(purge.pk)
+    assert run("memory", "purge", "--resume")[0] == 0
