@@ -239,6 +239,12 @@ def revert(file: MemoryFile, sha: str, *, by: str, at: datetime | None = None, s
         return _read(row.pk, when)[0]
 
 
+def is_reverted(file: MemoryFile, sha: str) -> bool:
+    """Whether a later commit of the file, as it was last read, undid the commit `sha`."""
+    commit = file.commits.filter(sha=sha).first()
+    return commit is not None and _is_reverted(commit)
+
+
 def log(file: MemoryFile, *, most: int = 100) -> list[MemoryFileCommit]:
     """Return the commits of the file as they were last read, the latest first."""
     return list(file.commits.select_related("proposal")[:most])

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memories.curate import files
+from memories.curate import files, proposals
 from memories.errors import Conflict, MemoriesError
 from memories.models import (
     CommitKind,
@@ -541,3 +541,15 @@ def test_a_waiting_proposal_about_an_entry_that_a_person_removed_says_so(theirs)
     read()
     proposal.refresh_from_db()
     assert (proposal.conflict["base"], proposal.conflict["theirs"]) == (CADDY, "")
+
+
+def test_taking_back_a_promotion_reverts_its_commit_and_the_proposal_waits(data):
+    file = files.file_of(None)
+    proposal = ProposalFactory(file=file, tier=Tier.PERSON)
+    proposals.approve(proposal.pk, by="ada")
+    promote(file)
+    assert proposals.undo(proposal.pk, by="ada").state == ProposalState.WAITING
+    assert proposal.text not in (data / "MEMORY.md").read_text()
+    assert proposals.approve(proposal.pk, by="ada").state == ProposalState.APPROVED
+    assert files.promote_due().done == (proposal.pk,)
+    assert [one.partition(" ")[0] for one in messages(data)] == ["Add", "Revert", "Add"]
