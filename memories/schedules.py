@@ -5,5 +5,5 @@ SCHEDULES = [
     {"name": "judge", "func": "memories.tasks.judge", "minutes": 60, "offset": 22},
     {"name": "embed", "func": "memories.tasks.embed", "minutes": 1},
     {"name": "recall", "func": "memories.tasks.keep_recall", "minutes": 1},
-    {"name": "maintain", "func": "memories.tasks.maintain", "minutes": 5, "offset": 1},
+    {"name": "maintain", "func": "memories.tasks.maintain", "minutes": 10, "offset": 9},
 ]

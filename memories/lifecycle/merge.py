@@ -68,9 +68,8 @@ def merge(
 
     The target keeps its text unless `observation` is given, takes the highest confidence, and counts them. A new text
     passes the gate unless `provenance` says that a person typed it (raises TextHeld). `evidence` is stored with each
-    change. Without `confirms` the target is as fresh as the freshest of them, not as of `at`. Returns the target's change
-    row.
-    Raises InvalidMemory for different scopes, an inactive target, or nothing to merge.
+    change. Without `confirms` the target is as fresh as the freshest of them, not as of `at`. Returns the target's
+    change row. Raises InvalidMemory for different scopes, an inactive target, or nothing to merge.
     """
     why, more = Why(by, to_utc(at), reason), evidence or {}
     with writing():

@@ -20,7 +20,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from memories.curate.maintenance import night
-from memories.curate.maintenance.steps import STEPS, Step, counted
+from memories.curate.maintenance.steps import ENDED, STEPS, Step, counted
 from memories.errors import Conflict
 from memories.lifecycle.lock import writing
 from memories.models import MaintenanceRun, MaintenanceStep, RunState
@@ -61,7 +61,8 @@ def maintain_due(
 ) -> MaintenanceRun | None:
     """Do the night's run if it is due, or go on with one that was interrupted; None when there is nothing to do.
 
-    Without `is_scheduled` it begins none by itself. Ends after `seconds` (None: when it is done); the next call goes on.
+    Without `is_scheduled` it begins none by itself. It ends after `seconds` (None: when all is done), and the next call
+    goes on.
     """
     now = at or timezone.now()
     open_run = MaintenanceRun.objects.filter(state=RunState.RUNNING).order_by("pk").first()
@@ -147,18 +148,18 @@ def _do(run: MaintenanceRun, step: Step, position: int, me: str, at: datetime | 
     if row.state == RunState.DONE:
         return True
     begun = time.monotonic()
-    more = True
-    while more:
+    while not row.cursor.get(ENDED):
         if end is not None and time.monotonic() > end:
             return False
         _beat(run, me, at)
         found = step.look(run, row.cursor)
         with writing():
             _beat(run, me, at)
-            more = step.write(run, row.cursor, found)
+            row.cursor[ENDED] = not step.write(run, row.cursor, found)
             row.save(update_fields=["cursor"])
-        if step.after is not None:
-            step.after(run, row.cursor)
+    if step.after is not None:
+        _beat(run, me, at)
+        step.after(run, row.cursor)
     with transaction.atomic():
         _beat(run, me, at)
         row.state, row.finished_at = RunState.DONE, at or timezone.now()

@@ -36,6 +36,9 @@ from memories.taxonomy import TAXONOMIES
 
 Cursor = dict[str, Any]
 
+AFTER, ENDED = "after", "ended"
+"""Keys of a cursor: the id behind which the step goes on, and whether its last batch is written."""
+
 
 def _look_at_nothing(run: MaintenanceRun, cursor: Cursor) -> Any:
     return None
@@ -48,7 +51,7 @@ def _write_nothing(run: MaintenanceRun, cursor: Cursor, found: Any) -> bool:
 @dataclass(frozen=True, slots=True)
 class Step:
     """A step in batches: `look` reads, `write` writes in the transaction that stores the cursor, and says whether more
-    follows. `after` is for work with transactions of its own, which is idempotent.
+    follows. `after` is for work with transactions of its own, which is idempotent; it comes last.
 
     `kind` is that of its changes, which can be undone; None for a step without.
     """
@@ -60,7 +63,7 @@ class Step:
     write: Callable[[MaintenanceRun, Cursor, Any], bool] = _write_nothing
     after: Callable[[MaintenanceRun, Cursor], None] | None = None
     kind: Change | None = None
-    extra: Callable[[MaintenanceRun, MaintenanceStep], dict[str, Any]] | None = None
+    figures: Callable[[MaintenanceRun, MaintenanceStep], dict[str, Any]] | None = None
 
 
 def evidence_of(run: MaintenanceRun, step: str) -> dict[str, Any]:
@@ -82,10 +85,10 @@ def changed_memories(run: MaintenanceRun, step: Step) -> MemoryChangeQuerySet:
 
 def counted(step: Step, run: MaintenanceRun, row: MaintenanceStep) -> dict[str, Any]:
     """Return the figures of a step: `did`, and what it says beside. From what is stored, so a crash loses none."""
-    found = {key: value for key, value in row.cursor.items() if key != "after"}
+    found = {key: value for key, value in row.cursor.items() if key not in (AFTER, ENDED)}
     if step.kind is not None:
         found["did"] = changed_memories(run, step).count()
-    return found | (step.extra(run, row) if step.extra else {})
+    return found | (step.figures(run, row) if step.figures else {})
 
 
 def _sweep(only: Change, name: str) -> Callable[[MaintenanceRun, Cursor], None]:
@@ -101,7 +104,7 @@ def _faded(run: MaintenanceRun, row: MaintenanceStep) -> dict[str, Any]:
 
 def _aged(name: str) -> Step:
     def look(run: MaintenanceRun, cursor: Cursor) -> list[int]:
-        rows = ageing.due(name, run.at).filter(pk__gt=cursor.get("after", 0)).order_by("pk")
+        rows = ageing.due(name, run.at).filter(pk__gt=cursor.get(AFTER, 0)).order_by("pk")
         return list(rows.values_list("pk", flat=True)[:BATCH])
 
     def write(run: MaintenanceRun, cursor: Cursor, ids: list[int]) -> bool:
@@ -115,7 +118,7 @@ def _aged(name: str) -> Step:
         write_all(changes)
         cursor["left"] = cursor.get("left", 0) + len(left)
         if ids:
-            cursor["after"] = ids[-1]
+            cursor[AFTER] = ids[-1]
         return len(ids) == BATCH
 
     labels = {
@@ -134,13 +137,13 @@ def start_of_sweep(run: MaintenanceRun | None) -> int:
     if run is not None:
         rows = rows.filter(run__lt=run)
     cursor = rows.order_by("-run").values_list("cursor", flat=True).first()
-    return int((cursor or {}).get("after", 0))
+    return int((cursor or {}).get(AFTER, 0))
 
 
 def _look_for_duplicates(run: MaintenanceRun, cursor: Cursor) -> tuple[list[duplicates.Likely], bool]:
-    if "after" not in cursor:
-        cursor |= {"after": start_of_sweep(run), "looked": 0, "asked": 0}
-    return duplicates.look(cursor["after"], duplicates.BATCH, {})
+    if AFTER not in cursor:
+        cursor |= {AFTER: start_of_sweep(run), "looked": 0, "asked": 0}
+    return duplicates.look(cursor[AFTER], duplicates.BATCH, {})
 
 
 def _write_duplicates(run: MaintenanceRun, cursor: Cursor, found: tuple[list[duplicates.Likely], bool]) -> bool:
@@ -151,7 +154,7 @@ def _write_duplicates(run: MaintenanceRun, cursor: Cursor, found: tuple[list[dup
     rows = Memory.objects.in_bulk(ids)
     for one in some:
         decided = duplicates.decide(one, rows)
-        cursor["after"], cursor["looked"] = one.newer, cursor["looked"] + 1
+        cursor[AFTER], cursor["looked"] = one.newer, cursor["looked"] + 1
         if decided is None:
             continue
         winner, loser = decided.winner, decided.loser
@@ -167,7 +170,7 @@ def _write_duplicates(run: MaintenanceRun, cursor: Cursor, found: tuple[list[dup
             merge(winner, [loser], by=ACTOR, at=run.at, reason=words, evidence=evidence, confirms=False)
             loser.refresh_from_db()
     if not more:
-        cursor["after"] = 0
+        cursor[AFTER] = 0
     return more and cursor["looked"] < duplicates.LOOKED_AT
 
 
@@ -241,7 +244,7 @@ STEPS: tuple[Step, ...] = (
         "not confirmed for 30 days",
         after=_sweep(Change.DECAYED, "lowered"),
         kind=Change.DECAYED,
-        extra=_faded,
+        figures=_faded,
     ),
     Step(
         MERGED,
@@ -269,12 +272,12 @@ STEPS: tuple[Step, ...] = (
         _keep_count,
         _prune_discards,
     ),
-    Step("judged", "Pairs judged", "by the judge, a model", after=_judge, extra=_judged),
+    Step("judged", "Pairs judged", "by the judge, a model", after=_judge, figures=_judged),
     Step(
         "categories",
         "Over-represented categories",
         "more than twice an equal share",
-        extra=lambda run, row: distribution(),
+        figures=lambda run, row: distribution(),
     ),
 )
 

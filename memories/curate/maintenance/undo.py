@@ -148,10 +148,10 @@ def _with_partners(rows: Iterable[MemoryChange], since: set[int]) -> set[int]:
         while root in targets:
             root = targets[root]
         members.setdefault(root, {root}).add(target)
-        if ids[uuid] is None:
+        if (loser := ids[uuid]) is None:
             broken.add(root)
         else:
-            members[root].add(ids[uuid])
+            members[root].add(loser)
     standing = {pk for pk in ids.values() if pk is not None}
     return {
         pk

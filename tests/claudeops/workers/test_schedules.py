@@ -54,7 +54,7 @@ def test_what_runs_each_minute_hour_day_and_week():
         "claudeops:transcripts": 5,
         "claudeops:embed": 1,
         "claudeops:recall": 1,
-        "claudeops:maintain": 5,
+        "claudeops:maintain": 10,
         "claudeops:sweep": 60,
         "claudeops:judge": 60,
         "claudeops:backup": 60,  # which makes one a day

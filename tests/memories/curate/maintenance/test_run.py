@@ -111,7 +111,7 @@ class TestDuplicates:
         assert (Disagreement.objects.get().older_id, Disagreement.objects.get().newer_id) == (one.pk, two.pk)
 
     def test_a_merge_confirms_nothing(self):
-        one, two = self.two()
+        self.two()
         Memory.objects.update(updated_at=AT - timedelta(days=20))
         maintain_due(at=AT)
         assert Memory.objects.get(active=True).updated_at == AT - timedelta(days=20)
@@ -128,7 +128,7 @@ class TestDuplicates:
         first = maintain_due(at=AT)
         assert first.steps.get(name="merged").cursor["after"] == rows[1].pk
         second = maintain_due(at=AT + timedelta(days=1))
-        assert second.steps.get(name="merged").cursor == {"after": 0, "looked": 1, "asked": 0}
+        assert second.steps.get(name="merged").cursor == {"after": 0, "ended": True, "looked": 1, "asked": 0}
 
 
 class TestStale:
