@@ -46,8 +46,8 @@ def sweep(
 ) -> Swept:
     """Apply decay and expiry as of `at` (aware UTC, default now), in batches of one transaction each.
 
-    `only` (DECAYED or EXPIRED) applies one of them. `evidence` is stored with each change. `source` is what runs it, for
-    its telemetry record; a sweep that changes nothing leaves none.
+    `only` (DECAYED or EXPIRED) applies one of them. `evidence` is stored with each change. `source` is what runs it,
+    for its telemetry record; a sweep that changes nothing leaves none.
     """
     when, begun = to_utc(at), time.monotonic()
     ids = _due_ids(when)
