@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 
 from memories.curate.maintenance import maintain_due
+from memories.curate.reflection import reflect_due
 from memories.embedding.backfill import backfill
 from memories.embedding.install import install_if_missing
 from memories.judging import TASK_CALLS, TASK_SECONDS, judge_waiting
@@ -12,6 +13,7 @@ from memories.lifecycle.gate_decisions import prune as prune_discards
 from memories.lifecycle.sweep import sweep as sweep_memories
 from memories.llm.calls import prune as prune_model_calls
 from memories.recall import keyword_index, log, pgvector
+from memories.telemetry import prune as prune_telemetry
 from memories.telemetry import record
 
 
@@ -19,6 +21,7 @@ def sweep() -> None:
     sweep_memories(source="schedule")
     prune_model_calls()
     prune_discards()
+    prune_telemetry()
 
 
 def judge() -> None:
@@ -41,3 +44,9 @@ def keep_recall() -> None:
 def maintain() -> None:
     """Do the maintenance of the night when it is due, or go on with a run that was interrupted or begun by hand."""
     maintain_due(is_scheduled=settings.CLAUDEOPS_CURATE)
+
+
+def reflect() -> None:
+    """Propose changes of the memory files from what is new, where it is time to."""
+    if settings.CLAUDEOPS_CURATE:
+        reflect_due()

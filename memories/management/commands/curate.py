@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudeops.lib.cli import VerbCommand
-from memories.management import curate_maintain, curate_status
+from memories.management import curate_maintain, curate_reflect, curate_status
 
 
 class Command(VerbCommand):
@@ -11,5 +11,6 @@ class Command(VerbCommand):
     noun = "curate"
     verbs = {
         "maintain": curate_maintain.VERB,
+        "reflect": curate_reflect.VERB,
         "status": curate_status.VERB,
     }

@@ -7,7 +7,10 @@ from django.utils import timezone
 
 from memories.models import ProposalState, Reflection, Tier
 from tests.commands import document, run
-from tests.factories import MemoryFileFactory, ProposalFactory
+from tests.factories import MemoryFileFactory, ProjectFactory, ProposalFactory
+from tests.memories.curate.reflection.conftest import observed, proposal, reflector
+
+__all__ = ["reflector"]
 
 pytestmark = pytest.mark.django_db
 
@@ -41,11 +44,11 @@ def test_the_status_of_many_costs_what_that_of_few_costs(django_assert_num_queri
     file = MemoryFileFactory()
     for _ in range(3):
         ProposalFactory(file=file)
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(14):
         stages()
     for _ in range(10):
         ProposalFactory(file=file)
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(14):
         stages()
 
 
@@ -54,3 +57,45 @@ def test_a_reflector_that_is_off_is_said_with_what_helps(settings):
     _, found = document("curate", "status")
     assert "no model is set for the reflector" in found["result"][0]["problem"]
     assert found["next_actions"][0]["command"] == "manage.py model status"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_reflect_asks_and_says_what_became_of_it(reflector):
+    assert "Nothing was asked: nothing is new." in run("curate", "reflect")[1]
+    observed("db_main has 3 replicas.")
+    reflector.proposals = [proposal(change="db_main has 3 replicas."), proposal(change="")]
+    code, out, _ = run("curate", "reflect")
+    assert code == 0
+    assert "1 observations became 1 proposals" in out
+    assert "Not read: proposal 2: it has no text." in out
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_dry_run_says_what_would_be_asked_and_asks_nothing(reflector):
+    one = observed("db_main has 3 replicas.", project=ProjectFactory(slug="shop"))
+    code, found = document("curate", "reflect", "--project", "shop", "--dry-run")
+    assert (code, found["result"]["observations"]) == (0, [one.pk])
+    assert run("curate", "reflect", "--dry-run")[1].startswith("Nothing is new")
+    assert not reflector.served.asked
+    assert not Reflection.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_reflect_without_a_model_or_a_project_is_refused(reflector):
+    observed("db_main has 3 replicas.")
+    reflector.served.status = 401
+    code, found = document("curate", "reflect")
+    assert (code, found["error"]["code"]) == (1, "model_unavailable")
+    code, found = document("curate", "reflect", "--project", "nothing")
+    assert (code, found["error"]["code"]) == (1, "unknown_project")
+
+
+def test_what_is_new_and_what_waits_for_a_person_is_said_with_what_to_do():
+    observed("db_main has 3 replicas.")
+    ProposalFactory(tier=Tier.PERSON)
+    _, found = document("curate", "status")
+    assert found["result"][0]["next"].startswith("global: 1 are new; the next one is due ")
+    assert [action["command"] for action in found["next_actions"]] == [
+        "manage.py curate reflect",
+        "manage.py proposal list",
+    ]
