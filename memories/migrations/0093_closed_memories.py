@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memories', '0090_curating'),
+        ('memories', '0092_memory_file_stamp'),
     ]
 
     operations = [
