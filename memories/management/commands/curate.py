@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudeops.lib.cli import VerbCommand
-from memories.management import curate_maintain, curate_reflect, curate_status
+from memories.management import curate_maintain, curate_reflect, curate_status, curate_triage
 
 
 class Command(VerbCommand):
@@ -12,5 +12,6 @@ class Command(VerbCommand):
     verbs = {
         "maintain": curate_maintain.VERB,
         "reflect": curate_reflect.VERB,
+        "triage": curate_triage.VERB,
         "status": curate_status.VERB,
     }
