@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from datetime import UTC, datetime
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memories.curate import files, proposals
 from memories.errors import Conflict, MemoriesError
@@ -553,3 +556,70 @@ def test_taking_back_a_promotion_reverts_its_commit_and_the_proposal_waits(data)
     assert proposals.approve(proposal.pk, by="ada").state == ProposalState.APPROVED
     assert files.promote_due().done == (proposal.pk,)
     assert [one.partition(" ")[0] for one in messages(data)] == ["Add", "Revert", "Add"]
+
+
+def test_a_repository_that_was_lost_begins_with_the_text_of_the_database(data):
+    file = files.file_of(None)
+    approved(file)
+    text = promote(file).text
+    shutil.rmtree(data)
+    assert "is gone" in read().problem
+    assert files.init(None).text == text == (data / "MEMORY.md").read_text()
+    assert len(messages(data)) == 1
+
+
+def test_what_is_forgotten_is_removed_by_a_commit_that_does_not_name_it(theirs):
+    read()
+    assert list(files.forget(lambda text: "Caddy" in text, by="ada")) == ["MEMORY.md"]
+    assert "Caddy" not in (theirs / "MEMORY.md").read_text()
+    assert messages(theirs)[0] == "Forget entries of MEMORY.md"
+    assert files.forget(lambda text: "Caddy" in text, by="ada") == {}
+
+
+def test_a_repository_of_another_user_and_a_submodule_are_read_and_written(settings, data, theirs, tmp_path):
+    for path in (theirs, *theirs.rglob("*")):
+        os.lchown(path, 12345, 12345)
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    git(outer, "init", "-q")
+    git(
+        outer,
+        "-c",
+        "protocol.file.allow=always",
+        "-c",
+        "safe.directory=*",
+        "submodule",
+        "--quiet",
+        "add",
+        str(theirs),
+        "sub",
+    )
+    for path in (theirs, outer / "sub"):
+        settings.CLAUDEOPS_MEMORY_FILE = str(path / "MEMORY.md")
+        file = read()
+        approved(file)
+        assert promote(file).problem == ""
+        assert PRUNE in (path / "MEMORY.md").read_text()
+    assert status(outer / "sub") == ""
+
+
+def test_while_another_process_works_on_the_file_the_row_is_returned(theirs, settings):
+    file = read()
+    path = theirs / "MEMORY.md"
+    path.write_text(path.read_text() + "- New\n")
+    with files._alone(file):
+        assert "New" not in files.refresh(file).text
+    assert "New" in files.refresh(file).text
+
+
+def test_reading_and_promoting_take_the_same_queries_for_ten_and_twenty_entries(theirs):
+    file = read()
+    path = theirs / "MEMORY.md"
+    counts = []
+    for number in (10, 20):
+        path.write_text("## Operations\n" + "".join(f"- Entry {one}\n" for one in range(number)))
+        git(theirs, "commit", "-qam", f"{number}")
+        with CaptureQueriesContext(connection) as found:
+            files.read(file)
+        counts.append(len(found))
+    assert counts[0] == counts[1]
