@@ -576,31 +576,27 @@ def test_what_is_forgotten_is_removed_by_a_commit_that_does_not_name_it(theirs):
     assert files.forget(lambda text: "Caddy" in text, by="ada") == {}
 
 
-def test_a_repository_of_another_user_and_a_submodule_are_read_and_written(settings, data, theirs, tmp_path):
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+def test_a_repository_of_another_user_is_read_and_written(theirs):
     for path in (theirs, *theirs.rglob("*")):
         os.lchown(path, 12345, 12345)
+    file = read()
+    approved(file)
+    assert promote(file).problem == ""
+    assert PRUNE in (theirs / "MEMORY.md").read_text()
+    assert (theirs / "MEMORY.md").stat().st_uid == 12345
+
+
+def test_a_submodule_is_read_and_written(settings, theirs, tmp_path):
     outer = tmp_path / "outer"
     outer.mkdir()
     git(outer, "init", "-q")
-    git(
-        outer,
-        "-c",
-        "protocol.file.allow=always",
-        "-c",
-        "safe.directory=*",
-        "submodule",
-        "--quiet",
-        "add",
-        str(theirs),
-        "sub",
-    )
-    for path in (theirs, outer / "sub"):
-        settings.CLAUDEOPS_MEMORY_FILE = str(path / "MEMORY.md")
-        file = read()
-        approved(file)
-        assert promote(file).problem == ""
-        assert PRUNE in (path / "MEMORY.md").read_text()
-    assert status(outer / "sub") == ""
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(theirs), "sub")
+    settings.CLAUDEOPS_MEMORY_FILE = str(outer / "sub" / "MEMORY.md")
+    file = read()
+    approved(file)
+    assert promote(file).problem == ""
+    assert (status(outer / "sub"), len(messages(outer / "sub"))) == ("", 2)
 
 
 def test_while_another_process_works_on_the_file_the_row_is_returned(theirs, settings):
@@ -616,10 +612,10 @@ def test_reading_and_promoting_take_the_same_queries_for_ten_and_twenty_entries(
     file = read()
     path = theirs / "MEMORY.md"
     counts = []
-    for number in (10, 20):
+    for number in (5, 10, 20):
         path.write_text("## Operations\n" + "".join(f"- Entry {one}\n" for one in range(number)))
         git(theirs, "commit", "-qam", f"{number}")
         with CaptureQueriesContext(connection) as found:
             files.read(file)
         counts.append(len(found))
-    assert counts[0] == counts[1]
+    assert counts[1] == counts[2]
