@@ -259,33 +259,6 @@ def revert(file: MemoryFile, sha: str, *, by: str, at: datetime | None = None, s
         return _read(row.pk, when)[0]
 
 
-def forget(is_meant: Callable[[str], bool], *, by: str, at: datetime | None = None) -> dict[str, str]:
-    """Remove the entries of this host's files whose text `is_meant`; return by file the commit, or why it failed.
-
-    The message of the commit says nothing of their texts, and their commits in git still hold them.
-    """
-    when, done = to_utc(at), dict[str, str]()
-    for row in MemoryFile.objects.filter(host=settings.CLAUDEOPS_HOST).select_related("project").order_by("pk"):
-        if not any(is_meant(entry.text) for entry in parse(read(row, at=when).text).entries):
-            continue
-        with _alone(row):
-            try:
-                seen = _ready(row, when)
-                message = _message(f"Forget entries of {seen.spot.path}", [("Forgotten-by", by)])
-                _commit(row, seen, Change(lambda one: _without(one, is_meant), message, _person(by), by=by), when)
-                done[str(row)] = _read(row.pk, when)[0].commit
-            except MemoriesError as error:
-                done[str(row)] = f"{error} {error.fix}".strip()
-    return done
-
-
-def _without(text: Document, is_meant: Callable[[str], bool]) -> Document:
-    for entry in text.entries:
-        if is_meant(entry.text) and document.find(text, entry.text, entry.section):
-            text = document.remove(text, entry.text, section=entry.section)
-    return text
-
-
 def is_reverted(file: MemoryFile, sha: str) -> bool:
     """Whether a later commit of the file, as it was last read, undid the commit `sha`."""
     commit = file.commits.filter(sha=sha).first()

@@ -568,14 +568,6 @@ def test_a_repository_that_was_lost_begins_with_the_text_of_the_database(data):
     assert len(messages(data)) == 1
 
 
-def test_what_is_forgotten_is_removed_by_a_commit_that_does_not_name_it(theirs):
-    read()
-    assert list(files.forget(lambda text: "Caddy" in text, by="ada")) == ["MEMORY.md"]
-    assert "Caddy" not in (theirs / "MEMORY.md").read_text()
-    assert messages(theirs)[0] == "Forget entries of MEMORY.md"
-    assert files.forget(lambda text: "Caddy" in text, by="ada") == {}
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
 def test_a_repository_of_another_user_is_read_and_written(theirs):
     for path in (theirs, *theirs.rglob("*")):
