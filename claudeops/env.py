@@ -242,6 +242,12 @@ VARIABLES: tuple[str | Variable, ...] = (
         30,
         "Days after which the records of what each stage did are deleted.",
     ),
+    Variable(
+        "CLAUDEOPS_METRICS_TOKEN",
+        text,
+        "",
+        "The bearer token with which Prometheus reads `/metrics`. Without it there is no such page.",
+    ),
     Variable("CLAUDEOPS_BACKUP_KEEP", whole(1, 3650), 7, "How many daily backups are kept."),
     Variable(
         "CLAUDEOPS_BACKUP_DIR",
