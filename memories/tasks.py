@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from django.conf import settings
+
+from memories.curate.reflection import reflect_due
 from memories.embedding.backfill import backfill
 from memories.embedding.install import install_if_missing
 from memories.judging import TASK_CALLS, TASK_SECONDS, judge_waiting
@@ -9,6 +12,7 @@ from memories.lifecycle.gate_decisions import prune as prune_discards
 from memories.lifecycle.sweep import sweep as sweep_memories
 from memories.llm.calls import prune as prune_model_calls
 from memories.recall import keyword_index, log, pgvector
+from memories.telemetry import prune as prune_telemetry
 from memories.telemetry import record
 
 
@@ -16,6 +20,7 @@ def sweep() -> None:
     sweep_memories(source="schedule")
     prune_model_calls()
     prune_discards()
+    prune_telemetry()
 
 
 def judge() -> None:
@@ -33,3 +38,9 @@ def keep_recall() -> None:
     keyword_index.catch_up()
     if counted := log.count():
         record("memory.recall.counted", component="recall", source="schedule", recalls=counted)
+
+
+def reflect() -> None:
+    """Propose changes of the memory files from what is new, where it is time to."""
+    if settings.CLAUDEOPS_CURATE:
+        reflect_due()

@@ -18,6 +18,7 @@ SMALL = frozenset(
     """
     a an the and or but of to in on at by for from with into as than then so that this these those it its there
     is are was were be been being has have had do does did will would can could which who when where while because
+    also both each per via about between through during after before under over up again too very such some
     """.split()  # noqa: SIM905
 )
 

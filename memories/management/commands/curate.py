@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from claudeops.lib.cli import VerbCommand
-from memories.management import curate_status
+from memories.management import curate_reflect, curate_status
 
 
 class Command(VerbCommand):
     help = "The way from observations to MEMORY.md: what runs by schedule, by hand."
     noun = "curate"
     verbs = {
+        "reflect": curate_reflect.VERB,
         "status": curate_status.VERB,
     }

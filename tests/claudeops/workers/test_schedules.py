@@ -27,6 +27,7 @@ ALL = (
     "relevance",
     "sweep",
     "judge",
+    "reflect",
     "embed",
     "recall",
     "backup",
@@ -55,6 +56,7 @@ def test_what_runs_each_minute_hour_day_and_week():
         "claudeops:recall": 1,
         "claudeops:sweep": 60,
         "claudeops:judge": 60,
+        "claudeops:reflect": 60,
         "claudeops:backup": 60,  # which makes one a day
         "claudeops:purges": 15,
         "claudeops:prune": 24 * 60,

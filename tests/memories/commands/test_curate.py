@@ -7,7 +7,10 @@ from django.utils import timezone
 
 from memories.models import ProposalState, Reflection, Tier
 from tests.commands import document, run
-from tests.factories import MemoryFileFactory, ProposalFactory
+from tests.factories import MemoryFileFactory, ProjectFactory, ProposalFactory
+from tests.memories.curate.reflection.conftest import observed, proposal, reflector
+
+__all__ = ["reflector"]
 
 pytestmark = pytest.mark.django_db
 
@@ -54,3 +57,34 @@ def test_a_reflector_that_is_off_is_said_with_what_helps(settings):
     _, found = document("curate", "status")
     assert "no model is set for the reflector" in found["result"][0]["problem"]
     assert found["next_actions"][0]["command"] == "manage.py model status"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_reflect_asks_and_says_what_became_of_it(reflector):
+    assert "Nothing was asked: nothing is new." in run("curate", "reflect")[1]
+    observed("db_main has 3 replicas.")
+    reflector.proposals = [proposal(change="db_main has 3 replicas."), proposal(change="")]
+    code, out, _ = run("curate", "reflect")
+    assert code == 0
+    assert "1 observations became 1 proposals" in out
+    assert "Not read: proposal 2: it has no text." in out
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_dry_run_says_what_would_be_asked_and_asks_nothing(reflector):
+    one = observed("db_main has 3 replicas.", project=ProjectFactory(slug="shop"))
+    code, found = document("curate", "reflect", "--project", "shop", "--dry-run")
+    assert (code, found["result"]["observations"]) == (0, [one.pk])
+    assert run("curate", "reflect", "--dry-run")[1].startswith("Nothing is new")
+    assert not reflector.served.asked
+    assert not Reflection.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_reflect_without_a_model_or_a_project_is_refused(reflector):
+    observed("db_main has 3 replicas.")
+    reflector.served.status = 401
+    code, found = document("curate", "reflect")
+    assert (code, found["error"]["code"]) == (1, "model_unavailable")
+    code, found = document("curate", "reflect", "--project", "nothing")
+    assert (code, found["error"]["code"]) == (1, "unknown_project")
