@@ -134,7 +134,7 @@ def refresh(file: MemoryFile, *, at: datetime | None = None) -> MemoryFile:
         return file
     try:
         spot = find_spot(place_of(file.project))
-        if not file.pending and file.stamp == (stamp(spot) if spot else "none"):
+        if not file.pending and file.stamp and file.stamp == (stamp(spot) if spot else "none"):
             return file
     except MemoriesError:
         pass  # `read` says what is wrong

@@ -82,4 +82,4 @@ def test_killed_there_and_run_again_is_one_run(world, settings, event, module, f
     assert MemoryFile.objects.get().pending == {}
     answered = ModelCall.objects.filter(outcome="answered")
     assert answered.filter(role="reflector").count() <= 2
-    assert answered.filter(role="triage").count() <= 2
+    assert answered.filter(role="triage").count() <= 3  # what comes from outside is asked about apart

@@ -63,7 +63,7 @@ def test_from_observations_to_the_next_prompt_byte_for_byte(world, tmp_path):
     assert len(subjects) == 2
     assert all(one.startswith("claudeops <") for one in subjects)
     bodies = world.git("log", "--reverse", "--format=%B%x00").split("\0")
-    for body, text_of, memory, who in ((bodies[0], LOCK, lock, "rule"), (bodies[1], BACKUP, backup, "triage:haiku")):
+    for body, text_of, memory, who in ((bodies[0], LOCK, lock, "system"), (bodies[1], BACKUP, backup, "triage:haiku")):
         assert f"Proposal: {by_text[text_of].uuid}" in body
         assert f"Evidence: memory {memory.pk}" in body
         assert "Approved-by: " in body and who in body
