@@ -66,7 +66,7 @@ def send_due(*, at: datetime | None = None) -> Sent:
             duration_ms=took,
             sent=count,
             form=settings.CLAUDEOPS_TASK_FORMAT,
-            **({"why": why} if why else {}),
+            why=why,
         )
     return Sent(count, why)
 
