@@ -228,6 +228,12 @@ VARIABLES: tuple[str | Variable, ...] = (
         True,
         "On SQLite, workers make a backup each day (UTC). On PostgreSQL nothing is made by itself.",
     ),
+    Variable(
+        "CLAUDEOPS_TELEMETRY_DAYS",
+        whole(1, 3650),
+        30,
+        "Days after which the records of what each stage did are deleted.",
+    ),
     Variable("CLAUDEOPS_BACKUP_KEEP", whole(1, 3650), 7, "How many daily backups are kept."),
     Variable(
         "CLAUDEOPS_BACKUP_DIR",

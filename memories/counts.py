@@ -1,4 +1,4 @@
-"""How many changes of memories of each kind happened in each hour: learned, confirmed, contradicted, faded.
+"""Changes of memories by hour and kind (learned, confirmed, contradicted, faded), telemetry records by hour and level.
 
 The counts are kept by triggers (`claudeops.lib.hour_counts`), since sweeps, bulk actions and imports write changes
 by the thousand past the ORM. Must not know pages.
@@ -24,4 +24,11 @@ CHANGES = Counted(
     },
     watched=("at", "kind", "after"),
 )
-ALL = (CHANGES,)
+TELEMETRY = Counted(
+    counts="telemetry_counts",
+    source="telemetry_records",
+    time="at",
+    name=dict.fromkeys(("sqlite", "postgresql"), "{row}.component || ':' || {row}.level"),
+    watched=("at", "component", "level"),
+)
+ALL = (CHANGES, TELEMETRY)

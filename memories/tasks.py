@@ -12,6 +12,7 @@ from memories.lifecycle.gate_decisions import prune as prune_discards
 from memories.lifecycle.sweep import sweep as sweep_memories
 from memories.llm.calls import prune as prune_model_calls
 from memories.recall import keyword_index, log, pgvector
+from memories.telemetry import prune as prune_telemetry
 from memories.telemetry import record
 
 
@@ -19,6 +20,7 @@ def sweep() -> None:
     sweep_memories(source="schedule")
     prune_model_calls()
     prune_discards()
+    prune_telemetry()
 
 
 def judge() -> None:

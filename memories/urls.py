@@ -13,6 +13,7 @@ from memories.web import (
     recall,
     review,
     surfacing,
+    telemetry,
     transcripts,
     undo,
 )
@@ -44,6 +45,8 @@ urlpatterns: list[URLPattern] = [
     path("memories/<int:pk>/confirm", review.confirm, name="memory-confirm"),
     path("memories/<int:pk>/activate", review.activate, name="memory-activate"),
     path("memories/<int:pk>/undo/<int:change>", memory.undo, name="memory-undo"),
+    path("telemetry", telemetry.telemetry, name="telemetry"),
+    path("telemetry/<int:pk>", telemetry.telemetry_record, name="telemetry-record"),
     path("transcripts", transcripts.transcripts, name="transcripts"),
     path("transcripts/<int:pk>", transcripts.transcript, name="transcript"),
     path("transcripts/<int:pk>/live", transcripts.live, name="transcript-live"),

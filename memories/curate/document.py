@@ -463,3 +463,33 @@ def keeps_others(before: Document, after: Document, gone: Sequence[Entry], new: 
     """Say whether an edit changed nothing but these entries: the others have the section that they had."""
     kept = Counter(_keys(before)) - Counter((entry.section, entry.text) for entry in gone)
     return Counter(_keys(after)) == kept + Counter((entry.section, entry.text) for entry in new)
+
+
+def became(before: Document, after: Document, target: str, section: str = "") -> tuple[str, int]:
+    """Return the entry of `after` that stands where `before` had `target`, with its line; "" when it was removed."""
+    entry = find(before, target, section)
+    if entry is None:
+        return "", 0
+    gone = _put(before, entry.line, entry.line + 1, [("\0", before.line_end)])
+    clash = next((one for one in merge(before, after, gone).clashes if one.ours.count("\0")), None)
+    if clash is None:
+        return "", 0
+    lines = range(clash.line, clash.line + len(clash.theirs))
+    known = {(one.section, one.text) for one in before.entries}
+    new = [one for one in after.entries if one.line in lines and (one.section, one.text) not in known]
+    best = max(new, key=lambda one: SequenceMatcher(None, one.text, entry.text).ratio(), default=None)
+    return (best.text, best.line) if best else ("", clash.line)
+
+
+def put_back(document: Document, entry: Entry) -> Document:
+    """Add an entry as it was, with its date. Raises Misfit."""
+    return add(document, entry.section, entry.text, on=entry.date) if entry.date else _put_undated(document, entry)
+
+
+def _put_undated(document: Document, entry: Entry) -> Document:
+    made = add(document, entry.section, entry.text, on=date.min)
+    lines = [
+        (f"- {entry_text(entry.text)}", end) if text == entry_line(entry.text, date.min) else (text, end)
+        for text, end in made.lines
+    ]
+    return Document(tuple(lines))

@@ -474,8 +474,11 @@ def _expire(pk: int, tier: int, at: datetime) -> int:
 
 
 def _revert(row: Proposal, by: str) -> None:
-    """Revert the commit of a promoted proposal."""
-    raise InvalidProposal(f"Proposal {row.pk} is in MEMORY.md; revert its commit {row.commit[:12]} there.")
+    """Revert the commit of a promoted proposal. Raises MemoriesError where that cannot be done."""
+    from memories.curate import files
+
+    if not files.is_reverted(row.file, row.commit):
+        files.revert(row.file, row.commit, by=by, settles=False)
 
 
 def _evidence(row: Proposal, evidence: Sequence[Memory]) -> list[ProposalEvidence]:

@@ -11,7 +11,7 @@ from memories.models.agent_file import (
     FileState,
 )
 from memories.models.change import By, Change, Listed, MemoryChange, drop_lost_links, is_person, states_before, to_utc
-from memories.models.counts import MemoryChangeCount
+from memories.models.counts import MemoryChangeCount, TelemetryCount
 from memories.models.curating import (
     CommitKind,
     MemoryFile,
@@ -136,6 +136,7 @@ __all__ = [
     "Stage",
     "StageName",
     "StageState",
+    "TelemetryCount",
     "TelemetryRecord",
     "Tier",
     "Transcript",

@@ -1,5 +1,7 @@
 """Counts of memory changes by hour. Only the triggers of `claudeops.lib.hour_counts` write them."""
 
+from django.db import models
+
 from claudeops.lib.hour_counts import HourCount
 
 
@@ -8,3 +10,12 @@ class MemoryChangeCount(HourCount):
 
     class Meta(HourCount.Meta):
         db_table = "memory_change_counts"
+
+
+class TelemetryCount(HourCount):
+    """Telemetry records by the hour of their end; `name` is their component and level: "observe:warning"."""
+
+    name = models.CharField(max_length=48)
+
+    class Meta(HourCount.Meta):
+        db_table = "telemetry_counts"

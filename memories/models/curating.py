@@ -38,6 +38,9 @@ class MemoryFile(models.Model):
     problem = MaskedCharField(max_length=500, blank=True, default="")
     problem_since = models.DateTimeField(null=True, blank=True)
     read_at = models.DateTimeField(null=True, blank=True)
+    stamp = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="What the file and HEAD looked like then."
+    )
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -41,6 +41,8 @@ class TelemetryRecord(models.Model):
             models.Index(fields=["action", "-at", "-id"], name="telemetry_action"),
             models.Index(fields=["component", "-at", "-id"], name="telemetry_component"),
             models.Index(fields=["level", "-at", "-id"], condition=~Q(level="info"), name="telemetry_level"),
+            models.Index(fields=["source", "-at", "-id"], name="telemetry_source"),
+            models.Index(fields=["-at", "-id"], condition=Q(success=False), name="telemetry_failed"),
         ]
 
     def __str__(self) -> str:

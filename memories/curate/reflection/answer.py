@@ -74,7 +74,8 @@ SAME = {
 }
 """Other names of the elements."""
 PREFIX = re.compile(
-    rf"\W{{0,3}}({WORDS})\b\s{{0,3}}(?:(?:entry|number|no\.?|#)\s{{0,3}}){{0,2}}(\d{{1,4}})?\s{{0,3}}\W{{0,2}}[:–—-]\s{{0,3}}",
+    rf"\W{{0,3}}({WORDS})\b\*{{0,2}}\s{{0,3}}(?:(?:entry|number|no\.?)\s{{0,3}})?#?(\d{{1,4}})?\*{{0,2}}"
+    r"(?:\s?:\*{0,2}\s{1,3}|\s{1,3}[–—-]\s{1,3})",
     re.IGNORECASE,
 )
 """The kind in the change itself: "add: …", "change 4: …", "**Remove** entry #7: …"."""
@@ -303,12 +304,12 @@ def _section(said: str) -> str:
 
 
 def _numbers(said: str) -> tuple[int, ...]:
-    found: list[int] = []
+    found: set[int] = set()
     for first, last in RANGE.findall(said):
         if int(first) <= int(last) <= int(first) + MOST_NUMBERS:
-            found.extend(range(int(first), int(last) + 1))
-    found.extend(int(number) for number in NUMBER.findall(RANGE.sub(" ", said)))
-    return tuple(sorted(set(found)))[:MOST_NUMBERS]
+            found.update(range(int(first), int(last) + 1))
+    found.update(int(number) for number in NUMBER.findall(said))
+    return tuple(sorted(found))[:MOST_NUMBERS]
 
 
 def _plain(text: str) -> str:

@@ -243,7 +243,7 @@ def test_triggers_that_are_missing_come_back_with_the_next_migrate_and_what_was_
     EventFactory(created_at=START, session=SessionFactory(ended_at=START, agent=AgentFactory()))
     MemoryChange.objects.create(kind=Change.CREATED, at=START)
     assert sorted(hour_counts.missing(ALL)) == [
-        *("agent_counts", "event_counts", "memory_change_counts", "session_counts")
+        *("agent_counts", "event_counts", "memory_change_counts", "session_counts", "telemetry_counts")
     ]
     assert len(differences()) == 4
     call_command("migrate", verbosity=0, interactive=False)

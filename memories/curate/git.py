@@ -1,0 +1,481 @@
+"""Run the git program on a repository: read a file and its history, commit by plumbing.
+
+Git gets an environment of its own: no configuration of a user or the system, no hooks, no signing, no prompt, no
+network, and a time limit for each call. Nothing here touches a person's working tree; a commit moves one ref, which is
+the one atomic step. No name begins with `-`, and no shell is involved.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+
+from memories.errors import MemoriesError
+
+SECONDS = 30.0
+"""A call of git takes no longer."""
+LARGEST = 1024 * 1024
+"""Bytes of a MEMORY.md that is read."""
+MOST_COMMITS = 1_000
+"""Commits of one file that are read at once, the latest."""
+NOBODY = "0" * 40
+"""The old value of a ref that does not exist yet."""
+NAME = "claudeops"
+EMAIL = "claudeops@localhost"
+IN_PROGRESS: Mapping[str, str] = {
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "BISECT_LOG": "a bisect",
+}
+CONFIG = (
+    *("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.untrackedCache=false", "core.attributesFile=/dev/null"),
+    *("commit.gpgSign=false", "log.showSignature=false", "gc.auto=0", "maintenance.auto=false", "safe.directory=*"),
+    *("i18n.commitEncoding=UTF-8", "i18n.logOutputEncoding=UTF-8", "core.quotePath=false", "blame.ignoreRevsFile="),
+    *("core.splitIndex=false", "core.logAllRefUpdates=true", "core.filesRefLockTimeout=1000"),
+)
+SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+HUNK = re.compile(r"([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?\Z")
+
+
+class GitError(MemoriesError):
+    """Git, or a repository, cannot be used as it is; the text says why and `fix` what to do."""
+
+    code = "git"
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository on this host: its working tree, its git folder, and the folder of its refs."""
+
+    root: Path
+    git_dir: Path
+    common: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a repository has checked out. `branch` is "" when HEAD is detached, `commit` "" on an unborn branch."""
+
+    branch: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A file in a commit or in the index: its mode ("100644"), its object and its bytes."""
+
+    mode: str
+    sha: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit of a file. `at` is its committer's time (UTC); lines added and removed in the file."""
+
+    sha: str
+    at: datetime
+    author: str
+    committer_email: str
+    subject: str
+    body: str
+    added: int
+    removed: int
+    is_root: bool
+
+    @property
+    def is_ours(self) -> bool:
+        return self.committer_email == EMAIL
+
+    @property
+    def trailers(self) -> dict[str, list[str]]:
+        """The `Name: value` lines of its last paragraph, by name."""
+        found: dict[str, list[str]] = {}
+        for line in self.body.strip().rpartition("\n\n")[2].splitlines():
+            name, colon, value = line.partition(": ")
+            if colon and re.fullmatch(r"[A-Za-z-]+", name):
+                found.setdefault(name, []).append(value.strip())
+        return found
+
+
+@lru_cache(maxsize=1)
+def _program(path: str) -> str:
+    found = shutil.which("git", path=path)
+    return str(Path(found).resolve()) if found else ""
+
+
+def program() -> str:
+    """Return the path of the git program. Raises GitError."""
+    found = _program(os.environ.get("PATH", os.defpath))
+    if not found:
+        raise GitError("The program git was not found on this host.", "Install git, such as: apt install git")
+    return found
+
+
+def version() -> str:
+    """Return the version of git, such as "2.39.5". Raises GitError."""
+    out = _run([program(), "--version"], {}, None, None).decode("utf-8", "replace")
+    return out.split()[2] if len(out.split()) > 2 else out.strip()
+
+
+def find_repository(folder: Path) -> Repository | None:
+    """Return the repository that `folder` is in, None without one; no git is run. Raises GitError."""
+    try:
+        folder = folder.resolve()
+        for root in (folder, *folder.parents):
+            here = root / ".git"
+            if here.is_dir() and (here / "HEAD").exists():
+                return _repository(root, here)
+            if here.is_file():  # a worktree or a submodule
+                named = here.read_text(encoding="utf-8", errors="replace").strip()
+                if named.startswith("gitdir: "):
+                    return _repository(root, (root / named.removeprefix("gitdir: ")).resolve())
+    except (OSError, RuntimeError, ValueError) as error:
+        raise GitError(f"The repository of {folder} cannot be read: {_words(error)}.") from None
+    return None
+
+
+def _repository(root: Path, git_dir: Path) -> Repository:
+    named = git_dir / "commondir"
+    common = (git_dir / named.read_text(encoding="utf-8").strip()).resolve() if named.is_file() else git_dir
+    return Repository(root, git_dir, common)
+
+
+def init(folder: Path, branch: str = "main") -> Repository:
+    """Make a repository in `folder`, which is made too; one that is there stays. Raises GitError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise GitError(f"{folder} cannot be made: {_words(error)}.") from None
+    arguments = ["-c", "core.hooksPath=/dev/null", "init", "--quiet", "--template=", f"--initial-branch={branch}"]
+    _run([program(), *arguments, "--", str(folder)], {}, None, folder)
+    found = find_repository(folder)
+    if found is None or found.root != folder.resolve():
+        raise GitError(f"No repository could be made in {folder}.")
+    return found
+
+
+def head(repository: Repository) -> Head:
+    """Return what is checked out, read from the repository's files; git resolves what they do not say."""
+    branch = _head_file(repository).removeprefix("ref: ")
+    if not branch.startswith("refs/heads/"):
+        return Head("", branch if SHA.fullmatch(branch) else _rev(repository, "HEAD"))
+    return Head(branch.removeprefix("refs/heads/"), _rev(repository, branch))
+
+
+def branch_exists(repository: Repository, branch: str) -> bool:
+    return bool(_rev(repository, f"refs/heads/{branch}"))
+
+
+def tip(repository: Repository, branch: str) -> str:
+    """Return the commit of a branch; "" where there is none."""
+    return _rev(repository, f"refs/heads/{branch}")
+
+
+def parent(repository: Repository, commit: str) -> str:
+    """Return the first parent of a commit; "" for a first one."""
+    return _rev(repository, f"{_sha(commit)}^")
+
+
+def in_progress(repository: Repository) -> str:
+    """Return what a person is in the middle of, such as "a rebase"; "" for nothing."""
+    return next((words for name, words in IN_PROGRESS.items() if (repository.git_dir / name).exists()), "")
+
+
+def stamp(repository: Repository) -> tuple[str, ...]:
+    """Return what changes when HEAD, its branch or an operation in progress does; a few looks at files, no git."""
+    try:
+        head_text = _head_file(repository)
+    except GitError:
+        return ("",)
+    ref = head_text.removeprefix("ref: ")
+    try:
+        value = (repository.common / ref).read_text(encoding="utf-8").strip() if ref != head_text else ""
+    except OSError:
+        value = ""
+    packed = "" if value else _stat(repository.common / "packed-refs")
+    reftable = _stat(repository.common / "reftable" / "tables.list")
+    return head_text, value, packed, reftable, in_progress(repository)
+
+
+def _stat(path: Path) -> str:
+    try:
+        found = path.stat()
+    except OSError:
+        return ""
+    return f"{found.st_mtime_ns} {found.st_size} {found.st_ino}"
+
+
+def _head_file(repository: Repository) -> str:
+    try:
+        return (repository.git_dir / "HEAD").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError as error:
+        raise GitError(f"The repository {repository.root} cannot be read: {_words(error)}.") from None
+
+
+def _rev(repository: Repository, name: str) -> str:
+    code, out, _ = _try(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    return out.decode().strip() if code == 0 else ""
+
+
+def blob_at(repository: Repository, commit: str, path: str) -> Blob | None:
+    """Return the file in a commit, None where it has none. Raises GitError, also for a file that is too large."""
+    if not commit:
+        return None
+    out = git(repository, "ls-tree", "-z", _sha(commit), "--", f":(literal,top){path}")
+    return _blob(repository, out, "tree")
+
+
+def blob_in_index(repository: Repository, path: str) -> Blob | None:
+    """Return the file as it is staged, None when it is not in the index. Raises GitError for one in conflict."""
+    out = git(repository, "ls-files", "--stage", "-z", "--", f":(literal,top){path}")
+    if out.count(b"\0") > 1:
+        raise GitError(f"{path} is in conflict in the index.", "Solve the conflict and commit it.")
+    return _blob(repository, out, "index")
+
+
+def _blob(repository: Repository, entry: bytes, of: str) -> Blob | None:
+    if not entry:
+        return None
+    words = entry.partition(b"\t")[0].decode().split()
+    mode, sha = (words[0], words[2]) if of == "tree" else (words[0], words[1])
+    if mode not in ("100644", "100755"):
+        raise GitError("MEMORY.md is no plain file in the repository.", "Commit a plain file in its place.")
+    return Blob(mode, sha, read_blob(repository, sha))
+
+
+def read_blob(repository: Repository, sha: str) -> bytes:
+    """Return the bytes of an object. Raises GitError."""
+    size = int(git(repository, "cat-file", "-s", _sha(sha)))
+    if size > LARGEST:
+        raise GitError(f"MEMORY.md has {size:,} bytes; at most {LARGEST:,} are read.", "Make it shorter.")
+    return git(repository, "cat-file", "blob", _sha(sha))
+
+
+def write_blob(repository: Repository, data: bytes) -> str:
+    """Store bytes as they are, through no filter; return the object's name. Raises GitError."""
+    return git(repository, "hash-object", "-w", "--stdin", "--no-filters", data=data).decode().strip()
+
+
+def make_commit(
+    repository: Repository,
+    parent: str,
+    path: str,
+    blob: tuple[str, str] | None,
+    message: str,
+    *,
+    author: tuple[str, str] = (NAME, EMAIL),
+    at: datetime,
+) -> str:
+    """Make the commit that gives `path` the blob (mode, object), or removes it (None); no ref, no index is touched.
+
+    `author` is (name, address); the committer is claudeops. Raises GitError.
+    """
+    with tempfile.TemporaryDirectory(prefix="claudeops-index-") as folder:
+        index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+        if parent:
+            git(repository, "read-tree", _sha(parent), more=index)
+        _put(repository, path, blob, index)
+        tree = git(repository, "write-tree", "--missing-ok", more=index).decode().strip()
+    name, email = author
+    when = f"{int(at.timestamp())} +0000"
+    identity = {
+        "GIT_AUTHOR_NAME": _plain(name),
+        "GIT_AUTHOR_EMAIL": _plain(email),
+        "GIT_AUTHOR_DATE": when,
+        "GIT_COMMITTER_NAME": NAME,
+        "GIT_COMMITTER_EMAIL": EMAIL,
+        "GIT_COMMITTER_DATE": when,
+    }
+    parents = ["-p", _sha(parent)] if parent else []
+    out = git(
+        repository, "commit-tree", "--no-gpg-sign", tree, *parents, "-F", "-", data=message.encode(), more=identity
+    )
+    return out.decode().strip()
+
+
+def move_branch(repository: Repository, branch: str, commit: str, before: str, why: str) -> None:
+    """Let a branch point to `commit` if it still points to `before` ("": it did not exist). Raises GitError."""
+    identity = {"GIT_COMMITTER_NAME": NAME, "GIT_COMMITTER_EMAIL": EMAIL}
+    arguments = ("-m", why, "--create-reflog", f"refs/heads/{branch}", _sha(commit), before or "0" * len(commit))
+    code, _, said = _try(repository, "update-ref", *arguments, more=identity)
+    if code == 0:
+        return
+    if ".lock" in said:
+        raise GitError(
+            f"The branch {branch} is locked by another git process.",
+            f"It is tried again. If none runs, remove {repository.common / 'refs/heads' / branch}.lock",
+        )
+    raise GitError(f"The branch {branch} was moved meanwhile: {_first(said)}", "It is tried again.")
+
+
+def stage(repository: Repository, path: str, blob: tuple[str, str] | None) -> None:
+    """Give `path` the blob (mode, object) in the person's index, or remove it there; nothing else of it changes."""
+    code, said = _put_index(repository, path, blob)
+    if code:
+        raise GitError(
+            f"The index of {repository.root} cannot be written: {_first(said)}",
+            f"It is tried again. If no git process runs, remove {repository.git_dir / 'index.lock'}",
+        )
+
+
+def _put_index(repository: Repository, path: str, blob: tuple[str, str] | None) -> tuple[int, str]:
+    code, _, said = _try(repository, *_update_index(path, blob))
+    return code, said
+
+
+def _put(repository: Repository, path: str, blob: tuple[str, str] | None, more: Mapping[str, str]) -> None:
+    git(repository, *_update_index(path, blob), more=more)
+
+
+def _update_index(path: str, blob: tuple[str, str] | None) -> tuple[str, ...]:
+    if blob is None:
+        return ("update-index", "--force-remove", "--", path)
+    mode, sha = blob
+    return ("update-index", "--add", "--cacheinfo", f"{mode},{_sha(sha)},{path}")
+
+
+def is_ancestor(repository: Repository, commit: str, of: str) -> bool:
+    """Say whether `commit` is `of` or one before it; False for one that is not in the repository."""
+    code, _, _ = _try(repository, "merge-base", "--is-ancestor", _sha(commit), _sha(of))
+    return code == 0
+
+
+def log(repository: Repository, commit: str, path: str, *, since: str = "", most: int = MOST_COMMITS) -> list[Commit]:
+    """Return the commits up to `commit` that changed the file, the latest first; those behind `since` if given."""
+    form = "%x01%H%x00%ct%x00%an%x00%ce%x00%P%x00%s%x00%b%x00"
+    reach = [f"{_sha(since)}..{_sha(commit)}"] if since else [_sha(commit)]
+    out = git(
+        repository,
+        *("log", f"--max-count={most}", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"),
+        *("--no-show-signature", "--no-notes", "--no-mailmap", "--no-decorate", "--diff-merges=first-parent"),
+        *(f"--format={form}", *reach, "--", f":(literal,top){path}"),
+    ).decode("utf-8", "replace")
+    return [_commit(part) for part in out.split("\x01")[1:]]
+
+
+def _commit(text: str) -> Commit:
+    sha, seconds, author, email, parents, subject, body, numbers = text.split("\0", 7)
+    counts = numbers.split()
+    added, removed = (int(one) if one.isdigit() else 0 for one in (counts[:2] if len(counts) > 1 else ("0", "0")))
+    at = datetime.fromtimestamp(int(seconds), tz=UTC)
+    return Commit(sha, at, author, email, subject, body, added, removed, not parents)
+
+
+def has_history(repository: Repository, commit: str, path: str) -> bool:
+    """Say whether the file was ever in the history of `commit`."""
+    return bool(commit) and bool(git(repository, "rev-list", "-1", _sha(commit), "--", f":(literal,top){path}").strip())
+
+
+def blame(repository: Repository, commit: str, path: str) -> list[str]:
+    """Return for each line of the file in `commit` the commit that it is from. Raises GitError."""
+    out = git(repository, "blame", "--porcelain", "--no-textconv", _sha(commit), "--", path)
+    return [
+        found[1]
+        for line in out.decode("utf-8", "replace").split("\n")
+        if not line.startswith("\t") and (found := HUNK.match(line))
+    ]
+
+
+def is_filtered(repository: Repository, path: str) -> bool:
+    """Say whether the repository passes the file through a program (LFS, an encryption), which is not run here."""
+    out = git(repository, "check-attr", "-z", "filter", "--", path).split(b"\0")
+    return len(out) > 2 and out[2] not in (b"unspecified", b"unset", b"")
+
+
+def git(
+    repository: Repository, verb: str, *arguments: str, data: bytes | None = None, more: Mapping[str, str] | None = None
+) -> bytes:
+    """Run git and return what it prints. Raises GitError with what it says."""
+    code, out, said = _try(repository, verb, *arguments, data=data, more=more)
+    if code:
+        raise GitError(f"git {verb} failed in {repository.root}: {_first(said)}")
+    return out
+
+
+def _try(
+    repository: Repository, verb: str, *arguments: str, data: bytes | None = None, more: Mapping[str, str] | None = None
+) -> tuple[int, bytes, str]:
+    settings = [part for one in CONFIG for part in ("-c", one)]
+    environment = {
+        "GIT_DIR": str(repository.git_dir),
+        "GIT_WORK_TREE": str(repository.root),
+        **(more or {}),
+    }
+    command = [program(), "--no-pager", *settings, verb, *arguments]
+    return _called(command, environment, data, repository.root)
+
+
+def _run(command: Sequence[str], more: Mapping[str, str], data: bytes | None, folder: Path | None) -> bytes:
+    code, out, said = _called(command, more, data, folder)
+    if code:
+        raise GitError(f"git failed: {_first(said)}")
+    return out
+
+
+def _called(
+    command: Sequence[str], more: Mapping[str, str], data: bytes | None, folder: Path | None
+) -> tuple[int, bytes, str]:
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.devnull,
+        "LC_ALL": "C",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_SYSTEM": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_ALLOW_PROTOCOL": "none",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_EDITOR": "false",
+        **more,
+    }
+    try:
+        run = subprocess.run(
+            list(command),
+            env=environment,
+            input=b"" if data is None else data,
+            capture_output=True,
+            cwd=folder,
+            timeout=SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise GitError(f"git did not answer within {SECONDS:.0f} seconds.", "It is tried again.") from None
+    except OSError as error:
+        raise GitError(f"git could not be started: {_words(error)}.") from None
+    return run.returncode, run.stdout, run.stderr.decode("utf-8", "replace")
+
+
+def _sha(name: str) -> str:
+    if not SHA.fullmatch(name):
+        raise GitError(f"{name[:80]!r} is no commit.")
+    return name
+
+
+def _plain(name: str) -> str:
+    """Return a name that git accepts: it refuses line breaks and brackets, and one without any letter."""
+    kept = re.sub(r"[<>\x00-\x1f\x7f]", "", name).strip(" .,:;\"'\\")
+    return kept[:200] or NAME
+
+
+def _first(said: str) -> str:
+    lines = [line for line in said.splitlines() if line.strip()]
+    return re.sub(r"^(fatal|error): ", "", lines[0])[:300] if lines else "it said nothing."
+
+
+def _words(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

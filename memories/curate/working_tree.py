@@ -1,0 +1,158 @@
+"""The MEMORY.md in a working tree: find its repository, read and write it, and see cheaply whether it changed.
+
+A path is followed through no symbolic link below its repository, so that it never leaves it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from django.conf import settings
+
+from claudeops.lib.whole_file import replace_file
+from memories.curate import git
+from memories.curate.git import LARGEST, GitError, Repository
+from memories.errors import MemoriesError
+from memories.models import Project
+
+OWN_FOLDER = "memory"
+"""The repository of our own, in the data folder."""
+NAME = "MEMORY.md"
+SETTLED = 100_000_000
+"""Nanoseconds after which a file's time tells a later change apart from an earlier one."""
+
+
+class Unusable(MemoriesError):
+    """The file cannot be used as it is; the text says why, `fix` what to do."""
+
+    code = "memory_file"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a file is: a folder in its repository, and its path below that folder; `is_ours`: the repository is."""
+
+    folder: Path
+    path: str
+    is_ours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place in a repository that is there: `path` is below the repository's root, with slashes."""
+
+    repository: Repository
+    path: str
+    is_ours: bool
+
+    @property
+    def file(self) -> Path:
+        return self.repository.root / self.path
+
+
+def place_of(project: Project | None) -> Place:
+    """Return where the file of a project (None: the global one) is, or would be, on this host."""
+    if project is not None and project.path and project.memory_path:
+        return Place(Path(project.path), project.memory_path, is_ours=False)
+    if project is None and settings.CLAUDEOPS_MEMORY_FILE:
+        chosen = Path(settings.CLAUDEOPS_MEMORY_FILE)
+        return Place(chosen.parent, chosen.name, is_ours=False)
+    path = NAME if project is None else f"projects/{project.slug}/{NAME}"
+    return Place(Path(settings.CLAUDEOPS_DATA_DIR) / OWN_FOLDER, path, is_ours=True)
+
+
+def find_spot(place: Place) -> Spot | None:
+    """Return the place in its repository; None where there is no repository. Raises GitError and Unusable."""
+    try:
+        folder = place.folder.resolve()
+    except (OSError, RuntimeError) as error:
+        raise Unusable(f"{place.folder} cannot be read: {_words(error)}.") from None
+    repository = git.find_repository(folder)
+    if repository is None or (place.is_ours and repository.root != folder):
+        return None
+    path = PurePosixPath(folder.relative_to(repository.root)) / place.path
+    if ".." in path.parts or path.is_absolute() or ".git" in path.parts:
+        raise Unusable(f"{place.path} leads out of the repository.", "Give a path below the repository.")
+    return Spot(repository, str(path), place.is_ours)
+
+
+def read_file(spot: Spot) -> bytes | None:
+    """Return the bytes of the file, None when there is none. Raises Unusable."""
+    _refuse_links(spot)
+    try:
+        descriptor = os.open(spot.file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Unusable(f"{spot.file} cannot be read: {_words(error)}.") from None
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise Unusable(f"{spot.file} is no file.", "Put a plain file in its place.")
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise Unusable(f"{spot.file} has more than {LARGEST:,} bytes.", "Make it shorter.")
+    return data
+
+
+def decode(data: bytes) -> str:
+    """Return the text of a file; a byte order mark stays in it. Raises Unusable."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Unusable(f"MEMORY.md is not UTF-8: {error.reason} at byte {error.start}.", "Save it as UTF-8.") from None
+    if "\0" in text:
+        raise Unusable("MEMORY.md holds a NUL character.", "Remove it.")
+    return text
+
+
+def check_writable(spot: Spot) -> None:
+    """Raise Unusable unless the file may be replaced. A file without a write bit is left alone, also by root."""
+    _refuse_links(spot)
+    folder = next(one for one in spot.file.parents if one.exists())
+    for path in (spot.file, folder):
+        if path.exists() and not (os.access(path, os.W_OK) and path.stat().st_mode & 0o222):
+            raise Unusable(f"{path} is read-only.", f"Make it writable: chmod u+w {path}")
+    lock = spot.repository.git_dir / "index.lock"
+    if lock.exists():
+        raise GitError("The index is locked by another git process.", f"If none runs, remove {lock}")
+
+
+def write_file(spot: Spot, data: bytes) -> None:
+    """Give the file these bytes, whole or not at all, with its mode. Raises Unusable."""
+    try:
+        _refuse_links(spot)
+        spot.file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(spot.file, data)
+    except OSError as error:
+        raise Unusable(f"{spot.file} cannot be written: {_words(error)}.") from None
+
+
+def stamp(spot: Spot) -> str:
+    """Return what changes when the file or HEAD does, by a few looks at files; "" when they changed just now."""
+    try:
+        seen = os.lstat(spot.file)
+        now = time.time_ns()
+        if now - max(seen.st_mtime_ns, seen.st_ctime_ns) < SETTLED:
+            return ""
+        look: tuple[int, ...] = (seen.st_mode, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino)
+    except OSError:
+        look = ()
+    parts = (str(spot.file), *map(str, look), *git.stamp(spot.repository))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _refuse_links(spot: Spot) -> None:
+    path = spot.repository.root
+    for part in PurePosixPath(spot.path).parts:
+        path /= part
+        if path.is_symlink():
+            raise Unusable(f"{path} is a symbolic link; it is not followed.", "Put a plain file in its place.")
+
+
+def _words(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,0 +1,51 @@
+"""Telemetry in a real browser: the list with its chart and a record, with keys, narrow and wide, without a script."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from memories.models import TelemetryRecord
+from memories.telemetry import record
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def some():
+    now = timezone.now()
+    for day in range(20):
+        at = now - timedelta(days=day)
+        level = ("info", "warning", "error")[day % 3]
+        counts = {f"a_count_with_a_long_name_{n}": 12_345 for n in range(8)}
+        record(
+            "memory.observe.completed",
+            component="observe",
+            source="transcript",
+            level=level,
+            success=level != "error",
+            key=f"day {day}",
+            duration_ms=1234,
+            at=at,
+            **counts,
+        )
+
+
+def test_the_list_and_a_record_have_no_barrier_and_cut_nothing(operators_window, axe, album, some):
+    one = operators_window()
+    one.open("/telemetry")
+    assert one.faults(axe, album, "telemetry") == []
+    one.open(f"/telemetry/{TelemetryRecord.objects.first().pk}")
+    assert one.faults(axe, album, "telemetry-record") == []
+    assert one.complaints == []
+
+
+def test_a_bar_leads_to_its_records_by_keys_alone(operators_window, some):
+    page = operators_window().open("/telemetry")
+    page.locator("#behind-by-day-1").evaluate("link => link.closest('details').open = true")
+    page.locator("#behind-by-day-1").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/telemetry?during=*")
+    assert page.locator("[data-row]").count() == 1

@@ -1,0 +1,121 @@
+"""The pages of telemetry: the list with its filters and chart, one record, and what they cost."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from memories.models import TelemetryCount, TelemetryRecord
+from memories.telemetry import prune, record
+from tests.factories import SessionFactory
+from tests.sessions_app.people import person
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def viewer(client):
+    client.force_login(person("viewer"))
+    return client
+
+
+def actions_of(viewer, query: str) -> set[str]:
+    response = viewer.get(f"/telemetry?{query}")
+    assert response.status_code == 200
+    return {row.record.action for row in response.context["rows"]}
+
+
+@pytest.fixture
+def some():
+    record("memory.gate.completed", component="observe", source="transcript", allow=2, hold=1)
+    record("memory.observe.failed", component="observe", source="transcript", success=False, error="no answer")
+    record("memory.decay.completed", component="lifecycle", source="schedule", decayed=7)
+    record("memory.embed.completed", component="embedding", source="schedule", level="warning", refused=1)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("level=error", {"memory.observe.failed"}),
+        ("success=no", {"memory.observe.failed"}),
+        ("success=yes&component=observe", {"memory.gate.completed"}),
+        ("source=schedule", {"memory.decay.completed", "memory.embed.completed"}),
+        ("action=memory.gate.completed", {"memory.gate.completed"}),
+        ("action=memory.e*", {"memory.embed.completed"}),
+        ("during=24h&level=warning", {"memory.embed.completed"}),
+        ("text=DECAYED", {"memory.decay.completed"}),
+        ("text=no+answer", {"memory.observe.failed"}),
+        ("text=nothing-like-it", set()),
+    ],
+)
+def test_filters_find_records(viewer, some, query, found):
+    assert actions_of(viewer, query) == found
+
+
+def test_the_text_of_the_bar_becomes_filters(viewer, some):
+    response = viewer.get("/telemetry", {"q": "level:error component:observe"})
+    assert response["Location"] == "/telemetry?level=error&component=observe"
+
+
+@pytest.mark.parametrize("query", ["", "component=observe", "action=memory.*", "level=warning"])
+def test_the_chart_counts_what_the_list_holds(viewer, some, query):
+    response = viewer.get(f"/telemetry?{query}")
+    assert response.context["by_day"].chart.total == response.context["count"].value > 0
+
+
+def test_the_counts_by_hour_follow_the_records(some):
+    counted = dict(TelemetryCount.objects.filter(number__gt=0).values_list("name", "number"))
+    assert counted == {"observe:info": 1, "observe:error": 1, "lifecycle:info": 1, "embedding:warning": 1}
+    TelemetryRecord.objects.all().delete()
+    assert not TelemetryCount.objects.filter(number__gt=0).exists()
+
+
+def test_a_record_shows_its_counts_and_leads_to_its_session(viewer):
+    session = SessionFactory()
+    record("memory.capture.completed", component="sessions", source="session", session=session.pk, memory_markers=3)
+    html = viewer.get(f"/telemetry/{TelemetryRecord.objects.get().pk}").content.decode()
+    assert f'<a href="/sessions/{session.pk}">' in html
+    assert "<dt>memory markers</dt>" in html
+
+
+def test_a_hostile_name_is_text_and_no_link(viewer):
+    record(HOSTILE, component=HOSTILE[:40], source="x", **{HOSTILE: HOSTILE, "session": HOSTILE})
+    for address in ("/telemetry", f"/telemetry/{TelemetryRecord.objects.get().pk}"):
+        assert HOSTILE not in viewer.get(address).content.decode()
+
+
+def test_without_the_permission_it_is_not_shown(client, django_user_model):
+    client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
+    assert client.get("/telemetry").status_code == 403
+
+
+def test_the_number_of_queries_does_not_depend_on_the_rows(viewer):
+    def fill(number: int) -> None:
+        for _ in range(number):
+            record("memory.gate.completed", component="observe", source="transcript", allow=1)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert viewer.get("/telemetry").status_code == 200
+        return len(captured)
+
+    fill(10)
+    queries()
+    ten = queries()
+    fill(10)
+    assert queries() == ten
+
+
+def test_records_are_deleted_after_their_days(settings):
+    settings.CLAUDEOPS_TELEMETRY_DAYS = 10
+    now = timezone.now()
+    for days in (9, 11, 400):
+        record("memory.gate.completed", component="observe", source="x", key=f"{days}", at=now - timedelta(days=days))
+    assert prune(now) == 2
+    assert TelemetryRecord.objects.get().key == "9"
