@@ -7,6 +7,7 @@ SCHEDULES = [
     {"name": "tick", "func": "sessions_app.tasks.tick", "minutes": 1},
     {"name": "reap", "func": "sessions_app.tasks.reap", "minutes": 1},
     {"name": "observe", "func": "sessions_app.tasks.observe_due", "minutes": 1},
+    {"name": "memory_files", "func": "sessions_app.tasks.keep_memory_files", "minutes": 1},
     {"name": "agent_files", "func": "sessions_app.tasks.sync_files", "minutes": 5, "offset": 3},
     {"name": "transcripts", "func": "sessions_app.tasks.sweep_transcripts", "minutes": 5, "offset": 4},
     {"name": "prune", "func": "sessions_app.tasks.prune", "minutes": 24 * 60, "offset": 200},

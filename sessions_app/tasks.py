@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from memories.curate import files as memory_files
 from memories.files import capture
 from memories.files.sync import sync_project
 from memories.models import Project
@@ -139,6 +140,22 @@ def observe_here() -> None:
         found = pipeline.drain(settings.CLAUDEOPS_HOST, turns_of, repeats)
     if found.done or found.failed or found.waiting:
         logger.info("observed: %s", found)
+
+
+def keep_memory_files() -> None:
+    """Read and write the MEMORY.md files, on this host and on every other one that has some."""
+    if not settings.CLAUDEOPS_CURATE:
+        return
+    for host in memory_files.hosts():
+        if host != settings.CLAUDEOPS_HOST:
+            queue.enqueue_promote(host)
+    promote_here()
+
+
+def promote_here() -> None:
+    found = memory_files.keep_here()
+    if found.done or found.waiting:
+        logger.info("MEMORY.md: %s", found)
 
 
 def adjust_relevance() -> None:

@@ -182,6 +182,18 @@ def promote_due(*, at: datetime | None = None) -> Promoted:
     return Promoted(tuple(done), tuple(waiting))
 
 
+def keep_here(*, at: datetime | None = None) -> Promoted:
+    """Take over what changed in the files of this host, and commit what is approved. The task of each minute."""
+    for row in MemoryFile.objects.filter(host=settings.CLAUDEOPS_HOST).select_related("project").order_by("pk"):
+        refresh(row, at=at)
+    return promote_due(at=at)
+
+
+def hosts() -> list[str]:
+    """Return the hosts that have a file."""
+    return list(MemoryFile.objects.order_by("host").values_list("host", flat=True).distinct())
+
+
 def edit(file: MemoryFile, text: str, *, by: str, seen: str, at: datetime | None = None) -> MemoryFile:
     """Commit `text` as the whole file, in the name of the person `by`. `seen` is the SHA-256 of what they edited.
 

@@ -190,6 +190,14 @@ def enqueue_observe(host: str, *, at: datetime | None = None) -> None:
     tasks.send_observe(host, living_hosts(at).get(host, tasks.DEFAULT))
 
 
+def enqueue_promote(host: str, *, at: datetime | None = None) -> bool:
+    """Have approved proposals committed on `host`, which has their files; False when it has no worker."""
+    cluster = living_hosts(at).get(host)
+    if cluster:
+        tasks.send_promote(host, cluster)
+    return bool(cluster)
+
+
 def enqueue_observe_session(session: Session, *, at: datetime | None = None) -> bool:
     """Have the log of a session that ended observed, on its host; False for one that is not observed."""
     if not settings.CLAUDEOPS_OBSERVE or session.dry_run or session.trigger == Trigger.IMPORT or not session.log_file:

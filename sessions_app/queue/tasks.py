@@ -24,6 +24,7 @@ HOOK = "sessions_app.tasks.handle_hook"
 OBSERVE = "sessions_app.tasks.observe_here"
 OBSERVE_SESSION = "sessions_app.tasks.observe_session"
 SWEEP = "sessions_app.tasks.sweep_transcripts_here"
+PROMOTE = "sessions_app.tasks.promote_here"
 
 DEFAULT = "default"
 SESSIONS = "sessions"
@@ -91,6 +92,11 @@ def send_observe_session(session_id: int, host: str, cluster: str = DEFAULT) -> 
 def send_sweep(host: str, cluster: str = DEFAULT) -> None:
     """Make the workers of `cluster` on `host` look through its folders of transcripts."""
     async_task(SWEEP, cluster=address(cluster, host), task_name=f"sweep transcripts on {host}"[:100])
+
+
+def send_promote(host: str, cluster: str = DEFAULT) -> None:
+    """Make the workers of `cluster` on `host` read and write its MEMORY.md files: only that host has them."""
+    async_task(PROMOTE, cluster=address(cluster, host), task_name=f"promote on {host}"[:100])
 
 
 def waiting(function: str, at: datetime) -> set[int]:

@@ -21,6 +21,7 @@ ALL = (
     "tick",
     "reap",
     "observe",
+    "memory_files",
     "agent_files",
     "transcripts",
     "prune",
@@ -50,6 +51,7 @@ def test_what_runs_each_minute_hour_day_and_week():
         "claudeops:tick": 1,
         "claudeops:reap": 1,
         "claudeops:observe": 1,
+        "claudeops:memory_files": 1,
         "claudeops:agent_files": 5,
         "claudeops:transcripts": 5,
         "claudeops:embed": 1,
@@ -146,7 +148,14 @@ class TestSync:
     def test_a_schedule_nobody_looked_at_is_late(self):
         sync_schedules(AT)
         assert schedules.late(AT + timedelta(minutes=5)) == []
-        assert schedules.late(AT + timedelta(minutes=7)) == ["embed", "observe", "reap", "recall", "tick"]
+        assert schedules.late(AT + timedelta(minutes=7)) == [
+            "embed",
+            "memory_files",
+            "observe",
+            "reap",
+            "recall",
+            "tick",
+        ]
 
 
 def test_a_name_that_is_declared_twice_is_refused(monkeypatch):
