@@ -14,14 +14,14 @@ from django.db import connection
 from memories.desk.discards import Discards
 from memories.desk.kinds import Kind
 from memories.desk.pairs import Pairs
-from memories.desk.proposals import Proposals
+from memories.desk.proposals import AT_DESK, EARLIER, Proposals
 from memories.desk.review import Review
 from memories.models import DisagreementKind, Tier
 
 _KINDS: tuple[Kind, ...] = (
     Pairs(DisagreementKind.CONTRADICTION, "Contradictions"),
     Pairs(DisagreementKind.DUPLICATE, "Suspected duplicates"),
-    Proposals("proposals", "Proposals", Tier.PERSON),
+    Proposals(AT_DESK, "Proposals", Tier.PERSON),
     Review("held", "Held"),
     Review("unconfirmed", "Unconfirmed"),
 )
@@ -29,7 +29,7 @@ WAITING = tuple(kind.name for kind in _KINDS)
 """The names of the kinds that wait for a person."""
 
 _APART: tuple[Kind, ...] = (
-    Proposals("untriaged", "Waiting for rules or the model", Tier.RULES, Tier.MODEL),
+    Proposals(EARLIER, "Waiting for rules or the model", Tier.RULES, Tier.MODEL),
     Discards(),
 )
 
@@ -38,7 +38,7 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_KINDS, *_APART)}
 
 VIEWS: dict[str, tuple[str, tuple[str, ...]]] = {
     "disagreements": ("Disagreements", (DisagreementKind.CONTRADICTION.value, DisagreementKind.DUPLICATE.value)),
-    "proposals": ("Proposals", ("proposals", "untriaged")),
+    AT_DESK: ("Proposals", (AT_DESK, EARLIER)),
     "held": ("Held", ("held",)),
     "unconfirmed": ("Unconfirmed", ("unconfirmed",)),
     "discarded": ("Discarded", ("discarded",)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -16,8 +17,10 @@ from memories.curate import document, proposals
 from memories.curate.document import SECTIONS, Document
 from memories.desk.kinds import Decided, Decision, Pick, Row, read_id
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
-from memories.models import Proposal, ProposalDecision, ProposalEvidence, ProposalKind, ProposalState, Tier
+from memories.models import MemoryFile, Proposal, ProposalDecision, ProposalEvidence, ProposalKind, ProposalState, Tier
 
+AT_DESK, EARLIER = "proposals", "untriaged"
+"""The kinds: what waits for a person, and what waits for the rules or the model."""
 APPROVE, REJECT = "approve", "reject"
 VERBS = {APPROVE: proposals.approve, REJECT: proposals.reject}
 MOST_EVIDENCE = 50
@@ -31,6 +34,15 @@ CONFLICT_DECISIONS = (
     Decision(APPROVE, "Take the promotion", "2", "approved"),
 )
 """The answers when a person edited the same lines; key 3 opens the field for a text of both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A proposal that waits, with its row of the queue; `sides` is empty unless there is a conflict."""
+
+    proposal: Proposal
+    row: Row
+    sides: dict[str, Any]
 
 
 class Proposals:
@@ -53,7 +65,7 @@ class Proposals:
     def rows(self, limit: int) -> list[Row]:
         found = list(self.waiting().select_related("file__project").order_by("tier", "pk")[:limit])
         latest = _latest_decisions([row.pk for row in found])
-        return [self._row(row, latest.get(row.pk, 0)) for row in found]
+        return [row_of(row, latest.get(row.pk, 0)) for row in found]
 
     def item(self, pk: int) -> dict[str, Any] | None:
         row = self.waiting().select_related("file__project", "reflection").filter(pk=pk).first()
@@ -62,7 +74,7 @@ class Proposals:
         evidence = ProposalEvidence.objects.filter(proposal=row).select_related("memory", "session__agent")
         lines, problem = difference(row, timezone.now().date())
         return {
-            "row": self._row(row, _latest_decisions([pk]).get(pk, 0)),
+            "row": row_of(row, _latest_decisions([pk]).get(pk, 0)),
             "proposal": row,
             "lines": lines,
             "problem": problem,
@@ -106,12 +118,25 @@ class Proposals:
         said = [f"{done} {'proposal waits' if done == 1 else 'proposals wait'} again."] if done else []
         return " ".join([*said, *refused])
 
-    def _row(self, row: Proposal, seen: int) -> Row:
-        where = SECTIONS.get(row.section, row.section)
-        project = f"{row.file.project.slug} · " if row.file.project else ""
-        tier = "" if row.tier == Tier.PERSON else f" · waits for {'the model' if row.tier == Tier.MODEL else 'rules'}"
-        what = "conflict" if row.conflict else row.kind
-        return Row(self.name, row.pk, (seen,), row.text or row.target, f"{project}{what} · {where}{tier}")
+
+def row_of(row: Proposal, seen: int) -> Row:
+    """Return the queue's row of a proposal; `seen` is the id of its last decision, 0 without one."""
+    where = SECTIONS.get(row.section, row.section)
+    project = f"{row.file.project.slug} · " if row.file.project else ""
+    tier = "" if row.tier == Tier.PERSON else f" · waits for {'the model' if row.tier == Tier.MODEL else 'rules'}"
+    what = "conflict" if row.conflict else row.kind
+    kind = AT_DESK if row.tier == Tier.PERSON else EARLIER
+    return Row(kind, row.pk, (seen,), row.text or row.target, f"{project}{what} · {where}{tier}")
+
+
+def in_file(file: MemoryFile, limit: int) -> list[Waiting]:
+    """Return what waits for a file, those for a person first. Two queries."""
+    rows = Proposal.objects.filter(state=ProposalState.WAITING, file=file).order_by("-tier", "-pk")
+    found = list(rows[:limit])
+    latest = _latest_decisions([row.pk for row in found])
+    for row in found:
+        row.file = file
+    return [Waiting(row, row_of(row, latest.get(row.pk, 0)), sides(row)) for row in found]
 
 
 def difference(row: Proposal, on: date) -> tuple[list[DiffLine], str]:
