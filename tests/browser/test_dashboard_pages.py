@@ -25,6 +25,7 @@ SIDEBAR = [
     "Memories",
     "Changes",
     "Recall",
+    "Memory file",
     "Transcripts",
     "Agents",
     "Projects",

@@ -16,6 +16,7 @@ from memories.management.commands.memory import Command as MemoryCommand
 from memories.management.commands.memory import _memory as memory_of
 from sessions_app.credit.relevance import adjust_relevance
 from sessions_app.learning.lessons import learn
+from sessions_app.trace import report, trace
 
 
 class Command(MemoryCommand):
@@ -32,6 +33,11 @@ class Command(MemoryCommand):
                 "Learn from the runs of a project: what failed runs had in common, what a retry did differently.",
                 self.learn,
                 _of_learn,
+            ),
+            "trace": Verb(
+                "Say why something was not remembered: where its way to a prompt ended, what would have changed that.",
+                self.trace,
+                _of_trace,
             ),
             "purge": Verb(
                 "Forget on request: remove memories and their texts from everything that is stored.",
@@ -67,6 +73,11 @@ class Command(MemoryCommand):
         found = learn(find_project(project), dry_run=dry_run)
         lines = [f"{one.outcome}: {one.lesson.text} (sessions {', '.join(map(str, one.lesson.runs))})" for one in found]
         return Result([asdict(one) for one in found], "\n".join(lines) or "Its runs teach nothing yet.")
+
+    def trace(self, text: list[str], session: int | None) -> Result:
+        found = trace(" ".join(text), session_id=session)
+        actions = [NextAction(command, label) for command, label in report.commands_of(found)]
+        return Result(found.as_dict(), report.text_of(found), actions)
 
     def forget(
         self,
@@ -134,6 +145,12 @@ def _of_purge(parser: ArgumentParser) -> None:
 def _of_learn(parser: ArgumentParser) -> None:
     parser.add_argument("--project", metavar="SLUG", required=True)
     parser.add_argument("--dry-run", action="store_true", help="only say what would be stored")
+
+
+def _of_trace(parser: ArgumentParser) -> None:
+    parser.add_argument("text", nargs="+", metavar="TEXT", help="what should be known, or the number of a memory")
+    into = "the session that should have been told it (default: the latest that might have been)"
+    parser.add_argument("--session", type=int, metavar="ID", help=into)
 
 
 def _of_adjust(parser: ArgumentParser) -> None:

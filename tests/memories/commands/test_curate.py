@@ -44,11 +44,11 @@ def test_the_status_of_many_costs_what_that_of_few_costs(django_assert_num_queri
     file = MemoryFileFactory()
     for _ in range(3):
         ProposalFactory(file=file)
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(14):
         stages()
     for _ in range(10):
         ProposalFactory(file=file)
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(14):
         stages()
 
 
@@ -88,3 +88,14 @@ def test_reflect_without_a_model_or_a_project_is_refused(reflector):
     assert (code, found["error"]["code"]) == (1, "model_unavailable")
     code, found = document("curate", "reflect", "--project", "nothing")
     assert (code, found["error"]["code"]) == (1, "unknown_project")
+
+
+def test_what_is_new_and_what_waits_for_a_person_is_said_with_what_to_do():
+    observed("db_main has 3 replicas.")
+    ProposalFactory(tier=Tier.PERSON)
+    _, found = document("curate", "status")
+    assert found["result"][0]["next"].startswith("global: 1 are new; the next one is due ")
+    assert [action["command"] for action in found["next_actions"]] == [
+        "manage.py curate reflect",
+        "manage.py proposal list",
+    ]
