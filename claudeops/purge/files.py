@@ -155,7 +155,8 @@ def refreshed(path: Path) -> None:
 
 def copies(since: datetime | None) -> list[Path]:
     """Return the backups made since a time (UTC; None: all), and the folders that a restore set aside."""
-    made = [path for path in complete(backups_folder()) if since is None or (time_of(path.name) or since) >= since]
+    first = since and since.replace(microsecond=0)  # their names have whole seconds
+    made = [path for path in complete(backups_folder()) if first is None or (time_of(path.name) or first) >= first]
     aside = [path for path in data_folder().iterdir() if path.is_dir() and path.name.startswith(ASIDE)]
     return [*made, *sorted(aside)]
 
