@@ -373,6 +373,9 @@ def _emptied(step: _Step) -> None:
 def _free(step: _Step) -> None:
     """Bring the indexes in step, and rewrite free pages, so that no byte of a deleted row is left in SQLite's files."""
     keyword_index.catch_up()
+    if step.purge.receipt.get("memories"):
+        for path in (files.data_folder() / "vectors").glob("*.bits"):  # made anew from the vectors that are left
+            path.unlink(missing_ok=True)
     if problems := leftovers.remove():
         raise PurgeError("in_use", problems[0], "Go on: memory purge --resume.")
 
