@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.conf import settings
 
+from memories.curate import triage as triaging
+from memories.curate.maintenance import maintain_due
 from memories.curate.reflection import reflect_due
 from memories.embedding.backfill import backfill
 from memories.embedding.install import install_if_missing
@@ -40,7 +42,18 @@ def keep_recall() -> None:
         record("memory.recall.counted", component="recall", source="schedule", recalls=counted)
 
 
+def maintain() -> None:
+    """Do the maintenance of the night when it is due, or go on with a run that was interrupted or begun by hand."""
+    maintain_due(is_scheduled=settings.CLAUDEOPS_CURATE)
+
+
 def reflect() -> None:
     """Propose changes of the memory files from what is new, where it is time to."""
     if settings.CLAUDEOPS_CURATE:
         reflect_due()
+
+
+def triage() -> None:
+    """Decide about proposals: by rules, then by a model."""
+    if settings.CLAUDEOPS_CURATE:
+        triaging.triage(most_calls=triaging.TASK_CALLS, most_seconds=triaging.TASK_SECONDS)

@@ -29,8 +29,10 @@ ALL = (
     "sweep",
     "judge",
     "reflect",
+    "triage",
     "embed",
     "recall",
+    "maintain",
     "backup",
     "purges",
 )
@@ -56,9 +58,11 @@ def test_what_runs_each_minute_hour_day_and_week():
         "claudeops:transcripts": 5,
         "claudeops:embed": 1,
         "claudeops:recall": 1,
+        "claudeops:maintain": 10,
         "claudeops:sweep": 60,
         "claudeops:judge": 60,
         "claudeops:reflect": 60,
+        "claudeops:triage": 30,
         "claudeops:backup": 60,  # which makes one a day
         "claudeops:purges": 15,
         "claudeops:prune": 24 * 60,
