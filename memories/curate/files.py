@@ -139,7 +139,7 @@ def refresh(file: MemoryFile, *, at: datetime | None = None) -> MemoryFile:
         return file
     try:
         spot = find_spot(place_of(file.project))
-        if not file.pending and file.stamp == (stamp(spot) if spot else "none"):
+        if not file.pending and file.stamp and file.stamp == (stamp(spot) if spot else "none"):
             return file
     except (MemoriesError, OSError):
         pass  # the reading says what is wrong
