@@ -551,11 +551,6 @@ VARIABLES: tuple[str | Variable, ...] = (
     ),
     Variable("CLAUDEOPS_MATCHING_JUDGE_MODEL", text, "", "The name of that model."),
     Variable("CLAUDEOPS_MATCHING_JUDGE_KEY", text, "", "The key for it; never logged or shown."),
-    "Curated memory",
-    Variable("CLAUDEOPS_TRIAGE_BATCH", whole(1, 50), 20, "Proposals that the model decides about in one call."),
-    Variable(
-        "CLAUDEOPS_PROPOSAL_DAYS", whole(1, 365), 7, "Days after which a proposal expires that no person answered."
-    ),
     "Models",
     Variable(
         "CLAUDEOPS_MODEL_OBSERVER",
@@ -640,6 +635,10 @@ VARIABLES: tuple[str | Variable, ...] = (
         whole(1, 8760),
         24,
         "Hours after which observations are reflected on, however few; without a new one nothing is asked.",
+    ),
+    Variable("CLAUDEOPS_TRIAGE_BATCH", whole(1, 50), 20, "Proposals that the model decides about in one call."),
+    Variable(
+        "CLAUDEOPS_PROPOSAL_DAYS", whole(1, 365), 7, "Days after which a proposal expires that no person answered."
     ),
     Variable(
         "CLAUDEOPS_MEMORY_FILE",

@@ -55,3 +55,8 @@ def purge(pk: int | None = None) -> None:
             run.carry_out(one)
         except PurgeError as error:
             logger.warning("purge %s is not done: %s", one, error)
+
+
+def count_purge(pk: int) -> None:
+    """Count what a planned purge would remove."""
+    run.count(pk)

@@ -28,6 +28,7 @@ urlpatterns = [
     path("", include("claudeops.agents.urls")),
     path("", include("claudeops.agent_files.urls")),
     path("", include("claudeops.projects.urls")),
+    path("", include("claudeops.purge.urls")),
     path("", include("sessions_app.urls")),
     path("", include("memories.urls")),
     path("login", views.SignIn.as_view(), name="login"),

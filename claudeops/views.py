@@ -24,7 +24,7 @@ from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, rea
 from claudeops.lib.periods import RANGES, Range, range_of
 from claudeops.overview import changes, charts, feed
 
-PIECES = ("needs", "charts", "agents", "failed", "health", "running")
+PIECES = ("needs", "charts", "agents", "failed", "silence", "health", "running")
 """The parts of the page, each with its own fragment and element. Entries of the feed are sent one by one."""
 
 SEES = ("sessions_app.view_session", "sessions_app.view_event", "memories.view_memory")
@@ -86,7 +86,12 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _pieces(request: HttpRequest, shown: changes.Snapshot) -> dict[str, str]:
-    context = {"overview": shown.figures, "agents": shown.agents, "health": shown.health}
+    context = {
+        "overview": shown.figures,
+        "agents": shown.agents,
+        "health": shown.health,
+        "silence": shown.silence,
+    }
     numbers = charts.numbers(_range(request), shown.state, shown.figures.cost_today)
     drawn = {"charts": charts.html(numbers, shown.figures.memories["active"])}
     return {name: drawn.get(name) or render_to_string(f"overview/_{name}.html", context, request) for name in PIECES}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 
+from memories.curate import triage as triaging
 from memories.curate.reflection import reflect_due
 from memories.embedding.backfill import backfill
 from memories.embedding.install import install_if_missing
@@ -44,3 +45,9 @@ def reflect() -> None:
     """Propose changes of the memory files from what is new, where it is time to."""
     if settings.CLAUDEOPS_CURATE:
         reflect_due()
+
+
+def triage() -> None:
+    """Decide about proposals: by rules, then by a model."""
+    if settings.CLAUDEOPS_CURATE:
+        triaging.triage(most_calls=triaging.TASK_CALLS, most_seconds=triaging.TASK_SECONDS)

@@ -11,7 +11,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 from claudeops.lib.change_token import hash_of
-from claudeops.overview import agents, feed, figures, health
+from claudeops.overview import agents, feed, figures, health, silence
 
 SECONDS = 5
 """Most seconds a snapshot is used; an open overview polls every three seconds."""
@@ -29,6 +29,7 @@ class Snapshot:
     agents: agents.Agents
     health: health.Health
     entries: list[feed.Entry]
+    silence: tuple[silence.Alarm, ...]
     state: str
 
 
@@ -56,10 +57,11 @@ def _read(at: datetime, name: str) -> Snapshot:
     sessions = [_values(row) for row in (*numbers.running, *numbers.queued, *numbers.failed)]
     counts = [getattr(numbers, field) for field in numbers.__slots__ if field not in figures.ROWS]
     of_agents = [(row, _values(row.agent)) for row in rows.rows]
+    quiet = silence.alarms()
     minute = at.replace(second=0, microsecond=0)
     keys = [(entry.key, entry.mark) for entry in entries]
-    state = hash_of([minute, sessions, of_agents, rows.total, rows.enabled, counts, condition, keys])
-    return Snapshot(numbers, rows, condition, entries, state)
+    state = hash_of([minute, sessions, of_agents, rows.total, rows.enabled, counts, condition, keys, quiet])
+    return Snapshot(numbers, rows, condition, entries, quiet, state)
 
 
 def _values(row: Model) -> dict[str, Any]:

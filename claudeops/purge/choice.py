@@ -62,6 +62,11 @@ class Choice:
             given["ids"] = list(self.ids)
         return given
 
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> Choice:
+        """Return the choice that `without_text` described, when it had no query."""
+        return cls(**{**given, "ids": tuple(given.get("ids", ()))})
+
 
 @dataclass(slots=True)
 class Chosen:

@@ -40,9 +40,14 @@ def tables() -> list[tuple[type[Model], list[Field[Any, Any]]]]:
 
 
 def scrub(
-    needles: Needles, *, write: bool, cursor: Cursor | None = None, note: Callable[[Cursor, Counter[str]], None]
+    needles: Needles,
+    *,
+    write: bool,
+    note: Callable[[Cursor, Counter[str]], None],
+    cursor: Cursor | None = None,
+    without: Sequence[QuerySet[Any]] = (),
 ) -> None:
-    """Go through all columns from `cursor` on; with `write` put marks.
+    """Go through all columns from `cursor` on, but for the rows of `without`; with `write` put marks.
 
     `note(cursor, counts)` is called after each batch with finds, in the transaction that writes it; `counts` says how
     many texts were found by "table.column". What stands in a column of names or keys is counted as "kept table.column".
@@ -53,7 +58,11 @@ def scrub(
         if label < start.get("table", ""):
             continue
         after = start.get("pk") if label == start.get("table") else None
-        _table(needles, model, fields, after, write, note)
+        rows = _possible(needles, model, fields)
+        for one in without:
+            if one.model is model:
+                rows = rows.exclude(pk__in=one.order_by().values("pk"))
+        _table(needles, model, fields, rows, after, write, note)
         note({"table": label, "pk": None, "done": True}, Counter())
     _queue(needles, write, note)
 
@@ -62,12 +71,12 @@ def _table(
     needles: Needles,
     model: type[Model],
     fields: Sequence[Field[Any, Any]],
+    rows: QuerySet[Any],
     after: Any,
     write: bool,
     note: Callable[[Cursor, Counter[str]], None],
 ) -> None:
     names = [field.attname for field in fields]
-    rows = _possible(needles, model, fields)
     label = model._meta.label
     while True:
         found = rows if after is None else rows.filter(pk__gt=after)
@@ -166,8 +175,8 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def held(needles: Needles) -> Counter[str]:
-    """Count what the columns hold now, by "table.column"."""
+def held(needles: Needles, without: Sequence[QuerySet[Any]] = ()) -> Counter[str]:
+    """Count what the columns hold now, by "table.column", without some rows."""
     counts: Counter[str] = Counter()
-    scrub(needles, write=False, note=lambda _, found: counts.update(found))
+    scrub(needles, write=False, note=lambda _, found: counts.update(found), without=without)
     return counts

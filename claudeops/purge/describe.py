@@ -19,7 +19,7 @@ KEPT = "It stays where it is a name or a key: {names}"
 def plan_text(plan: Plan) -> str:
     lines = [f"{_memories(plan.memories)} and {plan.texts:,} texts would be removed:"]
     lines += _places(plan.places)
-    lines += _notes(plan.outside, plan.elsewhere, plan.copies, plan.kept, plan.too_short)
+    lines += plan_notes(plan)
     if plan.copies:
         lines.append("--backups removes these backups, too.")
     if plan.running:
@@ -27,6 +27,11 @@ def plan_text(plan: Plan) -> str:
         lines.append(f"Sessions run that know it and may write it again: {named}. Wait for their end, or add --force.")
     lines.append("Nothing was changed. Add --yes to do it; it cannot be undone.")
     return "\n".join(lines)
+
+
+def plan_notes(plan: Plan) -> list[str]:
+    """Return what a person must know before the confirmation, a sentence each."""
+    return list(_notes(plan.outside, plan.elsewhere, plan.copies, plan.kept, plan.too_short))
 
 
 def receipt_text(purge: Purge) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Model, Q, QuerySet
 
-from claudeops.purge.choice import Chosen, batches
+from claudeops.purge.choice import BATCH, Chosen, batches
 from claudeops.purge.texts import MARK
 from memories.lifecycle.erase import erase_all
 from memories.lifecycle.lock import writing
@@ -101,27 +101,37 @@ def counts(chosen: Chosen) -> Counter[str]:
     """Count what `remove` would."""
     found: Counter[str] = Counter()
     for ids in batches(chosen.memories):
-        for rows in (*of_memories(ids), *erased(ids)):
-            found[_table(rows.model)] += rows.count()
+        for one in (*of_memories(ids), *erased(ids)):
+            found[_table(one.model)] += one.count()
     for ids in batches(chosen.proposals):
         found[_table(Proposal)] += Proposal.objects.filter(pk__in=ids).count()
     for ids in batches(chosen.segments):
         found["segments.narrative"] += Segment.objects.filter(pk__in=ids).exclude(narrative=MARK).count()
     for pk in chosen.sessions:
-        for rows in of_session(pk):
-            found[_table(rows.model)] += rows.count()
-    for rows, column in of_person(chosen.person) if chosen.person else ():
-        found[f"{_table(rows.model)}.{column}"] += rows.count()
+        for one in of_session(pk):
+            found[_table(one.model)] += one.count()
+    for words, column in of_person(chosen.person) if chosen.person else ():
+        found[f"{_table(words.model)}.{column}"] += words.count()
     return +found
+
+
+def rows(chosen: Chosen) -> list[QuerySet[Any]]:
+    """Return the rows that are deleted, so that a plan does not count their texts, too; [] when they are too many."""
+    found = [one for pk in chosen.sessions for one in of_session(pk)]
+    found.append(Proposal.objects.filter(pk__in=chosen.proposals[:BATCH]))
+    found.append(ProposalDecision.objects.filter(proposal__in=chosen.proposals[:BATCH]))
+    if len(chosen.memories) <= BATCH:
+        found += [*of_memories(chosen.memories), *erased(chosen.memories)]
+    return found
 
 
 def remove(chosen: Chosen, note: Note) -> None:
     """Delete and overwrite, in short transactions."""
     for ids in batches(chosen.proposals):
         with writing():
-            rows = Proposal.objects.filter(pk__in=ids)
-            note(Counter({_table(Proposal): rows.count()}))
-            rows.delete()
+            proposals = Proposal.objects.filter(pk__in=ids)
+            note(Counter({_table(Proposal): proposals.count()}))
+            proposals.delete()
     for ids in batches(chosen.segments):
         with writing():
             segments = Segment.objects.filter(pk__in=ids).exclude(narrative=MARK)
@@ -131,16 +141,16 @@ def remove(chosen: Chosen, note: Note) -> None:
     for ids in batches(chosen.memories):
         with writing():
             linked, others = of_memories(ids), erased(ids)
-            note(Counter({_table(rows.model): rows.count() for rows in (*linked, *others)}))
-            for rows in linked:
-                rows.delete()
+            note(Counter({_table(one.model): one.count() for one in (*linked, *others)}))
+            for one in linked:
+                one.delete()
             erase_all(Memory.objects.filter(pk__in=ids))
     for pk in chosen.sessions:
         _session(pk, note)
-    for rows, column in of_person(chosen.person) if chosen.person else ():
+    for words, column in of_person(chosen.person) if chosen.person else ():
         with writing():
-            note(Counter({f"{_table(rows.model)}.{column}": rows.count()}))
-            rows.update(**{column: MARK}, **({"brief": {}} if column == "task" else {}))
+            note(Counter({f"{_table(words.model)}.{column}": words.count()}))
+            words.update(**{column: MARK}, **({"brief": {}} if column == "task" else {}))
 
 
 def _session(pk: int, note: Note) -> None:
@@ -149,9 +159,9 @@ def _session(pk: int, note: Note) -> None:
         return
     shutil.rmtree(folder_of(session), ignore_errors=True)
     with writing():
-        for rows in of_session(pk):
-            note(Counter({_table(rows.model): rows.count()}))
-            rows.delete()
+        for one in of_session(pk):
+            note(Counter({_table(one.model): one.count()}))
+            one.delete()
         Session.objects.filter(pk=pk).exclude(log_file="", response=MARK).update(**WRITTEN_BY_SESSION)
 
 

@@ -11,7 +11,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -33,6 +33,17 @@ from sessions_app.models import Injected, Purge, PurgeState, PurgeStep, Session
 LEASE = timedelta(minutes=30)
 """A claim older than this is void: each batch renews it, and rewriting a large database takes minutes."""
 STEPS = ("agent_files", "rows", "columns", "files", "copies", "check", "emptied", "free")
+WORDS = {
+    "agent_files": "lines of agents' files",
+    "rows": "memories and their rows",
+    "columns": "texts in the database",
+    "files": "files of the data folder",
+    "copies": "backups",
+    "check": "searched once more",
+    "emptied": "the texts themselves",
+    "free": "free pages",
+}
+"""The steps in words, for people."""
 NAMED = 20
 """Files and sessions that a message names at most."""
 
@@ -61,7 +72,7 @@ def plan(choice: Choice) -> Plan:
     """Count what a purge would remove. Writes nothing."""
     chosen = choose(choice)
     needles = chosen.needles()
-    found = columns.held(needles) if needles else Counter()
+    found = columns.held(needles, linked.rows(chosen)) if needles else Counter()
     found += Counter({"agent files, lines": agent_files.remove(needles, write=False)[0]}) if needles else Counter()
     in_files = files.scrub(needles, write=False) if needles else files.Files()
     made = _about(chosen, needles)
@@ -118,17 +129,62 @@ def _outside(chosen: Chosen, needles: Needles) -> list[str]:
     return files.outside(paths, (name for _, _, name, _ in _sessions_of(chosen) if name), needles)
 
 
+def ask(choice: Choice, *, by: str, at: datetime | None = None) -> Purge:
+    """Store a purge that somebody is to confirm, without any text. Raises PurgeError for a query, which is one."""
+    if choice.query:
+        raise PurgeError("usage", "A text cannot be kept until it is confirmed.", "Use manage.py memory purge --query.")
+    choose(choice)
+    return Purge.objects.create(by=by[:150], chosen=choice.without_text(), created_at=at or timezone.now())
+
+
+def count(pk: int) -> None:
+    """Count what a planned purge would remove, for the page that asks for its confirmation. Once, if run twice."""
+    purge = Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).first()
+    if purge is None or "plan" in purge.receipt:
+        return
+    try:
+        receipt: dict[str, Any] = {"plan": asdict(plan(Choice.of(purge.chosen)))}
+    except PurgeError as error:
+        Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).update(problem=f"{error} {error.fix}".strip()[:500])
+        return
+    Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).update(receipt=receipt)
+
+
 def begin(choice: Choice, *, by: str, backups: bool = False, force: bool = False, at: datetime | None = None) -> Purge:
     """Store a purge that is to be carried out. Raises PurgeError while a session runs that may write a text again.
 
     `backups`: also remove the backups that may hold the texts. `force`: although such a session runs; what it still
     writes keeps the purge from being done.
     """
+    chosen, receipt = _ready(choice, backups=backups, force=force)
+    with transaction.atomic():
+        purge = Purge.objects.create(by=by[:150], chosen=choice.without_text(), created_at=at or timezone.now())
+        return _begun(purge, chosen, receipt)
+
+
+def confirm(pk: int, *, by: str, backups: bool = False, force: bool = False) -> Purge:
+    """Have a planned purge carried out, as `begin` does. Raises PurgeError when it is planned no more."""
+    purge = Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).first()
+    if purge is None:
+        raise PurgeError("confirmed", f"Purge {pk} was confirmed or dropped already.")
+    chosen, receipt = _ready(Choice.of(purge.chosen), backups=backups, force=force)
+    with transaction.atomic():
+        if not Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).update(by=by[:150], problem=""):
+            raise PurgeError("confirmed", f"Purge {pk} was confirmed or dropped already.")
+        return _begun(purge, chosen, receipt)
+
+
+def drop(pk: int) -> bool:
+    """Forget a planned purge; False when it is planned no more."""
+    return bool(Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).delete()[0])
+
+
+def _ready(choice: Choice, *, backups: bool, force: bool) -> tuple[Chosen, dict[str, Any]]:
+    """Return what is to be forgotten, and the beginning of the receipt."""
     chosen = choose(choice)
     if not (chosen.memories or chosen.sessions or chosen.texts or chosen.person):
         raise PurgeError("nothing", "Nothing is chosen: there is no such memory.")
-    needles = chosen.needles()
-    about = _about(chosen, needles)
+    about = _about(chosen, chosen.needles())
     if about.running and not force:
         named = ", ".join(map(str, about.running[:NAMED]))
         raise PurgeError(
@@ -136,7 +192,7 @@ def begin(choice: Choice, *, by: str, backups: bool = False, force: bool = False
             f"Sessions run that know it, and would write it again: {named}.",
             "Wait for their end, stop them with manage.py session stop, or add --force.",
         )
-    receipt = {
+    return chosen, {
         "memories": about.memories,
         "texts": about.texts,
         "outside": about.outside,
@@ -145,18 +201,14 @@ def begin(choice: Choice, *, by: str, backups: bool = False, force: bool = False
         "backups": backups,
         "host": settings.CLAUDEOPS_HOST,
     }
-    with transaction.atomic():
-        purge = Purge.objects.create(
-            state=PurgeState.RUNNING,
-            by=by[:150],
-            chosen=choice.without_text(),
-            work=chosen.as_work(),
-            receipt=receipt,
-            created_at=at or timezone.now(),
-        )
-        PurgeStep.objects.bulk_create(
-            [PurgeStep(purge=purge, name=name, position=place) for place, name in enumerate(STEPS, 1)]
-        )
+
+
+def _begun(purge: Purge, chosen: Chosen, receipt: dict[str, Any]) -> Purge:
+    purge.state, purge.work, purge.receipt = PurgeState.RUNNING, chosen.as_work(), receipt
+    purge.save(update_fields=["state", "work", "receipt"])
+    PurgeStep.objects.bulk_create(
+        [PurgeStep(purge=purge, name=name, position=place) for place, name in enumerate(STEPS, 1)]
+    )
     return purge
 
 

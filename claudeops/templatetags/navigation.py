@@ -13,6 +13,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from claudeops.overview import health
+from claudeops.overview import silence as gone_quiet
 
 register = template.Library()
 
@@ -55,6 +56,12 @@ def _address(name: str) -> str:
         return reverse(name) if name else ""
     except NoReverseMatch:
         return ""
+
+
+@register.simple_tag
+def silence_alarms() -> tuple[gone_quiet.Alarm, ...]:
+    """Return what has gone quiet, for `overview/_silence.html`."""
+    return gone_quiet.alarms()
 
 
 @register.simple_tag(takes_context=True)

@@ -24,7 +24,7 @@ from claudeops import __version__
 from claudeops.backups import folder as backups
 from claudeops.health import unapplied_migrations
 from claudeops.lib import sqlite_damage
-from claudeops.overview import health
+from claudeops.overview import health, silence
 from claudeops.secret_scan import last
 from claudeops.workers import schedules
 from memories.embedding import state
@@ -85,7 +85,7 @@ def examine(at: datetime | None = None) -> Diagnosis:
     if usable:
         checked = (
             *(_workers, _queue, _sessions, _agents, _schedules, _trust, _agent_files),
-            *(_semantic_search, _models, _transcripts, _purges),
+            *(_semantic_search, _models, _transcripts, _purges, _silence),
         )
         for check in checked:
             findings.extend(check(at))
@@ -362,6 +362,18 @@ def _transcripts(at: datetime) -> Iterator[Finding]:
             yield Finding(WARNING, f"folder {folder}", folder.problem, f"It was {swept}{seen}.")
         else:
             yield Finding(OK, f"folder {folder}", swept + seen)
+
+
+def _silence(at: datetime) -> Iterator[Finding]:
+    """What has gone quiet; workers have findings of their own."""
+    found = silence.read(at)
+    for alarm in found:
+        if not alarm.name.startswith("worker "):
+            since = f" (since {alarm.since:%Y-%m-%d %H:%M} UTC)" if alarm.since else ""
+            level = ERROR if alarm.is_urgent else WARNING
+            yield Finding(level, "silence", f"{alarm.text}{since}", alarm.advice)
+    if not found:
+        yield Finding(OK, "silence", "no stage has gone quiet")
 
 
 def _vectors_file() -> Iterator[Finding]:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Count, Min
+from django.utils import timezone
 
+from memories.curate.reflection.choose import due
 from memories.llm.roles import chosen
 from memories.models import (
     MaintenanceRun,
@@ -34,7 +36,7 @@ class Waiting:
 class StageStatus:
     """One stage. `last` (UTC) is when it last ended something, `did` what that was; `what` is what waits, in words.
 
-    `problem` says why it does not go on, "" when it does.
+    `problem` says why it does not go on, "" when it does; `next` what comes, where that is known.
     """
 
     name: str
@@ -43,6 +45,7 @@ class StageStatus:
     last: datetime | None
     did: str
     problem: str
+    next: str = ""
 
 
 def stages() -> list[StageStatus]:
@@ -56,7 +59,10 @@ def _reflect() -> StageStatus:
     latest = Reflection.objects.first()
     did = f"{last} made {last.counts.get('made', 0)} proposals" if last else ""
     problem = chosen("reflector").off or (latest.problem if latest and latest.state != ReflectionState.DONE else "")
-    return StageStatus("reflect", "reflections", Waiting(**waiting), last.done_at if last else None, did, problem)
+    file = MemoryFile.objects.filter(project=None).first()
+    new = due(None, file, timezone.now())
+    last_done = last.done_at if last else None
+    return StageStatus("reflect", "reflections", Waiting(**waiting), last_done, did, problem, f"global: {new.why}")
 
 
 def _triage() -> list[StageStatus]:

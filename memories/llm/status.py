@@ -13,12 +13,22 @@ from pydantic import BaseModel
 from memories.llm.calls import Answer, Unavailable, ask
 from memories.llm.limits import Resting, Spent, resting, spent
 from memories.llm.roles import HTTP, ROLES, Chosen, chosen
-from memories.models import Disagreement, ModelCall, PartState, Stage, StageName, StageState, TranscriptPart
+from memories.models import (
+    Disagreement,
+    ModelCall,
+    PartState,
+    Reflection,
+    ReflectionState,
+    Stage,
+    StageName,
+    StageState,
+    TranscriptPart,
+)
 
 LATELY = timedelta(days=1)
 CAP = 1_000
-"""So many parts and pairs are counted; beyond, there are "1,000+"."""
-PART, PAIR = "transcript part", "pair of memories"
+"""So many of each are counted; beyond, there are "1,000+"."""
+PART, PAIR, REFLECTION = "transcript part", "pair of memories", "reflection"
 ROLE_OF_STAGE = {StageName.PREPARE: "observer", StageName.CALL: "observer", StageName.CLASSIFY: "classifier"}
 INSTRUCTIONS = "You are asked to show that you can be reached. Do what the message says."
 QUESTION = "Answer that you are ready: true."
@@ -83,7 +93,7 @@ def states(
 ) -> list[State]:
     """Return how each of `roles` stands at `at` (UTC; now when None), by one query and one for each model in use.
 
-    `waits` is the backlog; it is read (two queries) when None.
+    `waits` is the backlog; it is read (three queries) when None.
     """
     at = at or timezone.now()
     names = list(roles)
@@ -99,7 +109,7 @@ def states(
 
 
 def backlog() -> dict[str, Waiting]:
-    """Return what waits for a model, by role, by two queries. Of more than CAP parts or pairs the oldest are counted.
+    """Return what waits for a model, by role, by three queries. Of more than CAP of a kind the oldest are counted.
 
     A part of a transcript waits for the role of its first stage that is not done.
     """
@@ -113,6 +123,9 @@ def backlog() -> dict[str, Waiting]:
     pairs = Disagreement.objects.unjudged().order_by("pk").values_list("created_at", flat=True)[:CAP]
     if not chosen("judge").off and (since := list(pairs)):  # without a judge a person decides
         found["judge"] = Waiting(PAIR, len(since), min(since))
+    asked = Reflection.objects.filter(state=ReflectionState.ASKED).order_by("pk").values_list("created_at", flat=True)
+    if since := list(asked[:CAP]):
+        found["reflector"] = Waiting(REFLECTION, len(since), min(since))
     return found
 
 

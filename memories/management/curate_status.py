@@ -9,7 +9,7 @@ from claudeops.lib.humanize import exact
 from memories.curate import status
 from memories.curate.status import StageStatus
 
-HEADERS = ["stage", "waiting", "since (UTC)", "last (UTC)", "what it did", "problem"]
+HEADERS = ["stage", "waiting", "since (UTC)", "last (UTC)", "what it did", "problem", "next"]
 
 
 def run() -> Result:
@@ -22,6 +22,7 @@ def run() -> Result:
             exact(stage.last) if stage.last else "never",
             stage.did,
             stage.problem,
+            stage.next,
         )
         for stage in found
     ]
@@ -30,9 +31,14 @@ def run() -> Result:
 
 def _next(found: list[StageStatus]) -> list[NextAction]:
     """Say what helps where something waits or does not go on."""
+    by_name = {stage.name: stage for stage in found}
     said = []
-    if any(stage.problem and stage.name in ("reflect", "triage: model") for stage in found):
+    if any(by_name[name].problem for name in ("reflect", "triage: model")):
         said.append(NextAction("manage.py model status", "see why a model does not answer"))
+    if "are new" in by_name["reflect"].next:
+        said.append(NextAction("manage.py curate reflect", "reflect now on what is new"))
+    if by_name["triage: person"].waiting.count:
+        said.append(NextAction("manage.py proposal list", "see the proposals that wait for you"))
     return said
 
 

@@ -96,6 +96,15 @@ PAGE = declare(
                 for action in BULK_ACTIONS.values()
             ),
             Action("export", "Export as JSON lines", "memories.view_memory", folded=True),
+            Action(
+                "purge",
+                "Forget everywhere",
+                "sessions_app.purge_memory",
+                asks=True,
+                bad=True,
+                folded=True,
+                url="purges",
+            ),
         ),
     )
 )

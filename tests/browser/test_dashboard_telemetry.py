@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from memories.models import TelemetryRecord
 from memories.telemetry import record
+from tests.factories import MemoryFileFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -49,3 +50,12 @@ def test_a_bar_leads_to_its_records_by_keys_alone(operators_window, some):
     page.keyboard.press("Enter")
     page.wait_for_url("**/telemetry?during=*")
     assert page.locator("[data-row]").count() == 1
+
+
+def test_what_has_gone_quiet_stands_on_the_overview(operators_window, axe, album):
+    MemoryFileFactory(problem="it is missing in a repository with a very long name " * 4, problem_since=timezone.now())
+    one = operators_window()
+    page = one.open("/")
+    page.click("#figure-silence")
+    assert "MEMORY.md cannot be used" in page.inner_text("#piece-silence")
+    assert one.faults(axe, album, "overview-silence") == []

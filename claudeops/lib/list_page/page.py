@@ -25,7 +25,10 @@ from claudeops.lib.preferences.saved_views import MOST, views_of
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action on the selected rows: a button of the bulk bar. `key` does the same; `asks`: a page asks first."""
+    """An action on the selected rows: a button of the bulk bar. `key` does the same; `asks`: a page asks first.
+
+    `url` is the name of another address that takes the selection, where the list's own bulk actions do not have it.
+    """
 
     name: str
     label: str
@@ -34,6 +37,7 @@ class Action:
     asks: bool = False
     bad: bool = False
     folded: bool = False
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

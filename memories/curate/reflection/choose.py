@@ -105,8 +105,10 @@ def _new(project: Project | None, file: MemoryFile | None, at: datetime) -> Memo
         return rows
     done = _done(file)
     for since, until in _covered(done):
-        within = Q(updated_at__lte=until) if since is None else Q(updated_at__lte=until, updated_at__gt=since)
-        rows = rows.exclude(within)
+        if since is None:  # as a bound of its own, which the index finds
+            rows = rows.filter(updated_at__gt=until)
+        else:
+            rows = rows.exclude(updated_at__lte=until, updated_at__gt=since)
     for one in done:
         # What was shown is left out by its id at the edges: above the covered time, and at its beginning.
         edges = Q(updated_at__gt=one.until - OVERLAP, updated_at__lte=one.until)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudeops.lib.cli import VerbCommand
-from memories.management import curate_reflect, curate_status
+from memories.management import curate_reflect, curate_status, curate_triage
 
 
 class Command(VerbCommand):
@@ -11,5 +11,6 @@ class Command(VerbCommand):
     noun = "curate"
     verbs = {
         "reflect": curate_reflect.VERB,
+        "triage": curate_triage.VERB,
         "status": curate_status.VERB,
     }

@@ -238,7 +238,7 @@ class TestSchedules:
         finding = found("schedules", AT + timedelta(minutes=8))[0]
         assert (finding.level, finding.text) == (
             WARNING,
-            "overdue for more than five minutes: embed, observe, reap, recall, tick",
+            "overdue for more than five minutes: embed, memory_files, observe, reap, recall, tick",
         )
 
 
@@ -281,6 +281,7 @@ class TestTheCommand:
 
     def test_warnings_leave_the_exit_code_zero(self, capsys, in_step):
         WorkerHeartbeat.objects.update(beat_at=timezone.now())
+        Schedule.objects.update(next_run=timezone.now())
         SessionFactory(status=Status.QUEUED, queued_at=timezone.now() - timedelta(minutes=5))
         code, text = run(capsys)
         assert code == 0

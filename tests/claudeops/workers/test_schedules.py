@@ -29,6 +29,7 @@ ALL = (
     "sweep",
     "judge",
     "reflect",
+    "triage",
     "embed",
     "recall",
     "backup",
@@ -59,6 +60,7 @@ def test_what_runs_each_minute_hour_day_and_week():
         "claudeops:sweep": 60,
         "claudeops:judge": 60,
         "claudeops:reflect": 60,
+        "claudeops:triage": 30,
         "claudeops:backup": 60,  # which makes one a day
         "claudeops:purges": 15,
         "claudeops:prune": 24 * 60,

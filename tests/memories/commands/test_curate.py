@@ -9,6 +9,7 @@ from memories.models import ProposalState, Reflection, Tier
 from tests.commands import document, run
 from tests.factories import MemoryFileFactory, ProjectFactory, ProposalFactory
 from tests.memories.curate.reflection.conftest import observed, proposal, reflector
+from tests.memories.curate.triaging import a_file, a_proposal
 
 __all__ = ["reflector"]
 
@@ -44,11 +45,11 @@ def test_the_status_of_many_costs_what_that_of_few_costs(django_assert_num_queri
     file = MemoryFileFactory()
     for _ in range(3):
         ProposalFactory(file=file)
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(14):
         stages()
     for _ in range(10):
         ProposalFactory(file=file)
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(14):
         stages()
 
 
@@ -88,3 +89,34 @@ def test_reflect_without_a_model_or_a_project_is_refused(reflector):
     assert (code, found["error"]["code"]) == (1, "model_unavailable")
     code, found = document("curate", "reflect", "--project", "nothing")
     assert (code, found["error"]["code"]) == (1, "unknown_project")
+
+
+def test_triage_decides_and_says_what_and_by_which_rule(settings):
+    settings.CLAUDEOPS_MODEL_TRIAGE = ""
+    row = a_proposal(a_file())
+    code, out, _ = run("curate", "triage", "--dry-run")
+    assert code == 0 and "promote" in out
+    row.refresh_from_db()
+    assert row.state == "waiting"
+    code, found = document("curate", "triage")
+    assert (code, found["result"]["counts"]) == (0, {"rules: promote": 1})
+    assert found["result"]["said"][0]["proposal"] == row.pk
+    assert "Nothing was decided." in run("curate", "triage")[1]
+
+
+def test_triage_without_a_model_says_so(settings):
+    settings.CLAUDEOPS_MODEL_TRIAGE = ""
+    a_proposal(a_file(), "The backup usually takes a while in the morning.")
+    out = run("curate", "triage")[1]
+    assert "review" in out and "no model is set for the triage" in out
+
+
+def test_what_is_new_and_what_waits_for_a_person_is_said_with_what_to_do():
+    observed("db_main has 3 replicas.")
+    ProposalFactory(tier=Tier.PERSON)
+    _, found = document("curate", "status")
+    assert found["result"][0]["next"].startswith("global: 1 are new; the next one is due ")
+    assert [action["command"] for action in found["next_actions"]] == [
+        "manage.py curate reflect",
+        "manage.py proposal list",
+    ]

@@ -1,4 +1,4 @@
-"""Repositories of a test's own."""
+"""Repositories of a test's own, and a model for tier 2 of the triage."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.memories.curate import repositories
+from tests.memories.curate.triaging import MODEL, FakeTriage, a_file
+from tests.models_http import chat, serving
 
 
 @pytest.fixture
@@ -22,3 +24,16 @@ def theirs(settings, data, tmp_path) -> Path:
     path = repositories.make(tmp_path / "notes", "# Memory\n\n## Operations\n\n- (2026-10-01) Caddy binds 10.8.0.1\n")
     settings.CLAUDEOPS_MEMORY_FILE = str(path)
     return path.parent
+
+
+@pytest.fixture
+def triager(settings):
+    with serving(chat("")) as served:
+        settings.CLAUDEOPS_MODEL_URL = f"{served.url}/chat/completions"
+        settings.CLAUDEOPS_MODEL_TRIAGE = f"http:{MODEL}"
+        yield FakeTriage(served)
+
+
+@pytest.fixture
+def file(db):
+    return a_file()

@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.llm import status
-from memories.models import ModelCall, PartState, StageName, StageState
-from tests.factories import PartFactory, StageFactory
+from memories.models import ModelCall, PartState, Reflection, StageName, StageState
+from tests.factories import MemoryFileFactory, PartFactory, StageFactory
 from tests.memories.judging.conftest import a_pair
 
 pytestmark = pytest.mark.django_db
@@ -87,4 +87,12 @@ def test_the_queries_grow_neither_with_the_backlog_nor_with_the_calls(settings):
     few = queries()
     for _ in range(10):
         a_part("call"), a_pair()
-    assert queries() == few == 3
+    assert queries() == few == 4
+
+
+def test_a_reflection_waits_for_the_reflector_until_it_is_answered():
+    row = Reflection.objects.create(file=MemoryFileFactory(), number=1, until=AT, created_at=AT)
+    found = status.backlog()["reflector"]
+    assert (found.text, found.since) == ("1 reflection", AT)
+    Reflection.objects.filter(pk=row.pk).update(state="answered")
+    assert "reflector" not in status.backlog()

@@ -1,0 +1,179 @@
+"""`/purges` and `/purges/{id}`: choose what is to be forgotten, see what would go, confirm it, read the receipt."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django_q.tasks import async_task
+
+from claudeops.lib.detail_page import Band, Figure
+from claudeops.lib.list_page.selection import Selection
+from claudeops.purge import run
+from claudeops.purge.choice import Choice
+from claudeops.purge.describe import notes, plan_notes
+from claudeops.purge.errors import PurgeError
+from claudeops.purge.forms import ChoiceForm, ConfirmForm
+from memories.errors import MemoriesError
+from memories.web.answers import actor, moved
+from memories.web.memories import matching
+from sessions_app.models import Purge, PurgeState
+from sessions_app.queue.tasks import DEFAULT
+
+PERMISSION = "sessions_app.purge_memory"
+PAGE = 50
+TIMEOUT = 3600
+"""Seconds after which the queue ends a purge; the schedule goes on with it."""
+MOST = 20_000
+"""Memories that are chosen on a page at most."""
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required(PERMISSION, raise_exception=True)
+def purges(request: HttpRequest) -> HttpResponse:
+    """List the purges; POST plans one, for the filters of the form or a selection of memories."""
+    if request.method != "POST":
+        return _list(request, ChoiceForm())
+    form, selection = ChoiceForm(request.POST), Selection(request.POST)
+    if not (form.is_valid() and selection.is_valid()):
+        return _list(request, form, status=422)
+    try:
+        planned = run.ask(_chosen(request, form, selection), by=actor(request))
+    except (PurgeError, MemoriesError) as error:
+        form.add_error(None, f"{error} {error.fix}".strip())
+        return _list(request, form, status=422)
+    async_task("claudeops.tasks.count_purge", planned.pk, cluster=DEFAULT, timeout=TIMEOUT)
+    return moved(request, reverse("purge", args=[planned.pk]), "Nothing is removed yet.", level=messages.INFO)
+
+
+def _chosen(request: HttpRequest, form: ChoiceForm, selection: Selection) -> Choice:
+    if selection.cleaned_data["all_matching"]:
+        ids = list(matching(request)[1].order_by("pk").values_list("pk", flat=True)[: MOST + 1])
+    else:
+        ids = selection.chosen()
+    if len(ids) > MOST:
+        raise PurgeError("many", f"More than {MOST:,} memories match.", "Choose fewer, or use manage.py memory purge.")
+    return Choice(ids=tuple(sorted(set(ids)))) if ids else form.choice()
+
+
+def _list(request: HttpRequest, form: ChoiceForm, *, status: int = 200) -> HttpResponse:
+    rows = Purge.objects.defer("work").order_by("-created_at", "-id")
+    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    return render(request, "purges/list.html", {"form": form, "page": page}, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required(PERMISSION, raise_exception=True)
+def purge(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show what would be removed, or the receipt; POST with the number of memories carries it out."""
+    found = get_object_or_404(Purge.objects.defer("work"), pk=pk)
+    form = ConfirmForm(_expected(found), request.POST if request.method == "POST" else None)
+    if request.method != "POST":
+        return render(request, "purges/purge.html", _context(found, form))
+    if form.is_valid():
+        asked = {name: form.cleaned_data[name] for name in ("backups", "force")}
+        try:
+            run.confirm(pk, by=actor(request), **asked)
+        except PurgeError as error:
+            form.add_error(None, f"{error} {error.fix}".strip())
+        else:
+            async_task("claudeops.tasks.purge", pk, cluster=DEFAULT, timeout=TIMEOUT)
+            return moved(request, reverse("purge", args=[pk]), f"Purge {pk} is being carried out.")
+    return render(request, "purges/purge.html", _context(found, form), status=422)
+
+
+@require_safe
+@never_cache
+@permission_required(PERMISSION, raise_exception=True)
+def live(request: HttpRequest, pk: int) -> HttpResponse:
+    """Answer the poll of a purge: 204 while it is as `seen`."""
+    found = get_object_or_404(Purge.objects.defer("work"), pk=pk)
+    if request.GET.get("seen", "") == _state(found):
+        return HttpResponse(status=204)
+    return render(request, "purges/_changed.html", _context(found, ConfirmForm(_expected(found))))
+
+
+@require_POST
+@permission_required(PERMISSION, raise_exception=True)
+def drop(request: HttpRequest, pk: int) -> HttpResponse:
+    """Forget a plan that nobody confirmed."""
+    if run.drop(pk):
+        return moved(request, reverse("purges"), "The plan is dropped. Nothing was removed.")
+    return moved(request, reverse("purge", args=[pk]), f"Purge {pk} is planned no more.", level=messages.WARNING)
+
+
+def _expected(found: Purge) -> int:
+    return int(found.receipt.get("plan", {}).get("memories", 0))
+
+
+def _state(found: Purge) -> str:
+    steps = list(found.steps.filter(done_at=None).values_list("name", flat=True)[:1])
+    told = f"{found.state}|{found.problem}|{bool(found.claimed_by)}|{steps}|{'plan' in found.receipt}"
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
+    plan = found.receipt.get("plan")
+    steps = [(run.WORDS.get(step.name, step.name), step.done_at) for step in found.steps.all()]
+    return {
+        "purge": found,
+        "address": reverse("purge", args=[found.pk]),
+        "band": _band(found, plan),
+        "plan": plan,
+        "form": form,
+        "places": (plan or {}).get("places") if plan else found.receipt.get("removed"),
+        "notes": plan_notes(run.Plan(**plan)) if plan else notes(found),
+        "steps": steps,
+        "chosen": chosen_words(found),
+        "seen": _state(found),
+        "open": found.state == PurgeState.RUNNING or (found.state == PurgeState.PLANNED and not plan),
+    }
+
+
+def chosen_words(found: Purge) -> list[tuple[str, str]]:
+    """Return by what a purge was chosen, for people."""
+    words = []
+    for name, value in found.chosen.items():
+        if name == "ids":
+            shown = ", ".join(map(str, value[:20])) + (f" and {len(value) - 20:,} more" if len(value) > 20 else "")
+            words.append(("Memories", shown))
+        else:
+            words.append((name.capitalize(), str(value)))
+    return words
+
+
+def _band(found: Purge, plan: dict[str, Any] | None) -> Band:
+    figures = []
+    counted = plan or (found.receipt if found.state != PurgeState.PLANNED else None)
+    if counted:
+        removed = sum((plan or {}).get("places", found.receipt.get("removed", {})).values())
+        figures = [
+            Figure("Memories", f"{counted.get('memories', 0):,}"),
+            Figure("Texts", f"{counted.get('texts', 0):,}"),
+            Figure("Found" if plan else "Removed", f"{removed:,}"),
+        ]
+    if found.state == PurgeState.DONE:
+        return Band(f"Purge {found.pk}", "done", "ok", "ok", "It is forgotten; what is named below stays.", figures)
+    if found.state == PurgeState.RUNNING:
+        said = found.problem or "It goes on by itself after an interruption."
+        return Band(
+            f"Purge {found.pk}",
+            "running",
+            "failed" if found.problem else "running",
+            "bad" if found.problem else "info",
+            said,
+            figures,
+            is_live=True,
+        )
+    said = found.problem or ("Nothing is removed yet." if plan else "What would be removed is being counted.")
+    return Band(f"Purge {found.pk}", "planned", "queued", "warn", said, figures, is_live=not plan)

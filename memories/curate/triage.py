@@ -1,0 +1,485 @@
+"""Decide about proposals that wait: tier 1 by rules, tier 2 by a model, the rest by a person.
+
+Each decision of a rule is a transaction. The answer of a model is carried out in the one transaction that ends its
+call, so a crash leaves all of it or none; then the batch is asked about again when its claim is void. Times are UTC.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Prefetch, Q, QuerySet
+
+from memories.capture import knowledge_rules
+from memories.capture.gate import judge as gate
+from memories.capture.text import fold
+from memories.curate import document, proposals, rules
+from memories.curate.rules import Given, Ruling
+from memories.curate.triage_question import INSTRUCTIONS, PROMOTE, REJECT, Asked, Found, Verdicts, message, read
+from memories.curate.words import likeness
+from memories.errors import Conflict, MemoriesError
+from memories.llm import Answer, Reason, Unavailable, ask
+from memories.llm.roles import chosen
+from memories.models import (
+    MemoryFile,
+    MemoryFileCommit,
+    Proposal,
+    ProposalEvidence,
+    ProposalKind,
+    ProposalState,
+    ProposalVerdict,
+    Tier,
+    Trust,
+    to_utc,
+    trust,
+)
+from memories.taxonomy import KNOWLEDGE
+from memories.telemetry import record
+
+ACTOR = "triage:"
+"""How the actor begins of what a model decides, before its name."""
+SMALLER = (5, 1)
+"""Proposals to a call after the first and the second answer without a verdict about them; then a person decides."""
+CLAIM = timedelta(minutes=10)
+"""A claim older than this is void; a call takes at most the time of its role."""
+LOOKED_AT = 200
+"""Proposals that are read to fill a call."""
+CHANGED = 0.5
+"""Likeness from which an entry counts as the one that a proposal is about, with another text."""
+TASK_CALLS, TASK_SECONDS = 10, 120.0
+"""What a run of the task may use: no call begins later, since the queue ends a task after 300 seconds."""
+
+NUMBER = re.compile(r"\d+(?:[.:,/-]\d+)*")
+PASSED_ON, WAITS = "passed on", "waits"
+"""What a rule does that decides nothing: the next tier has it, or it waits for the commit of another proposal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One decision of a run, or what a dry run would decide: of tier 2 it says only that the model would be asked."""
+
+    proposal: int
+    tier: Tier
+    verdict: str
+    rule: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Triaged:
+    """What a run did. `said` are its decisions, `unread` counts proposals without a usable verdict of the model.
+
+    Tokens and cost (US dollars) are of its answered calls. `why` says why proposals still wait for the model, "" when
+    none do; before `until` another run is of no use.
+    """
+
+    said: list[Said] = field(default_factory=list)
+    expired: int = 0
+    unread: int = 0
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+    why: str = ""
+    until: datetime | None = None
+
+    def counts(self) -> Counter[str]:
+        """Return how often each tier decided what, as "rules: promote"."""
+        return Counter(f"{one.tier.label}: {one.verdict}" for one in self.said)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Proposals of one file for one call. `until` is their claim, which no other run has at the same microsecond."""
+
+    rows: tuple[Proposal, ...]
+    until: datetime
+
+
+def triage(
+    at: datetime | None = None,
+    *,
+    most_calls: int | None = None,
+    most_seconds: float | None = None,
+    dry_run: bool = False,
+    source: str = "schedule",
+) -> Triaged:
+    """Let expire what nobody answered, decide by rules, then ask the model about what the rules left.
+
+    No call begins after `most_calls` or `most_seconds` (None: without limit). Call it outside of a transaction. A dry
+    run changes and asks nothing.
+    """
+    done, begun, when = Triaged(), time.monotonic(), to_utc(at)
+    if dry_run:
+        _plan(done)
+        return done
+    done.expired = proposals.expire(when)
+    for pk in proposals.waiting(Tier.RULES).values_list("pk", flat=True):
+        _by_rules(pk, when, done)
+    if off := chosen("triage").off:
+        _all_to_a_person(off, when, done)
+    else:
+        while most_calls is None or done.calls < most_calls:
+            if most_seconds is not None and time.monotonic() - begun >= most_seconds:
+                break
+            batch = _claim(to_utc(at), done)
+            if batch is None or not _by_model(batch, at, done):
+                break
+    _report(done, begun, source)
+    return done
+
+
+def given_of(row: Proposal) -> Given:
+    """Return what the rules decide a proposal by, with the entries of its file as they are now."""
+    rejected = Proposal.objects.filter(
+        file=row.file_id,
+        state=ProposalState.REJECTED,
+        kind=row.kind,
+        text=row.text,
+        target=row.target,
+        decisions__verdict=ProposalVerdict.REJECT,
+        decisions__tier=Tier.PERSON,
+        decisions__undone_at=None,
+    )
+    observations = [one.memory for one in row.evidence.all() if one.memory is not None]
+    return Given(
+        kind=row.kind,
+        section=row.section,
+        text=row.text,
+        target=row.target,
+        confidence=row.confidence,
+        trust=row.trust,
+        entries=entries_of(row.file),
+        rejected_before=rejected.exists(),
+        provisional=any(trust.kept_back(one) for one in observations),
+    )
+
+
+def entries_of(file: MemoryFile) -> tuple[str, ...]:
+    """Return the texts of a file's entries."""
+    return tuple(entry.text for entry in document.parse(file.text).entries)
+
+
+def approved_for(file: MemoryFile) -> tuple[str, ...]:
+    """Return the texts that are approved and wait for their commit, so that nothing is approved twice."""
+    rows = Proposal.objects.filter(file=file, state=ProposalState.APPROVED).exclude(text="")
+    return tuple(rows.order_by("pk").values_list("text", flat=True)[:LOOKED_AT])
+
+
+def ruling_on(row: Proposal) -> Ruling:
+    """Return what tier 1 says about a proposal: first whether its entry is still there, then the rules."""
+    given = given_of(row)
+    if row.conflict:
+        return Ruling(ProposalVerdict.REVIEW, "conflict", "A person edited the same lines meanwhile.")
+    if gone := _gone(given):
+        return gone
+    ruling = rules.decide(replace(given, entries=(*given.entries, *approved_for(row.file))))
+    if ruling.verdict == ProposalVerdict.MERGE and not any(rules.same(ruling.entry, one) for one in given.entries):
+        return Ruling(WAITS, ruling.rule, "The entry that it would be merged into waits for its commit.")
+    entry = ruling.entry if ruling.verdict == ProposalVerdict.MERGE else given.target
+    changes = ruling.verdict in (ProposalVerdict.PROMOTE, ProposalVerdict.MERGE) and entry
+    if changes and not rules.same(ruling.merged, entry) and is_persons(row.file, entry):
+        return Ruling(ProposalVerdict.REVIEW, "persons-entry", "A person wrote the entry that it changes.")
+    return ruling
+
+
+def _gone(given: Given) -> Ruling | None:
+    """Return what follows when the entry of a change or removal is not in the file; None when it is."""
+    if given.kind == ProposalKind.ADD or any(rules.same(entry, given.target) for entry in given.entries):
+        return None
+    like = max(given.entries, key=lambda entry: likeness(entry, given.target), default="")
+    if like and likeness(like, given.target) >= CHANGED:
+        return Ruling(ProposalVerdict.REVIEW, "entry-changed", f"The entry was changed meanwhile: {like[:200]}")
+    return Ruling(ProposalVerdict.REJECT, "entry-gone", "The entry is gone.")
+
+
+def is_persons(file: MemoryFile, entry: str) -> bool:
+    """Whether a person wrote the line of an entry, or nobody knows who did."""
+    for one in document.parse(file.text).entries:
+        if rules.same(one.text, entry):
+            commit = file.blame[one.line] if one.line < len(file.blame) else None
+            if commit is None or not MemoryFileCommit.objects.filter(pk=commit, is_ours=True).exists():
+                return True
+    return False
+
+
+def _evidence() -> Prefetch[str]:
+    return Prefetch("evidence", ProposalEvidence.objects.select_related("memory").order_by("pk"))
+
+
+def _by_rules(pk: int, at: datetime, done: Triaged) -> None:
+    """Decide one proposal by the rules, in one transaction; nothing when somebody did meanwhile."""
+    try:
+        with transaction.atomic():
+            row = proposals.locked(pk)
+            if row.tier != Tier.RULES:
+                return
+            ruling = ruling_on(row)
+            if ruling.verdict == WAITS:
+                return
+            verdict = _carry_out_ruling(row, ruling, at)
+    except Conflict:
+        return
+    done.said.append(Said(pk, Tier.RULES, verdict, ruling.rule, ruling.reason))
+
+
+def _carry_out_ruling(row: Proposal, ruling: Ruling, at: datetime) -> str:
+    """Do what a rule says; return the verdict, which is "a person decides" when the proposal does not allow it."""
+    given: dict[str, Any] = {"by": proposals.SYSTEM, "tier": Tier.RULES, "rule": ruling.rule[:32], "at": at}
+    given["reason"] = ruling.reason
+    try:
+        if ruling.verdict == ProposalVerdict.PROMOTE:
+            proposals.approve(row.pk, **given)
+        elif ruling.verdict == ProposalVerdict.REJECT:
+            proposals.reject(row.pk, **given)
+        elif ruling.verdict == ProposalVerdict.MERGE:
+            proposals.merge(row.pk, ruling.entry, ruling.merged, **given)
+        elif ruling.verdict == ProposalVerdict.REVIEW:
+            proposals.review(row.pk, **given)
+        else:
+            Proposal.objects.filter(pk=row.pk, state=ProposalState.WAITING, tier=Tier.RULES).update(
+                tier=Tier.MODEL, why=ruling.reason
+            )
+            return PASSED_ON
+    except Conflict:
+        raise
+    except MemoriesError as error:
+        proposals.review(row.pk, **given | {"reason": str(error)})
+        return str(ProposalVerdict.REVIEW)
+    return ruling.verdict
+
+
+def _all_to_a_person(why: str, at: datetime, done: Triaged) -> None:
+    """Send what waits for a model to a person, since no model is set."""
+    for pk in proposals.waiting(Tier.MODEL).values_list("pk", flat=True):
+        try:
+            proposals.review(pk, reason=f"No model decides: {why}.", tier=Tier.MODEL, at=at)
+        except MemoriesError:
+            continue
+        done.said.append(Said(pk, Tier.MODEL, str(ProposalVerdict.REVIEW), "", why))
+
+
+def _claim(at: datetime, done: Triaged) -> Batch | None:
+    """Take the oldest free proposals for one call; None when there are none. What may not be sent goes to a person."""
+    free = Q(claimed_until=None) | Q(claimed_until__lt=at)
+    while rows := list(
+        proposals.waiting(Tier.MODEL).filter(free).select_related("file").prefetch_related(_evidence())[:LOOKED_AT]
+    ):
+        asked = [row for row in rows if not _left(row, at, done)]
+        alike = [row for row in asked if _group(row) == _group(asked[0])]
+        until = at + CLAIM
+        # Conditions on its own columns alone: PostgreSQL checks these again when another worker was first.
+        taken = [
+            row
+            for row in alike[: _size(alike[0].tries) if alike else 0]
+            if _still(row).filter(free).update(claimed_until=until)
+        ]
+        if taken:
+            return Batch(tuple(taken), until)
+    return None
+
+
+def _size(tries: int) -> int:
+    sizes = (settings.CLAUDEOPS_TRIAGE_BATCH, *SMALLER)
+    return int(sizes[min(tries, len(sizes) - 1)])
+
+
+def _group(row: Proposal) -> tuple[int, int, bool]:
+    """Return what the proposals of one call share: what comes from outside is judged apart from what is trusted."""
+    return row.file_id, min(row.tries, len(SMALLER)), row.trust in proposals.FROM_OUTSIDE
+
+
+def _still(row: Proposal) -> QuerySet[Proposal]:
+    return Proposal.objects.filter(pk=row.pk, state=ProposalState.WAITING, tier=Tier.MODEL)
+
+
+def _left(row: Proposal, at: datetime, done: Triaged) -> bool:
+    """Leave a proposal to a person, unasked, when the gate holds a text that only outside text vouches for."""
+    if row.trust == Trust.OPERATOR:
+        return False
+    text = row.text or row.target
+    judged = gate(text, fold(text), taxonomy=KNOWLEDGE.slug)
+    if judged.verdict != "hold":
+        return False
+    _review(row, f"The model was not asked: {judged.reason}.", at, done, rule=str(judged.codes[0])[:32])
+    return True
+
+
+def _by_model(batch: Batch, at: datetime | None, done: Triaged) -> bool:
+    """Ask about a batch and carry out the answer; return whether to go on with the next one."""
+    file = batch.rows[0].file
+    answer = ask("triage", INSTRUCTIONS, message(file.text, [_asked(row) for row in batch.rows]), Verdicts)
+    found: Sequence[Found | None]
+    if isinstance(answer, Unavailable):
+        if answer.reason != Reason.UNREADABLE:
+            done.why, done.until = answer.why, answer.until
+            for row in batch.rows:
+                _still(row).filter(claimed_until=batch.until).update(claimed_until=None)
+            return False
+        found = [None] * len(batch.rows)
+    else:
+        found = read(answer.value, len(batch.rows))
+        done.tokens_in += answer.tokens_in or 0
+        done.tokens_out += answer.tokens_out or 0
+        done.cost_usd += answer.cost_usd or 0.0
+    done.calls += 1
+    _carry_out(batch, found, answer, to_utc(at), done)
+    return True
+
+
+def _asked(row: Proposal) -> Asked:
+    return Asked(row.kind, row.section, row.text, row.target, tuple(one.text for one in row.evidence.all()))
+
+
+def _carry_out(
+    batch: Batch,
+    found: Sequence[Found | None],
+    answer: Answer[Verdicts] | Unavailable,
+    at: datetime,
+    done: Triaged,
+) -> None:
+    """Do what a model said about a batch, in one transaction: what was claimed by another run meanwhile is left."""
+    said: list[Said] = []
+    unread = 0
+    with transaction.atomic():
+        for row, verdict in zip(batch.rows, found, strict=True):
+            try:
+                mine = proposals.locked(row.pk)
+            except MemoriesError:  # somebody decided meanwhile
+                continue
+            if mine.claimed_until != batch.until or mine.tier != Tier.MODEL:
+                continue
+            if (mine.text, mine.target) != (row.text, row.target):  # it was edited: the answer is about another text
+                _still(mine).update(claimed_until=None)
+            elif verdict is None:
+                unread += 1
+                said += _unread(mine, at)
+            else:
+                said.append(_decide(mine, verdict, answer, at))
+    done.said += said
+    done.unread += unread
+
+
+def _unread(row: Proposal, at: datetime) -> list[Said]:
+    """Note that a model said nothing usable about a proposal; after the last time a person decides."""
+    _still(row).update(claimed_until=None, tries=F("tries") + 1)
+    if row.tries < len(SMALLER):
+        return []
+    reason = f"The model gave no usable answer about it {len(SMALLER) + 1} times."
+    proposals.review(row.pk, by=_actor(), reason=reason, tier=Tier.MODEL, at=at)
+    return [Said(row.pk, Tier.MODEL, str(ProposalVerdict.REVIEW), "", reason)]
+
+
+def _decide(row: Proposal, found: Found, answer: Answer[Verdicts] | Unavailable, at: datetime) -> Said:
+    """Carry out one verdict. A promotion that a model may not make, or whose text says more, is a person's."""
+    call = answer.call_id if isinstance(answer, Answer) else None
+    given: dict[str, Any] = {"by": _actor(), "tier": Tier.MODEL, "at": at}
+    given |= {"model": chosen("triage").model[:100], "call_id": call}
+    verdict, reason, rule = found.verdict, found.reason, ""
+    text = None
+    if verdict == PROMOTE:
+        text = found.text or row.text
+        rule, why = _refused(row, text)
+        if why:
+            verdict = str(ProposalVerdict.REVIEW)
+            reason = f"The model would promote it, but {why}."
+    try:
+        if verdict == PROMOTE:
+            proposals.approve(row.pk, text=text, reason=reason, **given)
+        elif verdict == REJECT:
+            proposals.reject(row.pk, reason=reason, **given)
+        else:
+            proposals.review(row.pk, reason=reason, rule=rule, **given)
+    except MemoriesError as error:
+        verdict, reason = str(ProposalVerdict.REVIEW), f"The model would {verdict} it, but: {error}"
+        proposals.review(row.pk, reason=reason, **given)
+    return Said(row.pk, Tier.MODEL, verdict, rule, reason)
+
+
+def _refused(row: Proposal, text: str) -> tuple[str, str]:
+    """Return why a model may not promote a proposal with this text: the code of a rule, and words. ("", "") if it may.
+
+    A model that was talked into something must not get it into the file, so its text is checked like the proposal's.
+    """
+    given = given_of(row)
+    if gone := _gone(given):
+        return gone.rule, "its entry was changed or is gone"
+    if why := rules.may_promote(given):
+        return "only-a-person", why
+    if given.target and is_persons(row.file, given.target):
+        return "persons-entry", "a person wrote the entry that it changes"
+    if row.kind == ProposalKind.REMOVE:
+        return "", ""
+    clean = fold(text)
+    if why := rules.only_a_person(replace(given, text=clean)):
+        return "new-in-text", f"of the text that it wrote, {why}"
+    judged = gate(text, clean, taxonomy=KNOWLEDGE.slug)
+    if judged.verdict != "allow" and row.trust != Trust.OPERATOR:
+        return "gate", f"the gate does not allow the text that it wrote: {judged.reason}"
+    sources = [row.text, row.target, *(one.text for one in row.evidence.all())]
+    if new := names_more(clean, sources):
+        return "new-in-text", f"the text that it wrote names something new: {new[:60]}"
+    if any(rules.same(clean, entry) for entry in (*given.entries, *approved_for(row.file))):
+        return "duplicate", "an entry says exactly this"
+    return "", ""
+
+
+def names_more(text: str, sources: Sequence[str]) -> str:
+    """Return a name, path or number of `text` that none of its sources has; "" when there is none."""
+    known = "\n".join(fold(source) for source in sources).casefold()
+    for pattern in (knowledge_rules.PATH, knowledge_rules.EXACT_NAME, NUMBER):
+        for match in pattern.finditer(text):
+            name = match[0].strip("`").casefold()
+            if name not in known:
+                return match[0]
+    return ""
+
+
+def _review(row: Proposal, reason: str, at: datetime, done: Triaged, *, rule: str) -> None:
+    try:
+        proposals.review(row.pk, reason=reason, tier=Tier.MODEL, rule=rule, at=at)
+    except MemoriesError:
+        return
+    done.said.append(Said(row.pk, Tier.MODEL, str(ProposalVerdict.REVIEW), rule, reason))
+
+
+def _actor() -> str:
+    return f"{ACTOR}{chosen('triage').model}"
+
+
+def _plan(done: Triaged) -> None:
+    """Say what the rules would decide, and about which proposals the model would be asked."""
+    for row in proposals.waiting().filter(tier__lt=Tier.PERSON).select_related("file").prefetch_related(_evidence()):
+        ruling = ruling_on(row) if row.tier == Tier.RULES else Ruling("", "", row.why)
+        if ruling.verdict == WAITS:
+            continue
+        if ruling.verdict:
+            done.said.append(Said(row.pk, Tier.RULES, ruling.verdict, ruling.rule, ruling.reason))
+        else:
+            done.said.append(Said(row.pk, Tier.MODEL, "ask", ruling.rule, ruling.reason))
+    done.why = chosen("triage").off
+
+
+def _report(done: Triaged, begun: float, source: str) -> None:
+    counts: dict[str, Any] = {name.replace(": ", "_").replace(" ", "_"): n for name, n in done.counts().items()}
+    record(
+        "memory.triage.completed",
+        component="triage",
+        source=source,
+        duration_ms=int((time.monotonic() - begun) * 1000),
+        level="warning" if done.why else "",
+        decided=sum(one.verdict != PASSED_ON for one in done.said),
+        expired=done.expired,
+        unread=done.unread,
+        calls=done.calls,
+        why=done.why,
+        **counts,
+    )

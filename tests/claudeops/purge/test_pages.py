@@ -1,0 +1,111 @@
+"""The pages of purges: choose, count, confirm by the number, read the receipt. For administrators."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django_q.models import OrmQ
+
+from claudeops import tasks
+from claudeops.purge import run
+from claudeops.purge.choice import Choice
+from claudeops.roles import OPERATOR, set_up_roles
+from memories.models import Memory
+from sessions_app.models import Purge, PurgeState
+from tests.claudeops.purge.house import TEXT, furnish, places_of
+from tests.factories import MemoryFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def signed_in(client, operator):
+    client.force_login(operator)
+    return client
+
+
+def planned(signed_in, **data) -> Purge:
+    response = signed_in.post("/purges", data)
+    assert response.status_code == 302, response.content.decode()
+    return Purge.objects.latest("pk")
+
+
+def test_a_memory_is_forgotten_from_its_page_on(signed_in):
+    memory = furnish()
+    page = signed_in.get(f"/memories/{memory.pk}").content.decode()
+    assert 'action="/purges"' in page and f'name="id" value="{memory.pk}"' in page
+    purge = planned(signed_in, id=memory.pk)
+    assert (purge.state, purge.chosen, purge.work) == (PurgeState.PLANNED, {"ids": [memory.pk]}, {})
+    address = f"/purges/{purge.pk}"
+    assert "is being counted" in signed_in.get(address).content.decode()
+    assert {row.task["func"] for row in OrmQ.objects.all()} == {"claudeops.tasks.count_purge"}
+    tasks.count_purge(purge.pk)
+    shown = signed_in.get(address).content.decode()
+    assert "session_log_entries.text" in shown and "Type 1, the number of memories" in shown and "flower" not in shown
+    assert signed_in.post(address, {"number": "2"}).status_code == 422
+    assert Memory.objects.filter(pk=memory.pk).exists()
+    assert signed_in.post(address, {"number": "1"}).status_code == 302
+    tasks.purge(purge.pk)
+    assert Purge.objects.get().state == PurgeState.DONE
+    assert places_of() == [] or connection.vendor == "postgresql"
+    assert "What was removed" in signed_in.get(address).content.decode()
+    assert signed_in.post(address, {"number": "1"}).status_code == 422
+
+
+def test_a_selection_of_the_list_is_planned_and_dropped(signed_in):
+    chosen = MemoryFactory.create_batch(2, service="vault")
+    MemoryFactory(service="nas")
+    assert 'formaction="/purges?service=vault"' in signed_in.get("/memories?service=vault").content.decode()
+    purge = planned(signed_in, action="purge", id=[chosen[0].pk, chosen[1].pk])
+    assert purge.chosen == {"ids": sorted(memory.pk for memory in chosen)}
+    response = signed_in.post("/purges?service=vault", {"action": "purge", "all_matching": "1"})
+    assert Purge.objects.latest("pk").chosen == purge.chosen and response.status_code == 302
+    assert signed_in.post(f"/purges/{purge.pk}/drop").status_code == 302
+    assert not Purge.objects.filter(pk=purge.pk).exists() and Memory.objects.count() == 3
+
+
+def test_filters_of_the_form_are_planned_and_what_is_wrong_is_said(signed_in):
+    MemoryFactory(service="vault")
+    assert planned(signed_in, service="vault").chosen == {"service": "vault"}
+    for data, said in (({}, "Give IDs or filters"), ({"session": "99"}, "There is no session 99")):
+        response = signed_in.post("/purges", data)
+        assert response.status_code == 422 and said in response.content.decode()
+
+
+def test_the_poll_answers_only_when_something_happened(signed_in):
+    memory = furnish()
+    purge = run.ask(Choice(ids=(memory.pk,)), by="ann")
+    page = signed_in.get(f"/purges/{purge.pk}")
+    seen = page.context["seen"]
+    with CaptureQueriesContext(connection) as asked:
+        assert signed_in.get(f"/purges/{purge.pk}/live?seen={seen}").status_code == 204
+    assert len(asked) <= 5
+    run.count(purge.pk)
+    assert "What would be removed" in signed_in.get(f"/purges/{purge.pk}/live?seen={seen}").content.decode()
+
+
+def test_the_list_asks_the_same_number_of_queries_for_any_number_of_purges(signed_in):
+    numbers = []
+    for _ in range(2):
+        for _ in range(10):
+            Purge.objects.create(by="ann", chosen={"service": "x"})
+        with CaptureQueriesContext(connection) as asked:
+            assert signed_in.get("/purges").status_code == 200
+        numbers.append(len(asked))
+    assert numbers[0] == numbers[1]
+
+
+def test_an_operator_may_not_and_sees_no_button(client):
+    set_up_roles()
+    user = get_user_model().objects.create_user("op", password="a long password", is_staff=True)
+    user.groups.set(Group.objects.filter(name=OPERATOR))
+    client.force_login(user)
+    memory = MemoryFactory(observation=TEXT)
+    assert 'action="/purges"' not in client.get(f"/memories/{memory.pk}").content.decode()
+    assert "Forget everywhere" not in client.get("/memories").content.decode()
+    for address in ("/purges", "/purges/1", "/purges/1/live"):
+        assert client.get(address).status_code == 403
+    assert client.post("/purges", {"id": memory.pk}).status_code == 403
