@@ -52,7 +52,7 @@ PAGES = (
     ("Desk", "desk", SEES_MEMORIES),
     ("Recall", "recall", SEES_MEMORIES),
     ("Prompt preview", "preview", SEES_MEMORIES),
-    ("Why did it not remember?", "trace", SEES_MEMORIES),
+    ("Why did it not remember?", "trace", SEES_SESSIONS),
     ("Feed", "feed", SEES_SESSIONS),
     ("Cooldowns", "cooldowns", "sessions_app.view_cooldownaction"),
     ("Agents", "admin:sessions_app_agent_changelist", "sessions_app.view_agent"),
