@@ -32,6 +32,7 @@ ALL = (
     "triage",
     "embed",
     "recall",
+    "maintain",
     "backup",
     "purges",
 )
@@ -57,6 +58,7 @@ def test_what_runs_each_minute_hour_day_and_week():
         "claudeops:transcripts": 5,
         "claudeops:embed": 1,
         "claudeops:recall": 1,
+        "claudeops:maintain": 10,
         "claudeops:sweep": 60,
         "claudeops:judge": 60,
         "claudeops:reflect": 60,
