@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import timedelta
 
 import pytest
@@ -35,7 +36,11 @@ def test_tracing(report: Report, sizes: list[int], smoke: bool) -> None:
         facts.store(size, lambda number, at=now: {"created_at": at - timedelta(days=20), "updated_at": at})
         facts.settle()
         sessions = max(1, 10 * size // LINES)
-        put(Session, sessions, lambda n, at=now: {"queued_at": at - timedelta(minutes=n + 60), "started_at": at})
+        put(
+            Session,
+            sessions,
+            lambda n, at=now: {"uuid": uuid.uuid4(), "queued_at": at - timedelta(minutes=n + 60), "started_at": at},
+        )
         put(
             LogEntry,
             10 * size,
