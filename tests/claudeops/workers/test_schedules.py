@@ -33,6 +33,7 @@ ALL = (
     "embed",
     "recall",
     "maintain",
+    "export",
     "backup",
     "purges",
 )
