@@ -248,6 +248,19 @@ VARIABLES: tuple[str | Variable, ...] = (
         "",
         "The bearer token with which Prometheus reads `/metrics`. Without it there is no such page.",
     ),
+    Variable(
+        "CLAUDEOPS_OTLP_ENDPOINT",
+        web_address,
+        "",
+        "Address of an OpenTelemetry collector (OTLP over HTTP, like `http://127.0.0.1:4318`). Without it nothing is "
+        "exported. Headers are taken from `OTEL_EXPORTER_OTLP_HEADERS`.",
+    ),
+    Variable(
+        "CLAUDEOPS_OTLP_CONTENT",
+        boolean,
+        False,
+        "Export the prompts and summaries of sessions too, credentials masked.",
+    ),
     Variable("CLAUDEOPS_BACKUP_KEEP", whole(1, 3650), 7, "How many daily backups are kept."),
     Variable(
         "CLAUDEOPS_BACKUP_DIR",
@@ -649,6 +662,26 @@ VARIABLES: tuple[str | Variable, ...] = (
         whole(1, 8760),
         24,
         "Hours after which observations are reflected on, however few; without a new one nothing is asked.",
+    ),
+    Variable(
+        "CLAUDEOPS_TASK_WEBHOOK",
+        web_address,
+        "",
+        "Address to which a task item is sent for each proposal that waits for a person; empty = none. For GitHub "
+        "`https://api.github.com/repos/OWNER/NAME/issues`, for Todoist `https://api.todoist.com/api/v1/tasks`.",
+    ),
+    Variable(
+        "CLAUDEOPS_TASK_FORMAT",
+        one_of("json", "github", "todoist"),
+        "json",
+        "Form of a task item: plain JSON, an issue of GitHub, or a task of Todoist.",
+    ),
+    Variable("CLAUDEOPS_TASK_TOKEN", text, "", "The bearer token for it; never logged or shown."),
+    Variable(
+        "CLAUDEOPS_PUBLIC_URL",
+        web_address,
+        "",
+        "Address at which people reach this installation, for links in task items; empty = the command is named.",
     ),
     Variable("CLAUDEOPS_TRIAGE_BATCH", whole(1, 50), 20, "Proposals that the model decides about in one call."),
     Variable(
