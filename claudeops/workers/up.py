@@ -330,8 +330,8 @@ def _demo_text() -> list[str]:
         "  it learns is in the prompt of the second, which follows at once (see its receipt). Then one runs every",
         "  minute. After some five minutes jellyfin hangs: the session escalates, tier 2 finds the cause, tier 3 fixes",
         "  it. Each session that ended is observed; what it taught waits at the desk or is in the next prompt, under",
-        "  Knowledge. What was known before is curated: Memory file shows MEMORY.md with its commits, the desk a proposal,",
-        "  Maintenance what a run changed and how to undo it, Why not? why something was forgotten.",
+        "  Knowledge. What was known before is curated: Memory file shows MEMORY.md with its commits, the desk has a",
+        "  proposal, Maintenance what a run changed and how to undo it, Why not? why something was forgotten.",
         "  Sessions and the words of models are recordings; queue, ingest, memory, git and escalation are real.",
         "",
     ]
