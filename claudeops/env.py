@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from zoneinfo import available_timezones
 
 from django.core.exceptions import ImproperlyConfigured
 from environ.fileaware_mapping import FileAwareMapping
@@ -63,6 +64,12 @@ def one_of(*words: str) -> Kind:
         return words[[word.lower() for word in words].index(raw.strip().lower())]
 
     return Kind("one of " + ", ".join(words), parse)
+
+
+def _zone(raw: str) -> str:
+    if raw not in available_timezones():
+        raise ValueError
+    return raw
 
 
 def _boolean(raw: str) -> bool:
@@ -130,6 +137,7 @@ names = Kind("", lambda raw: [part.strip() for part in raw.split(",") if part.st
 hook_sets = Kind("any of agents, cooldowns", lambda raw: _any_of(raw, "agents", "cooldowns"))
 budgets = Kind(f"amounts like observer=2,judge=0.5; roles are {', '.join(MODEL_ROLES)}", _budgets)
 boolean = Kind("true or false", _boolean)
+time_zone = Kind("the name of a time zone, such as Europe/Berlin", _zone)
 web_address = Kind("an address that begins with http:// or https://, without a user or password in it", _web_address)
 tool_rules = Kind("tool rules like Read,Bash(docker ps *) with balanced parentheses", _tool_rules)
 folder = Kind("the path of a folder, not of a file", _folder)
@@ -233,6 +241,12 @@ VARIABLES: tuple[str | Variable, ...] = (
         whole(1, 3650),
         30,
         "Days after which the records of what each stage did are deleted.",
+    ),
+    Variable(
+        "CLAUDEOPS_METRICS_TOKEN",
+        text,
+        "",
+        "The bearer token with which Prometheus reads `/metrics`. Without it there is no such page.",
     ),
     Variable("CLAUDEOPS_BACKUP_KEEP", whole(1, 3650), 7, "How many daily backups are kept."),
     Variable(
@@ -636,9 +650,41 @@ VARIABLES: tuple[str | Variable, ...] = (
         24,
         "Hours after which observations are reflected on, however few; without a new one nothing is asked.",
     ),
+    Variable(
+        "CLAUDEOPS_TASK_WEBHOOK",
+        web_address,
+        "",
+        "Address to which a task item is sent for each proposal that waits for a person; empty = none. For GitHub "
+        "`https://api.github.com/repos/OWNER/NAME/issues`, for Todoist `https://api.todoist.com/api/v1/tasks`.",
+    ),
+    Variable(
+        "CLAUDEOPS_TASK_FORMAT",
+        one_of("json", "github", "todoist"),
+        "json",
+        "Form of a task item: plain JSON, an issue of GitHub, or a task of Todoist.",
+    ),
+    Variable("CLAUDEOPS_TASK_TOKEN", text, "", "The bearer token for it; never logged or shown."),
+    Variable(
+        "CLAUDEOPS_PUBLIC_URL",
+        web_address,
+        "",
+        "Address at which people reach this installation, for links in task items; empty = the command is named.",
+    ),
     Variable("CLAUDEOPS_TRIAGE_BATCH", whole(1, 50), 20, "Proposals that the model decides about in one call."),
     Variable(
         "CLAUDEOPS_PROPOSAL_DAYS", whole(1, 365), 7, "Days after which a proposal expires that no person answered."
+    ),
+    Variable(
+        "CLAUDEOPS_MAINTENANCE_HOUR",
+        whole(0, 23),
+        3,
+        "Hour of the day at which the nightly maintenance begins, in `CLAUDEOPS_MAINTENANCE_ZONE`.",
+    ),
+    Variable(
+        "CLAUDEOPS_MAINTENANCE_ZONE",
+        time_zone,
+        "UTC",
+        "Time zone of the nightly maintenance, such as Europe/Berlin.",
     ),
     Variable(
         "CLAUDEOPS_MEMORY_FILE",

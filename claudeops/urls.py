@@ -5,7 +5,7 @@ from django.contrib.auth import views as auth_views
 from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path, re_path
 
-from claudeops import api, apidocs, health, jump, views
+from claudeops import api, apidocs, health, jump, metrics, views
 from claudeops.apps import find_admin_pages
 from claudeops.lib.preferences.views import preferences
 
@@ -34,6 +34,7 @@ urlpatterns = [
     path("login", views.SignIn.as_view(), name="login"),
     path("logout", login_not_required(auth_views.LogoutView.as_view()), name="logout"),  # also for non-staff
     path("healthz", health.healthz, name="healthz"),
+    path("metrics", metrics.metrics, name="metrics"),
     path("readyz", health.readyz, name="readyz"),
     path("api/docs", apidocs.page, name="api-docs"),
     path("api/openapi.json", apidocs.document, name="api-document"),

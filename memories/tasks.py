@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 
 from memories.curate import triage as triaging
+from memories.curate.maintenance import maintain_due
 from memories.curate.reflection import reflect_due
 from memories.embedding.backfill import backfill
 from memories.embedding.install import install_if_missing
@@ -39,6 +40,11 @@ def keep_recall() -> None:
     keyword_index.catch_up()
     if counted := log.count():
         record("memory.recall.counted", component="recall", source="schedule", recalls=counted)
+
+
+def maintain() -> None:
+    """Do the maintenance of the night when it is due, or go on with a run that was interrupted or begun by hand."""
+    maintain_due(is_scheduled=settings.CLAUDEOPS_CURATE)
 
 
 def reflect() -> None:

@@ -35,7 +35,8 @@ class Taxonomy:
     `merges`: a restatement is merged into the known memory: it is counted, its time is fresh, and of both confidences
     the higher one counts. `supersedes`: a contradiction ends the older memory. `outside_waits`: what is said after
     outside text was read is provisional, whatever it is about. `rank_decay` is by how much a memory ranks lower for
-    each day since its last confirmation: exp(−rank_decay·days).
+    each day since its last confirmation: exp(−rank_decay·days). `stale_after`: so long after its last confirmation a
+    memory that was never recalled nor told becomes stale, and `closed_after` a stale one is closed (None: never).
     """
 
     slug: str
@@ -54,6 +55,8 @@ class Taxonomy:
     supersedes: bool = False
     outside_waits: bool = False
     rank_decay: float = 0.0
+    stale_after: timedelta | None = None
+    closed_after: timedelta | None = None
 
     @property
     def of_many_subjects(self) -> bool:
@@ -135,6 +138,8 @@ KNOWLEDGE = Taxonomy(
     supersedes=True,
     outside_waits=True,
     rank_decay=0.01,
+    stale_after=timedelta(days=90),
+    closed_after=timedelta(days=180),
 )
 
 TAXONOMIES: Mapping[str, Taxonomy] = MappingProxyType(

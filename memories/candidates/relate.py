@@ -25,8 +25,9 @@ from memories.embedding import (
     embedded_text,
 )
 from memories.embedding.base import STORED
+from memories.embedding.state import answering
 from memories.matching import Kind, Relation, may_be_one, read_ahead, relation
-from memories.models import EmbeddingModel, Inactive, Memory
+from memories.models import Embedding, EmbeddingModel, Inactive, Memory
 from memories.models.memory import MemoryQuerySet
 from memories.recall import filters
 from memories.recall.filters import Where, where
@@ -220,3 +221,27 @@ def nearest_unsure(found: Iterable[tuple[int, Relation]]) -> int | None:
         if one.kind == Kind.DISTINCT and may_be_one(one.evidence)
     ]
     return -max(unsure)[1] if unsure else None
+
+
+def like_known(memory: Memory, within: Where, fit: Where) -> dict[int, tuple[str, Relation]]:
+    """Relate a stored memory to the others `within` its scope that are `fit` (its id is not): (text, relation) by id.
+
+    Its stored vector is used, where it has one; no model is asked.
+    """
+    scope, service = Scope(within, fit), memory.service
+    few = scope.few
+    found = answering()
+    model, floats = (found.model if found else None), None
+    if model is not None:
+        raw = Embedding.objects.filter(memory=memory, model=model).values_list("vector", flat=True).first()
+        if raw is not None and len(raw) == model.dimensions * STORED.itemsize:
+            floats = np.frombuffer(raw, dtype=STORED)
+    if few is not None and len(few) <= SCANNED:
+        wanted = set(few)
+    else:
+        wanted = generate.in_words(scope, memory.observation, service, CHOSEN)
+        if found is not None and floats is not None:
+            wanted |= set(generate.in_meaning(scope, QueryVector(found.model, floats, found.newest), CHOSEN))
+    rows = _of(wanted - {memory.pk}, scope, model)
+    read_ahead([memory.observation, *(text for _, text, _ in rows)])
+    return _related(_with_cosines(rows, model, floats), memory)

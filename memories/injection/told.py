@@ -28,6 +28,6 @@ def count_told(told: Collection[int], before: Collection[int], *, at: datetime) 
             part = ids[start : start + BATCH]
             rows = Memory.objects.filter(pk__in=part)
             list(rows.select_for_update(no_key=True).order_by("pk").values_list("pk"))
-            rows.filter(pk__in=new.intersection(part)).update(told_count=F("told_count") + 1)
+            rows.filter(pk__in=new.intersection(part)).update(told_count=F("told_count") + 1, stale_at=None)
             rows.filter(pk__in=gone.intersection(part), told_count__gt=0).update(told_count=F("told_count") - 1)
             rows.filter(pk__in=set(told).intersection(part)).exclude(last_told_at__gte=at).update(last_told_at=at)

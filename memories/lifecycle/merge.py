@@ -61,14 +61,17 @@ def merge(
     reason: str = "",
     observation: str | None = None,
     provenance: Provenance | None = None,
+    evidence: dict[str, Any] | None = None,
+    confirms: bool = True,
 ) -> MemoryChange | None:
     """Merge `others` into `target`: they become inactive and point to it.
 
     The target keeps its text unless `observation` is given, takes the highest confidence, and counts them. A new text
-    passes the gate unless `provenance` says that a person typed it (raises TextHeld). Returns the target's change row.
-    Raises InvalidMemory for different scopes, an inactive target, or nothing to merge.
+    passes the gate unless `provenance` says that a person typed it (raises TextHeld). `evidence` is stored with each
+    change. Without `confirms` the target is as fresh as the freshest of them, not as of `at`. Returns the target's
+    change row. Raises InvalidMemory for different scopes, an inactive target, or nothing to merge.
     """
-    why = Why(by, to_utc(at), reason)
+    why, more = Why(by, to_utc(at), reason), evidence or {}
     with writing():
         into = locked(target)
         if not isinstance(others, QuerySet):
@@ -76,7 +79,7 @@ def merge(
         text = into.observation
         if observation is not None:
             text = checked_text(observation, provenance, current=into.observation, taxonomy=into.taxonomy)
-        count, confidence = 0, into.confidence
+        count, confidence, fresh = 0, into.confidence, into.updated_at
         provisional: set[str] = set()
         trusts: set[str] = set()
         named: list[dict[str, Any]] = []
@@ -86,6 +89,7 @@ def merge(
             provisional.add(other.provisional)
             trusts.add(other.trust)
             confidence = max(confidence, other.confidence)
+            fresh = max(fresh, other.updated_at)
             if count <= MOST_NAMED:
                 named.append({"id": other.pk, "observation": other.observation})
         if not count:
@@ -93,13 +97,13 @@ def merge(
         new = {
             "observation": text,
             "confidence": confidence,
-            "updated_at": max(into.updated_at, why.at),
+            "updated_at": max(into.updated_at, why.at) if confirms else fresh,
             "merged_count": into.merged_count + count,
         } | after_edit(into, text, provenance, why.at, also=sorted(provisional), lineage=trusts)
         merged = {"active": False, "inactive_reason": Inactive.MERGED, "superseded_by_id": into.pk}
-        change_all(others, Change.MERGED, why._replace(evidence={"into": into.pk}), lambda row: merged)
-        evidence = {"merged": named, "count": count}
-        return apply(into, Change.MERGED, new, why._replace(evidence=evidence), caller=target)
+        change_all(others, Change.MERGED, why._replace(evidence={**more, "into": into.pk}), lambda row: merged)
+        told = {**more, "merged": named, "count": count}
+        return apply(into, Change.MERGED, new, why._replace(evidence=told), caller=target)
 
 
 def delete(

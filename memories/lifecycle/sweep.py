@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 from django.db.models import Q, QuerySet
@@ -35,22 +37,42 @@ class Swept:
         return Swept(self.decayed + other.decayed, self.deactivated + other.deactivated, self.expired + other.expired)
 
 
-def sweep(at: datetime | None = None, *, source: str = "command") -> Swept:
+def sweep(
+    at: datetime | None = None,
+    *,
+    source: str = "command",
+    only: Change | None = None,
+    evidence: dict[str, Any] | None = None,
+) -> Swept:
     """Apply decay and expiry as of `at` (aware UTC, default now), in batches of one transaction each.
 
-    `source` is what runs it, for its telemetry record; a sweep that changes nothing leaves none.
+    `only` (DECAYED or EXPIRED) applies one of them. `evidence` is stored with each change. `source` is what runs it,
+    for its telemetry record; a sweep that changes nothing leaves none.
     """
     when, begun = to_utc(at), time.monotonic()
-    ids = sorted(set(due(when).values_list("pk", flat=True)))
+    ids = _due_ids(when)
     total = Swept()
     for start in range(0, len(ids), BATCH):
         if start and not connection.in_atomic_block:
             time.sleep(PAUSE)
-        total += _sweep(ids[start : start + BATCH], when)
+        total += _sweep(ids[start : start + BATCH], when, only, evidence)
     if total != Swept():
         took = int((time.monotonic() - begun) * 1000)
         record("memory.decay.completed", component="lifecycle", source=source, duration_ms=took, **asdict(total))
     return total
+
+
+def planned(at: datetime) -> Iterator[tuple[Memory, Change, dict[str, Any], str]]:
+    """Yield (memory, kind, new columns, reason) for what a sweep at `at` would change. Writes nothing."""
+    ids = _due_ids(at)
+    for start in range(0, len(ids), BATCH):
+        for row in Memory.objects.filter(pk__in=ids[start : start + BATCH]).order_by("pk"):
+            if (found := _change(row, at)) is not None:
+                yield row, *found
+
+
+def _due_ids(at: datetime) -> list[int]:
+    return sorted(set(due(at).values_list("pk", flat=True)))
 
 
 def is_due(at: datetime | None = None) -> bool:
@@ -74,21 +96,28 @@ def due(at: datetime) -> QuerySet[Memory]:
     return parts[0].union(*parts[1:], all=True)
 
 
-def _sweep(ids: list[int], at: datetime) -> Swept:
+def _sweep(ids: list[int], at: datetime, only: Change | None, evidence: dict[str, Any] | None) -> Swept:
     """Sweep one batch. Rows are locked before they are read: one that was confirmed meanwhile is no longer due."""
     total = Swept()
     with writing():
         changes = []
         for row in Memory.objects.select_for_update(of=("self",)).filter(pk__in=ids).order_by("pk"):
-            new = aged(row, at)
-            if "confidence" in new:
-                total += Swept(decayed=1, deactivated="active" in new)
-                changes.append((row, Change.DECAYED, new, Why(ACTOR, at, _reason(row, new["decayed_until"]))))
-            elif new:
-                total += Swept(expired=1)
-                changes.append((row, Change.EXPIRED, new, Why(ACTOR, at, "It has expired.")))
+            found = _change(row, at)
+            if found is None or only not in (None, found[0]):
+                continue
+            kind, new, reason = found
+            total += Swept(expired=1) if kind == Change.EXPIRED else Swept(decayed=1, deactivated="active" in new)
+            changes.append((row, kind, new, Why(ACTOR, at, reason, evidence)))
         write_all(changes)
     return total
+
+
+def _change(row: Memory, at: datetime) -> tuple[Change, dict[str, Any], str] | None:
+    """Return (kind, new columns, reason) of what time does to a memory until `at`; None for nothing."""
+    new = aged(row, at)
+    if "confidence" in new:
+        return Change.DECAYED, new, _reason(row, new["decayed_until"])
+    return (Change.EXPIRED, new, "It has expired.") if new else None
 
 
 def _reason(row: Memory, until: datetime) -> str:

@@ -451,8 +451,10 @@ def persistence(row: Memory, persistent: bool, at: datetime, lifetimes: Lifetime
 
 
 def confirmed(row: Memory, at: datetime) -> dict[str, Any]:
+    """Return the columns of a confirmation; what is confirmed is stale no more."""
     updated_at = max(row.updated_at, at)
     return {
         "updated_at": updated_at,
         "decayed_until": rules.kept_decay(updated_at, row.decayed_until, policy(row).decay),
+        "stale_at": None,
     }

@@ -128,6 +128,7 @@ class Inactive(models.TextChoices):
     EXPIRED = "expired", "expired"
     SUPERSEDED = "superseded", "superseded"
     MERGED = "merged", "merged into another"
+    CLOSED = "closed", "stale for too long"
 
 
 class RandomUUID(Func):

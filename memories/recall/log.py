@@ -99,7 +99,7 @@ def _add(times: Counter[int], latest: dict[int, datetime]) -> None:
     for start in range(0, len(ids), BATCH):
         part = ids[start : start + BATCH]
         more = Case(*(When(pk=pk, then=Value(times[pk])) for pk in part), output_field=IntegerField(), default=Value(0))
-        Memory.objects.filter(pk__in=part).update(recall_count=F("recall_count") + more)
+        Memory.objects.filter(pk__in=part).update(recall_count=F("recall_count") + more, stale_at=None)
         for at in sorted({latest[pk] for pk in part}):
             those = [pk for pk in part if latest[pk] == at]
             newer = Memory.objects.filter(pk__in=those).exclude(last_recalled_at__gt=at)

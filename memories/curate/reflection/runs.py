@@ -108,9 +108,9 @@ def reflect(
 def _claim(project: Project | None, at: datetime) -> Reflection | str:
     """Return the reflection of a scope that is to go on, claimed: the open one, or a new one; else BUSY or NOTHING.
 
-    What no model has answered yet is chosen anew, so that it is never older than the call.
+    What no model has answered yet is chosen anew, and MEMORY.md read anew, so that neither is older than the call.
     """
-    file = files.file_of(project)
+    file = files.read(files.file_of(project), at=at)
     mine = {
         "claimed_by": f"{settings.CLAUDEOPS_HOST}:{os.getpid()}:{uuid.uuid4().hex[:12]}",
         "claimed_until": at + CLAIM,

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memories.curate import proposals
+from memories.curate import files, proposals
 from memories.curate.reflection import reflect, reflect_due
 from memories.curate.reflection.runs import CLAIM, TRIES
 from memories.models import (
@@ -69,6 +69,17 @@ def test_the_message_has_numbers_sections_dates_trust_and_the_target(reflector):
     least, most = asked["target_tokens"]["least"], asked["target_tokens"]["most"]
     assert 0 < least < most
     assert [least, most] == Reflection.objects.get().target_tokens
+
+
+def test_what_a_person_wrote_into_the_file_meanwhile_is_shown(reflector, settings, tmp_path):
+    settings.CLAUDEOPS_DATA_DIR = tmp_path
+    file = files.init(None)
+    (tmp_path / "memory" / "MEMORY.md").write_text("# Memory\n\n## Projects\n- The shop is closed in May.\n")
+    observed(BACKUP)
+    reflect(None, at=LATER)
+    assert [one["text"] for one in reflector.asked[0]["entries"]] == ["The shop is closed in May."]
+    file.refresh_from_db()
+    assert Reflection.objects.get().shown_sha256 == file.sha256 != ""
 
 
 def test_nothing_new_asks_no_model(reflector):
