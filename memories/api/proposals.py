@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
-from claudeops.lib.api_errors import Given, check_names, narrowed, page_of
+from claudeops.lib.api_errors import Given, Whole, check_names, narrowed, page_of
 from memories.access.bearer import access_in, needs
 from memories.access.permissions import visible_projects
 from memories.api.proposal_data import all_as_data, as_data
@@ -87,7 +87,7 @@ class ProposalsOut(Schema):
 
 class DecideIn(Given):
     reason: str = Field("", max_length=500)
-    seen: int | None = Field(None, ge=0, le=2**63 - 1, description="The latest decision that was seen; 0 = none.")
+    seen: Whole | None = Field(None, ge=0, le=2**63 - 1, description="The latest decision that was seen; 0 = none.")
 
 
 class ApproveIn(DecideIn):
