@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from claudeops.roles import VIEWER
+from claudeops.roles import OPERATOR, VIEWER
 from memories.curate.maintenance import begin_by_hand, go_on
 from memories.models import MaintenanceRun, Memory
 from tests.factories import MemoryFactory
@@ -18,6 +18,12 @@ from tests.sessions_app.people import person
 
 pytestmark = pytest.mark.django_db
 SAME = "The backup of jellyfin runs at 03:00 and takes an hour"
+
+
+@pytest.fixture
+def signed_in(client):
+    client.force_login(person(OPERATOR))
+    return client
 
 
 def a_run(count: int = 1) -> MaintenanceRun:
