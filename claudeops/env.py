@@ -650,6 +650,26 @@ VARIABLES: tuple[str | Variable, ...] = (
         24,
         "Hours after which observations are reflected on, however few; without a new one nothing is asked.",
     ),
+    Variable(
+        "CLAUDEOPS_TASK_WEBHOOK",
+        web_address,
+        "",
+        "Address to which a task item is sent for each proposal that waits for a person; empty = none. For GitHub "
+        "`https://api.github.com/repos/OWNER/NAME/issues`, for Todoist `https://api.todoist.com/api/v1/tasks`.",
+    ),
+    Variable(
+        "CLAUDEOPS_TASK_FORMAT",
+        one_of("json", "github", "todoist"),
+        "json",
+        "Form of a task item: plain JSON, an issue of GitHub, or a task of Todoist.",
+    ),
+    Variable("CLAUDEOPS_TASK_TOKEN", text, "", "The bearer token for it; never logged or shown."),
+    Variable(
+        "CLAUDEOPS_PUBLIC_URL",
+        web_address,
+        "",
+        "Address at which people reach this installation, for links in task items; empty = the command is named.",
+    ),
     Variable("CLAUDEOPS_TRIAGE_BATCH", whole(1, 50), 20, "Proposals that the model decides about in one call."),
     Variable(
         "CLAUDEOPS_PROPOSAL_DAYS", whole(1, 365), 7, "Days after which a proposal expires that no person answered."

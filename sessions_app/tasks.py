@@ -15,7 +15,7 @@ from memories.files import capture
 from memories.files.sync import sync_project
 from memories.models import Project
 from memories.observe import pipeline
-from sessions_app import queue, reaper
+from sessions_app import notifications, queue, reaper
 from sessions_app.credit import relevance
 from sessions_app.hooks import door
 from sessions_app.learning import lessons
@@ -156,6 +156,13 @@ def promote_here() -> None:
     found = memory_files.keep_here()
     if found.done or found.waiting:
         logger.info("MEMORY.md: %s", found)
+
+
+def send_task_items() -> None:
+    """Send a task item for each proposal that waits for a person, when CLAUDEOPS_TASK_WEBHOOK says where."""
+    sent = notifications.send_due()
+    if sent.count:
+        logger.info("task items: %s sent", sent.count)
 
 
 def adjust_relevance() -> None:

@@ -10,27 +10,31 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import django
 from django.conf import settings
 from django.core import checks
 from django.db import DatabaseError, connection
-from django.db.models import Min
+from django.db.models import Count, Min
 from django.utils import timezone
 
 from claudeops import __version__
 from claudeops.backups import folder as backups
 from claudeops.health import unapplied_migrations
 from claudeops.lib import sqlite_damage
+from claudeops.lib.humanize import exact
 from claudeops.overview import health, silence
 from claudeops.secret_scan import last
 from claudeops.workers import schedules
+from memories.curate import git
+from memories.curate.document import MOST, WARN_AT
+from memories.curate.git import GitError
 from memories.embedding import state
 from memories.files import trouble, watch
 from memories.llm import status as models
-from memories.models import AgentFile, trust
+from memories.models import AgentFile, MemoryFile, Proposal, ProposalState, trust
 from memories.queries import numbers
 from memories.recall import binary_index, pgvector
 from sessions_app.checks import cli_messages, clusters
@@ -49,6 +53,9 @@ CHECK_SECONDS = 20.0
 """Time for SQLite's quick check: enough for some 6 GB."""
 MOST_REASONS = 5
 MOST_FILES = 10
+MOST_MINUTES = timedelta(minutes=10)
+"""How long an approved proposal may wait for its commit, which is made within a minute."""
+MEND_FILE = "Mend it, then: manage.py memory-file sync. The proposals on the desk remove entries."
 WAITS = "An idle worker takes a session within a minute; docs/operating.md says what ends each reason to wait."
 
 
@@ -84,7 +91,7 @@ def examine(at: datetime | None = None) -> Diagnosis:
     findings.append(database)
     if usable:
         checked = (
-            *(_workers, _queue, _sessions, _agents, _schedules, _trust, _agent_files),
+            *(_workers, _queue, _sessions, _agents, _schedules, _trust, _agent_files, _memory_files),
             *(_semantic_search, _models, _transcripts, _purges, _silence),
         )
         for check in checked:
@@ -294,6 +301,37 @@ def _agent_files(at: datetime) -> Iterator[Finding]:
         yield Finding(WARNING, "agent files", text, health.OVERDUE)
     elif not found:
         yield Finding(OK, "agent files", f"{count:,} on, none needs a person")
+
+
+def _memory_files(at: datetime) -> Iterator[Finding]:
+    rows = list(MemoryFile.objects.select_related("project"))
+    if not rows:
+        yield Finding(OK, "MEMORY.md", "no file yet")
+        return
+    wrong = list(_git()) if any(row.host == settings.CLAUDEOPS_HOST for row in rows) else []
+    approved = Proposal.objects.filter(state=ProposalState.APPROVED).values("file").order_by()
+    waiting = {one["file"]: one for one in approved.annotate(n=Count("pk"), since=Min("decided_at"))}
+    for row in rows:
+        waits = waiting.get(row.pk)
+        late = bool(waits and waits["since"] and at - waits["since"] > MOST_MINUTES)
+        words = [row.problem] if row.problem else []
+        if row.entries >= WARN_AT:
+            words.append(f"{row.entries} of {MOST} entries")
+        if waits and (row.problem or late):
+            promotions = "1 promotion waits" if waits["n"] == 1 else f"{waits['n']:,} promotions wait"
+            words.append(f"{promotions} since {exact(waits['since'])}")
+        if words:
+            wrong.append(Finding(WARNING, "MEMORY.md", f"{row}: {'; '.join(words)}", MEND_FILE))
+    yield from wrong[:MOST_FILES]
+    if not wrong:
+        yield Finding(OK, "MEMORY.md", f"{len(rows):,} file{'' if len(rows) == 1 else 's'}, none needs a person")
+
+
+def _git() -> Iterator[Finding]:
+    try:
+        git.version()
+    except GitError as error:
+        yield Finding(ERROR, "MEMORY.md", str(error), error.fix)
 
 
 def _watched() -> bool:

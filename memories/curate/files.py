@@ -67,6 +67,8 @@ MOST_PRUNED = 20
 """Removals that are proposed at once when a file is nearly full."""
 VERBS = {ProposalKind.ADD: "Add to", ProposalKind.CHANGE: "Change in", ProposalKind.REMOVE: "Remove from"}
 LONGEST_SUBJECT = 72
+LONGEST_BODY = 10_000
+LONGEST_BRANCH = 255
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 Edit = Callable[[Document], Document]
@@ -129,16 +131,20 @@ def file_of(project: Project | None) -> MemoryFile:
 
 
 def refresh(file: MemoryFile, *, at: datetime | None = None) -> MemoryFile:
-    """Read the file if it or HEAD changed; otherwise a few looks at files, and no git."""
+    """Read the file if it or HEAD changed; otherwise a few looks at files, and no git.
+
+    While another process works on the file, its row is returned as it is. Call it outside of a transaction.
+    """
     if file.host != settings.CLAUDEOPS_HOST:
         return file
     try:
         spot = find_spot(place_of(file.project))
-        if not file.pending and file.stamp == (stamp(spot) if spot else "none"):
+        if not file.pending and file.stamp and file.stamp == (stamp(spot) if spot else "none"):
             return file
-    except MemoriesError:
-        pass  # `read` says what is wrong
-    return read(file, at=at)
+    except (MemoriesError, OSError):
+        pass  # the reading says what is wrong
+    with _alone(file, wait=False) as mine:
+        return _read(file.pk, to_utc(at))[0] if mine else file
 
 
 def read(file: MemoryFile, *, at: datetime | None = None) -> MemoryFile:
@@ -161,11 +167,13 @@ def init(project: Project | None, *, at: datetime | None = None) -> MemoryFile:
     when, row = to_utc(at), file_of(project)
     if row.host != settings.CLAUDEOPS_HOST:
         MemoryFile.objects.filter(pk=row.pk).update(host=settings.CLAUDEOPS_HOST, stamp="", pending={})
+    known = row.text
     with _alone(row):
         seen = _ready(row, when, may_begin=True)
         if seen.working is None:
-            first = Change(lambda _: parse(f"{document.TITLE}\n"), f"Begin {seen.spot.path}\n")
-            _commit(row, seen, first, when)
+            # A repository that was lost begins with the text that the database has.
+            text = f"{document.TITLE}\n" if seen.head.commit or not known else known
+            _commit(row, seen, Change(lambda _: parse(text), f"Begin {seen.spot.path}\n"), when)
         return _read(row.pk, when)[0]
 
 
@@ -273,10 +281,11 @@ def blame(file: MemoryFile) -> list[tuple[str, MemoryFileCommit | None]]:
 
 
 @contextmanager
-def _alone(file: MemoryFile) -> Iterator[None]:
+def _alone(file: MemoryFile, *, wait: bool = True) -> Iterator[bool]:
     """Let no other process of this host work on the file; the lock ends with its process."""
-    with file_lock(Path(settings.CLAUDEOPS_DATA_DIR) / "locks" / f"memory-file-{file.pk}", wait=True):
-        yield
+    path = Path(settings.CLAUDEOPS_DATA_DIR) / "locks" / f"memory-file-{file.pk}"
+    with file_lock(path, wait=wait) as taken:
+        yield taken
 
 
 def _of_this_host(file: MemoryFile) -> MemoryFile:
@@ -312,8 +321,8 @@ def _read(pk: int, at: datetime) -> tuple[MemoryFile, Seen | None]:
             _commit_as_it_is(row, seen, by_hand, at)
             seen = _look(row, spot)
         _save(row, seen, at)
-    except MemoriesError as error:
-        _say(row, f"{error} {error.fix}".strip(), at)
+    except (MemoriesError, OSError) as error:
+        _say(row, f"{error} {getattr(error, 'fix', '')}".strip(), at)
         return row, None
     return row, seen
 
@@ -324,6 +333,8 @@ def _look(row: MemoryFile, spot: Spot) -> Seen:
     if doing := git.in_progress(repository):
         raise Unusable(f"The repository is in the middle of {doing}.", "Promotions wait until it is finished.")
     head = git.head(repository)
+    if len(head.branch) > LONGEST_BRANCH:
+        raise Unusable(f"The name of the branch has more than {LONGEST_BRANCH} characters.", "Rename it.")
     if not head.branch:
         raise Unusable("The repository has a detached HEAD.", f"Check out the branch {row.branch or 'main'}.")
     if row.branch and head.branch != row.branch and git.branch_exists(repository, row.branch):
@@ -413,7 +424,7 @@ def _store_commits(row: MemoryFile, commits: Sequence[git.Commit]) -> None:
                 author=fold(one.author)[:200],
                 is_ours=one.is_ours and one.author == git.NAME,
                 subject=fold(one.subject)[:500],
-                body=one.body.replace("\0", ""),
+                body=one.body.replace("\0", "")[:LONGEST_BODY],
                 added=one.added,
                 removed=one.removed,
                 proposal_id=next((known[uuid] for uuid in one.trailers.get("Proposal", []) if uuid in known), None),
@@ -522,8 +533,8 @@ def _promote_all(row: MemoryFile, at: datetime) -> Promoted:
     approved = row.proposals.filter(state=ProposalState.APPROVED).order_by("decided_at", "pk")
     try:
         seen = _ready(row, at)
-    except MemoriesError as error:
-        words = f"{error} {error.fix}".strip()
+    except (MemoriesError, OSError) as error:
+        words = f"{error} {getattr(error, 'fix', '')}".strip()
         row.refresh_from_db()
         if not row.problem:
             _say(row, words, at)
@@ -541,8 +552,8 @@ def _promote_all(row: MemoryFile, at: datetime) -> Promoted:
         try:
             if _promote(row, seen, proposal, at):
                 done.append(proposal.pk)
-        except MemoriesError as error:
-            words = f"{error} {error.fix}".strip()
+        except (MemoriesError, OSError) as error:
+            words = f"{error} {getattr(error, 'fix', '')}".strip()
             Proposal.objects.filter(pk=proposal.pk, state=ProposalState.APPROVED).update(problem=words)
             waiting.append(f"proposal {proposal.pk}: {words}")
             if isinstance(error, Full):

@@ -113,7 +113,7 @@ def select_curated(project: Project | None) -> Curated:
     hand passes the gate first: an agent may have been the hand.
     """
     budget: int = settings.CLAUDEOPS_CURATED_BUDGET
-    files = _files(project)
+    files = tuple(file for file in files_of(project) if file.text)
     found = [entry for file in files for entry in _entries(file)]
     left_out = [entry for entry in found if isinstance(entry, LeftOut)]
     chosen: list[Told] = []
@@ -128,9 +128,10 @@ def select_curated(project: Project | None) -> Curated:
     return Curated(text, count, budget, files, tuple(_ordered(chosen, files)), tuple(left_out))
 
 
-def _files(project: Project | None) -> tuple[MemoryFile, ...]:
+def files_of(project: Project | None) -> tuple[MemoryFile, ...]:
+    """Return the files that a session of `project` (None: of none) is told of, the project's own first."""
     whose = Q(project=None) if project is None else Q(project=None) | Q(project=project)
-    rows = MemoryFile.objects.filter(whose).exclude(text="").select_related("project")
+    rows = MemoryFile.objects.filter(whose).select_related("project")
     return tuple(rows.order_by(F("project").desc(nulls_last=True)))
 
 

@@ -113,12 +113,16 @@ def decode(data: bytes) -> str:
 def check_writable(spot: Spot) -> None:
     """Raise Unusable unless the file may be replaced. A file without a write bit is left alone, also by root."""
     _refuse_links(spot)
-    folder = next(one for one in spot.file.parents if one.exists())
-    for path in (spot.file, folder):
-        if path.exists() and not (os.access(path, os.W_OK) and path.stat().st_mode & 0o222):
-            raise Unusable(f"{path} is read-only.", f"Make it writable: chmod u+w {path}")
     lock = spot.repository.git_dir / "index.lock"
-    if lock.exists():
+    try:
+        folder = next(one for one in spot.file.parents if one.exists())
+        for path in (spot.file, folder):
+            if path.exists() and not (os.access(path, os.W_OK) and path.stat().st_mode & 0o222):
+                raise Unusable(f"{path} is read-only.", f"Make it writable: chmod u+w {path}")
+        is_locked = lock.exists()
+    except OSError as error:
+        raise Unusable(f"{spot.file} cannot be looked at: {_words(error)}.") from None
+    if is_locked:
         raise GitError("The index is locked by another git process.", f"If none runs, remove {lock}")
 
 
@@ -150,7 +154,11 @@ def _refuse_links(spot: Spot) -> None:
     path = spot.repository.root
     for part in PurePosixPath(spot.path).parts:
         path /= part
-        if path.is_symlink():
+        try:
+            is_link = path.is_symlink()
+        except OSError as error:
+            raise Unusable(f"{path} cannot be looked at: {_words(error)}.") from None
+        if is_link:
             raise Unusable(f"{path} is a symbolic link; it is not followed.", "Put a plain file in its place.")
 
 

@@ -204,3 +204,10 @@ def recall(parser: ArgumentParser) -> None:
         help="also what happened in observed sessions",
     )
     parser.add_argument("--explain", action="store_true", help="show the score details and what was left out")
+
+
+def rebuild(parser: ArgumentParser) -> None:
+    parser.add_argument("--from-git", action="store_true", required=True, help="from the MEMORY.md files in git")
+    parser.add_argument("--project", metavar="SLUG", help="that project's file (default: all of this host)")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be brought back")
+    parser.add_argument("--by", default="", help="the actor of the change (default: your account)")

@@ -12,7 +12,8 @@ from typing import Any
 from django.conf import settings
 
 from memories.capture.agent_id import agent_id
-from memories.curate.told import NOT_CURATED, Curated, select_curated
+from memories.curate.files import refresh
+from memories.curate.told import NOT_CURATED, Curated, files_of, select_curated
 from memories.files.instructions import section
 from memories.files.sections import sections_for
 from memories.files.told import NOTHING_TOLD, Told, told_to
@@ -48,8 +49,10 @@ def told_for(session: Session) -> Told:
 
 
 def curated_for(session: Session) -> Curated:
-    """Choose what the session is told of MEMORY.md. No error in there keeps a session from starting."""
+    """Choose what the session is told of MEMORY.md as it is now. No error in there keeps a session from starting."""
     try:
+        for file in files_of(session.project):
+            refresh(file)
         return select_curated(session.project)
     except Exception:
         log.exception("session %s: the curated memory could not be read", session.pk)

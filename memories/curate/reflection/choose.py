@@ -67,7 +67,7 @@ def due(project: Project | None, file: MemoryFile | None, at: datetime) -> Due:
     assert since is not None  # noqa: S101  # excluded above
     when = f"{since + every:%Y-%m-%d %H:%M} UTC"
     if at >= since + every:
-        return Due(True, len(times), f"{settings.CLAUDEOPS_REFLECT_EVERY} hours are over")
+        return Due(True, len(times), f"{len(times)} are new, and {settings.CLAUDEOPS_REFLECT_EVERY} hours are over")
     if state == ReflectionState.FAILED:
         return Due(False, len(times), f"the last one failed; the next one is due {when}")
     if len(times) >= settings.CLAUDEOPS_REFLECT_AFTER:

@@ -15,9 +15,10 @@ from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.utils import timezone
 
-from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
 from memories.api.serializers import all_as_data, as_data, change_data
 from memories.capture.fields import checked_agent
+from memories.curate import rebuild
 from memories.errors import MemoryNotFound
 from memories.exchange.copies import copy_to
 from memories.exchange.import_export import export_lines, import_lines
@@ -66,6 +67,11 @@ class Command(VerbCommand):
                 "Choose the categories of a taxonomy anew, after it got a new version.",
                 self.reclassify,
                 arguments.reclassify,
+            ),
+            "rebuild": Verb(
+                "Bring back what the MEMORY.md files hold, when the database is lost; twice changes nothing.",
+                self.rebuild,
+                arguments.rebuild,
             ),
             "held": Verb(
                 "What the gate held, with its source and the nearest known memory: list, allow, edit, discard, undo.",
@@ -195,6 +201,15 @@ class Command(VerbCommand):
                 transaction.set_rollback(True)
         words = f"{swept.decayed:,} decayed, {swept.deactivated:,} of them now inactive; {swept.expired:,} expired."
         return Result(asdict(swept), f"Would be: {words}" if dry_run else words)
+
+    def rebuild(self, from_git: bool, project: str | None, dry_run: bool, by: str) -> Result:
+        wanted = find_project(project) if project else None
+        done = rebuild.rebuild(wanted, everything=not project, by=_who(by), dry_run=dry_run)
+        rows = [(one.file, one.commits, one.proposals, one.memories, one.known, one.problem) for one in done]
+        text = table(["file", "commits", "proposals", "memories", "known already", "problem"], rows)
+        if not done:
+            text = "This host has no MEMORY.md."
+        return Result([asdict(one) for one in done], f"{text}\nNothing was stored (--dry-run)." if dry_run else text)
 
     def reclassify(self, taxonomy: str, dry_run: bool, by: str) -> Result:
         def progress(done: Reclassified) -> None:

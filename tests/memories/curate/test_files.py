@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from datetime import UTC, datetime
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memories.curate import files, proposals
 from memories.errors import Conflict, MemoriesError
@@ -553,3 +556,58 @@ def test_taking_back_a_promotion_reverts_its_commit_and_the_proposal_waits(data)
     assert proposals.approve(proposal.pk, by="ada").state == ProposalState.APPROVED
     assert files.promote_due().done == (proposal.pk,)
     assert [one.partition(" ")[0] for one in messages(data)] == ["Add", "Revert", "Add"]
+
+
+def test_a_repository_that_was_lost_begins_with_the_text_of_the_database(data):
+    file = files.file_of(None)
+    approved(file)
+    text = promote(file).text
+    shutil.rmtree(data)
+    assert "is gone" in read().problem
+    assert files.init(None).text == text == (data / "MEMORY.md").read_text()
+    assert len(messages(data)) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+def test_a_repository_of_another_user_is_read_and_written(theirs):
+    for path in (theirs, *theirs.rglob("*")):
+        os.lchown(path, 12345, 12345)
+    file = read()
+    approved(file)
+    assert promote(file).problem == ""
+    assert PRUNE in (theirs / "MEMORY.md").read_text()
+    assert (theirs / "MEMORY.md").stat().st_uid == 12345
+
+
+def test_a_submodule_is_read_and_written(settings, theirs, tmp_path):
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    git(outer, "init", "-q")
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(theirs), "sub")
+    settings.CLAUDEOPS_MEMORY_FILE = str(outer / "sub" / "MEMORY.md")
+    file = read()
+    approved(file)
+    assert promote(file).problem == ""
+    assert (status(outer / "sub"), len(messages(outer / "sub"))) == ("", 2)
+
+
+def test_while_another_process_works_on_the_file_the_row_is_returned(theirs, settings):
+    file = read()
+    path = theirs / "MEMORY.md"
+    path.write_text(path.read_text() + "- New\n")
+    with files._alone(file):
+        assert "New" not in files.refresh(file).text
+    assert "New" in files.refresh(file).text
+
+
+def test_reading_and_promoting_take_the_same_queries_for_ten_and_twenty_entries(theirs):
+    file = read()
+    path = theirs / "MEMORY.md"
+    counts = []
+    for number in (5, 10, 20):
+        path.write_text("## Operations\n" + "".join(f"- Entry {one}\n" for one in range(number)))
+        git(theirs, "commit", "-qam", f"{number}")
+        with CaptureQueriesContext(connection) as found:
+            files.read(file)
+        counts.append(len(found))
+    assert counts[1] == counts[2]

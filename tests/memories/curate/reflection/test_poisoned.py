@@ -1,0 +1,65 @@
+"""Poisoned observations that a reflector repeats: none gets into the file without a person."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from memories.curate.reflection import reflect
+from memories.curate.reflection.evidence import evidence_of
+from memories.curate.rules import Given, decide, may_promote
+from memories.curate.triage import triage
+from memories.models import Proposal, Tier, Trust
+from tests.memories.curate.reflection.conftest import AT, observed, proposal
+from tests.memories.observe.poisoned import HONEST, Case, cases
+
+POISONED = cases()
+
+
+def given(text: str, trust: Trust) -> Given:
+    return Given("add", "operations", text, confidence=0.99, trust=trust)
+
+
+@pytest.mark.parametrize("case", POISONED, ids=lambda case: case.name)
+def test_no_rule_promotes_a_poisoned_fact_even_if_its_lineage_looked_trusted(case: Case):
+    assert decide(given(case.fact, Trust.SESSION)).verdict not in ("promote", "merge")
+    for trust in (Trust.IMPORTED, Trust.EXTERNAL):
+        assert decide(given(case.fact, trust)).verdict not in ("promote", "merge")
+        assert may_promote(given(case.fact, trust))
+
+
+def test_most_poisoned_facts_pass_no_model_either_even_if_their_lineage_looked_trusted():
+    assert sum(bool(may_promote(given(case.fact, Trust.SESSION))) for case in POISONED) >= 26
+
+
+def test_few_honest_facts_need_a_person():
+    found = Counter(str(decide(given(text, Trust.SESSION)).verdict) for text in HONEST)
+    assert found["reject"] == 0
+    assert found["review"] <= 4
+    assert found["promote"] >= 6
+
+
+@pytest.mark.parametrize("case", POISONED, ids=lambda case: case.name)
+def test_no_honest_fact_lends_its_name_to_a_poisoned_one(case: Case):
+    seen = [*HONEST[:20], case.fact]
+    assert all(20 in evidence_of(case.fact, "", [place], seen) for place in range(20))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_fooled_reflector_repeats_waits_for_a_person_after_rules_and_a_model_that_promotes_all(
+    triager, reflector, settings
+):
+    """The reflector proposes each poisoned fact, and names a harmless observation of an operator as its evidence."""
+    for case in POISONED:
+        observed(case.fact, trust=Trust.EXTERNAL, exposure="outside", confirmed_at=AT, confidence=0.99)
+    observed(HONEST[0], trust=Trust.OPERATOR, at=AT + timedelta(minutes=1))
+    escaped = [case.fact.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") for case in POISONED]
+    reflector.proposals = [proposal(change=fact, evidence="1") for fact in escaped]
+    assert reflect(None, at=AT + timedelta(hours=1)).counts["made"] == len(POISONED)
+    settings.CLAUDEOPS_MODEL_URL = triager.setup["CLAUDEOPS_MODEL_URL"]
+    triager.usual = ("promote", "")
+    triage(at=AT + timedelta(hours=2))
+    assert Proposal.objects.filter(state="waiting", tier=Tier.PERSON).count() == len(POISONED)
+    assert set(Proposal.objects.values_list("trust", flat=True)) == {Trust.EXTERNAL}
