@@ -13,7 +13,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
-from django_q.tasks import async_task
 
 from memories.curate import maintenance as domain
 from memories.curate.maintenance.steps import BY_NAME, changed_memories
@@ -90,10 +89,11 @@ def dry_run(request: HttpRequest) -> HttpResponse:
 @require_POST
 @permission_required(CHANGES, raise_exception=True)
 def start(request: HttpRequest) -> HttpResponse:
-    """Begin a run by hand, or go on with the one that is open; a worker does it."""
+    """Begin a run by hand, or leave the one that is open; the task of each minute does it."""
     begun = domain.begin_by_hand(by=actor(request))
-    async_task("memories.tasks.maintain", task_name=f"maintenance run {begun.pk}")
-    return moved(request, reverse("maintenance-run", args=[begun.pk]), "A worker does it now.", level=messages.INFO)
+    return moved(
+        request, reverse("maintenance-run", args=[begun.pk]), "A worker begins within a minute.", level=messages.INFO
+    )
 
 
 @require_POST

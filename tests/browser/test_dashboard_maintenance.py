@@ -58,4 +58,4 @@ def test_it_works_without_a_script(operators_window, run):
     page.get_by_role("button", name="Undo all").click()
     page.get_by_text("3 memories are as they were before").wait_for()
     page.get_by_role("button", name="Run it now").click()
-    page.get_by_text("A worker does it now.").wait_for()
+    page.get_by_text("A worker begins within a minute.").wait_for()
