@@ -50,6 +50,7 @@ PAGES = (
     ("Surfacing", "memory-surfacing", SEES_MEMORIES),
     ("Transcripts", "transcripts", "memories.view_transcript"),
     ("Desk", "desk", SEES_MEMORIES),
+    ("Memory file", "memory-file", "memories.view_memoryfile"),
     ("Recall", "recall", SEES_MEMORIES),
     ("Prompt preview", "preview", SEES_MEMORIES),
     ("Feed", "feed", SEES_SESSIONS),

@@ -48,6 +48,8 @@ TAGS = frozenset(
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "code": {"class"}}
 SCHEMES = {"http", "https", "mailto"}
 
+INLINE = frozenset(["code", "em", "strong", "s", "a", "br"])
+
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
 
 
@@ -68,4 +70,16 @@ def render(text: str) -> SafeString:
     )
     if cut:
         clean += f"<p>Cut after {LONGEST:,} characters of {len(text):,}.</p>"
+    return mark_safe(clean)  # noqa: S308  (nh3 has cleaned it)
+
+
+def render_line(text: str) -> SafeString:
+    """Render the inline Markdown of one line; nothing in it opens a block. Never raises."""
+    clean = nh3.clean(
+        _PARSER.renderInline(text[:LONGEST]),
+        tags=set(INLINE),
+        attributes={"a": {"href", "title"}},
+        url_schemes=SCHEMES,
+        link_rel="noopener noreferrer nofollow",
+    )
     return mark_safe(clean)  # noqa: S308  (nh3 has cleaned it)

@@ -54,6 +54,7 @@ class Figures:
     failed: list[Session]
     failed_day: Count
     disagreements: int
+    proposals: int
     memories: dict[str, Count]
     trust: str
     events: dict[str, Count]
@@ -71,6 +72,10 @@ class Figures:
         """As the desk shows it."""
         return desk.shown(self.disagreements) or "0"
 
+    @property
+    def proposals_shown(self) -> str:
+        return desk.shown(self.proposals)
+
 
 def read(at: datetime) -> Figures:
     """Read the figures as of `at` (aware)."""
@@ -85,7 +90,8 @@ def read(at: datetime) -> Figures:
         queued_count=of_sessions.queued(),
         failed=_failed(),
         failed_day=of_sessions.failed_last_day(at),
-        disagreements=sum(on_desk[kind] for kind in desk.VIEWS["disagreements"][1]),
+        disagreements=desk.count_of_view("disagreements", on_desk),
+        proposals=desk.count_of_view("proposals", on_desk),
         memories={name: of_memories.memories(name) for name in (ACTIVE, INACTIVE)} | {WAITING: of_memories.waiting()},
         trust=trust.mode(),
         events={level.value: events.get(level, Count(0)) for level in reversed(Level)},

@@ -38,6 +38,8 @@ def receipt_text(purge: Purge) -> str:
     receipt = purge.receipt
     lines = [f"Purge {purge.pk} is done. Removed:", *_places(receipt.get("removed", {}))]
     lines += notes(purge)
+    for command in receipt.get("history", ()):
+        lines += ["Git's history still holds it. This rewrites it (lines are named by their SHA-256):", command]
     return "\n".join(lines)
 
 
@@ -46,7 +48,7 @@ def notes(purge: Purge) -> list[str]:
     receipt = purge.receipt
     outside, elsewhere, copies, kept = (receipt.get(name) or () for name in ("outside", "elsewhere", "copies", "kept"))
     found = list(_notes(outside, elsewhere, copies, kept, receipt.get("too_short", 0)))
-    found += [f"An agent file could not be changed: {one}" for one in receipt.get("files_left", ())]
+    found += [f"A memory file could not be changed: {one}" for one in receipt.get("files_left", ())]
     return found
 
 

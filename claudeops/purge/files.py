@@ -31,7 +31,7 @@ KEYS = ("secret_key", "first-sign-in.txt")
 LOOKED_AT = 8192
 """A file with a NUL in so many first bytes is no text."""
 BLOCK = 16 * 1024 * 1024
-"""Bytes of a file without lines of JSON that are searched at once."""
+"""Bytes of a file that are read at once, with the rest of the line."""
 
 
 @dataclass(slots=True)
@@ -124,13 +124,15 @@ def masked(path: Path, needles: Needles, *, write: bool) -> int:
             by_line = path.suffix == ".jsonl"
             while True:
                 start = file.tell()
-                data = file.readline() if by_line else file.read(BLOCK)
+                data = file.read(BLOCK)
                 if not data:
                     break
-                if not by_line and len(data) == BLOCK:
-                    data += file.readline()
-                new, number = needles.removed_from_line(data)
-                count += number
+                data += file.readline()
+                if not needles.may_be_in(data):
+                    continue
+                parts = [needles.removed_from_line(part) for part in (data.splitlines(True) if by_line else [data])]
+                count += sum(number for _, number in parts)
+                new = b"".join(part for part, _ in parts)
                 if write and new != data:
                     file.seek(start)
                     file.write(new)
@@ -155,7 +157,8 @@ def refreshed(path: Path) -> None:
 
 def copies(since: datetime | None) -> list[Path]:
     """Return the backups made since a time (UTC; None: all), and the folders that a restore set aside."""
-    made = [path for path in complete(backups_folder()) if since is None or (time_of(path.name) or since) >= since]
+    first = since and since.replace(microsecond=0)  # their names have whole seconds
+    made = [path for path in complete(backups_folder()) if first is None or (time_of(path.name) or first) >= first]
     aside = [path for path in data_folder().iterdir() if path.is_dir() and path.name.startswith(ASIDE)]
     return [*made, *sorted(aside)]
 

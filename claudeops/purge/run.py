@@ -20,7 +20,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from claudeops.purge import agent_files, columns, files, linked
+from claudeops.purge import agent_files, columns, files, linked, memory_files
 from claudeops.purge.choice import Choice, Chosen, batches, choose
 from claudeops.purge.errors import PurgeError
 from claudeops.purge.texts import Needles
@@ -32,10 +32,13 @@ from sessions_app.models import Injected, Purge, PurgeState, PurgeStep, Session
 
 LEASE = timedelta(minutes=30)
 """A claim older than this is void: each batch renews it, and rewriting a large database takes minutes."""
-STEPS = ("agent_files", "rows", "columns", "files", "copies", "check", "emptied", "free")
+STEPS = ("agent_files", "rows", "memory_files", "columns", "files", "copies", "check", "emptied", "free")
+AGAIN = ("agent_files", "memory_files", "columns", "files")
+"""The steps that begin anew when the last search finds a text."""
 WORDS = {
     "agent_files": "lines of agents' files",
     "rows": "memories and their rows",
+    "memory_files": "entries of MEMORY.md",
     "columns": "texts in the database",
     "files": "files of the data folder",
     "copies": "backups",
@@ -74,6 +77,8 @@ def plan(choice: Choice) -> Plan:
     needles = chosen.needles()
     found = columns.held(needles, linked.rows(chosen)) if needles else Counter()
     found += Counter({"agent files, lines": agent_files.remove(needles, write=False)[0]}) if needles else Counter()
+    if needles and (entries := memory_files.remove(needles, by="", write=False).count):
+        found["MEMORY.md, entries"] += entries
     in_files = files.scrub(needles, write=False) if needles else files.Files()
     made = _about(chosen, needles)
     made.places, made.kept = _apart(linked.counts(chosen) | found | in_files.counts)
@@ -310,6 +315,15 @@ def _rows(step: _Step) -> None:
     linked.remove(step.chosen, lambda counts: step.note({}, counts))
 
 
+def _memory_files(step: _Step) -> None:
+    if not step.needles:
+        return
+    made = memory_files.remove(step.needles, by=step.purge.by, write=True)
+    step.note({}, Counter({"MEMORY.md, entries": made.count}))
+    left = [*step.purge.receipt.get("files_left", ()), *(f"{name}: {why}" for name, why in made.left.items())]
+    _tell(step.purge, history=made.history, files_left=list(dict.fromkeys(left)))
+
+
 def _columns(step: _Step) -> None:
     if step.needles:
         columns.scrub(step.needles, write=True, cursor=step.row.cursor, note=step.note)
@@ -345,7 +359,7 @@ def _check(step: _Step) -> None:
     _tell(step.purge, kept=kept)
     left = [*found, *in_files.counts, *(f"{name} ({why})" for name, why in in_files.left.items())]
     if left:
-        PurgeStep.objects.filter(purge=step.purge, name__in=("columns", "files")).update(done_at=None, cursor={})
+        PurgeStep.objects.filter(purge=step.purge, name__in=AGAIN).update(done_at=None, cursor={})
         named = ", ".join(left[:NAMED])
         raise PurgeError("left", f"Texts are left, or were written again: {named}.", "Go on: memory purge --resume.")
 
@@ -359,6 +373,9 @@ def _emptied(step: _Step) -> None:
 def _free(step: _Step) -> None:
     """Bring the indexes in step, and rewrite free pages, so that no byte of a deleted row is left in SQLite's files."""
     keyword_index.catch_up()
+    if step.purge.receipt.get("memories"):
+        for path in (files.data_folder() / "vectors").glob("*.bits"):  # made anew from the vectors that are left
+            path.unlink(missing_ok=True)
     if problems := leftovers.remove():
         raise PurgeError("in_use", problems[0], "Go on: memory purge --resume.")
 
@@ -366,6 +383,7 @@ def _free(step: _Step) -> None:
 RUN: dict[str, Callable[[_Step], None]] = {
     "agent_files": _agent_files,
     "rows": _rows,
+    "memory_files": _memory_files,
     "columns": _columns,
     "files": _files,
     "copies": _copies,

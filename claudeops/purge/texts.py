@@ -133,6 +133,10 @@ class Needles:
             found += by_word[word]
         return found
 
+    def may_be_in(self, lines: bytes) -> bool:
+        """Whether it is worth a look at each of the lines; False is certain."""
+        return b"\\u" in lines or bool(self._possible(lines.lower().decode("latin-1")))
+
     def spans(self, text: Any, *, cut_at: int | None = None) -> list[Span]:
         """Return where any of them stands in a str or bytes, in order; those that overlap are one."""
         lower = text.lower().decode("latin-1") if isinstance(text, bytes) else _ascii_lower(text)

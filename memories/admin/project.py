@@ -17,7 +17,7 @@ class ProjectAdmin(ListAdmin):
     list_filter = ("used_means", "observed")
     search_fields = ("slug", "name", "description", "path")
     fields = (
-        *("slug", "name", "description", "path"),
+        *("slug", "name", "description", "path", "memory_path"),
         *("default_expiry", "memories_in_prompt", "memory_budget", "used_means", "observed"),
         *OF_FILES,
     )

@@ -22,6 +22,7 @@ from memories.models.project import (
     MOST_IN_PROMPT,
     UsedMeans,
     checked_folder,
+    checked_memory_path,
     checked_pattern,
     checked_section_sets,
 )
@@ -94,6 +95,11 @@ class FileLimits(In):
     line: Annotated[Whole, Field(ge=40, le=500)] | None = None
 
 
+def _checked_memory_path(value: str) -> None:
+    if value:
+        checked_memory_path(value)
+
+
 class AgentMemory(In):
     """The memory files of the project's agents: where they are, their limits, and sections by agent."""
 
@@ -137,6 +143,7 @@ class ProjectOut(Out):
     slug: str
     name: str
     path: str
+    memory_path: str = Field(description="Its MEMORY.md below `path`; empty: it is kept in the data folder.")
     description: str
     memories_in_prompt: int
     memory_budget: int = Field(description="Tokens of a prompt for its memories.")
@@ -155,6 +162,9 @@ class ProjectsOut(Out):
 class Settings(In):
     name: str = Field("", max_length=200)
     path: str = Field("", max_length=LONGEST_PATH, description="The path of its repository.")
+    memory_path: Annotated[str, checked_by(_checked_memory_path)] = Field(
+        "", max_length=200, description="Its MEMORY.md below `path`, such as docs/MEMORY.md; empty: in the data folder."
+    )
     description: str = Field("", max_length=100_000)
     memories_in_prompt: Annotated[Whole, Field(ge=1, le=MOST_IN_PROMPT)] = 10
     memory_budget: Annotated[Whole, Field(ge=0, le=LARGEST_BUDGET)] = 500

@@ -246,6 +246,7 @@ def _project(row: Project) -> dict[str, Any]:
         "slug",
         "name",
         "path",
+        "memory_path",
         "description",
         "memories_in_prompt",
         "memory_budget",

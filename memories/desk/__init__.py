@@ -5,6 +5,7 @@ A kind is an object of the protocol `kinds.Kind`; another one is added to _KINDS
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
@@ -13,22 +14,31 @@ from django.db import connection
 from memories.desk.discards import Discards
 from memories.desk.kinds import Kind
 from memories.desk.pairs import Pairs
+from memories.desk.proposals import AT_DESK, EARLIER, Proposals
 from memories.desk.review import Review
-from memories.models import DisagreementKind
+from memories.models import DisagreementKind, Tier
 
 _KINDS: tuple[Kind, ...] = (
     Pairs(DisagreementKind.CONTRADICTION, "Contradictions"),
     Pairs(DisagreementKind.DUPLICATE, "Suspected duplicates"),
+    Proposals(AT_DESK, "Proposals", Tier.PERSON),
     Review("held", "Held"),
     Review("unconfirmed", "Unconfirmed"),
 )
 WAITING = tuple(kind.name for kind in _KINDS)
 """The names of the kinds that wait for a person."""
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_KINDS, Discards())}
+_APART: tuple[Kind, ...] = (
+    Proposals(EARLIER, "Waiting for rules or the model", Tier.RULES, Tier.MODEL),
+    Discards(),
+)
+
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_KINDS, *_APART)}
+"""All kinds; those that are not in WAITING wait for nobody, but a person may decide about them."""
 
 VIEWS: dict[str, tuple[str, tuple[str, ...]]] = {
     "disagreements": ("Disagreements", (DisagreementKind.CONTRADICTION.value, DisagreementKind.DUPLICATE.value)),
+    AT_DESK: ("Proposals", (AT_DESK, EARLIER)),
     "held": ("Held", ("held",)),
     "unconfirmed": ("Unconfirmed", ("unconfirmed",)),
     "discarded": ("Discarded", ("discarded",)),
@@ -39,13 +49,14 @@ CAP = 1_000
 """Items of a kind are counted up to here; above, pages show "999+"."""
 
 
-def counts() -> dict[str, int]:
-    """Count what waits for a person by kind, each up to CAP, from indexes. One query: every page shows the sum."""
+def counts(names: Collection[str] = WAITING) -> dict[str, int]:
+    """Count what waits by kind, each up to CAP, from indexes. One query: every page shows the sum of WAITING."""
     parts: list[str] = []
     params: list[Any] = []
-    for place, kind in enumerate(_KINDS):
+    for place, name in enumerate(names):
         try:
-            sql, values = kind.waiting().order_by().values("pk")[:CAP].query.sql_with_params()
+            rows = KINDS[name].waiting().order_by().values("pk")[:CAP]
+            sql, values = rows.query.sql_with_params()
         except EmptyResultSet:  # CLAUDEOPS_TRUST=open keeps nothing back
             parts.append("0")
         else:
@@ -53,12 +64,13 @@ def counts() -> dict[str, int]:
             params += values
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(parts)}", params)
-        return dict(zip(WAITING, cursor.fetchone(), strict=True))
+        return dict(zip(names, cursor.fetchone(), strict=True))
 
 
-def count_discarded() -> int:
-    """Count what the gate discarded, up to CAP."""
-    return KINDS["discarded"].waiting().order_by()[:CAP].count()
+def count_of_view(name: str, counted: Mapping[str, int]) -> int:
+    """Sum the counts of a view's kinds: of those that wait for a person, if any of them does."""
+    kinds = VIEWS[name][1]
+    return sum(counted[kind] for kind in [kind for kind in kinds if kind in WAITING] or kinds)
 
 
 def shown(count: int) -> str:

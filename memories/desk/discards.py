@@ -26,6 +26,7 @@ class Discards:
     name, label = "discarded", "Discarded"
     icon = "inactive"
     template = "memories/_desk_discarded.html"
+    permission = "memories.change_memory"
     decisions = (
         Decision(ALLOW, "Allow", "a", "allowed", is_main=True),
         Decision(KEEP, "Keep discarded", "r", "kept discarded"),

@@ -14,7 +14,7 @@ MOST_DIGITS = 18
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """An item as a person saw it: `seen` are the ids of the latest changes of its memories."""
+    """An item as a person saw it: `seen` are the ids of the latest changes of its memories, or of its last decision."""
 
     pk: int
     seen: tuple[int, ...]
@@ -80,6 +80,11 @@ class Kind(Protocol):
     def template(self) -> str: ...
 
     @property
+    def permission(self) -> str:
+        """The permission that its decisions need."""
+        ...
+
+    @property
     def decisions(self) -> tuple[Decision, ...]: ...
 
     def waiting(self) -> QuerySet[Any]:
@@ -89,7 +94,10 @@ class Kind(Protocol):
     def rows(self, limit: int) -> list[Row]: ...
 
     def item(self, pk: int) -> dict[str, Any] | None:
-        """Return the context of `template` for an item that waits, with its queue row as `row`."""
+        """Return the context of `template` for an item that waits, with its queue row as `row`.
+
+        `decisions`, if there are any, stand instead of the kind's: the same by name, with labels and keys of their own.
+        """
         ...
 
     def decide(self, decision: str, picks: Sequence[Pick], *, by: str, text: str | None = None) -> Decided: ...

@@ -38,6 +38,7 @@ class Pairs:
 
     icon = "disagree"
     template = "memories/_desk_pair.html"
+    permission = "memories.change_memory"
 
     def __init__(self, kind: DisagreementKind, label: str) -> None:
         self.name, self.label = kind.value, label

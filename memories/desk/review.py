@@ -36,6 +36,7 @@ class Review:
 
     icon = "held"
     template = "memories/_desk_review.html"
+    permission = "memories.change_memory"
     decisions = (
         Decision("approve", "Approve", "a", "approved", is_main=True, then="when it is approved"),
         Decision("reject", "Reject", "r", "rejected"),

@@ -13,7 +13,7 @@ from memories.models import Project
 OF_FILES = ("files_folder", "files_pattern", "files_limits", "files_sections", "takes_phrases")
 """The settings of the memory files of its agents."""
 SETTINGS = (
-    *("name", "description", "path", "default_expiry"),
+    *("name", "description", "path", "memory_path", "default_expiry"),
     *("memories_in_prompt", "memory_budget", "used_means", "observed"),
     *OF_FILES,
 )

@@ -188,6 +188,11 @@ def markdown(text: str) -> SafeString:
 
 
 @register.filter
+def markdown_line(text: str) -> SafeString:
+    return markdown_of.render_line(text)
+
+
+@register.filter
 def pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True, default=str)
 

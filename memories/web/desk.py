@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -14,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from memories import desk as desks
-from memories.desk.kinds import Pick, Row, read_id, read_pick
+from memories.desk.kinds import Kind, Pick, Row, read_id, read_pick
 from memories.errors import MemoriesError
 from memories.models import Memory
 from memories.queries import disagreements as questions
@@ -54,11 +55,12 @@ def nearest(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
-@permission_required(("memories.view_memory", "memories.change_memory"), raise_exception=True)
+@permission_required("memories.view_memory", raise_exception=True)
 def decide(request: HttpRequest) -> HttpResponse:
     """Carry out `decision` ("kind.name") on each `pick` of that kind; what others changed meanwhile is left alone."""
     kind_name, _, name = request.POST.get("decision", "").partition(".")
     kind = desks.KINDS.get(kind_name)
+    _check_right(request, kind)
     decision = next((one for one in kind.decisions if one.name == name), None) if kind else None
     try:
         chosen = [read_pick(text) for text in request.POST.getlist("pick")[:MOST_PICKED]]
@@ -80,9 +82,10 @@ def decide(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@permission_required(("memories.view_memory", "memories.change_memory"), raise_exception=True)
+@permission_required("memories.view_memory", raise_exception=True)
 def undo(request: HttpRequest, kind: str, token: str) -> HttpResponse:
     found = desks.KINDS.get(kind)
+    _check_right(request, found)
     if found is None:
         return _answer(request, UNREADABLE, level=messages.ERROR)
     try:
@@ -90,6 +93,11 @@ def undo(request: HttpRequest, kind: str, token: str) -> HttpResponse:
     except MemoriesError as error:
         return _answer(request, in_words(error), level=messages.ERROR)
     return _answer(request, said)
+
+
+def _check_right(request: HttpRequest, kind: Kind | None) -> None:
+    if not request.user.has_perm(kind.permission if kind else "memories.change_memory"):
+        raise PermissionDenied
 
 
 def _answer(request: HttpRequest, said: str, *, level: int = messages.SUCCESS, undo: str = "") -> HttpResponse:
@@ -101,13 +109,12 @@ def _answer(request: HttpRequest, said: str, *, level: int = messages.SUCCESS, u
 
 
 def _page(request: HttpRequest, view: str, wanted: str, **said: Any) -> HttpResponse:
-    counts = desks.counts()
-    total = sum(counts.values())
-    counts["discarded"] = desks.count_discarded()
+    counts = desks.counts(desks.KINDS)
+    total = sum(counts[name] for name in desks.WAITING)
     shared = {
         "views": [
-            (name, label, desks.shown(sum(counts[kind] for kind in kinds)) or "0")
-            for name, (label, kinds) in desks.VIEWS.items()
+            (name, label, desks.shown(desks.count_of_view(name, counts)) or "0")
+            for name, (label, _) in desks.VIEWS.items()
         ],
         "total": desks.shown(total),
         **said,
@@ -128,6 +135,7 @@ def _page(request: HttpRequest, view: str, wanted: str, **said: Any) -> HttpResp
         "open": row,
         "item": item,
         "kind": desks.KINDS[row.kind] if row else None,
+        "decidable": {name for name in names if request.user.has_perm(desks.KINDS[name].permission)},
         "place": place + 1,
         "count": len(rows),
         "before": rows[place - 1] if row and place else None,

@@ -32,7 +32,7 @@ def undo_all(request: HttpRequest) -> HttpResponse:
     done, refused = 0, []
     for address in reversed(addresses):
         try:
-            done += _undo(address, actor(request))
+            done += _undo(address, request)
         except (MemoriesError, ValueError) as error:
             refused.append(str(error))
     said = [f"{done} {'change is' if done == 1 else 'changes are'} undone."] if done or not refused else []
@@ -47,8 +47,9 @@ def undo_all(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _undo(address: str, by: str) -> bool:
+def _undo(address: str, request: HttpRequest) -> bool:
     """Undo one action and return whether that changed anything. Raises MemoriesError, ValueError for no such undo."""
+    by = actor(request)
     try:
         match = resolve(address.partition("?")[0])
     except Resolver404:
@@ -59,6 +60,9 @@ def _undo(address: str, by: str) -> bool:
     if match.url_name == "memories-undo":
         return lifecycle.undo(given["change"], by=by).back > 0
     if match.url_name == "desk-undo" and given["kind"] in desk.KINDS:
-        desk.KINDS[given["kind"]].undo(given["token"], by=by)
+        kind = desk.KINDS[given["kind"]]
+        if not request.user.has_perm(kind.permission):
+            raise ValueError(f"You may not decide about {kind.label.lower()}.")
+        kind.undo(given["token"], by=by)
         return True
     raise ValueError(f"There is nothing to undo at {address[:80]}.")

@@ -53,7 +53,7 @@ def test_keys_decide_skip_and_take_back_and_a_second_click_hits_nothing(operator
     page.locator(".desk-said", has_text="1 answered.").wait_for()
     assert page.locator(".not-sent").count() == 0
     page.locator(".desk-do .b-main").click()  # within the rest after the swap
-    assert desk.counts() == {"contradiction": 0, "duplicate": 0, "held": 12, "unconfirmed": 0}
+    assert desk.counts() == {"contradiction": 0, "duplicate": 0, "proposals": 0, "held": 12, "unconfirmed": 0}
     after = page.locator(".desk-do .b-main").bounding_box()
     assert (before["x"], before["y"]) == (after["x"], after["y"])
     page.wait_for_timeout(450)

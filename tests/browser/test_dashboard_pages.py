@@ -25,10 +25,12 @@ SIDEBAR = [
     "Memories",
     "Changes",
     "Recall",
+    "Memory file",
     "Transcripts",
     "Agents",
     "Projects",
     "Cooldowns",
+    "Telemetry",
     "Preferences",
     "Admin",
 ]

@@ -24,7 +24,7 @@
       if (document.querySelector("dialog[open]")) return;
       const open = document.querySelector(".desk-queue .is-open");
       const box = event.key === "x" && open ? open.querySelector("[data-pick]") : null;
-      const button = /^[a-z]$/.test(event.key) ? document.querySelector(`#desk [data-desk-key="${event.key}"]`) : null;
+      const button = /^[a-z1-3]$/.test(event.key) ? document.querySelector(`#desk [data-desk-key="${event.key}"]`) : null;
       if (!box && (!button || (selected() && button.closest(".desk-do")))) return;
       event.preventDefault();
       event.stopPropagation();

@@ -49,6 +49,9 @@ def _settings_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--description", help="what it is about")
     parser.add_argument("--path", help="the path of its repository")
     parser.add_argument(
+        "--memory-path", metavar="FILE", help="its MEMORY.md below that path; empty: it is kept in the data folder"
+    )
+    parser.add_argument(
         "--expire",
         type=_lifetime,
         action="append",
@@ -117,6 +120,7 @@ class Command(VerbCommand):
             ("name", project.name),
             ("description", project.description),
             ("path", project.path),
+            ("memory file", project.memory_path),
             ("created", exact(project.created_at)),
             ("memories", f"{count_of(Memory.objects.active().filter(project=project)).shown} active"),
             ("in a prompt", f"{project.memories_in_prompt} memories, {project.memory_budget:,} tokens"),

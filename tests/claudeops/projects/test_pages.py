@@ -119,9 +119,12 @@ def test_settings_are_shown_and_stored_and_wrong_ones_change_nothing(signed_in):
     assert 'value="9"' in html
     assert 'value="never"' in html
     given = {"memories_in_prompt": "5", "memory_budget": "100", "used_means": "injected", "name": "Web"}
+    given["memory_path"] = "docs/MEMORY.md"
+    assert signed_in.post("/projects/web/settings", {**given, "memory_path": "/etc/x.md"}).status_code == 422
     assert signed_in.post("/projects/web/settings", given).headers["Location"] == "/projects/web"
     project.refresh_from_db()
     assert (project.used_means, project.default_expiry, project.name) == ("injected", {}, "Web")
+    assert project.memory_path == "docs/MEMORY.md"
     assert not project.observed  # a box that is not ticked
     signed_in.post("/projects/web/settings", {**given, "observed": "on"})
     project.refresh_from_db()

@@ -26,6 +26,8 @@ POINTS = [
     ("return", "claudeops.purge.linked", "remove", 1),
     ("call", "memories.lifecycle.erase", "erase_all", 1),
     ("return", "memories.lifecycle.erase", "erase_all", 1),
+    ("call", "claudeops.purge.memory_files", "remove", 1),
+    ("return", "claudeops.purge.memory_files", "remove", 1),
     ("return", "claudeops.purge.run", "note", 3),
     ("call", "claudeops.purge.columns", "_rewritten", 2),
     ("return", "claudeops.purge.columns", "_rewritten", 5),
@@ -87,7 +89,7 @@ def test_a_session_that_runs_and_knows_it_keeps_the_purge_from_being_done():
 def test_what_is_written_again_before_the_end_is_found(monkeypatch):
     memory = furnish()
     purge = purging.begin(Choice(ids=(memory.pk,)), by="ann")
-    PurgeStep.objects.filter(position__lte=4).update(done_at=timezone.now())
+    PurgeStep.objects.filter(position__lte=5).update(done_at=timezone.now())
     with pytest.raises(PurgeError, match=r"Texts are left"):
         purging.carry_out(purge.pk)
     assert run("memory", "purge", "--resume")[0] == 0

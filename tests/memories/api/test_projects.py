@@ -58,6 +58,7 @@ def test_a_project_is_added_shown_and_changed(caller):
             "slug": "web",
             "name": "The web",
             "path": "/srv/web",
+            "memoryPath": "docs/MEMORY.md",
             "description": "The shop.",
             "memoriesInPrompt": 5,
             "usedMeans": "injected",
@@ -69,9 +70,10 @@ def test_a_project_is_added_shown_and_changed(caller):
     body = made.json()
     assert set(body) == {
         *("id", "slug", "name", "path", "description", "memoriesInPrompt", "memoryBudget", "usedMeans", "memory"),
-        *("agentMemory", "observed", "createdAt"),
+        *("agentMemory", "memoryPath", "observed", "createdAt"),
     }
     assert body["observed"] is True
+    assert body["memoryPath"] == "docs/MEMORY.md"
     assert body["agentMemory"] == {
         "folder": "docs/agents",
         "pattern": "{agent}_agent.md",

@@ -73,6 +73,15 @@ def test_set_says_whether_whole_sessions_are_observed():
     assert not Project.objects.get().observed
 
 
+def test_set_takes_the_path_of_memory_md_and_an_empty_one_takes_it_back():
+    ProjectFactory(slug="web", path="/srv/web")
+    assert result("set", "web", "--memory-path", "docs/MEMORY.md")["changed"] == ["memory_path"]
+    assert "memory file: docs/MEMORY.md" in run("show", "web")[1]
+    assert "below the repository" in run("set", "web", "--memory-path", "../MEMORY.md")[2]
+    assert result("set", "web", "--memory-path", "")["changed"] == ["memory_path"]
+    assert Project.objects.get().memory_path == ""
+
+
 def test_set_takes_the_settings_of_agent_files():
     ProjectFactory(slug="web", files_limits={"line": 100})
     limits = ["--file-limit", "items=20", "--file-limit", "line=default"]

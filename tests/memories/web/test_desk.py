@@ -41,7 +41,7 @@ def test_one_queue_and_one_count(held, contradiction):
     assert "Which of these two holds?" in html
     assert "<del>25</del>" in html
     assert "Fact 2 &lt;b&gt;" in html
-    assert desk.counts() == {"contradiction": 1, "duplicate": 0, "held": 3, "unconfirmed": 0}
+    assert desk.counts() == {"contradiction": 1, "duplicate": 0, "proposals": 0, "held": 3, "unconfirmed": 0}
 
 
 def test_many_are_approved_at_once_and_taken_back_at_once(held):

@@ -189,7 +189,7 @@ def test_many_are_kept_discarded_at_once_and_come_back_at_once(operating, discar
     assert "The gate discarded nothing in the last 14 days" in html
     assert set(GateDecision.objects.values_list("label", flat=True)) == {Label.DISCARDED}
     assert "3 are discarded as before." in operating.post(f"/desk/undo/{undo_of(html)}", headers=HTMX).content.decode()
-    assert desk.count_discarded() == 3
+    assert desk.counts(["discarded"]) == {"discarded": 3}
 
 
 def test_who_comes_second_to_a_discard_changes_nothing(operating, discards):

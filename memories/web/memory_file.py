@@ -1,0 +1,249 @@
+"""`/memory-file`: MEMORY.md with who wrote each line, its conflicts, proposals, room and history; edit and revert.
+
+The page is made of rows alone; git is run by what is done on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import PermissionDenied
+from django.db.models import Min, Sum
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from claudeops.lib.line_diff import line_diff
+from memories import desk
+from memories.curate import files
+from memories.curate.document import Document, parse
+from memories.desk.kinds import read_id, read_pick
+from memories.desk.proposals import in_file
+from memories.errors import Conflict, MemoriesError
+from memories.models import MemoryFile, MemoryFileCommit, Project, ProposalEvidence
+from memories.web.answers import actor, in_words, moved
+from memories.web.memory_file_page import MEASURED, room_of, shown
+
+SEES = "memories.view_memoryfile"
+CHANGES = "memories.change_memoryfile"
+TABS = {"read": "Read", "text": "Text", "history": "History"}
+RECENT = 5
+"""Commits beside the file."""
+PAGE = 50
+"""Commits of a page of the history."""
+WAITING = 20
+MOST_FILES = 50
+MOST_STEPS = 30
+"""Steps back in the history of one entry."""
+LONGEST = 200_000
+"""Characters of the text that are shown."""
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required(SEES, raise_exception=True)
+def memory_file(request: HttpRequest, slug: str = "") -> HttpResponse:
+    """Show the file of a project (without a slug: the global one); POST makes it where there is none."""
+    project = get_object_or_404(Project, slug=slug) if slug else None
+    if request.method == "POST":
+        _check_right(request)
+        return _begin(request, project)
+    file = MemoryFile.objects.select_related("project").filter(project=project).first()
+    return _page(request, project, file)
+
+
+@require_POST
+@permission_required((SEES, CHANGES), raise_exception=True)
+def save(request: HttpRequest, pk: int) -> HttpResponse:
+    """Commit a person's text as the whole file. When it changed since, show their text with the difference again."""
+    file = _file(pk)
+    text = request.POST.get("text", "").replace("\r\n", "\n")
+    try:
+        files.edit(file, text, by=actor(request), seen=request.POST.get("seen", ""))
+    except Conflict as error:
+        current = _file(pk)
+        clash = {"said": in_words(error), "lines": line_diff(current.text.replace("\r\n", "\n"), text)}
+        return _page(request, current.project, current, text=text, clash=clash, status=409)
+    except MemoriesError as error:
+        return _page(request, file.project, file, text=text, clash={"said": in_words(error)}, status=422)
+    return moved(request, address_of(file.project), "Saved as a commit of yours.")
+
+
+@require_POST
+@permission_required((SEES, CHANGES), raise_exception=True)
+def revert(request: HttpRequest, pk: int) -> HttpResponse:
+    """Undo one commit by another one."""
+    file, sha = _file(pk), request.POST.get("sha", "")[:64]
+    try:
+        files.revert(file, sha, by=actor(request))
+    except MemoriesError as error:
+        return moved(request, address_of(file.project), in_words(error), level=messages.ERROR)
+    return moved(request, address_of(file.project), f"{sha[:7]} is reverted, by a commit of yours.")
+
+
+@require_POST
+@permission_required((SEES, "memories.change_proposal"), raise_exception=True)
+def decide(request: HttpRequest, pk: int) -> HttpResponse:
+    """Decide about a proposal of the file, as the desk does, and come back to the file."""
+    file = _file(pk)
+    kind_name, _, decision = request.POST.get("decision", "").partition(".")
+    kind = desk.KINDS.get(kind_name)
+    known = {one.name: one for one in kind.decisions} if kind else {}
+    try:
+        of, pick = read_pick(request.POST.get("pick", ""))
+    except ValueError:
+        of = ""
+    if kind is None or kind_name not in desk.VIEWS["proposals"][1] or of != kind_name or decision not in known:
+        said = "The decision could not be read. Nothing was changed."
+        return moved(request, address_of(file.project), said, level=messages.ERROR)
+    done = kind.decide(decision, [pick], by=actor(request), text=request.POST.get("observation"))
+    said = " ".join([f"1 {known[decision].done}."] * done.count + list(done.refused))
+    undo = reverse("desk-undo", args=[kind_name, done.undo]) if done.undo else ""
+    level = messages.WARNING if done.refused else messages.SUCCESS
+    return moved(request, address_of(file.project), said, level=level, undo=undo)
+
+
+@require_safe
+@permission_required(SEES, raise_exception=True)
+def download(request: HttpRequest, pk: int) -> HttpResponse:
+    """Send the text as it was last read."""
+    response = HttpResponse(_file(pk).text, content_type="text/markdown; charset=utf-8")
+    response["Content-Disposition"] = 'attachment; filename="MEMORY.md"'
+    return response
+
+
+def address_of(project: Project | None) -> str:
+    return reverse("memory-file-of", args=[project.slug]) if project else reverse("memory-file")
+
+
+def _file(pk: int) -> MemoryFile:
+    return get_object_or_404(MemoryFile.objects.select_related("project"), pk=pk)
+
+
+def _check_right(request: HttpRequest) -> None:
+    if not request.user.has_perm(CHANGES):
+        raise PermissionDenied
+
+
+def _begin(request: HttpRequest, project: Project | None) -> HttpResponse:
+    try:
+        files.init(project)
+    except MemoriesError as error:
+        return moved(request, address_of(project), in_words(error), level=messages.ERROR)
+    return moved(request, address_of(project), "MEMORY.md is there, with its first commit.")
+
+
+def _page(
+    request: HttpRequest,
+    project: Project | None,
+    file: MemoryFile | None,
+    *,
+    text: str | None = None,
+    clash: dict[str, Any] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    may_edit = request.user.has_perm(CHANGES) and (file is None or file.host == settings.CLAUDEOPS_HOST)
+    tab = request.GET.get("tab", "")
+    tab = "edit" if text is not None or (tab == "edit" and may_edit and file) else tab if tab in TABS else "read"
+    others = MemoryFile.objects.exclude(project=None).select_related("project").defer("text", "blame", "pending")
+    context: dict[str, Any] = {
+        "project": project,
+        "file": file,
+        "its_page": address_of(project),
+        "tabs": TABS,
+        "tab": tab,
+        "may_edit": may_edit,
+        "may_decide": request.user.has_perm("memories.change_proposal"),
+        "is_elsewhere": file is not None and file.host != settings.CLAUDEOPS_HOST,
+        "global_file": MemoryFile.objects.filter(project=None).defer("text", "blame", "pending").first(),
+        "others": list(others.order_by("project__slug")[:MOST_FILES]),
+    }
+    if file is not None:
+        context |= _of_file(request, file, tab)
+    if tab == "edit" and file is not None:
+        shown_text = file.text.replace("\r\n", "\n") if text is None else text
+        context |= {"text": shown_text, "clash": clash, "rows": min(40, max(12, shown_text.count("\n") + 2))}
+    return render(request, "memories/memory_file.html", context, status=status)
+
+
+def _of_file(request: HttpRequest, file: MemoryFile, tab: str) -> dict[str, Any]:
+    at, document = timezone.now(), parse(file.text)
+    waiting = in_file(file, WAITING)
+    conflicts = [one for one in waiting if one.sides]
+    commits = file.commits.order_by("-at", "-pk")
+    grown = commits.filter(at__gte=at - MEASURED).aggregate(net=Sum("added") - Sum("removed"), since=Min("at"))
+    context: dict[str, Any] = {
+        "conflicts": conflicts,
+        "waiting": [one for one in waiting if not one.sides],
+        "room": room_of(document, net=grown["net"] or 0, since=grown["since"], at=at),
+        "recent": list(commits[:RECENT]),
+        "commit_count": commits[: desk.CAP].count(),
+    }
+    if tab == "read":
+        disputed = frozenset(str(one.proposal.conflict.get("theirs") or "") for one in conflicts)
+        blame = _blame(file, document)
+        sessions = _sessions(blame)
+        found = shown(document, blame, sessions, disputed, at)
+        context |= {"parts": found.parts, "left": found.left}
+    elif tab == "text":
+        context |= {"raw": file.text[:LONGEST], "cut": max(0, len(file.text) - LONGEST)}
+    elif tab == "history":
+        context |= _history(request, file, document)
+    return context
+
+
+def _blame(file: MemoryFile, document: Document) -> list[MemoryFileCommit | None]:
+    """Return the commit of each line, of lines that are not committed None."""
+    pks = [pk for pk in file.blame[: len(document.lines)] if isinstance(pk, int)]
+    commits = file.commits.in_bulk(set(pks))
+    return [commits.get(pk) for pk in file.blame[: len(document.lines)]]
+
+
+def _sessions(blame: list[MemoryFileCommit | None]) -> dict[int, int]:
+    """Return the first session that a proposal has evidence from, by the proposals of these commits."""
+    proposals = {one.proposal_id for one in blame if one and one.proposal_id}
+    rows = ProposalEvidence.objects.filter(proposal__in=proposals, session__isnull=False)
+    found: dict[int, int] = {}
+    for proposal, session in rows.order_by("-pk").values_list("proposal", "session"):
+        found[proposal] = session
+    return found
+
+
+def _history(request: HttpRequest, file: MemoryFile, document: Document) -> dict[str, Any]:
+    """Return a page of the commits, the latest first; with `?line=` those of the entry that stands there."""
+    line = _number(request, "line")
+    if line is not None:
+        entry = next((one for one in document.entries if one.line == line - 1), None)
+        if entry is None:
+            raise Http404
+        return {"commits": _history_of(file, line - 1), "entry": entry, "further": None}
+    rows = file.commits.order_by("-at", "-pk")
+    skip = min(_number(request, "skip") or 0, 100_000)
+    found = list(rows[skip : skip + PAGE + 1])
+    return {"commits": found[:PAGE], "entry": None, "further": skip + PAGE if len(found) > PAGE else None, "skip": skip}
+
+
+def _history_of(file: MemoryFile, line: int) -> list[MemoryFileCommit]:
+    """Return the commits of one line: that of its text, then those of the texts that it replaced."""
+    pk = file.blame[line] if line < len(file.blame) else None
+    commit = file.commits.select_related("proposal").filter(pk=pk).first() if pk else None
+    found: list[MemoryFileCommit] = []
+    while commit is not None and len(found) < MOST_STEPS and commit not in found:
+        found.append(commit)
+        before = commit.proposal.target if commit.proposal else ""
+        rows = file.commits.select_related("proposal").filter(at__lte=commit.at, proposal__text=before)
+        commit = rows.exclude(pk=commit.pk).order_by("-at", "-pk").first() if before else None
+    return found
+
+
+def _number(request: HttpRequest, name: str) -> int | None:
+    try:
+        return read_id(request.GET.get(name, ""))
+    except ValueError:
+        return None
