@@ -248,6 +248,19 @@ VARIABLES: tuple[str | Variable, ...] = (
         "",
         "The bearer token with which Prometheus reads `/metrics`. Without it there is no such page.",
     ),
+    Variable(
+        "CLAUDEOPS_OTLP_ENDPOINT",
+        web_address,
+        "",
+        "Address of an OpenTelemetry collector (OTLP over HTTP, like `http://127.0.0.1:4318`). Without it nothing is "
+        "exported. Headers are taken from `OTEL_EXPORTER_OTLP_HEADERS`.",
+    ),
+    Variable(
+        "CLAUDEOPS_OTLP_CONTENT",
+        boolean,
+        False,
+        "Export the prompts and summaries of sessions too, credentials masked.",
+    ),
     Variable("CLAUDEOPS_BACKUP_KEEP", whole(1, 3650), 7, "How many daily backups are kept."),
     Variable(
         "CLAUDEOPS_BACKUP_DIR",

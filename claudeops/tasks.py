@@ -7,6 +7,7 @@ import logging
 from django.conf import settings
 from django.utils import timezone
 
+from claudeops import otlp
 from claudeops.backups import make
 from claudeops.backups.errors import BackupError
 from claudeops.backups.folder import is_daily_on
@@ -60,3 +61,10 @@ def purge(pk: int | None = None) -> None:
 def count_purge(pk: int) -> None:
     """Count what a planned purge would remove."""
     run.count(pk)
+
+
+def export_telemetry() -> None:
+    """Export telemetry by OTLP, where an address is set."""
+    done = otlp.export()
+    if done.spans:
+        logger.info("telemetry exported: %s spans, %s metrics", done.spans, done.metrics)

@@ -64,7 +64,7 @@ from memories.models.observing import (
 from memories.models.project import Project, UsedMeans
 from memories.models.project_tag import ProjectTag
 from memories.models.recalled import Recalled, RecallMark, RecallVote
-from memories.models.telemetry import RecordLevel, TelemetryRecord
+from memories.models.telemetry import RecordLevel, TelemetryCursor, TelemetryRecord
 from memories.models.terms import MemoryTerms, MemoryTermsDue
 from memories.models.token import ApiToken, Scope
 
@@ -137,6 +137,7 @@ __all__ = [
     "StageName",
     "StageState",
     "TelemetryCount",
+    "TelemetryCursor",
     "TelemetryRecord",
     "Tier",
     "Transcript",

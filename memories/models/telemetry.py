@@ -15,6 +15,24 @@ class RecordLevel(models.TextChoices):
     ERROR = "error", "error"
 
 
+class TelemetryCursor(models.Model):
+    """How far the export has come: rows up to the id `sent` were taken by the collector, those up to `seen` follow.
+
+    `name` is what is exported (records, calls), `claimed_until` the claim of the process that exports.
+    """
+
+    name = models.CharField(max_length=16, unique=True)
+    sent = models.PositiveBigIntegerField(default=0)
+    seen = models.PositiveBigIntegerField(default=0)
+    claimed_until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        db_table = "telemetry_cursors"
+
+    def __str__(self) -> str:
+        return f"{self.name} up to {self.sent}"
+
+
 class TelemetryRecord(models.Model):
     """One run of a stage. `action` is `memory.STAGE.OUTCOME`, such as `memory.observe.completed`.
 

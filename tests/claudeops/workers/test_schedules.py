@@ -34,6 +34,7 @@ ALL = (
     "embed",
     "recall",
     "maintain",
+    "export",
     "backup",
     "purges",
 )
@@ -55,6 +56,7 @@ def test_what_runs_each_minute_hour_day_and_week():
         "claudeops:reap": 1,
         "claudeops:observe": 1,
         "claudeops:memory_files": 1,
+        "claudeops:export": 1,
         "claudeops:agent_files": 5,
         "claudeops:transcripts": 5,
         "claudeops:task_items": 5,
@@ -156,6 +158,7 @@ class TestSync:
         assert schedules.late(AT + timedelta(minutes=5)) == []
         assert schedules.late(AT + timedelta(minutes=7)) == [
             "embed",
+            "export",
             "maintain",
             "memory_files",
             "observe",
