@@ -53,6 +53,7 @@ PAGES = (
     ("Memory file", "memory-file", "memories.view_memoryfile"),
     ("Recall", "recall", SEES_MEMORIES),
     ("Prompt preview", "preview", SEES_MEMORIES),
+    ("Why did it not remember?", "trace", SEES_SESSIONS),
     ("Feed", "feed", SEES_SESSIONS),
     ("Cooldowns", "cooldowns", "sessions_app.view_cooldownaction"),
     ("Agents", "admin:sessions_app_agent_changelist", "sessions_app.view_agent"),

@@ -29,7 +29,7 @@ NUMBER = re.compile(r"\s*(?:memory\s*)?#?\[?m?(\d{1,18})\]?\s*\Z", re.IGNORECASE
 """A memory by its number: 655, #655, m655, [m655], memory 655."""
 CANDIDATES = 12
 """Memories of each search that are compared."""
-SAME_WORDS, SAME_MEANING = 0.6, 0.8
+SAME_WORDS, SAME_MEANING = 0.75, 0.8
 """From these shares of the text's words, or from this cosine on, a memory is taken for what the text is about."""
 NEAR_WORDS, NEAR_MEANING = 0.25, 0.5
 NEAREST = 3

@@ -72,7 +72,7 @@ def moment_of(session: Session) -> datetime:
 def fate_in(session: Session, memory: Memory, stored: End | None) -> InSession:
     """Return what became of a memory (in its state of then) in a session. `stored`: where it had ended before."""
     receipt = InjectionReceipt.objects.filter(session=session.pk).first()
-    told = Seen(_became(session), link=Link(f"session {session.pk}", "session", (session.pk,)))
+    told = Seen("Not told", _became(session), link=Link(f"session {session.pk}", "session", (session.pk,)))
     seen = {Name.TOLD: told}
     if receipt is not None and (found := _told(memory, session, receipt, seen)):
         return found
@@ -124,7 +124,7 @@ def _told(memory: Memory, session: Session, receipt: InjectionReceipt, seen: dic
                     f"Had room for it: {ranking.used:,} of {ranking.budget:,} tokens" if ranking.budget else "Had room",
                     f"{len(entries)} memories were told",
                 ),
-                Name.TOLD: Seen(f"In its prompt, number {place} of {len(entries)}", became.text, link=became.link),
+                Name.TOLD: Seen(f"In its prompt, number {place} of {len(entries)}", became.note, link=became.link),
             }
             return InSession(seen, End.TOLD, f"number {place} of {len(entries)} in its prompt", ranking=ranking)
     curated = receipt.curated if isinstance(receipt.curated, dict) else {}
@@ -132,7 +132,7 @@ def _told(memory: Memory, session: Session, receipt: InjectionReceipt, seen: dic
         seen |= {
             Name.RECALL: Seen("Not needed: it is an entry of MEMORY.md"),
             Name.BUDGET: Seen("Within the budget of MEMORY.md"),
-            Name.TOLD: Seen("In its prompt, by MEMORY.md", became.text, link=became.link),
+            Name.TOLD: Seen("In its prompt, by MEMORY.md", became.note, link=became.link),
         }
         return InSession(seen, End.TOLD, "as an entry of MEMORY.md in its prompt")
     return None
@@ -148,7 +148,7 @@ def _in_a_recall(memory: Memory, session: Session, seen: dict[Name, Seen]) -> In
             seen |= {
                 Name.RECALL: Seen(f"Found it for “{row.query[:120]}”", f"rank {place} of {len(row.hits)}", at=row.at),
                 Name.BUDGET: Seen("Not limited: the session asked for it"),
-                Name.TOLD: Seen("In the answer to its recall", became.text, link=became.link),
+                Name.TOLD: Seen("In the answer to its recall", became.note, link=became.link),
             }
             return InSession(seen, End.TOLD, f"in the answer to its recall “{row.query[:80]}”, number {place}")
     return None
@@ -205,7 +205,7 @@ def _ranked(asked: _Asked) -> InSession:
         seen[Name.RECALL] = Seen("Its rank would have done", f"rank {rank} of {found.eligible}")
         seen[Name.BUDGET] = Seen(f"Had room for it: {ranking.used:,} of {ranking.budget:,} tokens")
         became = seen[Name.TOLD]
-        seen[Name.TOLD] = Seen("The receipt does not name it", became.text, link=became.link)
+        seen[Name.TOLD] = Seen("The receipt does not name it", became.note, link=became.link)
         return InSession(seen, End.LOST)
     is_ops = memory.taxonomy == OPS.slug
     by = "confidence" if is_ops else "confidence × relevance"

@@ -22,7 +22,7 @@ from sessions_app.trace.sentence import About, sentence, would_have
 from sessions_app.trace.steps import STEP_OF, End, Link, Name, Seen, Step, steps_of
 from sessions_app.trace.way import day, quoted, way_of
 
-AT_DESK = Link("the desk", "desk", (), "kind=discarded")
+AT_DESK = Link("the desk", "desk", (), "view=discarded")
 EVERYWHERE = Filters(project=ANY_PROJECT, agent=ANY_AGENT)
 
 
@@ -34,6 +34,7 @@ class Action:
     name: str
     args: tuple[int | str, ...] = ()
     query: str = ""
+    anchor: str = ""
     post: bool = False
 
 
@@ -237,15 +238,15 @@ def _without_memory(
     seen: dict[Name, Seen] = {}
     about = About(nearest=tuple(one.memory.pk for one in nearest))
     end = End.NEVER_WRITTEN
-    actions: tuple[Action, ...] = (Action("Add it as a memory", "memories", query="add"),)
+    actions: tuple[Action, ...] = (Action("Add it as a memory", "memories", anchor="add"),)
     if asked and number is None and (discard := find.discard_of(asked, when, scope)):
         end = End.DISCARDED
         about = replace(about, day=day(discard.at), reason=discard.words or ", ".join(discard.reasons))
         seen[Name.TRANSCRIPT] = _said_by(discard.session_id, discard.text, discard.at)
         seen[Name.GATE] = Seen(
-            "Discarded it", about.reason, at=discard.at, link=Link("the desk", "desk", (), "kind=discarded")
+            "Discarded it", about.reason, at=discard.at, link=Link("the desk", "desk", (), "view=discarded")
         )
-        actions = (Action("Decide on it at the desk", "desk", query="kind=discarded"),)
+        actions = (Action("Decide on it at the desk", "desk", query="view=discarded"),)
     elif asked and number is None and may_see_all and (deleted := find.deleted_of(asked)):
         end = End.DELETED
         before = deleted.before or {}
@@ -350,6 +351,6 @@ def _actions(memory: Memory, session: Session | None, fate: InSession | None) ->
     ):
         found.append(Action("Give the project a larger budget", "project-settings", (session.project.slug,)))
     if fate is None or fate.end is not End.KNOWN:
-        query = f"tier={session.tier}" + (f"&agent={agent.pk}" if agent else "") if session else ""
+        query = f"tier={session.tier}" + (f"&agent={agent.slug}" if agent else "") if session else ""
         found.append(Action("See the next prompt", "preview", (), query))
     return tuple(found)

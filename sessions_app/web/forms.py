@@ -236,3 +236,10 @@ class ClearForm(forms.Form):
     reason = forms.CharField(
         max_length=LONGEST_REASON, error_messages={"required": "A reason is required; it is recorded."}
     )
+
+
+class TraceForm(forms.Form):
+    """What should have been remembered, and the session that should have been told it (empty: the latest)."""
+
+    q = forms.CharField(required=False, max_length=LONGEST_TASK, label="What it should have remembered")
+    session = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1, label="In session")

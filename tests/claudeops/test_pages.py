@@ -42,6 +42,7 @@ def test_nothing_here_is_kept_by_a_cache_or_changed_by_a_post(signed_in):
         ("/memories/changes", "Changes"),
         ("/memories/surfacing", "Memories"),
         ("/memories/preview", "Recall"),
+        ("/trace", "Recall"),
         ("/memories/recall/asked", "Recall"),
         ("/transcripts", "Transcripts"),
     ],
