@@ -30,6 +30,7 @@ SIDEBAR = [
     "Agents",
     "Projects",
     "Cooldowns",
+    "Maintenance",
     "Telemetry",
     "Preferences",
     "Admin",
