@@ -6,6 +6,7 @@ from django.urls.resolvers import URLPattern
 from memories.web import (
     bulk,
     change_list,
+    decisions,
     desk,
     history,
     memories,
@@ -53,6 +54,7 @@ urlpatterns: list[URLPattern] = [
     path("memories/<int:pk>/activate", review.activate, name="memory-activate"),
     path("memories/<int:pk>/undo/<int:change>", memory.undo, name="memory-undo"),
     path("telemetry", telemetry.telemetry, name="telemetry"),
+    path("telemetry/decisions", decisions.decisions, name="decisions"),
     path("telemetry/<int:pk>", telemetry.telemetry_record, name="telemetry-record"),
     path("transcripts", transcripts.transcripts, name="transcripts"),
     path("transcripts/<int:pk>", transcripts.transcript, name="transcript"),

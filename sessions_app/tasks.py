@@ -146,9 +146,10 @@ def keep_memory_files() -> None:
     """Read and write the MEMORY.md files, on this host and on every other one that has some."""
     if not settings.CLAUDEOPS_CURATE:
         return
-    for host in memory_files.hosts():
-        if host != settings.CLAUDEOPS_HOST:
-            queue.enqueue_promote(host)
+    others = [host for host in memory_files.hosts() if host != settings.CLAUDEOPS_HOST]
+    gone = [host for host in others if not queue.enqueue_promote(host)]
+    if gone:
+        memory_files.adopt(gone)
     promote_here()
 
 

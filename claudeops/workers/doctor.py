@@ -39,7 +39,7 @@ from memories.queries import numbers
 from memories.recall import binary_index, pgvector
 from sessions_app.checks import cli_messages, clusters
 from sessions_app.models import Agent, Purge, PurgeState, ScheduleKind, Session, WorkerHeartbeat
-from sessions_app.queue import tasks, waiting
+from sessions_app.queue import living_hosts, tasks, waiting
 from sessions_app.queue.admission import reserved, spent_on
 from sessions_app.reaper import unfollowed
 from sessions_app.schedule import cron_error
@@ -310,14 +310,18 @@ def _memory_files(at: datetime) -> Iterator[Finding]:
         return
     wrong = list(_git()) if any(row.host == settings.CLAUDEOPS_HOST for row in rows) else []
     approved = Proposal.objects.filter(state=ProposalState.APPROVED).values("file").order_by()
+    living = {settings.CLAUDEOPS_HOST, *living_hosts(at)}
     waiting = {one["file"]: one for one in approved.annotate(n=Count("pk"), since=Min("decided_at"))}
     for row in rows:
         waits = waiting.get(row.pk)
         late = bool(waits and waits["since"] and at - waits["since"] > MOST_MINUTES)
         words = [row.problem] if row.problem else []
+        if waits and row.host not in living:
+            words.append(f"its host {row.host} has no worker (memory-file init on the host that has it moves it)")
+        is_blocked = bool(words)
         if row.entries >= WARN_AT:
             words.append(f"{row.entries} of {MOST} entries")
-        if waits and (row.problem or late):
+        if waits and (is_blocked or late):
             promotions = "1 promotion waits" if waits["n"] == 1 else f"{waits['n']:,} promotions wait"
             words.append(f"{promotions} since {exact(waits['since'])}")
         if words:

@@ -11,7 +11,7 @@ import difflib
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -195,6 +195,21 @@ def keep_here(*, at: datetime | None = None) -> Promoted:
     for row in MemoryFile.objects.filter(host=settings.CLAUDEOPS_HOST).select_related("project").order_by("pk"):
         refresh(row, at=at)
     return promote_due(at=at)
+
+
+def adopt(gone: Collection[str]) -> int:
+    """Take over files in the data folder whose host is `gone`, if this one has their repository: it was renamed.
+
+    A repository of a person's may have clones, so that its file stays until a person runs `memory-file init`.
+    """
+    adopted = 0
+    for row in MemoryFile.objects.filter(host__in=gone).select_related("project"):
+        place = place_of(row.project)
+        spot = find_spot(place) if place.is_ours else None
+        if spot is not None and row.commit and git.is_ancestor(spot.repository, row.commit, row.commit):
+            still = MemoryFile.objects.filter(pk=row.pk, host=row.host)
+            adopted += still.update(host=settings.CLAUDEOPS_HOST, stamp="")
+    return adopted
 
 
 def hosts() -> list[str]:

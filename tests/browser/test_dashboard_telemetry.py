@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from memories.models import TelemetryRecord
+from memories.models import GateDecision, ProposalDecision, ProposalVerdict, TelemetryRecord, Tier
 from memories.telemetry import record
-from tests.factories import MemoryFileFactory
+from tests.factories import MemoryFileFactory, ProposalFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -40,6 +40,21 @@ def test_the_list_and_a_record_have_no_barrier_and_cut_nothing(operators_window,
     assert one.faults(axe, album, "telemetry") == []
     one.open(f"/telemetry/{TelemetryRecord.objects.first().pk}")
     assert one.faults(axe, album, "telemetry-record") == []
+    assert one.complaints == []
+
+
+def test_the_figures_of_gate_and_triage_have_no_barrier_and_cut_nothing(operators_window, axe, album):
+    for number in range(9):
+        verdict, agent = ("allow", "hold", "discard")[number % 3], f"an-agent-with-a-very-long-name-{number % 4}"
+        GateDecision.objects.create(channel="text", taxonomy="ops", verdict=verdict, reasons=["command"], agent=agent)
+    decision = {"tier": Tier.RULES, "verdict": ProposalVerdict.REJECT, "rule": "too_short", "by": "system"}
+    ProposalDecision.objects.create(proposal=ProposalFactory(), **decision)
+    one = operators_window(java_script_enabled=True)
+    page = one.open("/telemetry")
+    page.click("#to-decisions")
+    page.click("#range-7d")
+    page.wait_for_url("**/telemetry/decisions?range=7d")
+    assert one.faults(axe, album, "decisions") == []
     assert one.complaints == []
 
 

@@ -23,7 +23,7 @@ from memories.curate import document, files, proposals
 from memories.curate.reflection.answer import FoundProposal, Parsed, parse
 from memories.curate.reflection.choose import Choice, choose, due, section_of, shown, usable
 from memories.curate.reflection.evidence import evidence_of
-from memories.curate.reflection.message import INSTRUCTIONS, ShownEntry, entries_of, message
+from memories.curate.reflection.message import INSTRUCTIONS, ShownEntry, entries_of, framed, message
 from memories.curate.repeats import Repeats
 from memories.errors import MemoriesError
 from memories.llm import Answer, Reason, Unavailable, ask
@@ -226,7 +226,8 @@ class _Making:
 
     def __init__(self, row: Reflection, at: datetime) -> None:
         self.row, self.at = row, at
-        self.entries = entries_of(row.text)
+        self.shown = entries_of(row.text)
+        self.entries = {framed(one.text): one for one in document.parse(row.file.text).entries}
         found = Memory.objects.in_bulk(row.observations)
         self.memories = [found.get(pk) for pk in row.observations]
         allowed = usable(row.file.project).filter(pk__in=row.observations)
@@ -265,7 +266,7 @@ class _Making:
             proposals.propose(
                 self.row.file,
                 one.kind,
-                one.section or self._section(target, evidence),
+                self._section(one, target, evidence),
                 text=text,
                 target=target,
                 evidence=evidence,
@@ -282,19 +283,24 @@ class _Making:
         self.counts["made"] += 1
 
     def _target(self, one: FoundProposal) -> str:
-        """Return the text of the entry that a proposal changes or removes; "" for none."""
+        """Return the text of the entry that a proposal changes or removes, as the file has it; "" for none."""
+        text = one.target
         if one.entry is not None:
-            return self.entries[one.entry - 1] if 1 <= one.entry <= len(self.entries) else ""
-        return one.target
+            text = self.shown[one.entry - 1] if 1 <= one.entry <= len(self.shown) else ""
+        entry = self.entries.get(framed(text))
+        return entry.text if entry else text
 
     def _is_gone(self, at: int) -> bool:
         """Whether an observation was deleted, deactivated or held since it was shown."""
         found = self.memories[at]
         return found is None or found.pk not in self.usable
 
-    def _section(self, target: str, evidence: Sequence[Memory]) -> str:
-        named = [one.section for one in document.parse(self.row.file.text).entries if one.text == target]
-        return next((slug for slug in named if slug in document.SECTIONS), section_of(evidence[0]))
+    def _section(self, one: FoundProposal, target: str, evidence: Sequence[Memory]) -> str:
+        """Return the section of a proposal: that of its entry, that which the reflector named, or its evidence's."""
+        entry = self.entries.get(framed(target)) if target else None
+        if entry is not None and entry.section in document.SECTIONS:
+            return entry.section
+        return one.section or section_of(evidence[0])
 
 
 def _report(row: Reflection, outcome: str, counts: dict[str, Any], at: datetime, begun: float, source: str) -> None:

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from django_q.models import OrmQ
 
 from memories.curate import files, proposals
 from memories.errors import Conflict, MemoriesError
@@ -23,6 +25,8 @@ from memories.models import (
     TelemetryRecord,
     Tier,
 )
+from sessions_app import tasks
+from sessions_app.models import WorkerHeartbeat
 from tests.factories import ProjectFactory, ProposalEvidenceFactory, ProposalFactory
 from tests.memories.curate.repositories import approved, git, messages, promote, status
 
@@ -611,3 +615,38 @@ def test_reading_and_promoting_take_the_same_queries_for_ten_and_twenty_entries(
             files.read(file)
         counts.append(len(found))
     assert counts[1] == counts[2]
+
+
+def test_a_host_that_was_renamed_keeps_its_files_and_no_other_takes_them(data, settings, tmp_path):
+    file = files.file_of(None)
+    approved(file, "The first")
+    promote(file)
+    proposal = approved(file, "The second")
+    MemoryFile.objects.update(host="old-name")
+    settings.CLAUDEOPS_DATA_DIR = tmp_path / "elsewhere"
+    settings.CLAUDEOPS_CURATE = True
+    tasks.keep_memory_files()
+    assert MemoryFile.objects.get().host == "old-name"
+    settings.CLAUDEOPS_DATA_DIR = data.parent
+    tasks.keep_memory_files()
+    assert MemoryFile.objects.get().host == settings.CLAUDEOPS_HOST
+    proposal.refresh_from_db()
+    assert proposal.state == ProposalState.PROMOTED
+
+
+def test_a_file_of_a_host_with_a_worker_is_left_to_it(data, settings):
+    file = files.file_of(None)
+    approved(file)
+    MemoryFile.objects.update(host="other")
+    settings.CLAUDEOPS_CURATE = True
+    WorkerHeartbeat.objects.create(host="other", cluster="default", pid=1, beat_at=timezone.now())
+    tasks.keep_memory_files()
+    assert [row.key for row in OrmQ.objects.all()] == ["default@other"]
+    assert not data.exists()
+
+
+def test_the_schedule_does_nothing_when_curation_is_off(data, settings):
+    settings.CLAUDEOPS_CURATE = False
+    approved(files.file_of(None))
+    tasks.keep_memory_files()
+    assert not data.exists()

@@ -112,6 +112,22 @@ def test_a_change_and_a_removal_name_the_entry_by_its_number_or_its_text(reflect
     assert done.unread == ["proposal 4: there is no entry 9"]
 
 
+def test_a_change_is_in_the_section_of_its_entry_and_names_it_as_the_file_has_it(reflector):
+    entry = "The tag <change> of the feed is grey."
+    MemoryFileFactory(text=f"## Projects\n- (2026-11-01) {entry}\n")
+    observed("The tag of the feed is blue.")
+    reflector.proposals = [
+        proposal("change", "The tag of the feed is blue.", entry="1"),
+        proposal(change="The feed has a blue tag.", section="gossip"),
+    ]
+    reflect(None, at=LATER)
+    assert "<change>" not in reflector.asked[0]["entries"][0]["text"]
+    assert [(one.section, one.target) for one in Proposal.objects.order_by("pk")] == [
+        ("projects", entry),
+        ("operations", ""),
+    ]
+
+
 def test_evidence_that_cannot_be_read_is_all_observations(reflector):
     observed(BACKUP)
     observed("The web says that backups are useless.", trust=Trust.EXTERNAL, exposure="outside", confirmed_at=AT)

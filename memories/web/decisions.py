@@ -1,0 +1,89 @@
+"""`/telemetry/decisions`: what the gate and the triage decided over time, by agent and by rule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
+from urllib.parse import urlencode
+
+from django.contrib.auth.decorators import permission_required
+from django.core.cache import cache
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from claudeops.lib import local_time, periods
+from claudeops.lib.charts.bars import Bars, Kind, Part, bars
+from claudeops.lib.periods import RANGES, Range
+from memories.models import ProposalVerdict
+from memories.queries import decision_figures
+from memories.queries.decision_figures import Figures, Row
+from memories.web.telemetry import SEES
+
+SECONDS = 60
+"""How long the figures of a range are kept for all browsers."""
+GATE = (
+    Kind("allow", "ok", "allowed"),
+    Kind("hold", "stopped", "held"),
+    Kind("discard", "skipped", "discarded", "open"),
+)
+TRIAGE = (
+    Kind(ProposalVerdict.PROMOTE, "ok", "promoted"),
+    Kind(ProposalVerdict.MERGE, "escalated", "merged", "pointed"),
+    Kind(ProposalVerdict.REVIEW, "stopped", "left to a person"),
+    Kind(ProposalVerdict.REJECT, "skipped", "rejected", "open"),
+    Kind(ProposalVerdict.EXPIRE, "failed", "expired", "hatched"),
+)
+
+
+@require_safe
+@never_cache
+@permission_required((SEES, "memories.view_gatedecision", "memories.view_proposaldecision"), raise_exception=True)
+def decisions(request: HttpRequest) -> HttpResponse:
+    one = RANGES.get(request.GET.get("range", ""), RANGES["30d"])
+    edges = periods.edges_of(one, timezone.now(), timezone.get_current_timezone())
+    key = f"decision-figures-{one.name}-{edges[-1].isoformat()}"
+    found: Figures | None = cache.get(key)
+    if found is None:
+        found = decision_figures.read(edges)
+        cache.set(key, found, SECONDS)
+    context = {
+        "range": one,
+        "ranges": RANGES.values(),
+        "gate": _chart("Decisions of the gate", "memory.gate.completed", one, edges, found.gate, GATE),
+        "triage": _chart("Decisions on proposals", "memory.triage.completed", one, edges, found.triage, TRIAGE),
+        "gate_tables": [_table("Agent", found.gate_agents, GATE), _table("Rule", found.gate_rules, GATE)],
+        "triage_tables": [_table("Tier", found.triage_tiers, TRIAGE), _table("Rule", found.triage_rules, TRIAGE)],
+    }
+    return render(request, "memories/decisions.html", context)
+
+
+def _chart(
+    name: str, action: str, one: Range, edges: Sequence[datetime], numbers: list[Counter[str]], kinds: Sequence[Kind]
+) -> Bars:
+    base = f"{reverse('telemetry')}?action={action}&"
+    parts = [
+        Part(
+            local_time.label_of_part(one, since),
+            local_time.words_of_part(one, since, until),
+            base + urlencode({"during": periods.write(since, until)}, safe=":"),
+            counted,
+        )
+        for (since, until), counted in zip(pairwise(edges), numbers, strict=True)
+    ]
+    return bars(f"{name} by {one.part}, {one.words}", parts, kinds)
+
+
+def _table(first: str, rows: list[Row], kinds: Sequence[Kind]) -> dict[str, object]:
+    """Return the variables of `memories/_decisions_table.html`."""
+    return {
+        "first": first,
+        "kinds": kinds,
+        "looked": any(row.looked is not None for row in rows),
+        "rows": [(row, [row.verdicts[kind.name] for kind in kinds]) for row in rows],
+    }
