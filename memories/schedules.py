@@ -7,5 +7,5 @@ SCHEDULES = [
     {"name": "triage", "func": "memories.tasks.triage", "minutes": 30, "offset": 11},
     {"name": "embed", "func": "memories.tasks.embed", "minutes": 1},
     {"name": "recall", "func": "memories.tasks.keep_recall", "minutes": 1},
-    {"name": "maintain", "func": "memories.tasks.maintain", "minutes": 10, "offset": 9},
+    {"name": "maintain", "func": "memories.tasks.maintain", "minutes": 1},
 ]

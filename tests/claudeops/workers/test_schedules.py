@@ -62,7 +62,7 @@ def test_what_runs_each_minute_hour_day_and_week():
         "claudeops:task_items": 5,
         "claudeops:embed": 1,
         "claudeops:recall": 1,
-        "claudeops:maintain": 10,
+        "claudeops:maintain": 1,
         "claudeops:sweep": 60,
         "claudeops:judge": 60,
         "claudeops:reflect": 60,
@@ -159,6 +159,7 @@ class TestSync:
         assert schedules.late(AT + timedelta(minutes=7)) == [
             "embed",
             "export",
+            "maintain",
             "memory_files",
             "observe",
             "reap",
