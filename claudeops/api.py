@@ -19,6 +19,7 @@ from claudeops.lib.api_errors import Refused
 from memories.access.bearer import note_when_sent
 from memories.api.memories import router as memories_router
 from memories.api.projects import router as projects_router
+from memories.api.proposals import router as proposals_router
 from memories.api.recall import router as recall_router
 from memories.api.serializers import as_data
 from memories.api.transcripts import router as transcripts_router
@@ -43,7 +44,15 @@ api = NinjaAPI(
     docs_url=None,
 )
 # /memories/search before /memories/{id}
-for router in (recall_router, memories_router, projects_router, transcripts_router, sessions_router, alerts_router):
+for router in (
+    recall_router,
+    memories_router,
+    projects_router,
+    transcripts_router,
+    proposals_router,
+    sessions_router,
+    alerts_router,
+):
     api.add_router("", router)
 
 

@@ -15,7 +15,7 @@ from django.db import connection
 from django.test import Client
 
 from claudeops.api import api
-from memories.models import Memory, MemoryChange, Project, Scope, Verdict
+from memories.models import Memory, MemoryChange, Project, Proposal, Scope, Verdict
 from sessions_app.models import Event, Session, Status
 from tests.api_callers import bearer, problem
 from tests.factories import (
@@ -25,6 +25,7 @@ from tests.factories import (
     FactFactory,
     MemoryFactory,
     ProjectFactory,
+    ProposalFactory,
     SegmentFactory,
     SessionFactory,
 )
@@ -47,6 +48,10 @@ BODIES: dict[tuple[str, str], Any] = {
     ("post", "/api/projects"): {"slug": "new"},
     ("patch", "/api/projects/{project}"): {"name": "Changed"},
     ("post", "/api/projects/{project}/memories"): {"type": "warning", "content": "The build takes 60 s"},
+    ("put", "/api/proposals/{proposal_id}"): {"text": "The build takes 61 s on host b."},
+    ("post", "/api/proposals/{proposal_id}/approve"): {},
+    ("post", "/api/proposals/{proposal_id}/reject"): {},
+    ("post", "/api/proposals/{proposal_id}/undo"): {},
     ("patch", "/api/projects/{project}/memories/{memory_id}"): {"content": "The build takes 61 s"},
 }
 QUERIES = {
@@ -71,7 +76,7 @@ def address(path: str, pk: int) -> str:
     if "{project}" in path:
         path = path.replace("{project}", str(pk)).replace("{memory_id}", str(pk + 10))
     given = path
-    for name in ("memory_id", "session_id", "event_id", "transcript_id"):
+    for name in ("memory_id", "session_id", "event_id", "transcript_id", "proposal_id"):
         given = given.replace(f"{{{name}}}", str(pk))
     return given + QUERIES.get(path, "")
 
@@ -104,9 +109,10 @@ def house(mine):
             narrative=f"what happened at {word}",
         )
         FactFactory(segment=segment, text=f"a fact of {word}", memory_id=pk)
+        ProposalFactory(pk=pk, file__project=project, text=f"The build of {word} takes 60 s.")
     EventFactory(pk=4, session=None, message="an event without a session")
     with connection.cursor() as cursor:  # what is added from here on gets numbers of its own, on PostgreSQL too
-        for statement in connection.ops.sequence_reset_sql(no_style(), [Memory, Session, Event, Project]):
+        for statement in connection.ops.sequence_reset_sql(no_style(), [Memory, Session, Event, Project, Proposal]):
             cursor.execute(statement)
     CooldownActionFactory(service="jellyfin")
     AgentFactory(slug="watcher", runner="replay", replay_stream="homelab-watch")
@@ -151,6 +157,7 @@ def test_nothing_of_another_project_comes_out_of_a_route_or_is_changed_by_it(met
         list(Session.objects.filter(pk__in=(1, 3)).values("pk", "status", "stop_requested_by", "summary")),
         list(Event.objects.values()),
         MemoryChange.objects.filter(memory__in=others).count(),
+        list(Proposal.objects.filter(pk__in=(1, 3)).values()),
     )
     body = BODIES.get((method, path))
     answers = [caller.ask(method.upper(), address(path, pk), body) for pk in (1, 2, 3)]
@@ -171,6 +178,7 @@ def test_nothing_of_another_project_comes_out_of_a_route_or_is_changed_by_it(met
         list(Session.objects.filter(pk__in=(1, 3)).values("pk", "status", "stop_requested_by", "summary")),
         list(Event.objects.values()),
         MemoryChange.objects.filter(memory__in=others).count(),
+        list(Proposal.objects.filter(pk__in=(1, 3)).values()),
     ) == rows
 
 

@@ -25,6 +25,7 @@ from tests.factories import (
     MemoryFactory,
     PartFactory,
     ProjectFactory,
+    ProposalFactory,
     SegmentFactory,
     SessionFactory,
     StageFactory,
@@ -65,6 +66,8 @@ def schema(settings: Any) -> Iterator[Any]:
     part = PartFactory(transcript__project=project)
     StageFactory(part=part)
     FactFactory(segment=SegmentFactory(part=part), memory=MemoryFactory())
+    first = ProposalFactory(trust="session")
+    ProposalFactory(file=first.file, state="rejected", kind="remove", target="An entry of the file", text="")
     _, secret = add_token("contract", ["admin"], by="operator", max_tier=3)
     token = {"Authorization": f"Bearer {secret}"}
     config = schemathesis.Config.from_str(CONFIG)

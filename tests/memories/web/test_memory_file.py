@@ -24,7 +24,7 @@ from tests.factories import (
 )
 from tests.memories.curate.conftest import data, theirs
 from tests.memories.curate.repositories import approved, messages
-from tests.memories.people import signed_in
+from tests.memories.people import HTMX, signed_in
 
 pytestmark = pytest.mark.django_db
 __all__ = ["data", "theirs"]
@@ -102,6 +102,7 @@ def test_a_project_has_a_page_of_its_own(file):
     project = ProjectFactory(slug="shop")
     client = signed_in("operator")
     assert "shop has no MEMORY.md yet" in page(client, "/memory-file/shop")
+    assert 'href="/memory-file/shop"' in page(client, "/projects/shop")
     MemoryFileFactory(project=project, text="# Memory\n\n## Operations\n\n- The shop closes at 20:00\n", entries=1)
     html = page(client, "/memory-file/shop")
     assert "The shop closes at 20:00" in html
@@ -159,6 +160,22 @@ def test_a_promotion_is_reverted_by_a_commit(data):
     assert proposal.state == ProposalState.REJECTED
     client.post(f"/memory-file/{file.pk}/revert", {"sha": "--help"})
     assert "has no commit" in page(client)
+
+
+def test_an_approval_is_taken_back_after_its_commit_and_the_proposal_waits_again(data):
+    row = ProposalFactory(file=files.file_of(None), tier=Tier.PERSON, text="The shop closes at 20:00")
+    client = signed_in("operator", "ann")
+    html = page(client, "/desk")
+    pick = html.partition('name="pick" value="')[2].partition('"')[0]
+    given = {"decision": "proposals.approve", "pick": pick}
+    html = client.post("/desk/decide", given, headers=HTMX).content.decode()
+    undo = html.partition('hx-post="/desk/undo/')[2].partition('"')[0]
+    assert files.promote_due().done == (row.pk,)
+    assert "20:00" in (data / "MEMORY.md").read_text()
+    assert "1 proposal waits again." in client.post(f"/desk/undo/{undo}", headers=HTMX).content.decode()
+    row.refresh_from_db()
+    assert (row.state, row.tier) == (ProposalState.WAITING, Tier.PERSON)
+    assert "20:00" not in (data / "MEMORY.md").read_text()
 
 
 def test_a_conflict_leads_and_is_decided_there(file):
