@@ -240,6 +240,8 @@ def demo_environment(given: Mapping[str, str], data_dir: Path) -> dict[str, str]
     # No model is paid for what recorded sessions say: what the observer says of them is recorded, too.
     chosen |= dict.fromkeys(MODELS, "") | {
         "CLAUDEOPS_MODEL_OBSERVER": "recorded:demo",
+        "CLAUDEOPS_MODEL_REFLECTOR": "recorded:demo",
+        "CLAUDEOPS_MODEL_TRIAGE": "recorded:demo",
         "CLAUDEOPS_MODEL_RECORDINGS": str(ANSWERS),
     }
     # The operator's own sessions are none of it.
@@ -328,7 +330,9 @@ def _demo_text() -> list[str]:
         "  it learns is in the prompt of the second, which follows at once (see its receipt). Then one runs every",
         "  minute. After some five minutes jellyfin hangs: the session escalates, tier 2 finds the cause, tier 3 fixes",
         "  it. Each session that ended is observed; what it taught waits at the desk or is in the next prompt, under",
-        "  Knowledge. Sessions and the observer's words are recordings; queue, ingest, memory and escalation are real.",
+        "  Knowledge. What was known before is curated: Memory file shows MEMORY.md with its commits, the desk has a",
+        "  proposal, Maintenance what a run changed and how to undo it, Why not? why something was forgotten.",
+        "  Sessions and the words of models are recordings; queue, ingest, memory, git and escalation are real.",
         "",
     ]
 

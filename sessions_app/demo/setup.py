@@ -16,11 +16,14 @@ from django.utils import timezone
 
 from memories.capture.agent_id import agent_id
 from memories.capture.statement import Provenance
+from memories.curate.maintenance.run import maintain_now
+from memories.curate.reflection.runs import reflect
+from memories.curate.triage import triage
 from memories.files.authors import ENVIRONMENT, SAFE
 from memories.files.storage import relative_path
 from memories.lifecycle import verbs
 from memories.lifecycle.projects import add_project
-from memories.models import ArrivedBy, Memory, Project, Source, UsedMeans
+from memories.models import ArrivedBy, MaintenanceRun, Memory, Project, Reflection, Source, UsedMeans
 from memories.store import Statement, remember
 from sessions_app.models import Agent, Runner, ScheduleKind, Session, Trigger
 from sessions_app.queue import request_session
@@ -143,6 +146,27 @@ KNOWN = (
 )
 """What the demo's operator wrote down of the project: type, text, tags. The first is approved, the last ends soon."""
 SOON = timedelta(days=3)
+LEARNED = (
+    ("operations", "The nightly dump of postgres is written to `/srv/backup/postgres`", 0.9, 1),
+    ("operations", "The handshake of wireguard takes up to 40 seconds after the modem restarts", 0.86, 2),
+    ("rules-conventions", "Nothing may ever be written to the old file server while the shares move", 0.92, 3),
+)
+"""What sessions of the last days found out: category, text, confidence, days ago. The reflector's recorded answer is
+about these, so that MEMORY.md has entries and the desk a proposal from the start."""
+FORGOTTEN = (
+    ("ops", "timing", "immich", "Rebuilds its thumbnails within 20 minutes after an upgrade", 0.7, 75),
+    ("knowledge", "operations", None, "The rack's fans are loud above 48 degrees, which is normal", 0.8, 120),
+    (
+        "knowledge",
+        "projects",
+        None,
+        "The old router stays in the drawer until the warranty of the new one ends",
+        0.8,
+        200,
+    ),
+)
+"""What was known once and nobody confirmed or asked for since: taxonomy, category, service, text, confidence, days
+ago. The maintenance of the first night lowers, marks or closes it."""
 
 FIRST_RUNS = 2
 """Requested at once; the second waits for the first, so that its prompt shows what the first one learned."""
@@ -168,6 +192,7 @@ def set_up(*, at: datetime | None = None) -> SetUp:
     with transaction.atomic():
         if not Project.objects.filter(slug=PROJECT["slug"]).exists():
             _project(at)
+            _earlier(at)
         if not Project.objects.filter(slug=SHOP["slug"]).exists():
             add_project(**SHOP, path=str(shop_folder()))
         for slug, profile in AGENTS.items():
@@ -175,6 +200,7 @@ def set_up(*, at: datetime | None = None) -> SetUp:
                 made.append(slug)
         first = _first_runs(at)
     _developers_sessions(at)
+    _curate(at)
     return SetUp(tuple(made), tuple(first))
 
 
@@ -224,6 +250,26 @@ def _developers_sessions(at: datetime) -> None:
             said = recorded.read_text(encoding="utf-8")
             path.write_text(said.replace(SAID_AT, f"{at - timedelta(days=1):%Y-%m-%dT%H:}"), encoding="utf-8")
         arrivals.see(path, arrived_by=ArrivedBy.COMMAND, project=shop, ended=True, at=at)
+
+
+def _earlier(at: datetime) -> None:
+    """Store what is known from before the demo began."""
+    said = Provenance(Source.RUN, f"agent:{FIRST}", agent=None, channel="text")
+    for category, text, confidence, days in LEARNED:
+        statement = Statement(category, text, None, "knowledge", confidence=confidence)
+        remember(statement, said, at=at - timedelta(days=days))
+    for taxonomy, category, service, text, confidence, days in FORGOTTEN:
+        statement = Statement(category, text, service, taxonomy, confidence=confidence)
+        remember(statement, said, at=at - timedelta(days=days))
+
+
+def _curate(at: datetime) -> None:
+    """Do at once what the schedules do once an hour and in the night."""
+    if not Reflection.objects.exists():
+        reflect(None, at=at, source="demo")
+        triage(at, source="demo")
+    if not MaintenanceRun.objects.exists():
+        maintain_now(by=BY, at=at)
 
 
 def _project(at: datetime) -> None:

@@ -50,6 +50,8 @@ SECTIONS = {
 }
 
 NAMES = "proposals?|kind|type|action|entry|target|section|category|change|text|content|evidence|observations?|sources?"
+CODE = re.compile(r"`{1,3}([^`]+)`{1,3}")
+"""A text that is code as a whole; one that only begins or ends with code keeps its marks."""
 TAG = re.compile(rf"<\s{{0,3}}(/?)\s{{0,3}}({NAMES}|add|remove|old|new)\b([^<>]{{0,500}})>", re.IGNORECASE)
 ESCAPED = re.compile(r"&lt;\s{0,3}(?:proposals?|change)\b", re.IGNORECASE)
 THINKING = re.compile(r"<(think|thinking|analysis|scratchpad|reasoning)>", re.IGNORECASE)
@@ -314,7 +316,8 @@ def _numbers(said: str) -> tuple[int, ...]:
 
 def _plain(text: str) -> str:
     """One line without entities, bullet, day and emphasis around all of it. What is invisible stays, for the gate."""
-    line = SPACE.sub(" ", SURROGATE.sub("\ufffd", html.unescape(text))).strip().strip("`").strip()
+    line = SPACE.sub(" ", SURROGATE.sub("\ufffd", html.unescape(text))).strip()
+    line = found[1].strip() if (found := CODE.fullmatch(line)) else line
     for pattern in (BULLET, DAY, BULLET):
         if found := pattern.match(line):
             line = line[found.end() :]

@@ -288,3 +288,16 @@ def test_a_text_in_the_form_comes_back(word):
     text = f"The word is {word} here."
     found = parse(P.format(f"<kind>add</kind>{BODY.replace('The cat is grey.', text)}"))
     assert found.proposals[0].text == text
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("The dump is written to `/srv/backup`", "The dump is written to `/srv/backup`"),
+        ("`/srv/backup` holds the dump", "`/srv/backup` holds the dump"),
+        ("`The dump takes 4 minutes`", "The dump takes 4 minutes"),
+    ],
+)
+def test_code_at_the_end_of_a_text_keeps_its_marks(said, read):
+    answer = f"<proposals><proposal><section>operations</section><change>{said}</change></proposal></proposals>"
+    assert [one.text for one in parse(answer).proposals] == [read]
