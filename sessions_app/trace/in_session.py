@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from claudeops.lib import local_time
 from memories.capture.agent_id import agent_id
+from memories.capture.text import fold
 from memories.injection.budget import shown
 from memories.injection.knowledge import weights
 from memories.injection.relevant import MOST_RELEVANT
@@ -99,7 +100,7 @@ def fate_in(session: Session, memory: Memory, stored: End | None) -> InSession:
         seen[Name.TOLD] = Seen("The session has no receipt", _became(session), link=told.link)
         return InSession(seen, End.NO_PROMPT)
     task = (receipt.knowledge or {}).get("query") or session.task_text
-    asked = _Asked(memory, session, receipt, at, str(task).strip(), seen)
+    asked = _Asked(memory, session, receipt, at, fold(str(task)), seen)
     if memory.taxonomy == KNOWLEDGE.slug:
         return _knowledge(asked)
     return _ranked(asked)
@@ -107,7 +108,7 @@ def fate_in(session: Session, memory: Memory, stored: End | None) -> InSession:
 
 def _became(session: Session) -> str:
     said = session.ended_with or session.get_status_display()
-    return f"session {session.pk}: {said[:160]}"
+    return f"session {session.pk}: {fold(said)[:160]}"
 
 
 def _told(memory: Memory, session: Session, receipt: InjectionReceipt, seen: dict[Name, Seen]) -> InSession | None:
@@ -146,11 +147,13 @@ def _in_a_recall(memory: Memory, session: Session, seen: dict[Name, Seen]) -> In
         place = next((n for n, hit in enumerate(row.hits, 1) if hit and hit[0] == memory.pk), None)
         if place is not None:
             seen |= {
-                Name.RECALL: Seen(f"Found it for “{row.query[:120]}”", f"rank {place} of {len(row.hits)}", at=row.at),
+                Name.RECALL: Seen(
+                    f"Found it for “{fold(row.query)[:120]}”", f"rank {place} of {len(row.hits)}", at=row.at
+                ),
                 Name.BUDGET: Seen("Not limited: the session asked for it"),
                 Name.TOLD: Seen("In the answer to its recall", became.note, link=became.link),
             }
-            return InSession(seen, End.TOLD, f"in the answer to its recall “{row.query[:80]}”, number {place}")
+            return InSession(seen, End.TOLD, f"in the answer to its recall “{fold(row.query)[:80]}”, number {place}")
     return None
 
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from claudeops.lib import local_time
 from memories.capture.reasons import in_words
+from memories.capture.text import fold
 from memories.history.sentences import moved, plain, sentence
 from memories.injection.budget import shown
 from memories.lifecycle.rules import aged
@@ -79,6 +80,8 @@ def day(at: datetime | None) -> str:
 
 
 def quoted(text: str) -> str:
+    """Return a text of an agent in one line, without control characters, cut."""
+    text = fold(text)
     return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
 
 

@@ -256,6 +256,15 @@ def test_viewers_see_and_change_nothing(file):
         assert client.post(f"/memory-file/{file.pk}/{verb}").status_code == 403
 
 
+def test_what_comes_from_outside_is_not_approved_beside_the_file_but_at_the_desk(file):
+    ours = ProposalFactory(file=file, tier=Tier.PERSON, trust="session")
+    outside = ProposalFactory(file=file, tier=Tier.PERSON, trust="external")
+    html = page(signed_in("operator"))
+    assert f'value="proposals-{ours.pk}-0"' in html
+    assert f'value="proposals-{outside.pk}-0"' not in html
+    assert f'item=proposals-{outside.pk}">Review' in html
+
+
 @pytest.mark.parametrize("tab", ["", "?tab=history"])
 def test_the_page_takes_the_same_number_of_queries_however_long_the_file_is(file, tab):
     client = signed_in("operator")

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.models import TelemetryCount, TelemetryRecord
+from memories.queries.telemetry import TelemetryFilterSet
 from memories.telemetry import prune, record
 from tests.factories import SessionFactory
 from tests.sessions_app.people import person
@@ -119,3 +120,11 @@ def test_records_are_deleted_after_their_days(settings):
         record("memory.gate.completed", component="observe", source="x", key=f"{days}", at=now - timedelta(days=days))
     assert prune(now) == 2
     assert TelemetryRecord.objects.get().key == "9"
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL chooses by the rows that there are")
+@pytest.mark.parametrize(("query", "index"), [("level", "telemetry_level"), ("success", "telemetry_failed")])
+def test_errors_are_counted_by_the_index_that_holds_few_rows(query, index):
+    value = {"level": "error", "success": "no"}[query]
+    rows = TelemetryFilterSet({query: value}, queryset=TelemetryRecord.objects.all()).qs
+    assert index in rows.order_by()[:10].explain()

@@ -417,3 +417,10 @@ def test_its_text_for_a_terminal_has_all_steps():
     said_text = report.text_of(trace(TEXT, session_id=session.pk))
     for name in Name:
         assert name.value.capitalize() in said_text
+
+
+def test_control_characters_of_a_log_reach_no_terminal():
+    logged(f"[MEMORY:network:postgres] {TEXT} \x1b[2J\x07")
+    found = trace(TEXT)
+    assert found.end is End.MALFORMED
+    assert not {"\x1b", "\x07"} & set(report.text_of(found))
