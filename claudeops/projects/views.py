@@ -235,7 +235,7 @@ def act(request: HttpRequest, slug: str, pk: int, verb: str) -> HttpResponse:
     memory.refresh_from_db()
     draw_uses([memory], timezone.now())
     page = page_for(found)
-    context = {"memory": memory, "project": found, "extended_days": EXTENDED_DAYS}
+    context = {"memory": memory, "project": found, "extended_days": EXTENDED_DAYS, "row_drawn_at": timezone.now()}
     context["shown"] = dict.fromkeys(page.chosen(request).shown, True)
     return fragment(request, "projects/_memory_row.html", context, said=said, undo=undo)
 

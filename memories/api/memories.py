@@ -83,7 +83,10 @@ def add(request: HttpRequest, given: shapes.MemoryIn) -> Status:
 
 @router.post("/memories/bulk", **needs(Scope.WRITE, shapes.BulkOut), summary="Bulk action")
 def bulk(request: HttpRequest, given: shapes.BulkIn) -> dict[str, Any]:
-    """One transaction, with a change row each. With a filter, memories that the token may only read are left out."""
+    """One transaction, with a change row each. With a filter, memories that the token may only read are left out.
+
+    The action `extend` adds 30 days each time that it arrives; `renew` sets a whole lifetime from now.
+    """
     access, action = access_in(request), BULK_ACTIONS.get(given.action)
     if action is None:
         allowed = f"Allowed are: {', '.join(BULK_ACTIONS)}."

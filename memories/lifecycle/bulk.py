@@ -46,7 +46,10 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class BulkAction:
-    """One action. `verb(queryset, why, **params)` returns (changed, unchanged, description in words)."""
+    """One action. `verb(queryset, why, **params)` returns (changed, unchanged, description in words).
+
+    `adds_up`: sent twice, it changes twice. Its verb takes `drawn`, the time of the page that it was sent from.
+    """
 
     name: str
     label: str
@@ -54,6 +57,7 @@ class BulkAction:
     verb: Callable[..., tuple[int, int, str]]
     confirm: bool = False
     params: tuple[Param, ...] = ()
+    adds_up: bool = False
 
     def run(
         self,
@@ -63,13 +67,18 @@ class BulkAction:
         at: datetime | None = None,
         reason: str = "",
         provenance: Provenance | None = None,
+        drawn: datetime | None = None,
         **params: Any,
     ) -> BulkResult:
         """Run on all of `queryset`, or on none. Raises InvalidMemory or MemoryNotFound.
 
-        `provenance` is that of a text among `params`: without it the gate judges the text.
+        `provenance` is that of a text among `params`: without it the gate judges the text. `drawn` (aware) is when the
+        page was drawn that the person saw: an action that adds up leaves alone what was changed alike since then, so
+        that a form that arrives twice counts once. Without it each call counts.
         """
         why = Why(by, to_utc(at), reason, provenance=provenance)
+        if self.adds_up:
+            params["drawn"] = drawn
         with writing():
             changed, unchanged, done = self.verb(queryset, why, **params)
             rest = f"; {_memories(unchanged)} had nothing to change" if unchanged else ""
@@ -164,10 +173,18 @@ def _renew(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
     return changed, unchanged, f"{_memories(changed)} renewed"
 
 
-def _extend(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
+def _extend(queryset: QuerySet[Memory], why: Why, *, drawn: datetime | None = None) -> tuple[int, int, str]:
+    """Let `queryset` end EXTENDED_DAYS later, but for those whose end was changed since `drawn`."""
     why = why._replace(reason=why.reason or "Renewed.")
+    since: set[int | None] = set()
+    if drawn is not None:
+        rows = MemoryChange.objects.filter(at__gte=drawn, after__has_key="expires_at")
+        since = set(rows.filter(memory__in=queryset.order_by().values("pk")).values_list("memory", flat=True))
     changed, unchanged = change_all(
-        queryset, Change.EDITED, why, lambda row: verbs.extended(row, why.at, EXTENDED_DAYS)
+        queryset,
+        Change.EDITED,
+        why,
+        lambda row: {} if row.pk in since else verbs.extended(row, why.at, EXTENDED_DAYS),
     )
     return changed, unchanged, f"{_memories(changed)} renewed by {EXTENDED_DAYS} days"
 
@@ -259,7 +276,7 @@ BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
             BulkAction("reactivate", "Reactivate", Change.REACTIVATED, _reactivate),
             BulkAction("promote", "Promote to all projects", Change.EDITED, _promote, confirm=True),
             BulkAction("renew", "Renew (expires later)", Change.EDITED, _renew),
-            BulkAction("extend", f"Renew by {EXTENDED_DAYS} days", Change.EDITED, _extend),
+            BulkAction("extend", f"Renew by {EXTENDED_DAYS} days", Change.EDITED, _extend, adds_up=True),
             _changing(
                 "set_confidence",
                 "Set confidence",

@@ -108,7 +108,11 @@ def confirm_and_run(
     if sent and seen in (None, count) and answers.is_valid():
         try:
             result = action.run(
-                rows, by=actor(request), provenance=Provenance.typed_by(actor(request)), **answers.answers()
+                rows,
+                by=actor(request),
+                provenance=Provenance.typed_by(actor(request)),
+                drawn=form.cleaned_data["drawn"],
+                **answers.answers(),
             )
         except MemoriesError as error:
             answers.add_error(None, in_words(error))
@@ -128,6 +132,7 @@ def confirm_and_run(
         "merging": merging,
         "ids": None if ids is None else IdRangesField.pack(ids),
         "up_to": newest,
+        "drawn_at": form.cleaned_data["drawn"] or timezone.now(),
         "seen": seen if sent and seen != count else None,
         "back": back,
         "post_url": post_url,

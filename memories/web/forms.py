@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -332,6 +333,13 @@ class SelectionForm(Selection):
         choices=[*((name, action.label) for name, action in BULK_ACTIONS.items()), ("export", "Export")],
         required=False,
     )
+    drawn = TimeField(required=False)
+
+    def clean_drawn(self) -> datetime | None:
+        """Return when the page was drawn; the latest time where a row was drawn again since."""
+        given: Any = self.data
+        times = [self.fields["drawn"].clean(text) for text in given.getlist("drawn")]
+        return max(filter(None, times), default=None)
 
 
 class AnswersForm(forms.Form):

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
+from django.utils import timezone
 from django_filters import FilterSet
 
 from claudeops.lib.list_page.bar import NO_FILTERS, QueryBar, View
@@ -95,6 +96,7 @@ class ListPage(QueryBar):
         allowed = [one for one in self.actions if request.user.has_perm(one.permission)]
         return {
             "list_name": self.name,
+            "drawn_at": timezone.now(),
             "folded_actions": any(one.folded for one in allowed),
             "heads": self.heads(request, sort, chosen),
             "shown": dict.fromkeys(chosen.shown, True),

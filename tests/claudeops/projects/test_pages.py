@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -326,6 +328,57 @@ def test_selected_memories_are_renewed_by_30_days_in_bulk(signed_in):
     never.refresh_from_db()
     assert (one.expires_at, never.expires_at) == (end + timedelta(days=30), None)
     assert signed_in.post("/projects/web/bulk", {"action": "delete", "id": [one.pk]}).status_code == 403
+
+
+def drawn_of(html: str) -> list[str]:
+    return re.findall(r'name="drawn" value="([^"]+)"', html)
+
+
+def test_a_bulk_renewal_that_is_sent_twice_adds_30_days_once_and_another_page_adds_30_more(signed_in):
+    project = ProjectFactory(slug="web")
+    one, other = of_project(project, "One", days=1), of_project(project, "Other", days=1)
+    end = one.expires_at
+    [drawn] = drawn_of(signed_in.get("/projects/web").content.decode())
+    given = {"action": "extend", "id": [one.pk], "drawn": drawn}
+    signed_in.post("/projects/web/bulk", given)
+    again = signed_in.post("/projects/web/bulk", given | {"id": [one.pk, other.pk]}, follow=True).content.decode()
+    assert "1 memory renewed by 30 days; 1 memory had nothing to change." in unescape(again)
+    for row in (one, other):
+        row.refresh_from_db()
+    assert (one.expires_at, other.expires_at - end < timedelta(days=31)) == (end + timedelta(days=30), True)
+    assert MemoryChange.objects.filter(memory=one).count() == 1
+    signed_in.post("/projects/web/bulk", given | {"drawn": drawn_of(again)[0]})
+    one.refresh_from_db()
+    assert one.expires_at == end + timedelta(days=60)
+
+
+def test_a_row_that_was_renewed_in_place_is_renewed_again_by_the_selection(signed_in):
+    memory = of_project(ProjectFactory(slug="web"), days=1)
+    end = memory.expires_at
+    [drawn] = drawn_of(signed_in.get("/projects/web").content.decode())
+    row = signed_in.post(
+        f"/projects/web/memories/{memory.pk}/renew", {"end": end.isoformat()}, headers={"HX-Request": "true"}
+    )
+    [since] = drawn_of(row.content.decode())
+    given = {"action": "extend", "id": [memory.pk], "drawn": [since, drawn]}
+    for _ in range(2):
+        signed_in.post("/projects/web/bulk", given)
+        memory.refresh_from_db()
+        assert memory.expires_at == end + timedelta(days=60)
+
+
+def test_renewing_all_that_match_counts_once_too_and_a_time_that_cannot_be_read_changes_nothing(signed_in):
+    memory = of_project(ProjectFactory(slug="web"), days=1)
+    end = memory.expires_at
+    [drawn] = drawn_of(signed_in.get("/projects/web").content.decode())
+    given = {"action": "extend", "all_matching": "1", "drawn": drawn}
+    asked = signed_in.post("/projects/web/bulk", given).content.decode()
+    assert drawn_of(asked) == [drawn]
+    for _ in range(2):
+        signed_in.post("/projects/web/bulk", given | {"confirmed": "1", "count": "1"})
+    signed_in.post("/projects/web/bulk", {"action": "extend", "id": [memory.pk], "drawn": "soon"})
+    memory.refresh_from_db()
+    assert memory.expires_at == end + timedelta(days=30)
 
 
 def test_a_viewer_sees_projects_and_changes_nothing(viewer):

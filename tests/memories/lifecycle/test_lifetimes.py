@@ -125,6 +125,17 @@ def test_the_bulk_renewal_says_how_many_and_leaves_the_others(project):
     assert MemoryChange.objects.get(memory=one).reason == "Renewed."
 
 
+def test_a_renewal_by_days_in_bulk_adds_up_unless_it_says_what_was_seen(project):
+    one = of_project(project, expires_at=NOW)
+    rows = Memory.objects.filter(pk=one.pk)
+    for count in (1, 2):  # as the API does
+        BULK_ACTIONS["extend"].run(rows, by="ann", at=NOW)
+        assert end_of(one) == NOW + timedelta(days=30 * count)
+    for _ in range(2):  # as a page does that was drawn later
+        BULK_ACTIONS["extend"].run(rows, by="ann", at=LATER, drawn=NOW + timedelta(seconds=1))
+        assert end_of(one) == NOW + timedelta(days=90)
+
+
 @pytest.mark.parametrize(
     "value",
     [[], "x", {"timing": 5}, {"context": 0}, {"context": -1}, {"context": 1.5}, {"context": True}, {"context": 4000}],
