@@ -41,6 +41,7 @@ def test_the_pages_of_telemetry_with_many_records(
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     lines: list[tuple[str, ...]] = []
+    admin_client.get("/telemetry")  # imports and templates
     for address in ADDRESSES:
         series = Series()
         for _ in range(2 if smoke else 10):

@@ -141,6 +141,9 @@ def test_a_credential_that_was_typed_into_our_file_is_not_committed_nor_stored(d
     assert secret not in file.text
     assert "credential" in file.problem
     assert secret not in git(data, "log", "-p")
+    with pytest.raises(MemoriesError, match="not shown"):  # the page shows a mask in its place
+        files.edit(file, file.text + "- By Ada\n", by="ada", seen=file.sha256)
+    assert secret in path.read_text()
 
 
 def test_no_credential_of_a_proposal_reaches_the_file(data):
