@@ -141,7 +141,16 @@ def test_a_credential_that_was_typed_into_our_file_is_not_committed_nor_stored(d
     assert secret not in file.text
     assert "credential" in file.problem
     assert secret not in git(data, "log", "-p")
-    with pytest.raises(MemoriesError, match="not shown"):  # the page shows a mask in its place
+
+
+def test_a_file_with_a_credential_is_not_edited_on_the_page_which_shows_a_mask_in_its_place(theirs):
+    secret = "ghp_" + "a1B2" * 9
+    path = theirs / "MEMORY.md"
+    path.write_text(path.read_text() + f"- The token is {secret}\n")
+    git(theirs, "commit", "-qam", "Write it down")
+    file = read()
+    assert secret not in file.text
+    with pytest.raises(MemoriesError, match="not shown"):
         files.edit(file, file.text + "- By Ada\n", by="ada", seen=file.sha256)
     assert secret in path.read_text()
 
