@@ -30,7 +30,7 @@ class MemoryChangeAdmin(ReadOnlyAdmin):
 
     @admin.display(description="kind")
     def what(self, change: MemoryChange) -> SafeString:
-        return badge(change.kind, change.get_kind_display())
+        return badge(change.kind, change.label)
 
     @admin.display(description="memory")
     def of_memory(self, change: MemoryChange) -> SafeString:

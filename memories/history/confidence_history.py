@@ -53,7 +53,7 @@ class ConfidenceHistory:
 
 def confidence_history_of(memory: Memory, *, at: datetime) -> ConfidenceHistory:
     """Compute the confidence history of `memory` as of `at` (aware UTC). One query."""
-    rows = MemoryChange.objects.filter(memory=memory).order_by("-pk").only("kind", "at", "before", "after")
+    rows = MemoryChange.objects.filter(memory=memory).order_by("-pk").only("kind", "at", "before", "after", "evidence")
     changes = list(rows[: MOST + 1])
     cut = len(changes) > MOST
     points, marks = _past(memory, changes[:MOST], cut, at)
@@ -117,7 +117,7 @@ def _past(
             min(change.at, now),
             clamp(exact[bisect_right(places, (change.at, change.pk))]),
             change.kind,
-            change.get_kind_display(),
+            change.label,
         )
         for change in sorted(latest_first, key=lambda change: (change.at, change.pk))
     ]

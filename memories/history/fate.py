@@ -16,6 +16,7 @@ BECAUSE = {
     Inactive.EXPIRED: "because it expired",
     Inactive.SUPERSEDED: "because another memory replaced it",
     Inactive.MERGED: "because it was merged into another memory",
+    Inactive.CLOSED: "because it was stale for too long",
 }
 CONFIRMED = "unless a session or a person confirms it"
 

@@ -160,23 +160,35 @@ def _contradicted(change: MemoryChange) -> list[Part | str]:
 
 
 def _decayed(change: MemoryChange) -> list[Part | str]:
+    if change.step:
+        return [f"The maintenance marked it as stale: never recalled nor told{_unconfirmed(change, ', ')}"]
     before, after = confidences(change)
     span = f" from {before:.2f} to {after:.2f}" if before is not None and after is not None else ""
     return [f"Time lowered it{span}{_unconfirmed(change)}{_ended(change)}"]
 
 
-def _unconfirmed(change: MemoryChange) -> str:
-    """Say for how long nobody had confirmed the memory, from the reason that the sweep wrote."""
-    _, found, day = change.reason.rstrip(".").rpartition("not confirmed since ")
+def _unconfirmed(change: MemoryChange, before: str = ": ") -> str:
+    """Say for how long nobody had confirmed the memory, with `before` before it; "" when the reason does not say it."""
+    days = _days_since(change, "not confirmed since ")
+    return f"{before}not confirmed for {days}" if days else ""
+
+
+def _days_since(change: MemoryChange, words: str) -> str:
+    """Return the days from the day that follows `words` in the reason that the sweep wrote: "23 days"; "" for none."""
+    _, found, rest = change.reason.rpartition(words)
     try:
-        since = datetime.fromisoformat(day).replace(tzinfo=change.at.tzinfo)
+        since = datetime.fromisoformat(rest[:10]).replace(tzinfo=change.at.tzinfo)
     except ValueError:
         return ""
     days = (change.at - since) // timedelta(days=1)
-    return f": not confirmed for {days} day{'' if days == 1 else 's'}" if found and days >= 0 else ""
+    return f"{days} day{'' if days == 1 else 's'}" if found and days >= 0 else ""
 
 
 def _expired(change: MemoryChange) -> list[Part | str]:
+    if change.step:
+        days = _days_since(change, "stale since ")
+        stale = f": stale for {days}" if days else ""
+        return [f"The maintenance closed it{stale}{_unconfirmed(change, ', ' if days else ': ')}{_ended(change)}"]
     return ["It expired; since then it is inactive"]
 
 

@@ -101,7 +101,7 @@ def entry_of(change: MemoryChange) -> Entry:
     return Entry(
         pk=change.pk,
         kind=change.kind,
-        label=change.get_kind_display(),
+        label=change.label,
         at=change.at,
         actor=change.actor,
         reason=change.reason,
@@ -245,7 +245,7 @@ def _name(column: str) -> str:
 def lines_of(latest_first: Sequence[MemoryChange]) -> list[Line]:
     """Return the lines of changes; decays that follow each other are one line."""
     found = []
-    for decays, changes in groupby(latest_first, key=lambda change: change.kind == Change.DECAYED):
+    for decays, changes in groupby(latest_first, key=lambda change: change.kind == Change.DECAYED and not change.step):
         some = list(changes)
         if decays and len(some) > 1:
             found.append(Line(tuple(map(entry_of, some)), folded_decay(some)))

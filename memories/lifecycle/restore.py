@@ -43,7 +43,7 @@ def restore(
             raise InvalidMemory(f"Before this, memory {row.pk} did not exist.", "Delete it instead.")
         if only_latest:
             check_unchanged(row, wanted)
-        words = reason or f"Back to before it was {later[-1].get_kind_display()}."
+        words = reason or f"Back to before it was {later[-1].label}."
         why = Why(by, to_utc(at), words, {"before_change": wanted})
         return apply(row, Change.RESTORED, states_before(later)[row.pk], why, caller=memory)
 
@@ -78,7 +78,7 @@ def roll_back(
         expires_at = new.get("expires_at", row.expires_at)
         if new.get("active", row.active) and expires_at is not None and expires_at <= when:
             new["expires_at"] = None  # or the next sweep would end it again, as in `reactivate`
-        words = reason or f"Back to how it was after it was {then.get_kind_display()}."
+        words = reason or f"Back to how it was after it was {then.label}."
         why = Why(by, when, words, {"to_change": wanted})
         return apply(row, Change.RESTORED, new | confirmed(row, when), why, caller=memory)
 

@@ -90,7 +90,7 @@ def change_line(change: MemoryChange) -> str:
     for name, after in change.after.items():
         if name in change.before and name not in ("updated_at", "decayed_until", "inactive_reason"):
             moved.append(f"{name} {_short(change.before[name])} → {_short(after)}")
-    parts = [exact(change.at), change.get_kind_display(), "; ".join(moved)]
+    parts = [exact(change.at), change.label, "; ".join(moved)]
     told = ": ".join(part for part in (change.actor, change.reason) if part)
     return "  ".join([part for part in parts if part] + ([f"({told})"] if told else []))
 

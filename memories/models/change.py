@@ -88,6 +88,13 @@ NO_PERSON = ("agent:", "session:", JUDGE, "classifier:", "reflector:", "triage:"
 """How the actors begin that are sessions or models."""
 
 
+MAINTAINED: dict[str, tuple[str, str]] = {
+    Change.DECAYED: ("stale", "marked as stale"),
+    Change.EXPIRED: ("closed", "closed"),
+}
+"""By kind, the step of the nightly maintenance that makes such a change too, and what the change is called then."""
+
+
 def _by() -> Case:
     """Who made a change: the actor of a session is `agent:<slug>`, `session:<number>`, `import` or `mcp`.
 
@@ -183,6 +190,23 @@ class MemoryChange(models.Model):
             # A sweep changes thousands of memories at once, a session several: those of people are few.
             models.Index(fields=["by", "-at", "-id"], condition=Q(by=By.PEOPLE), name="memory_changes_by_people"),
         ]
+
+    @property
+    def step(self) -> str:
+        """The step of the nightly maintenance, "stale" or "closed", that made this change; "" for every other."""
+        step, _ = MAINTAINED.get(self.kind, ("", ""))
+        evidence = self.evidence if isinstance(self.evidence, dict) else {}
+        return step if "maintenance" in evidence and evidence.get("step") == step else ""
+
+    @property
+    def label(self) -> str:
+        """The kind in words: that of the choice, unless the nightly maintenance did something else under it."""
+        return MAINTAINED[self.kind][1] if self.step else self.get_kind_display()
+
+    @property
+    def listed_label(self) -> str:
+        """The kind in a list, in words."""
+        return self.label if self.step else Listed(self.listed_as).label
 
     def __str__(self) -> str:
         return f"{self.kind} {self.memory_uuid} at {self.at:%Y-%m-%d %H:%M:%S} UTC"

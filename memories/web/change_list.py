@@ -108,9 +108,7 @@ def _shown(rows: QuerySet[MemoryChange]) -> QuerySet[MemoryChange]:
 
 def _row(change: MemoryChange) -> Row:
     before, after = confidences(change)
-    return Row(
-        change, Listed(change.listed_as).label, shape_of(change.kind), sentence(change), text_of(change), before, after
-    )
+    return Row(change, change.listed_label, shape_of(change.kind), sentence(change), text_of(change), before, after)
 
 
 @require_safe

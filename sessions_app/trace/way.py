@@ -32,6 +32,7 @@ ENDS = {
     Inactive.EXPIRED: End.EXPIRED,
     Inactive.SUPERSEDED: End.SUPERSEDED,
     Inactive.MERGED: End.MERGED,
+    Inactive.CLOSED: End.STALE,
 }
 
 
@@ -97,6 +98,8 @@ def _end_of(memory: Memory, changes: Sequence[MemoryChange]) -> tuple[End | None
         end = ENDS.get(Inactive(memory.inactive_reason), End.DEACTIVATED) if memory.inactive_reason else End.DEACTIVATED
         if end is End.DECAYED:
             return end, when, f"not confirmed since {day(memory.updated_at)}, at {shown(memory.confidence)}"
+        if end is End.STALE:
+            return end, memory.stale_at or when, ""
         if end is End.DEACTIVATED:
             return end, when, (last.reason.rstrip(".") if last else "")
         return end, when, ""
@@ -183,6 +186,7 @@ def _store(memory: Memory, changes: Sequence[MemoryChange], end: End | None) -> 
             End.CONTRADICTED: "contradicted",
             End.DEACTIVATED: "deactivated by a person",
             End.LOWERED: "set below the threshold by a person",
+            End.STALE: "" if memory.active else "closed, because it was stale",
         }.get(end)
         if end
         else None
@@ -195,7 +199,7 @@ def _store(memory: Memory, changes: Sequence[MemoryChange], end: End | None) -> 
 
 
 def _decay(memory: Memory, changes: Sequence[MemoryChange], end: End | None) -> Seen:
-    steps = [one for one in reversed(changes) if one.kind == Change.DECAYED]
+    steps = [one for one in reversed(changes) if one.kind == Change.DECAYED and not one.step]
     levels = [(one.after or {}).get("confidence") for one in steps]
     course = ", ".join(f"{level:.2f}" for level in levels if isinstance(level, int | float))
     note = f"not confirmed since {day(memory.updated_at)}" + (f": {course}" if course else "")

@@ -21,6 +21,8 @@ def change(kind, *, before=None, after=None, **given) -> MemoryChange:
 
 FROM = {"confidence": 0.55}
 TO = {"confidence": 0.45}
+STALE = {"maintenance": 3, "step": "stale"}
+CLOSED = {"maintenance": 3, "step": "closed"}
 
 
 @pytest.mark.parametrize(
@@ -87,6 +89,30 @@ TO = {"confidence": 0.45}
             "Time lowered it from 0.55 to 0.45; since then it is inactive.",
         ),
         (change("expired", reason="It has expired."), "It expired; since then it is inactive."),
+        (
+            change(
+                "decayed",
+                after={"stale_at": "2026-11-12T09:00:00Z"},
+                reason="Stale: never recalled nor told, and not confirmed since 2026-08-14.",
+                evidence=STALE,
+            ),
+            "The maintenance marked it as stale: never recalled nor told, not confirmed for 90 days.",
+        ),
+        (
+            change(
+                "expired",
+                before={"active": True},
+                after={"active": False},
+                reason="Closed: stale since 2026-11-02, and not confirmed since 2026-05-16.",
+                evidence=CLOSED,
+            ),
+            "The maintenance closed it: stale for 10 days, not confirmed for 180 days; since then it is inactive.",
+        ),
+        (change("expired", reason="odd", evidence=CLOSED), "The maintenance closed it."),
+        (
+            change("expired", reason="It has expired.", evidence={"maintenance": 3, "step": "expired"}),
+            "It expired; since then it is inactive.",
+        ),
         (
             change(
                 "edited", before={"observation": "Takes 60 s"}, after={"observation": "Takes 60 to 90 s"}, actor="ann"

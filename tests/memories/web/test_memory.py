@@ -135,6 +135,7 @@ def test_the_line_is_the_history_as_stairs_with_a_mark_for_each_change(operators
         ({"expires_at": NOW + timedelta(days=3, hours=1)}, "Expires in 3 days, on "),
         ({"expires_at": NOW + timedelta(days=3)}, ", unless a person renews it."),
         ({"active": False, "inactive_reason": Inactive.OPERATOR}, "Inactive because a person deactivated it."),
+        ({"active": False, "inactive_reason": Inactive.CLOSED}, "Inactive because it was stale for too long."),
         ({"updated_at": NOW - timedelta(days=300)}, "It fades with the next sweep, as of "),
     ],
 )
@@ -319,6 +320,27 @@ def test_decays_in_a_row_are_one_line_in_which_each_still_has_its_place(operator
     for change in first + row:
         assert html.count(f'id="change-{change.pk}"') == 1
         assert f'href="#change-{change.pk}"' in html
+
+
+def test_what_the_maintenance_marked_as_stale_or_closed_is_neither_lowered_nor_expired(operators):
+    memory = MemoryFactory(active=False, inactive_reason=Inactive.CLOSED, stale_at=NOW - timedelta(days=9))
+    for days, kind, step, reason in (
+        (9, Change.DECAYED, "stale", "Stale: never recalled nor told."),
+        (8, Change.DECAYED, "stale", "Stale: never recalled nor told."),
+        (1, Change.EXPIRED, "closed", f"Closed: stale since {NOW - timedelta(days=9):%Y-%m-%d}."),
+    ):
+        evidence = {"maintenance": 1, "step": step}
+        given = {"at": NOW - timedelta(days=days), "kind": kind, "reason": reason, "evidence": evidence}
+        MemoryChange.objects.create(memory=memory, memory_uuid=memory.uuid, actor="system", **given)
+    html = html_of(operators, at(memory))
+    assert sentences(html) == [
+        "The maintenance closed it: stale for 8 days.",
+        *["The maintenance marked it as stale: never recalled nor told."] * 2,
+    ]
+    assert "Marked as stale by system" in html
+    listed = html_of(operators, "/memories/changes")
+    assert "lowered by time" not in listed.partition("<tbody>")[2] and "marked as stale" in listed
+    assert "The maintenance closed it: stale for 8 days." in listed
 
 
 def test_changes_of_one_kind_are_listed_alone_and_counted(operators, memory):

@@ -244,6 +244,14 @@ def test_it_is_stale():
     assert "is stale" in found.sentence
 
 
+def test_it_was_closed_because_it_was_stale():
+    MemoryFactory(taxonomy="knowledge", category="operations", service=None, observation=TEXT, active=False,
+                  inactive_reason="closed", stale_at=timezone.now() - timedelta(days=99))  # fmt: skip
+    found = trace(TEXT)
+    assert found.end is End.STALE
+    assert "switched it off" not in found.sentence and "stale" in found.sentence
+
+
 def test_a_person_deactivated_it():
     memory = said()
     verbs.deactivate(memory.pk, by="ada", reason="Out of date.")
