@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 
-from memories.models import ProposalState, Reflection, Tier
+from memories.curate.maintenance import undo_until
+from memories.curate.maintenance.steps import STEPS
+from memories.models import MaintenanceRun, Memory, ProposalState, Reflection, Tier
 from tests.commands import document, run
-from tests.factories import MemoryFileFactory, ProjectFactory, ProposalFactory
+from tests.factories import MemoryFactory, MemoryFileFactory, ProjectFactory, ProposalFactory
 from tests.memories.curate.reflection.conftest import observed, proposal, reflector
 from tests.memories.curate.triaging import a_file, a_proposal
 
@@ -120,3 +124,81 @@ def test_what_is_new_and_what_waits_for_a_person_is_said_with_what_to_do():
         "manage.py curate reflect",
         "manage.py proposal list",
     ]
+
+
+@pytest.mark.django_db(transaction=True)
+class TestMaintain:
+    def stale(self) -> Memory:
+        """Knowledge that nobody recalled for 100 days."""
+        old = timezone.now() - timedelta(days=100)
+        given = {"taxonomy": "knowledge", "category": "operations", "service": None}
+        return MemoryFactory(observation="Printer 3 stands on the third floor", updated_at=old, **given)
+
+    def test_a_run_says_what_each_step_did_and_until_when_it_can_be_undone(self):
+        row = self.stale()
+        code, out, _ = run("curate", "maintain", "--by", "paula")
+        done = MaintenanceRun.objects.get()
+        assert code == 0
+        assert "Became stale: 1" in out and "Closed: 0" in out
+        assert f"It can be undone until {undo_until(done):%Y-%m-%d %H:%M} UTC." in out
+        row.refresh_from_db()
+        assert row.stale_at is not None
+
+    def test_the_document_has_the_figures_of_the_steps_in_their_order(self):
+        self.stale()
+        code, found = document("curate", "maintain")
+        result = found["result"]
+        assert (code, result["run"], result["state"]) == (0, MaintenanceRun.objects.get().pk, "done")
+        assert result["steps"]["stale"]["did"] == 1
+        assert list(result["steps"]) == [step.name for step in STEPS]
+        assert found["next_actions"][0]["command"] == f"manage.py curate maintain --undo {result['run']}"
+
+    def test_a_dry_run_names_the_memories_and_writes_nothing(self):
+        row = self.stale()
+        code, out, _ = run("curate", "maintain", "--dry-run")
+        assert code == 0
+        assert f"Became stale: 1\n    memory {row.pk}: Printer 3 stands on the third floor (Stale: never" in out
+        assert "Pairs judged: unknown before it runs" in out
+        _, found = document("curate", "maintain", "--dry-run")
+        planned = {one["name"]: one for one in found["result"]}
+        assert planned["stale"]["changes"][0][:2] == [row.pk, row.observation]
+        assert planned["judged"]["did"] is None
+        row.refresh_from_db()
+        assert row.stale_at is None
+        assert not MaintenanceRun.objects.exists()
+
+    def test_an_undo_takes_it_back_once_whole_or_by_step(self):
+        row = self.stale()
+        pk = document("curate", "maintain")[1]["result"]["run"]
+        code, found = document("curate", "maintain", "--undo", pk, "--step", "closed")
+        assert (code, found["result"]["back"]) == (0, 0)
+        assert run("curate", "maintain", "--undo", pk, "--by", "paula")[1].startswith("1 memory is as it was before.")
+        row.refresh_from_db()
+        assert row.stale_at is None
+        assert "already" in run("curate", "maintain", "--undo", pk)[1]
+
+    @pytest.mark.parametrize(
+        ("given", "code"),
+        [
+            (("--undo", "99999999"), "not_found"),
+            (("--undo", "RUN", "--step", "judged"), "invalid_memory"),
+            (("--undo", "RUN", "--step", "nothing"), "invalid_memory"),
+        ],
+    )
+    def test_wrong_input_is_refused_with_what_helps(self, given, code):
+        pk = document("curate", "maintain")[1]["result"]["run"]
+        status, found = document("curate", "maintain", *[str(pk) if one == "RUN" else one for one in given])
+        assert status == 1
+        assert found["error"]["code"] == code
+        assert found["fix"]
+
+    def test_a_run_that_is_no_number_is_an_error_of_usage(self):
+        assert run("curate", "maintain", "--undo", "last")[0] == 2
+        assert not MaintenanceRun.objects.exists()
+
+    def test_while_another_run_is_going_on_it_is_refused(self):
+        document("curate", "maintain")
+        until = timezone.now() + timedelta(minutes=5)
+        MaintenanceRun.objects.update(state="running", claimed_by="other", claimed_until=until)
+        code, found = document("curate", "maintain")
+        assert (code, found["error"]["code"]) == (1, "conflict")
