@@ -228,6 +228,11 @@ def edit(file: MemoryFile, text: str, *, by: str, seen: str, at: datetime | None
         raise Unusable("The text holds what looks like a credential; nothing was saved.", "Take it out.")
     with _alone(row):
         now = _ready(row, when, may_begin=True)
+        if find_credentials(now.working_text):  # the person saw a mask in its place, and would write that
+            raise Unusable(
+                "MEMORY.md holds what looks like a credential, which is not shown; nothing was saved.",
+                "Take it out of the file in its repository first.",
+            )
         row = MemoryFile.objects.get(pk=row.pk)
         if row.sha256 != seen:
             raise Conflict("MEMORY.md was changed since you opened it; nothing was saved.", current=row)

@@ -109,8 +109,8 @@ def select_curated(project: Project | None) -> Curated:
     """Choose the entries that a session of `project` (None: of none) is told, within CLAUDEOPS_CURATED_BUDGET tokens.
 
     The project's own come before the global ones; among each the sections take turns, each from its newest entry, so
-    that a long section leaves room for the others. The first that does not fit ends the choice. What people wrote by
-    hand passes the gate first: an agent may have been the hand.
+    that a long section leaves room for the others. The first that does not fit ends the choice. What people wrote
+    passes the gate first: an agent with a shell may have been the hand.
     """
     budget: int = settings.CLAUDEOPS_CURATED_BUDGET
     files = tuple(file for file in files_of(project) if file.text)

@@ -145,7 +145,7 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "memories.GateThreshold": {"by", "name"},
         "memories.MaintenanceRun": {"by", "claimed_by", "undone_by"},
         "memories.MaintenanceStep": {"counts", "cursor", "name"},
-        "memories.MemoryFile": {"blame", "branch", "commit", "host", "sha256"},
+        "memories.MemoryFile": {"blame", "branch", "commit", "host", "sha256", "stamp"},
         "memories.MemoryFileCommit": {"sha"},
         "memories.ModelCall": {"role", "backend", "prompt_hash"},
         "memories.Project": {

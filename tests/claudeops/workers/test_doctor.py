@@ -238,7 +238,8 @@ class TestSchedules:
         finding = found("schedules", AT + timedelta(minutes=8))[0]
         assert (finding.level, finding.text) == (
             WARNING,
-            "overdue for more than five minutes: embed, export, memory_files, observe, reap, recall, tick",
+            "overdue for more than five minutes: "
+            "embed, export, maintain, memory_files, observe, reap, recall, task_items, tick",
         )
 
 

@@ -152,8 +152,8 @@ def test_the_demo_has_nothing_of_the_operators():
         "CLAUDEOPS_MODEL_OBSERVER": "recorded:demo",
         "CLAUDEOPS_MODEL_RECORDINGS": str(ANSWERS),
         "CLAUDEOPS_MODEL_CLASSIFIER": "",
-        "CLAUDEOPS_MODEL_REFLECTOR": "",
-        "CLAUDEOPS_MODEL_TRIAGE": "",
+        "CLAUDEOPS_MODEL_REFLECTOR": "recorded:demo",
+        "CLAUDEOPS_MODEL_TRIAGE": "recorded:demo",
         "CLAUDEOPS_TRANSCRIPT_FOLDERS": "",
     }
     assert up.is_demo_environment(chosen, Path(chosen["CLAUDEOPS_DATA_DIR"]))

@@ -143,6 +143,18 @@ def test_a_credential_that_was_typed_into_our_file_is_not_committed_nor_stored(d
     assert secret not in git(data, "log", "-p")
 
 
+def test_a_file_with_a_credential_is_not_edited_on_the_page_which_shows_a_mask_in_its_place(theirs):
+    secret = "ghp_" + "a1B2" * 9
+    path = theirs / "MEMORY.md"
+    path.write_text(path.read_text() + f"- The token is {secret}\n")
+    git(theirs, "commit", "-qam", "Write it down")
+    file = read()
+    assert secret not in file.text
+    with pytest.raises(MemoriesError, match="not shown"):
+        files.edit(file, file.text + "- By Ada\n", by="ada", seen=file.sha256)
+    assert secret in path.read_text()
+
+
 def test_no_credential_of_a_proposal_reaches_the_file(data):
     secret = "ghp_" + "a1B2" * 9
     file = files.file_of(None)

@@ -137,7 +137,7 @@ def test_its_queries_are_the_same_with_twice_the_rows(signed_in):
             signed_in.get("/memories/changes")
         return len(asked)
 
-    assert queries() == queries() <= 18
+    assert queries() == queries() <= 19
 
 
 def test_only_those_who_may_see_memories_see_their_changes(client, stranger):

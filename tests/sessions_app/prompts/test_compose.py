@@ -28,6 +28,7 @@ WHOLE = Inputs(
         note="Do not touch\nthe session cookie.",
     ),
     workspace=Workspace("shop", "The shop", "Sells tea.", "/srv/shop"),
+    curated="## Curated Memory (1 entry, ~9 tokens)\n\nKept.\n\n### Operations\n- (2026-11-24) Caddy starts last",
     memories="Known.\n\n- [pattern] Uses cookies [m1]",
     knowledge="## Knowledge (1 memory, ~9 tokens)\n\nTaught.\n\n- [operations] Deploys on Fridays [m2]",
     agent_memory="### Recent Learnings\n- The suite takes 4 minutes",
@@ -80,6 +81,13 @@ Sells tea.
 ## Read First
 
 - docs/login.md
+
+## Curated Memory (1 entry, ~9 tokens)
+
+Kept.
+
+### Operations
+- (2026-11-24) Caddy starts last
 
 ## Memories
 
