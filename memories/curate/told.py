@@ -22,7 +22,7 @@ from memories.capture.text import fold
 from memories.curate.document import SECTIONS, parse
 from memories.injection.budget import cut, tokens
 from memories.injection.escape import safe
-from memories.models import MemoryFile, Project, Verdict
+from memories.models import CommitKind, MemoryFile, Project, ProposalState, Verdict
 
 TITLE = "Curated Memory"
 INTRO = (
@@ -136,7 +136,9 @@ def files_of(project: Project | None) -> tuple[MemoryFile, ...]:
 
 
 def _entries(file: MemoryFile) -> Iterator[Told | LeftOut]:
-    ours = set(file.commits.filter(is_ours=True).values_list("pk", flat=True))
+    # By our own records: anybody can make a commit in our name.
+    decided = Q(proposal__state=ProposalState.PROMOTED, proposal__commit=F("sha"))
+    ours = set(file.commits.filter(decided, kind=CommitKind.PROMOTION).values_list("pk", flat=True))
     for entry in parse(file.text).entries:
         text = mask(fold(entry.text))
         by_hand = not _in(file.blame, entry.line, ours)
