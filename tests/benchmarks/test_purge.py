@@ -50,7 +50,11 @@ def test_purging_one_memory(report: Report, sizes: list[int]) -> None:
         purge, begin = run.begin(Choice(ids=(one.pk,)), by="bench"), time.perf_counter()
         run.carry_out(purge.pk)
         took = time.perf_counter() - begin
-        ends = PurgeStep.objects.filter(done_at__isnull=False).order_by("position").values_list("done_at", flat=True)
+        ends = (
+            PurgeStep.objects.filter(purge=purge, done_at__isnull=False)
+            .order_by("position")
+            .values_list("done_at", flat=True)
+        )
         times = [purge.created_at, *(at for at in ends if at)]
         steps = dict(zip(run.STEPS, (after - before for before, after in pairwise(times)), strict=True))
         shown = [ms(steps[name].total_seconds()) for name in ("rows", "columns", "files", "check", "free")]
