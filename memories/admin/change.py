@@ -18,7 +18,6 @@ class MemoryChangeAdmin(ReadOnlyAdmin):
     list_display = ("what", "of_memory", "moved", "reason", "actor", "of_session", "at")
     list_filter = ("kind", age_filter("at", "when"))
     list_select_related = ("memory",)
-    list_defer = ("evidence",)
     search_fields = ("memory__observation", "reason", "actor")
     search_help_text = "Searches the memory's text, the reason and the actor."
     sortable_by = ("at",)

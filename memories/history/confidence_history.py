@@ -78,7 +78,7 @@ def confidence_since(
     """
     found: dict[int, list[MemoryChange]] = defaultdict(list)
     rows = MemoryChange.objects.filter(memory__in=[memory.pk for memory in memories], at__gte=start)
-    for change in rows.order_by("-pk").only("memory_id", "kind", "at", "before")[:most]:
+    for change in rows.order_by("-pk").only("memory_id", "kind", "at", "before", "evidence")[:most]:
         if change.memory_id is not None:
             found[change.memory_id].append(change)
     now = timezone.now()

@@ -194,7 +194,9 @@ class MemoryChange(models.Model):
     @property
     def step(self) -> str:
         """The step of the nightly maintenance, "stale" or "closed", that made this change; "" for every other."""
-        step, _ = MAINTAINED.get(self.kind, ("", ""))
+        if self.kind not in MAINTAINED:  # before the evidence, which a list may not have read
+            return ""
+        step, _ = MAINTAINED[self.kind]
         evidence = self.evidence if isinstance(self.evidence, dict) else {}
         return step if "maintenance" in evidence and evidence.get("step") == step else ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import pytest
@@ -22,7 +23,8 @@ PROMOTED = "The restic check runs after 06:10"
 
 def propose(file: MemoryFile, text: str, **given: Any) -> Proposal:
     memory = MemoryFactory(observation=f"{text}, says a log", session=SessionFactory())
-    fields = {"evidence": [memory], "confidence": 0.9, "by": "reflector:test", "key": text, **given}
+    fields = {"evidence": [memory], "confidence": 0.9, "by": "reflector:test", **given}
+    fields.setdefault("key", hashlib.sha256(text.encode()).hexdigest())
     return proposals.propose(file, fields.pop("kind", ProposalKind.ADD), "operations", text=text, **fields)
 
 

@@ -31,6 +31,7 @@ from memories.store import Provenance, Statement, remember
 from sessions_app.models import Event, Injected, InjectionReceipt, LogEntry, Purge, PurgeState, Session
 from sessions_app.runner.launch import folder_of
 from sessions_app.transcripts.files import digest
+from tests.claudeops.backups.house import need_programs
 from tests.claudeops.purge.house import OTHER, TEXT, furnish, places_of
 from tests.commands import document, run
 from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
@@ -186,7 +187,8 @@ def test_tasks_of_the_queue_and_their_results_are_removed():
     assert [task.pk for task in Task.objects.all()] == ["b"] and OrmQ.objects.get().task["args"][1] == {"text": OTHER}
 
 
-def test_backups_are_named_and_removed_when_asked():
+def test_backups_are_named_and_removed_when_asked(monkeypatch):
+    need_programs(monkeypatch)
     memory = furnish()
     assert run("backup")[0] == 0
     assert "BACKUPS from before still hold it" in run("memory", "purge", memory.pk)[1]
