@@ -26,7 +26,7 @@ from memories.curate.rules import Given, Ruling
 from memories.curate.triage_question import INSTRUCTIONS, PROMOTE, REJECT, Asked, Found, Verdicts, message, read
 from memories.curate.words import likeness
 from memories.errors import Conflict, MemoriesError
-from memories.llm import Answer, Reason, Unavailable, ask
+from memories.llm import Answer, Reason, Unavailable, Used, ask
 from memories.llm.roles import chosen
 from memories.models import (
     MemoryFile,
@@ -74,22 +74,14 @@ class Said:
 
 
 @dataclass(slots=True)
-class Triaged:
+class Triaged(Used):
     """What a run did. `said` are its decisions, `unread` counts proposals without a usable verdict of the model.
 
-    Tokens and cost (US dollars) are of its answered calls. `why` says why proposals still wait for the model, "" when
-    none do; before `until` another run is of no use.
+    `why` says why proposals still wait for the model, "" when none do.
     """
 
     said: list[Said] = field(default_factory=list)
     expired: int = 0
-    unread: int = 0
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost_usd: float = 0.0
-    why: str = ""
-    until: datetime | None = None
 
     def counts(self) -> Counter[str]:
         """Return how often each tier decided what, as "rules: promote"."""
@@ -327,9 +319,7 @@ def _by_model(batch: Batch, at: datetime | None, done: Triaged) -> bool:
         found = [None] * len(batch.rows)
     else:
         found = read(answer.value, len(batch.rows))
-        done.tokens_in += answer.tokens_in or 0
-        done.tokens_out += answer.tokens_out or 0
-        done.cost_usd += answer.cost_usd or 0.0
+        done.count(answer)
     done.calls += 1
     _carry_out(batch, found, answer, to_utc(at), done)
     return True

@@ -28,7 +28,7 @@ from memories.judging.rules import Action, Decision
 from memories.lifecycle import disagreements
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import locked
-from memories.llm import Answer, Reason, Unavailable, ask
+from memories.llm import Answer, Reason, Unavailable, Used, ask
 from memories.llm.roles import chosen
 from memories.matching import Kind
 from memories.models import Disagreement, DisagreementState, Memory, Source, Verdict
@@ -52,26 +52,10 @@ TASK_CALLS, TASK_SECONDS = 10, 120.0
 
 
 @dataclass(slots=True)
-class Done:
-    """What a run did. `actions` counts pairs by what became of them, `unread` those without a usable verdict.
-
-    Tokens and cost (US dollars) are of its answered calls, as their backend states them. `why` says why it ended before
-    the last pair, "" when it did not; before `until` (UTC) another run is of no use.
-    """
+class Done(Used):
+    """What a run did. `actions` counts pairs by what became of them, `unread` those without a usable verdict."""
 
     actions: Counter[Action] = field(default_factory=Counter)
-    unread: int = 0
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost_usd: float = 0.0
-    why: str = ""
-    until: datetime | None = None
-
-    def count(self, answer: Answer[Verdicts]) -> None:
-        self.tokens_in += answer.tokens_in or 0
-        self.tokens_out += answer.tokens_out or 0
-        self.cost_usd += answer.cost_usd or 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,28 @@ class Unavailable:
     raw: str = ""
 
 
+@dataclass(slots=True)
+class Used:
+    """What a run has used of a model: its answered calls, with tokens and US dollars as their backend states them.
+
+    `unread` counts what had no usable answer. `why` says why the run ended before the last piece of work, "" when it
+    did not; before `until` (UTC) another run is of no use.
+    """
+
+    unread: int = 0
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+    why: str = ""
+    until: datetime | None = None
+
+    def count(self, answer: Answer[Any]) -> None:
+        self.tokens_in += answer.tokens_in or 0
+        self.tokens_out += answer.tokens_out or 0
+        self.cost_usd += answer.cost_usd or 0.0
+
+
 def ask(
     role: str,
     instructions: str,

@@ -12,12 +12,27 @@ from pydantic import BaseModel, ValidationError
 T = TypeVar("T")
 
 FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
+THINKING = re.compile(r"<(think|thinking|analysis|scratchpad|reasoning)>", re.IGNORECASE)
 MOST_STARTS, MOST_PROBLEMS = 50, 3
 """How many places in a text are tried as the start of an object, and how many problems a message names."""
 
 
 class Unreadable(Exception):
     """The answer has not the expected shape. The text says why and quotes nothing of the answer."""
+
+
+def without_thinking(text: str) -> str:
+    """Leave out what a model thought aloud, where it says where that ends."""
+    pieces, at = [], 0
+    for opening in THINKING.finditer(text):
+        if opening.start() < at:
+            continue
+        closing = re.compile(rf"</{opening[1]}>", re.IGNORECASE).search(text, opening.end())
+        if closing is None:
+            break
+        pieces.append(text[at : opening.start()])
+        at = closing.end()
+    return "".join([*pieces, text[at:]])
 
 
 def schema_of(shape: type[Any]) -> dict[str, Any] | None:

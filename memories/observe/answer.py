@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from memories.capture.text import SPACE, SURROGATE, fold
+from memories.llm.shape import without_thinking
 from memories.models import FactKind, Priority
 from memories.observe.words import CATEGORY_WORDS, GATE_WORDS, KIND_WORDS, PRIORITY_SIGNS, PRIORITY_WORDS
 
@@ -68,7 +69,6 @@ class Parsed:
 
 TAG = re.compile(r"<\s{0,3}(/?)\s{0,3}(observations?|segment|narrative|facts?)\b([^<>]{0,500})>", re.IGNORECASE)
 ESCAPED_TAG = re.compile(r"&lt;\s{0,3}(?:observations?|segment|facts?)\b", re.IGNORECASE)
-THINKING = re.compile(r"<(think|thinking|analysis|scratchpad|reasoning)>", re.IGNORECASE)
 COMMENT = re.compile(r"<!--[^\n]{0,500}?-->|<!--|-->")
 BEFORE_TEXT = re.compile(r"(?:[\s:|>]|[–—-](?=\s)|[*_`]{1,3}(?=\s))+")
 NOTHING = re.compile(
@@ -127,7 +127,7 @@ def parse(answer: str) -> Parsed:
     if len(answer) > LONGEST:
         reading.cannot(f"the answer has {len(answer):,} characters; the first {LONGEST:,} were read")
         answer = answer[:LONGEST]
-    text = _without_thinking(answer.replace("\r\n", "\n").replace("\r", "\n"))
+    text = without_thinking(answer.replace("\r\n", "\n").replace("\r", "\n"))
     if not text.strip():
         reading.cannot("the answer is empty")
         return reading.parsed()
@@ -581,20 +581,6 @@ def _plain(text: str, *, shows_hidden: bool = False) -> str:
     if found := EMPHASIS.match(line):
         line = found[2] if found[1] not in found[2] else line
     return line.strip('"“” ') if line[:1] in '"“' and line[-1:] in '"”' and line.count('"') in (0, 2) else line
-
-
-def _without_thinking(text: str) -> str:
-    """Leave out what a model thought aloud, where it says where that ends."""
-    pieces, at = [], 0
-    for opening in THINKING.finditer(text):
-        if opening.start() < at:
-            continue
-        closing = re.compile(rf"</{opening[1]}>", re.IGNORECASE).search(text, opening.end())
-        if closing is None:
-            break
-        pieces.append(text[at : opening.start()])
-        at = closing.end()
-    return "".join([*pieces, text[at:]])
 
 
 def _says_nothing(text: str) -> bool:

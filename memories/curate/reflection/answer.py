@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memories.capture.text import SPACE, SURROGATE, fold
+from memories.llm.shape import without_thinking
 from memories.models.curating import ProposalKind
 from memories.taxonomy import KNOWLEDGE
 
@@ -54,7 +55,6 @@ CODE = re.compile(r"`{1,3}([^`]+)`{1,3}")
 """A text that is code as a whole; one that only begins or ends with code keeps its marks."""
 TAG = re.compile(rf"<\s{{0,3}}(/?)\s{{0,3}}({NAMES}|add|remove|old|new)\b([^<>]{{0,500}})>", re.IGNORECASE)
 ESCAPED = re.compile(r"&lt;\s{0,3}(?:proposals?|change)\b", re.IGNORECASE)
-THINKING = re.compile(r"<(think|thinking|analysis|scratchpad|reasoning)>", re.IGNORECASE)
 COMMENT = re.compile(r"<!--.{0,500}?-->|<!--|-->|<!\[CDATA\[|\]\]>", re.DOTALL)
 PAIR = re.compile(
     rf"\b({NAMES})\b[\"']?\s{{0,3}}[=:]\s{{0,3}}(?:\"([^\"]{{0,400}})\"|'([^']{{0,400}})'|\[([\d\s,]{{1,200}})\]|([^\s\"'>/]{{1,80}}))",
@@ -130,7 +130,7 @@ def parse(answer: str) -> Parsed:
     reading = _Reading()
     if len(answer) > LONGEST:
         reading.cannot(f"the answer has {len(answer):,} characters; the first {LONGEST:,} were read")
-    text = COMMENT.sub(" ", _without_thinking(answer[:LONGEST]))
+    text = COMMENT.sub(" ", without_thinking(answer[:LONGEST]))
     if not TAG.search(text) and ESCAPED.search(text):
         text = html.unescape(text)
     raws = list(_in_tags(text)) if TAG.search(text) else list(_in_json(text))
@@ -325,20 +325,6 @@ def _plain(text: str) -> str:
         line = found[2]
     quoted = line[:1] in '"“' and line[-1:] in '"”' and len(line) > 1 and line.count('"') in (0, 2)
     return line[1:-1].strip() if quoted else line.strip()
-
-
-def _without_thinking(text: str) -> str:
-    """Leave out what a model thought aloud, where it says where that ends."""
-    pieces, at = [], 0
-    for opening in THINKING.finditer(text):
-        if opening.start() < at:
-            continue
-        closing = re.compile(rf"</{opening[1]}>", re.IGNORECASE).search(text, opening.end())
-        if closing is None:
-            break
-        pieces.append(text[at : opening.start()])
-        at = closing.end()
-    return "".join([*pieces, text[at:]])
 
 
 def _says_nothing(text: str) -> bool:
