@@ -108,7 +108,7 @@ def choose(choice: Choice) -> Chosen:
             "credential", "The query is a credential; those are masked.", "Run: manage.py secrets scan --mask"
         )
     if query and not Needles([query], short=choice.short):
-        raise PurgeError("short", f"The query has less than {8} characters.", "--short looks for it all the same.")
+        raise PurgeError("short", "The query has fewer than 8 characters.", "--short looks for it all the same.")
     if choice.session is not None and not Session.objects.filter(pk=choice.session).exists():
         raise PurgeError("session_not_found", f"There is no session {choice.session}.")
     found = Chosen(memories=_memories(choice, query), person=choice.person, short=choice.short)

@@ -9,7 +9,7 @@ from claudeops.lib.cli import table
 from claudeops.purge.run import Plan
 from sessions_app.models import Purge
 
-SHORT = "{n:,} {texts} less than 8 characters and {are} only removed with their memories; --short looks for them, too."
+SHORT = "{n:,} {texts} fewer than 8 characters and {are} only removed with their memories; --short looks for them, too."
 OUTSIDE = "Outside of the data folder, unchanged, a person's own: {names}"
 ELSEWHERE = "Sessions that know it ran on other hosts, whose raw logs stay: {names}"
 COPIES = "BACKUPS from before still hold it: {names}"

@@ -17,7 +17,7 @@ def run() -> Result:
     rows = [
         (
             stage.name,
-            f"{stage.waiting.count:,} {stage.what}" if stage.waiting.count else "",
+            f"{stage.what}: {stage.waiting.count:,}" if stage.waiting.count else "",
             exact(stage.waiting.since) if stage.waiting.since else "",
             exact(stage.last) if stage.last else "never",
             stage.did,

@@ -80,7 +80,7 @@ def _chart(
 
 
 def _table(first: str, rows: list[Row], kinds: Sequence[Kind]) -> dict[str, object]:
-    """Return the variables of `memories/_decisions_table.html`."""
+    """Return the variables of `memories/_decisions_of.html`."""
     return {
         "first": first,
         "kinds": kinds,

@@ -75,7 +75,10 @@ class Command(MemoryCommand):
         return Result([asdict(one) for one in found], "\n".join(lines) or "Its runs teach nothing yet.")
 
     def trace(self, text: list[str], session: int | None) -> Result:
-        found = trace(" ".join(text), session_id=session)
+        asked = " ".join(text).strip()
+        if not asked:
+            raise Refusal("empty", "The text is empty.", 'Say what it should have known: manage.py memory trace "TEXT"')
+        found = trace(asked, session_id=session)
         actions = [NextAction(command, label) for command, label in report.commands_of(found)]
         return Result(found.as_dict(), report.text_of(found), actions)
 

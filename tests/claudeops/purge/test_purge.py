@@ -214,7 +214,7 @@ def test_files_outside_and_other_hosts_are_named_and_names_are_kept(tmp_path):
 def test_a_short_text_goes_with_its_memory_and_elsewhere_when_asked():
     memory, other = MemoryFactory(observation="Use nx"), MemoryFactory(observation="He said: use nx, always")
     code, out, _ = run("memory", "purge", memory.pk, "--yes")
-    assert code == 0 and "1 text has less than 8 characters" in out
+    assert code == 0 and "1 text has fewer than 8 characters" in out
     other.refresh_from_db()
     assert other.observation == "He said: use nx, always"
     assert run("memory", "purge", "--query", "use nx", "--short", "--yes")[0] == 0

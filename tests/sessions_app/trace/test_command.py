@@ -29,3 +29,9 @@ def test_a_session_that_is_not_there_is_refused():
     code, _, err = run("memory", "trace", "anything", "--session", 99)
     assert code == 1
     assert "There is no session 99." in err
+
+
+def test_an_empty_text_is_refused_with_what_to_say():
+    code, _, err = run("memory", "trace", " ")
+    assert code == 1
+    assert "The text is empty." in err and "manage.py memory trace" in err
