@@ -51,6 +51,7 @@ def backup() -> None:
 
 def purge(pk: int | None = None) -> None:
     """Carry out one purge; without `pk` go on with those that were begun on this host and are not done."""
+    run.drop_old()
     for one in [pk] if pk is not None else run.unfinished(settings.CLAUDEOPS_HOST):
         try:
             run.carry_out(one)

@@ -64,7 +64,7 @@ class Choice:
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Choice:
-        """Return the choice that `without_text` described, when it had no query."""
+        """Return the choice that `without_text` described, with the query itself in `given` if it had one."""
         return cls(**{**given, "ids": tuple(given.get("ids", ()))})
 
 

@@ -13,6 +13,12 @@ from claudeops.purge.choice import Choice
 class ChoiceForm(forms.Form):
     """By what is chosen, beside a selection of memories. All that are given apply."""
 
+    query = forms.CharField(
+        required=False,
+        max_length=1_000,
+        label="Text",
+        help_text="Memories that contain it, and the text wherever it stands; 8 characters or more.",
+    )
     service = forms.CharField(required=False, max_length=64, help_text="general: memories without a service.")
     project = forms.CharField(required=False, max_length=64, help_text="Its slug.")
     agent = forms.CharField(required=False, max_length=64, help_text="Its slug.")

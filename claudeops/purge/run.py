@@ -30,6 +30,8 @@ from memories.recall import keyword_index
 from memories.telemetry.record import record
 from sessions_app.models import Injected, Purge, PurgeState, PurgeStep, Session
 
+PLANNED_FOR = timedelta(days=1)
+"""How long a plan with a text waits for its confirmation."""
 LEASE = timedelta(minutes=30)
 """A claim older than this is void: each batch renews it, and rewriting a large database takes minutes."""
 STEPS = ("agent_files", "rows", "memory_files", "columns", "files", "copies", "check", "emptied", "free")
@@ -135,11 +137,20 @@ def _outside(chosen: Chosen, needles: Needles) -> list[str]:
 
 
 def ask(choice: Choice, *, by: str, at: datetime | None = None) -> Purge:
-    """Store a purge that somebody is to confirm, without any text. Raises PurgeError for a query, which is one."""
-    if choice.query:
-        raise PurgeError("usage", "A text cannot be kept until it is confirmed.", "Use manage.py memory purge --query.")
+    """Store a purge that somebody is to confirm. A query is kept in its `work` until then, or for PLANNED_FOR."""
     choose(choice)
-    return Purge.objects.create(by=by[:150], chosen=choice.without_text(), created_at=at or timezone.now())
+    work = {"query": choice.query} if choice.query else {}
+    return Purge.objects.create(by=by[:150], chosen=choice.without_text(), work=work, created_at=at or timezone.now())
+
+
+def drop_old(at: datetime | None = None) -> int:
+    """Forget plans with a text that nobody confirmed in time; returns how many."""
+    old = Purge.objects.filter(state=PurgeState.PLANNED, created_at__lt=(at or timezone.now()) - PLANNED_FOR)
+    return old.exclude(work={}).delete()[0]
+
+
+def _choice_of(purge: Purge) -> Choice:
+    return Choice.of({**purge.chosen, **purge.work})
 
 
 def count(pk: int) -> None:
@@ -148,7 +159,7 @@ def count(pk: int) -> None:
     if purge is None or "plan" in purge.receipt:
         return
     try:
-        receipt: dict[str, Any] = {"plan": asdict(plan(Choice.of(purge.chosen)))}
+        receipt: dict[str, Any] = {"plan": asdict(plan(_choice_of(purge)))}
     except PurgeError as error:
         Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).update(problem=f"{error} {error.fix}".strip()[:500])
         return
@@ -172,7 +183,7 @@ def confirm(pk: int, *, by: str, backups: bool = False, force: bool = False) -> 
     purge = Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).first()
     if purge is None:
         raise PurgeError("confirmed", f"Purge {pk} was confirmed or dropped already.")
-    chosen, receipt = _ready(Choice.of(purge.chosen), backups=backups, force=force)
+    chosen, receipt = _ready(_choice_of(purge), backups=backups, force=force)
     with transaction.atomic():
         if not Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).update(by=by[:150], problem=""):
             raise PurgeError("confirmed", f"Purge {pk} was confirmed or dropped already.")
@@ -365,7 +376,10 @@ def _check(step: _Step) -> None:
 
 
 def _emptied(step: _Step) -> None:
-    """Forget the texts; what follows needs none."""
+    """Forget the texts, also those of plans that nobody confirmed yet; what follows needs none."""
+    planned = Purge.objects.filter(state=PurgeState.PLANNED).exclude(work={})
+    same = [purge.pk for purge in planned if step.needles.are_in(purge.work)]
+    Purge.objects.filter(pk__in=same).delete()
     Purge.objects.filter(pk=step.purge.pk).update(work={})
     Purge.objects.filter(pk=step.purge.pk).exclude(problem="").update(problem="")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
@@ -73,6 +75,32 @@ def test_filters_of_the_form_are_planned_and_what_is_wrong_is_said(signed_in):
     for data, said in (({}, "Give IDs or filters"), ({"session": "99"}, "There is no session 99")):
         response = signed_in.post("/purges", data)
         assert response.status_code == 422 and said in response.content.decode()
+
+
+def test_a_text_is_forgotten_from_the_page_and_stands_nowhere_afterwards(signed_in):
+    furnish()
+    purge, other = planned(signed_in, query=TEXT), planned(signed_in, query=TEXT)
+    assert purge.chosen["query"].startswith("sha256:") and purge.work == {"query": TEXT}
+    tasks.count_purge(purge.pk)
+    address = f"/purges/{purge.pk}"
+    assert TEXT not in signed_in.get(address).content.decode()
+    number = Purge.objects.get(pk=purge.pk).receipt["plan"]["memories"]
+    assert number >= 1
+    assert signed_in.post(address, {"number": str(number)}).status_code == 302
+    tasks.purge(purge.pk)
+    done = Purge.objects.get()
+    assert (done.pk, done.state, done.work) == (purge.pk, PurgeState.DONE, {}), "the other plan holds the text"
+    assert places_of() == [] or connection.vendor == "postgresql"
+    assert signed_in.post("/purges", {"query": "short"}).status_code == 422
+    assert not Purge.objects.filter(pk=other.pk).exists()
+
+
+def test_a_plan_with_a_text_is_forgotten_after_a_day(signed_in):
+    furnish()
+    purge, by_service = planned(signed_in, query=TEXT), planned(signed_in, service="vault")
+    assert run.drop_old() == 0
+    assert run.drop_old(purge.created_at + run.PLANNED_FOR + timedelta(seconds=1)) == 1
+    assert Purge.objects.get().pk == by_service.pk
 
 
 def test_the_poll_answers_only_when_something_happened(signed_in):
