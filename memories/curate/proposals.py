@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.functions import Greatest
 
 from claudeops.lib.humanize import exact
 from memories.capture.fields import checked_category, checked_confidence
@@ -198,7 +199,20 @@ def merge(
         _check_decider(row, by, tier, writes=not is_known)
         decision = _decision(row, ProposalVerdict.MERGE, tier, by, reason, when, after=merged, **said)
         state = ProposalState.MERGED if is_known else ProposalState.APPROVED
-        _settle(row, decision, state=state, kind=ProposalKind.CHANGE, target=entry, text=merged, problem="")
+        wrote = _that_wrote(row.file_id, entry)
+        if is_known and wrote is not None:
+            _raise_count(wrote, 1)
+        count = 1 + (wrote.merged_count if wrote else 0)
+        _settle(
+            row,
+            decision,
+            state=state,
+            kind=ProposalKind.CHANGE,
+            target=entry,
+            text=merged,
+            problem="",
+            merged_count=0 if is_known else count,
+        )
     return row
 
 
@@ -279,7 +293,9 @@ def undo(pk: int, *, by: str, reason: str = "", at: datetime | None = None) -> P
         )
         changed: dict[str, Any] = {"text": last.before, "commit": "", "problem": ""}
         if last.verdict == ProposalVerdict.MERGE:
-            changed |= {"kind": ProposalKind.ADD, "target": ""}
+            if row.state == ProposalState.MERGED and (wrote := _that_wrote(row.file_id, row.target)) is not None:
+                _raise_count(wrote, -1)
+            changed |= {"kind": ProposalKind.ADD, "target": "", "merged_count": 0}
         row.decisions.filter(pk=last.pk).update(undone_at=when)
         changed["trust"] = _trust_of(row)
         _wait_for_person(row, decision, **changed)
@@ -373,6 +389,16 @@ def checked_text(text: str, section: str) -> str:
 def kept_for() -> timedelta:
     """Return how long a proposal waits for an answer."""
     return timedelta(days=settings.CLAUDEOPS_PROPOSAL_DAYS)
+
+
+def _that_wrote(file_id: int, entry: str) -> Proposal | None:
+    """Return the latest proposal that wrote an entry of this text; None for a person's entry."""
+    rows = Proposal.objects.filter(file=file_id, text=entry, state__in=(ProposalState.APPROVED, ProposalState.PROMOTED))
+    return rows.order_by("-decided_at", "-pk").first()
+
+
+def _raise_count(row: Proposal, by: int) -> None:
+    Proposal.objects.filter(pk=row.pk).update(merged_count=Greatest(F("merged_count") + by, 0))
 
 
 def _new_text(row: Proposal, text: str | None, *, by: str, typed: bool) -> dict[str, Any]:

@@ -197,6 +197,9 @@ class Proposal(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField(null=True, blank=True)
     claimed_until = models.DateTimeField(null=True, blank=True)
+    merged_count = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Proposals that were merged into the entry that it wrote."
+    )
     tries = models.PositiveSmallIntegerField(default=0, help_text="Calls of tier 2 without a usable answer about it.")
     decided_at = models.DateTimeField(null=True, blank=True)
     decided_by = models.CharField(max_length=150, blank=True, default="")

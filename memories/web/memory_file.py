@@ -201,7 +201,7 @@ def _of_file(request: HttpRequest, file: MemoryFile, tab: str) -> dict[str, Any]
 def _blame(file: MemoryFile, document: Document) -> list[MemoryFileCommit | None]:
     """Return the commit of each line, of lines that are not committed None."""
     pks = [pk for pk in file.blame[: len(document.lines)] if isinstance(pk, int)]
-    commits = file.commits.in_bulk(set(pks))
+    commits = file.commits.select_related("proposal").in_bulk(set(pks))
     return [commits.get(pk) for pk in file.blame[: len(document.lines)]]
 
 

@@ -23,6 +23,7 @@ class Line:
     """A line of the file, `number` counted from 1. `commit` is None for one that is not committed.
 
     `session` is the session that its knowledge is from, if one is known. `age` is week, month or empty (older).
+    `merged` counts the proposals that were merged into the entry.
     """
 
     number: int
@@ -32,6 +33,7 @@ class Line:
     session: int | None = None
     age: str = ""
     is_disputed: bool = False
+    merged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,13 @@ def _line(
         sessions.get(commit.proposal_id) if commit and commit.proposal_id else None,
         age_of(commit.at, at) if commit else "week",
         entry is not None and text in disputed,
+        _merged(entry, commit),
     )
+
+
+def _merged(entry: Entry | None, commit: MemoryFileCommit | None) -> int:
+    proposal = commit.proposal if commit else None
+    return proposal.merged_count if proposal and entry and entry.text == proposal.text else 0
 
 
 def age_of(since: datetime, at: datetime) -> str:

@@ -183,6 +183,25 @@ def test_a_merge_that_changes_nothing_is_merged_at_once():
         proposals.merge(a_proposal(file=row.file, kind="remove", target=ENTRY, text="").pk, ENTRY, ENTRY)
 
 
+def test_merges_raise_the_count_of_the_entry_and_an_undo_lowers_it():
+    first = a_proposal(text=ENTRY, state="promoted")
+    longer = f"{ENTRY} on host b"
+    changed = a_proposal(file=first.file, text="The dump stays 14 days on host b.")
+    known = a_proposal(file=first.file, text="Dumps of `shop` stay for 14 days on host b.")
+    proposals.merge(changed.pk, ENTRY, longer)
+    changed.refresh_from_db()
+    assert changed.merged_count == 1
+    proposals.merge(known.pk, longer, longer)
+    changed.refresh_from_db()
+    assert changed.merged_count == 2
+    proposals.undo(known.pk, by="ann")
+    changed.refresh_from_db()
+    assert changed.merged_count == 1
+    proposals.undo(changed.pk, by="ann")
+    changed.refresh_from_db()
+    assert (changed.merged_count, Proposal.objects.get(pk=first.pk).merged_count) == (0, 0)
+
+
 def test_what_goes_to_a_person_has_its_whole_time_from_then():
     row = a_proposal(notified_at=AT)
     proposals.review(row.pk, by="triage:m", tier=Tier.MODEL, reason="It names no path.", at=LATER)
