@@ -15,6 +15,7 @@ from django.db import transaction
 from memories.curate import files
 from memories.curate.document import SECTIONS, Entry, parse
 from memories.curate.proposals import checked_text
+from memories.curate.reading import UUID
 from memories.curate.working_tree import NAME, OWN_FOLDER, find_spot, place_of
 from memories.errors import MemoriesError
 from memories.lifecycle.lock import writing
@@ -127,7 +128,7 @@ def _proposals(row: MemoryFile, at: datetime) -> int:
     for commit in row.commits.filter(kind=CommitKind.PROMOTION, proposal=None).order_by("at", "pk"):
         said = dict(TRAILER.findall(commit.body))
         uuid = said.get("Proposal", "").strip()
-        if not files.UUID.fullmatch(uuid):
+        if not UUID.fullmatch(uuid):
             continue
         kind = said.get("Kind", "").strip()
         text = commit.subject.partition(": ")[2]

@@ -14,6 +14,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from memories.curate import files, proposals
+from memories.curate.state import alone
 from memories.errors import Conflict, MemoriesError
 from memories.models import (
     CommitKind,
@@ -611,7 +612,7 @@ def test_while_another_process_works_on_the_file_the_row_is_returned(theirs, set
     file = read()
     path = theirs / "MEMORY.md"
     path.write_text(path.read_text() + "- New\n")
-    with files._alone(file):
+    with alone(file):
         assert "New" not in files.refresh(file).text
     assert "New" in files.refresh(file).text
 

@@ -14,7 +14,8 @@ from tests.memories.curate.repositories import approved, git, make, messages, st
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 
 PROMOTE = "from memories.curate import files; files.promote_due()"
-GIT, FILES, TREE = "memories.curate.git", "memories.curate.files", "memories.curate.working_tree"
+GIT, TREE = "memories.curate.git", "memories.curate.working_tree"
+COMMITS, READING, PROMOTION = "memories.curate.commits", "memories.curate.reading", "memories.curate.promotion"
 POINTS = [
     ("return", GIT, "init", 1),
     ("call", GIT, "write_blob", 1),
@@ -26,14 +27,14 @@ POINTS = [
     ("call", TREE, "write_file", 1),
     ("return", TREE, "write_file", 1),
     ("call", "memories.curate.proposals", "mark_promoted", 1),
-    ("return", FILES, "_settle", 1),
-    ("return", FILES, "_complete", 2),
-    ("call", FILES, "_save", 2),
-    ("return", FILES, "_store_commits", 1),
-    ("return", FILES, "_promote", 1),
+    ("return", COMMITS, "_settle", 1),
+    ("return", COMMITS, "complete", 2),
+    ("call", READING, "_save", 2),
+    ("return", READING, "_store_commits", 1),
+    ("return", PROMOTION, "_promote", 1),
     ("call", GIT, "move_branch", 2),
     ("return", GIT, "move_branch", 2),
-    ("return", FILES, "_promote", 2),
+    ("return", PROMOTION, "_promote", 2),
 ]
 
 

@@ -23,7 +23,7 @@ reflect(None)
 triage()
 promote_due()
 """
-RUNS, TRIAGE, FILES = "memories.curate.reflection.runs", "memories.curate.triage", "memories.curate.files"
+RUNS, TRIAGE, PROMOTION = "memories.curate.reflection.runs", "memories.curate.triage", "memories.curate.promotion"
 
 
 def environment(settings):
@@ -52,9 +52,9 @@ def let_claims_end() -> None:
         ("return", TRIAGE, "_claim", 1),
         ("return", "memories.llm.calls", "ask", 2),
         ("return", TRIAGE, "triage", 1),
-        ("call", FILES, "promote_due", 1),
+        ("call", PROMOTION, "promote_due", 1),
         ("return", "memories.curate.proposals", "mark_promoted", 1),
-        ("return", FILES, "promote_due", 1),
+        ("return", PROMOTION, "promote_due", 1),
     ],
 )
 def test_killed_there_and_run_again_is_one_run(world, settings, event, module, function, nth):

@@ -1,0 +1,235 @@
+"""Read a MEMORY.md into its row: what people wrote is taken over, and what it means for the proposals about it."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from claudeops.lib.secrets import find as find_credentials
+from claudeops.lib.secrets import mask
+from memories.capture.text import fold
+from memories.curate import document, git, proposals
+from memories.curate.commits import Change, commit_as_it_is, complete, message, person
+from memories.curate.document import SECTIONS, WARN_AT, Document, parse
+from memories.curate.state import Seen, look, say, store
+from memories.curate.working_tree import Unusable, check_writable, find_spot, place_of, stamp
+from memories.errors import Conflict, MemoriesError
+from memories.models import (
+    CommitKind,
+    MemoryFile,
+    MemoryFileCommit,
+    Proposal,
+    ProposalKind,
+    ProposalState,
+    Tier,
+)
+
+BY_HAND = "operator (edited by hand)"
+MOST_PRUNED = 20
+"""Removals that are proposed at once when a file is nearly full."""
+LONGEST_BODY = 10_000
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def ready(row: MemoryFile, at: datetime, *, may_begin: bool = False) -> Seen:
+    """Read the file, and return it as one that may be written. Raises MemoriesError with why it may not."""
+    place = place_of(row.project)
+    if place.is_ours and find_spot(place) is None:
+        git.init(place.folder)
+    row, seen = read_row(row.pk, at)
+    gone = seen is not None and seen.working is None and may_begin
+    if seen is None or (row.problem and not gone):
+        raise Unusable(row.problem or f"{place.folder} is in no git repository.", "Run: git init")
+    check_writable(seen.spot)
+    return seen
+
+
+def read_row(pk: int, at: datetime) -> tuple[MemoryFile, Seen | None]:
+    row = MemoryFile.objects.select_related("project").get(pk=pk)
+    try:
+        spot = find_spot(place_of(row.project))
+        if spot is None:
+            _without_repository(row, at)
+            return row, None
+        complete(row, spot, at)
+        seen = look(row, spot)
+        if seen.is_edited and spot.is_ours and not _has_new_credential(seen):
+            by_hand = Change(lambda _: Document(), message(f"Edit {spot.path} by hand", []), person(BY_HAND))
+            commit_as_it_is(row, seen, by_hand, at)
+            seen = look(row, spot)
+        _save(row, seen, at)
+    except (MemoriesError, OSError) as error:
+        say(row, f"{error} {getattr(error, 'fix', '')}".strip(), at)
+        return row, None
+    return row, seen
+
+
+def _without_repository(row: MemoryFile, at: datetime) -> None:
+    place = place_of(row.project)
+    if not place.is_ours:
+        say(row, f"{place.folder} is in no git repository on {row.host}. Run: git init", at)
+    elif row.commit:
+        say(row, f"The repository {place.folder} is gone. Restore it from a backup, or run: memory-file init", at)
+    else:
+        store(row, stamp="none", read_at=at)
+
+
+def _has_new_credential(seen: Seen) -> bool:
+    """Whether an edit by hand added a credential: it is not made permanent by a commit."""
+    known = {text for text, _ in parse(seen.committed_text).lines}
+    return any(find_credentials(text) for text, _ in parse(seen.working_text).lines if text not in known)
+
+
+def _save(row: MemoryFile, seen: Seen, at: datetime, **columns: Any) -> None:
+    """Store what the repository holds, its new commits, and what an edit means for proposals, in one transaction."""
+    text, repository, path = mask(seen.working_text), seen.spot.repository, seen.spot.path
+    commits, is_whole = list[git.Commit](), False
+    if seen.head.commit and seen.head.commit != row.commit:
+        is_whole = not (row.commit and git.is_ancestor(repository, row.commit, seen.head.commit))
+        commits = git.log(repository, seen.head.commit, path, since="" if is_whole else row.commit)
+    blamed = list[str]()
+    if seen.committed and (commits or text != row.text):
+        blamed = git.blame(repository, seen.head.commit, path)
+    problem = _problem_of(seen)
+    mark = stamp(seen.spot)
+    with transaction.atomic():
+        if is_whole:
+            row.commits.exclude(sha__in=[one.sha for one in commits]).delete()
+        _store_commits(row, commits)
+        if blamed or not seen.committed:
+            columns["blame"] = _blame_of(row, seen, text, blamed)
+        if row.read_at is not None:
+            _find_conflicts(row, parse(row.text), parse(text), at)
+        store(
+            row,
+            repository=str(repository.root),
+            path=path,
+            branch=seen.head.branch,
+            commit=seen.head.commit,
+            text=text,
+            sha256=hashlib.sha256(seen.working).hexdigest() if seen.working is not None else "",
+            entries=len(parse(text).entries),
+            stamp=mark,
+            read_at=at,
+            problem=problem,
+            problem_since=(row.problem_since or at) if problem else None,
+            **columns,
+        )
+    if row.entries >= WARN_AT:
+        propose_removals(row, at)
+
+
+def _problem_of(seen: Seen) -> str:
+    head = seen.head.commit
+    if seen.working is None and git.has_history(seen.spot.repository, head, seen.spot.path):
+        return "MEMORY.md was deleted, and stays so; promotions wait. To begin a new one: manage.py memory-file init"
+    if seen.is_edited and seen.spot.is_ours and _has_new_credential(seen):
+        return "MEMORY.md holds what looks like a credential, and is not committed. Take it out of the file."
+    return ""
+
+
+def _store_commits(row: MemoryFile, commits: Sequence[git.Commit]) -> None:
+    uuids = {uuid for one in commits for uuid in one.trailers.get("Proposal", []) if UUID.fullmatch(uuid)}
+    known = {str(uuid): pk for uuid, pk in row.proposals.filter(uuid__in=uuids).values_list("uuid", "pk")}
+    MemoryFileCommit.objects.bulk_create(
+        [
+            MemoryFileCommit(
+                file=row,
+                sha=one.sha,
+                at=one.at,
+                kind=kind_of(one),
+                author=fold(one.author)[:200],
+                is_ours=one.is_ours and one.author == git.NAME,
+                subject=fold(one.subject)[:500],
+                body=one.body.replace("\0", "")[:LONGEST_BODY],
+                added=one.added,
+                removed=one.removed,
+                proposal_id=next((known[uuid] for uuid in one.trailers.get("Proposal", []) if uuid in known), None),
+            )
+            for one in reversed(commits)
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def kind_of(commit: git.Commit) -> CommitKind:
+    if commit.is_ours and "Reverts" in commit.trailers:
+        return CommitKind.REVERT
+    if commit.is_ours and commit.author == git.NAME:
+        return CommitKind.PROMOTION if "Proposal" in commit.trailers else CommitKind.FIRST
+    return CommitKind.EDIT
+
+
+def _blame_of(row: MemoryFile, seen: Seen, text: str, blamed: Sequence[str]) -> list[int | None]:
+    """Return for each line of `text` the number of its commit's row; None for what is not committed."""
+    rows = dict(row.commits.filter(sha__in=set(blamed)).values_list("sha", "pk"))
+    lines, found = parse(text).lines, [line for line, _ in parse(seen.committed_text).lines]
+    of: list[int | None] = [None] * len(lines)
+    matcher = difflib.SequenceMatcher(None, found, [line for line, _ in lines], autojunk=False)
+    for block in matcher.get_matching_blocks():
+        for step in range(block.size):
+            if block.a + step < len(blamed):
+                of[block.b + step] = rows.get(blamed[block.a + step])
+    return of
+
+
+def _find_conflicts(row: MemoryFile, before: Document, after: Document, at: datetime) -> None:
+    """Send the proposals about entries that somebody changed or removed to a person, with both texts."""
+    gone = {entry.text for entry in document.difference(before, after).removed}
+    if not gone:
+        return
+    states = (ProposalState.WAITING, ProposalState.APPROVED)
+    for one in row.proposals.filter(state__in=states).exclude(target=""):
+        theirs = str(one.conflict.get("theirs", "")) if one.conflict else ""
+        if theirs and document.find(after, theirs, one.section) is not None:
+            continue  # it is about that text already
+        entry = document.find(before, one.target, one.section)
+        if entry is not None and entry.text in gone and document.find(after, one.target, one.section) is None:
+            set_conflict(one, before, after, at)
+
+
+def set_conflict(proposal: Proposal, before: Document, after: Document, at: datetime) -> None:
+    theirs, line = document.became(before, after, proposal.target, proposal.section)
+    conflict = {"base": proposal.target, "theirs": theirs, "ours": proposal.text, "line": line}
+    reason = "The entry was changed meanwhile." if theirs else "The entry was removed meanwhile."
+    try:
+        proposals.review(proposal.pk, reason=reason, conflict=conflict, at=at)
+    except Conflict:  # it waits for a person already, who gets both texts
+        Proposal.objects.filter(pk=proposal.pk, state=ProposalState.WAITING).update(conflict=conflict)
+
+
+def propose_removals(row: MemoryFile, at: datetime) -> None:
+    """Propose to remove what was recalled least, the oldest first; once for each entry. A person decides."""
+    entries = parse(row.text).entries
+    used = dict(
+        row.proposals.filter(state=ProposalState.PROMOTED)
+        .exclude(evidence__memory=None)
+        .values_list("text", "evidence__memory__recall_count")
+        .order_by("evidence__memory__recall_count")
+    )
+    ours = set(row.proposals.filter(state=ProposalState.PROMOTED).values_list("text", flat=True))
+    ranked = sorted(
+        (one for one in entries if one.section in SECTIONS),
+        key=lambda one: (one.text not in ours, used.get(one.text) or 0, str(one.date or ""), one.line),
+    )
+    for entry in ranked[: min(len(entries) - WARN_AT + 1, MOST_PRUNED)]:
+        words = f"prune {row.pk} {entry.section} {entry.text}"
+        proposals.propose(
+            row,
+            ProposalKind.REMOVE,
+            entry.section,
+            text="",
+            target=entry.text,
+            evidence=[],
+            confidence=None,
+            by=proposals.SYSTEM,
+            key=hashlib.sha256(words.encode()).hexdigest(),
+            tier=Tier.PERSON,
+            at=at,
+        )
