@@ -116,7 +116,7 @@ def test_triage_without_a_model_says_so(settings):
 
 
 def test_what_is_new_and_what_waits_for_a_person_is_said_with_what_to_do():
-    observed("db_main has 3 replicas.")
+    observed("db_main has 3 replicas.", at=timezone.now())
     ProposalFactory(tier=Tier.PERSON)
     _, found = document("curate", "status")
     assert found["result"][0]["next"].startswith("global: 1 are new; the next one is due ")
