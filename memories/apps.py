@@ -13,9 +13,10 @@ class MemoriesConfig(AppConfig):
 
     def ready(self) -> None:
         import memories
-        from memories.embedding import state
 
-        if memories.load_ahead:  # first: the model loads while the imports below run
+        if memories.load_ahead:  # first: the model loads while the command is imported
+            from memories.embedding import state
+
             state.begin()
         from memories import checks  # noqa: F401  (registers the system checks)
 

@@ -11,8 +11,6 @@ from django.conf import settings
 from django.core import checks
 from django.db import connection
 
-from memories.recall import keyword_index
-
 FTS5_MISSING = checks.Warning(
     "This Python's SQLite has no FTS5: keyword search in memories will not work.",
     hint=(
@@ -48,6 +46,8 @@ def check_recall_index(
     """The full-text index has its triggers. Runs with `check --database default` and `migrate`."""
     if "default" not in (databases or ()) or "memory_terms" not in connection.introspection.table_names():
         return []
+    from memories.recall import keyword_index
+
     lost = keyword_index.missing()
     if not lost:
         return []

@@ -1,10 +1,16 @@
 """The app of sessions: runs of agents, their queue and schedules."""
 
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 from django.apps import AppConfig
 from django.db import connections
 from django.db.models.signals import post_migrate
+
+if TYPE_CHECKING:
+    from memories.queries.uses import Uses
 
 
 class SessionsAppConfig(AppConfig):
@@ -15,11 +21,17 @@ class SessionsAppConfig(AppConfig):
     def ready(self) -> None:
         from memories.queries import uses
         from sessions_app import checks  # noqa: F401  (registers the system checks)
-        from sessions_app.credit.facts import counts_of
 
-        uses.count_by(counts_of)
+        uses.count_by(_counts_of)
 
         post_migrate.connect(_after_migrate, sender=self, dispatch_uid="sessions_app.counts")
+
+
+def _counts_of(memories: Collection[int]) -> Mapping[int, Uses]:
+    """Count the uses of memories; what counts them is imported when it is asked, as few commands ask."""
+    from sessions_app.credit.facts import counts_of
+
+    return counts_of(memories)
 
 
 def _after_migrate(using: str, **kwargs: Any) -> None:

@@ -1,7 +1,8 @@
 """Model fields that mask credentials whenever a value is saved: the last step before the database, whoever writes.
 
 They mask what `save()`, `update()` and the bulk methods write, not what a query looks for. Migrations see Django's own
-fields, because the columns are the same.
+fields, because the columns are the same. The masks are imported by the first save: their patterns take longer to
+compile than all models to load.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
-
-from claudeops.lib.secrets import mask, mask_value
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -24,6 +23,8 @@ class Masked(_Base):
     """Mixin: mask the value on its way into the database."""
 
     def masked(self, value: Any) -> Any:
+        from claudeops.lib.secrets import mask
+
         return mask(value) if isinstance(value, str) else value
 
     def get_db_prep_save(self, value: Any, connection: BaseDatabaseWrapper) -> Any:
@@ -48,4 +49,6 @@ class MaskedCharField(Masked, models.CharField):
 
 class MaskedJSONField(Masked, models.JSONField):
     def masked(self, value: Any) -> Any:
+        from claudeops.lib.secrets import mask_value
+
         return mask_value(value) if isinstance(value, str | list | tuple | dict) else value

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from claudeops.lib.secrets import mask
-
 _FORMATTER = logging.Formatter()
 
 
@@ -13,6 +11,8 @@ class MaskSecrets(logging.Filter):
     """Mask the record's text before it is written. A record whose arguments do not fit its message is left as it is."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        from claudeops.lib.secrets import mask  # here: its patterns take long to compile, and most commands log nothing
+
         try:
             record.msg, record.args = mask(record.getMessage()), None
         except (TypeError, ValueError):  # the handler reports it

@@ -9,7 +9,6 @@ from django.db.models import Q
 from django.utils import timezone
 
 from claudeops.lib.masked_fields import MaskedCharField, MaskedTextField
-from claudeops.lib.secrets import find
 from sessions_app.errors import AgentNotFound
 from sessions_app.schedule import cron_error
 
@@ -119,6 +118,8 @@ class Agent(models.Model):
         return self.slug
 
     def clean(self) -> None:
+        from claudeops.lib.secrets import find  # here: its patterns take longer to compile than all models to load
+
         if self.schedule_kind == ScheduleKind.CRON:
             problem = cron_error(self.cron)
             if problem:
