@@ -36,8 +36,8 @@ def evidence_lines(evidence: Mapping[str, Any]) -> tuple[EvidenceLine, ...]:
     given = {name: value for name, value in evidence.items() if name not in ("text", "match", "score")}
     first = [line for name, value in given.items() if name in KNOWN for line in KNOWN[name](value)]
     score = evidence.get("score")
-    if isinstance(score, int | float) and not isinstance(score, bool):
-        first.append(EvidenceLine("similarity", f"{_percent(score)} of the content of both texts is shared"))
+    if isinstance(score, int | float) and not isinstance(score, bool) and 0 <= score <= 1:
+        first.append(EvidenceLine("similarity", f"{round(100 * score)} % of the content of both texts is shared"))
     elif score is not None:
         found += _rest({"score": score})
     return tuple(first + found + _rest({name: value for name, value in given.items() if name not in KNOWN}))
@@ -155,7 +155,3 @@ def _list(value: Any) -> list[Any]:
     if isinstance(value, list | tuple):
         return list(value)
     return [] if value in (None, "") else [value]
-
-
-def _percent(score: float) -> str:
-    return f"{round(100 * score)} %"

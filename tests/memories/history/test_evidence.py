@@ -61,6 +61,7 @@ def test_a_denial_says_of_what_each_text_says_what():
             EvidenceLine("amounts", "60 s before, 1 min now: the same"),
         ),
         ({"score": "high"}, EvidenceLine("score", "high")),
+        ({"score": 1.7e308}, EvidenceLine("score", "1.7e+308")),
     ],
 )
 def test_each_reason_in_its_words(evidence, expected):
