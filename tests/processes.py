@@ -76,6 +76,7 @@ def wait_for(condition: Callable[[], T], seconds: float = 30) -> T:
 
 KILLED = """
 import os, signal, sys
+import claudeops.tasks, memories.tasks, sessions_app.tasks  # as in a worker; with a profile, imports take far longer
 
 left = {nth}
 
