@@ -132,8 +132,10 @@ def confirmations_needed(ranking: Ranking, row: Row, raised: Sequence[float]) ->
     `raised` are the confidences after one, two, … confirmations.
     """
     for count, confidence in enumerate(raised, 1):
-        share = confidence / row.confidence if row.confidence else 0.0
-        moved = replace(row, confidence=confidence, score=row.score * share or confidence)
+        # A score that is the confidence stays it: a product would be off in its last digit, and lose a tie.
+        is_score = row.score == row.confidence or not row.confidence
+        score = confidence if is_score else row.score * confidence / row.confidence
+        moved = replace(row, confidence=confidence, score=score)
         found = ranking.with_(moved)
         rank = found.rank(row.memory_id)
         if rank is not None and found.fits(rank):

@@ -111,6 +111,11 @@ def test_the_confirmations_that_are_named_would_have_told_it(levels, budget, dat
     assert count <= 3
 
 
+def test_a_confirmation_that_makes_it_as_sure_as_another_lets_the_older_one_win():
+    ranking = ranking_of("ops", receipt_of([0.3, 0.94, 1.0], 51))
+    assert confirmations_needed(ranking, ranking.rows[1], [1.0]) == (1, 1.0, 1)
+
+
 def test_a_memory_that_no_receipt_names_is_put_where_its_score_says():
     ranking = ranking_of("ops", receipt_of([0.9, 0.5], 4000))
     found = ranking.with_(Row(9, "caddy", "timing", "Caddy reloads", 0.7, 0.7))
