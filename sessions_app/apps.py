@@ -28,7 +28,7 @@ class SessionsAppConfig(AppConfig):
 
 
 def _counts_of(memories: Collection[int]) -> Mapping[int, Uses]:
-    """Count the uses of memories; what counts them is imported when it is asked, as few commands ask."""
+    """Count how often sessions used these memories. The import is here because few commands need it."""
     from sessions_app.credit.facts import counts_of
 
     return counts_of(memories)

@@ -1,8 +1,8 @@
 """Model fields that mask credentials whenever a value is saved: the last step before the database, whoever writes.
 
 They mask what `save()`, `update()` and the bulk methods write, not what a query looks for. Migrations see Django's own
-fields, because the columns are the same. The masks are imported by the first save: their patterns take longer to
-compile than all models to load.
+fields, because the columns are the same. The first save imports the masks: their patterns take long to compile,
+and most commands save nothing.
 """
 
 from __future__ import annotations

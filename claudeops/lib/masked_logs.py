@@ -11,7 +11,7 @@ class MaskSecrets(logging.Filter):
     """Mask the record's text before it is written. A record whose arguments do not fit its message is left as it is."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        from claudeops.lib.secrets import mask  # here: its patterns take long to compile, and most commands log nothing
+        from claudeops.lib.secrets import mask  # here: its patterns take long to compile
 
         try:
             record.msg, record.args = mask(record.getMessage()), None

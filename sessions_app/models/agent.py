@@ -118,7 +118,7 @@ class Agent(models.Model):
         return self.slug
 
     def clean(self) -> None:
-        from claudeops.lib.secrets import find  # here: its patterns take longer to compile than all models to load
+        from claudeops.lib.secrets import find  # here: its patterns take long to compile
 
         if self.schedule_kind == ScheduleKind.CRON:
             problem = cron_error(self.cron)

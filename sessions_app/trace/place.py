@@ -132,9 +132,9 @@ def confirmations_needed(ranking: Ranking, row: Row, raised: Sequence[float]) ->
     `raised` are the confidences after one, two, … confirmations.
     """
     for count, confidence in enumerate(raised, 1):
-        # A score that is the confidence stays it: a product would be off in its last digit, and lose a tie.
-        is_score = row.score == row.confidence or not row.confidence
-        score = confidence if is_score else row.score * confidence / row.confidence
+        # Where the score is the confidence, no product: it may differ in its last digit and lose a tie.
+        has_own_score = row.score and row.confidence and row.score != row.confidence
+        score = row.score * confidence / row.confidence if has_own_score else confidence
         moved = replace(row, confidence=confidence, score=score)
         found = ranking.with_(moved)
         rank = found.rank(row.memory_id)

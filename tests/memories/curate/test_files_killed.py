@@ -87,7 +87,7 @@ def test_two_processes_at_once_commit_each_proposal_once(data):
 
 
 def test_a_running_gc_loses_nothing(data):
-    """As git runs it. With `--prune=now` a gc takes the objects of whoever commits beside it, as git's manual says."""
+    """With git's own age for pruning. With `--prune=now` a gc may delete the objects of a commit that is being made."""
     file = files.file_of(None)
     approved(file, "Entry 0")
     files.promote_due()
