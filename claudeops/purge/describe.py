@@ -39,7 +39,10 @@ def receipt_text(purge: Purge) -> str:
     lines = [f"Purge {purge.pk} is done. Removed:", *_places(receipt.get("removed", {}))]
     lines += notes(purge)
     for command in receipt.get("history", ()):
-        lines += ["Git's history still holds it. This rewrites it (lines are named by their SHA-256):", command]
+        lines += [
+            "Git's history still holds it. Stop claudeops and run this; it names the lines by their SHA-256:",
+            command,
+        ]
     return "\n".join(lines)
 
 
