@@ -17,7 +17,14 @@ from sessions_app import tasks
 from sessions_app.hooks.news import NOT_SHOWN
 from sessions_app.models import HookReceipt, Injected, Status
 from sessions_app.runner.agent_hooks import hook_token
-from tests.factories import CooldownActionFactory, EventFactory, MemoryFactory, ProjectFactory, SessionFactory
+from tests.factories import (
+    CooldownActionFactory,
+    EventFactory,
+    MemoryFactory,
+    MemoryFileFactory,
+    ProjectFactory,
+    SessionFactory,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -89,6 +96,21 @@ def test_a_session_that_starts_is_told_what_its_project_should_know(call, projec
     ]
     for absent in ("Another project burns", "Long ago", "All is well", "Of the other project"):
         assert absent not in text
+
+
+def test_a_briefing_begins_with_the_curated_memory_which_a_session_of_ours_has_in_its_prompt(call, project):
+    known = "## Operations\n\n- (2026-11-24) {}\n"
+    MemoryFileFactory(text=known.format("Caddy starts last"))
+    MemoryFileFactory(text=known.format("Prices are stored in cents"), project=project)
+    MemoryFileFactory(text=known.format("Of the other project"), project=ProjectFactory(path="/srv/other"))
+    ours = start(call, token=hook_token(SessionFactory(status=Status.RUNNING, project=project)))
+    assert "Caddy" not in ours and "cents" not in ours
+    text = start(call)
+    assert text.startswith("# Briefing: The shop\n")
+    told_first = "## Curated memory\n\n- (2026-11-24) Prices are stored in cents\n- (2026-11-24) Caddy starts last"
+    assert text[text.index("##") :].startswith(told_first)
+    assert "Of the other project" not in text
+    assert HookReceipt.objects.latest("pk").text == text
 
 
 def test_its_receipt_is_kept_once_and_counted_once(call, project):
