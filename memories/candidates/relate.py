@@ -144,7 +144,7 @@ def _start_embedding(new: Text) -> tuple[EmbeddingModel | None, _Embedding]:
 
 def _embedded(embedder: Embedder, found: Answering, new: Text) -> tuple[QueryVector | None, str]:
     try:
-        return QueryVector(found.model, embedder.embed([embedded_text(new)])[0], found.newest), ""
+        return QueryVector(found.model, embedder.embed([embedded_text(new)])[0], found.newest, found.content_hash), ""
     except (SemanticOff, TextRefused) as off:
         return None, str(off)
     except Exception as error:
@@ -241,7 +241,9 @@ def like_known(memory: Memory, within: Where, fit: Where) -> dict[int, tuple[str
     else:
         wanted = generate.in_words(scope, memory.observation, service, CHOSEN)
         if found is not None and floats is not None:
-            wanted |= set(generate.in_meaning(scope, QueryVector(found.model, floats, found.newest), CHOSEN))
+            wanted |= set(
+                generate.in_meaning(scope, QueryVector(found.model, floats, found.newest, found.content_hash), CHOSEN)
+            )
     rows = _of(wanted - {memory.pk}, scope, model)
     read_ahead([memory.observation, *(text for _, text, _ in rows)])
     return _related(_with_cosines(rows, model, floats), memory)

@@ -29,23 +29,25 @@ _loaded: dict[Hashable, tuple[Hashable, Embedder | SemanticOff]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """The model whose vectors answer, the highest id of their rows (0: none), and how many memories wait for one."""
+    """The model whose vectors answer, its newest row (id, content hash; 0: none), and how many memories wait."""
 
     model: EmbeddingModel
     newest: int
+    content_hash: str
     waiting: int
 
 
 def answering() -> Answering | None:
     """Return what a search needs to know of the vectors that answer, by one query; None when there are none."""
     found: Any = EmbeddingModel.objects.raw(
-        "SELECT m.*, (SELECT e.id FROM embeddings e WHERE e.model_id = m.id ORDER BY e.id DESC LIMIT 1) AS newest, "
+        "SELECT m.*, e.id AS newest, e.content_hash, "
         "(SELECT COUNT(*) FROM (SELECT 1 FROM embedding_pending p WHERE p.model_id = m.id LIMIT %s) w) AS waiting "
-        "FROM embedding_models m WHERE m.state = %s",
+        "FROM embedding_models m LEFT JOIN embeddings e ON e.id = "
+        "(SELECT n.id FROM embeddings n WHERE n.model_id = m.id ORDER BY n.id DESC LIMIT 1) WHERE m.state = %s",
         [MOST_COUNTED, ModelState.ACTIVE.value],
     )
     for model in found:
-        return Answering(model, model.newest or 0, model.waiting)
+        return Answering(model, model.newest or 0, model.content_hash or "", model.waiting)
     return None
 
 

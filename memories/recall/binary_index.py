@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import math
 import os
 import tempfile
 import threading
@@ -132,11 +133,20 @@ class BinaryIndex:
         found = found[np.argsort(distances[found], kind="stable")][:most]
         return found if places is None else places[found]
 
-    def estimates(self, distances: NDArray[np.uint16], memories: Sequence[int]) -> dict[int, float]:
-        """Estimate the cosines of these memories from the share of equal signs, off by some 0.07."""
+    def cosines(self, query: Vectors, places: Places) -> Vectors:
+        """Estimate the cosines of the vectors at these places from the query's floats and their signs.
+
+        Half as far off as by the signs of both: of the nearest 500, the best 200 by it hold .998 of the ten nearest.
+        """
+        signs = np.ascontiguousarray(self.data[_HEAD:, places].T).view(np.uint8)
+        ones = np.unpackbits(signs, axis=1, count=self.dimensions).astype(np.float32)
+        # The signs of a vector have a cosine of about sqrt(2/pi) with it.
+        return np.asarray((2 * (ones @ query) - query.sum()) / math.sqrt(self.dimensions * 2 / math.pi))
+
+    def estimates(self, query: Vectors, memories: Sequence[int]) -> dict[int, float]:
+        """Estimate the cosines of these memories."""
         places = np.flatnonzero(np.isin(self.memories, np.array(memories, dtype=np.uint64)))
-        cosines = np.cos(np.pi / self.dimensions * distances[places])
-        return dict(zip(self.memories[places].tolist(), cosines.tolist(), strict=True))
+        return dict(zip(self.memories[places].tolist(), self.cosines(query, places).tolist(), strict=True))
 
 
 def check_of(content_hash: str) -> int:
@@ -151,15 +161,18 @@ _lock = threading.Lock()
 _current: dict[str, BinaryIndex] = {}
 
 
-def current(model: EmbeddingModel, newest: int) -> BinaryIndex:
-    """Return the index as the database is now; `newest` is the highest embedding id. Not cached in a transaction."""
+def current(model: EmbeddingModel, newest: int, content_hash: str = "") -> BinaryIndex:
+    """Return the index as the database is now; `newest` is the highest embedding id, with its `content_hash`.
+
+    Without the hash it is read. Not cached in a transaction.
+    """
     key, note = _made_from(model), ""
     with _lock:
         index = _current.get(key)
         if index is None:
             index, note = _from_file(model)
             index = _proven(model, index, newest)
-        elif index.last != newest or not _same_last(model, index):
+        elif index.last != newest or not _same_last(model, index, content_hash):
             index = _proven(model, index.copy() if connection.in_atomic_block else index, newest)
         index.note = note or index.note
         if connection.in_atomic_block:
@@ -204,9 +217,10 @@ def _proven(model: EmbeddingModel, index: BinaryIndex, newest: int) -> BinaryInd
     return index
 
 
-def _same_last(model: EmbeddingModel, index: BinaryIndex) -> bool:
+def _same_last(model: EmbeddingModel, index: BinaryIndex, content_hash: str) -> bool:
     known = index.data[2, : index.count][index.embeddings == index.last].tolist()
-    return not known or [check_of(found) for (found,) in _rows(model, "content_hash", "id = %s", index.last)] == known
+    stored = [(content_hash,)] if content_hash else _rows(model, "content_hash", "id = %s", index.last)
+    return not known or [check_of(found) for (found,) in stored] == known
 
 
 def _rows(model: EmbeddingModel, columns: str, condition: str, *params: int, limit: int = -1) -> list[Any]:

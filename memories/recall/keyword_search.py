@@ -44,10 +44,8 @@ def search(
     hits = KeywordHits(tuple(terms))
     if not terms:
         return hits
-    # Read before the index, so that what is indexed in between is found in one of the two.
-    due = keyword_index.due(unindexed)
     hits.collection = term_statistics.collection()
-    hits.frequency = term_statistics.frequencies(terms, hits.collection.size)
+    hits.frequency, due = term_statistics.frequencies(terms, hits.collection.size, unindexed)
     rare = sorted((term for term in terms if term in hits.frequency), key=lambda t: (hits.frequency[t], t))
     chosen = selective(rare, hits.frequency, limit)
     hits.searched = tuple(chosen)

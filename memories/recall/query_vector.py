@@ -23,11 +23,15 @@ _kept: OrderedDict[tuple[str, str], Vectors] = OrderedDict()
 
 @dataclass(frozen=True, slots=True)
 class QueryVector:
-    """A normalised vector; `newest` is its model's highest embedding id, `waiting` counts missing vectors."""
+    """A normalised vector; `newest` is its model's highest embedding id with its `content_hash`, where it was read.
+
+    `waiting` counts missing vectors.
+    """
 
     model: EmbeddingModel
     floats: Vectors
     newest: int
+    content_hash: str = ""
     waiting: int = 0
 
 
@@ -45,7 +49,7 @@ def start_query_vector(text: str) -> Callable[[], QueryVector | str]:
 
     def collect() -> QueryVector | str:
         try:
-            return QueryVector(model, floats(), answering.newest, answering.waiting)
+            return QueryVector(model, floats(), answering.newest, answering.content_hash, answering.waiting)
         except SemanticOff as off:
             return off.reason
         except TextRefused as refused:

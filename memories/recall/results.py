@@ -24,10 +24,10 @@ class Candidate:
     """A memory that a search found: its columns, then the searches' findings, then those of the ranking.
 
     `confirmed_at` is its `updated_at`, `priority` whether a person approved it or made it persistent. `uuid`, `tags`
-    and `created_at` are as the database gives them. `unconfirmed`: CLAUDEOPS_TRUST keeps it back from
-    prompts. `terms` and `length` are those of the full-text index. `shared` is the coverage with neighbouring turns;
-    `speaker`: the query names who said it. `gentler` is what the coverage would add to the score with the lower power,
-    for the thresholds that were tuned with it.
+    and `created_at` are as the database gives them. `unconfirmed`: CLAUDEOPS_TRUST keeps it back from prompts. `terms`
+    and `length` are those of the full-text index, `vector` is the stored one. `shared` is the coverage with
+    neighbouring turns; `speaker`: the query names who said it. `gentler` is what the coverage would add to the score
+    with the lower power, for the thresholds that were tuned with it.
     """
 
     memory_id: int
@@ -52,6 +52,7 @@ class Candidate:
     unconfirmed: bool = False
     terms: str | None = None
     length: int | None = None
+    vector: bytes | memoryview | None = None
 
     cosine: float | None = None
     vector_rank: int | None = None
@@ -160,20 +161,23 @@ COLUMNS = (
     "memories.persistent OR memories.approved_at IS NOT NULL, memories.sequence, memories.position, "
     "memories.category, memories.project_id, memories.agent, memories.uuid, memories.tags, {plus}memories.created_at, "
     "{unconfirmed}, "
-    "t.terms, t.length"
+    "t.terms, t.length, e.vector"
 )
 
+Row = tuple[Any, ...]
+"""The columns of a candidate as the database gives them: the memory's id is the first, its vector the last."""
 
-def read(ids: Sequence[int], scope: Where) -> list[Candidate]:
-    """Read those of these memories, each named once, that are within the scope, in no order."""
+
+def read(ids: Sequence[int], scope: Where, model: int = 0) -> list[Row]:
+    """Read those of these memories, each named once, that are within the scope, with their vectors by `model`."""
     if not ids:
         return []
     source, given = filters.listed(ids)
     # CROSS JOIN: SQLite keeps this order. With a taxonomy in the scope it would read all memories of the taxonomy.
-    return _read(f"{source} CROSS JOIN memories", [given], "memories.id = given.value", [], scope)
+    return _read(f"{source} CROSS JOIN memories", [given], "memories.id = given.value", [], scope, model)
 
 
-def read_neighbours(candidates: Iterable[Candidate], scope: Where) -> list[Candidate]:
+def read_neighbours(candidates: Iterable[Candidate], scope: Where, model: int = 0) -> list[Row]:
     """Read the memories before and after these in their sequences, within the scope."""
     known = {(one.sequence, one.position) for one in candidates if one.sequence and one.position is not None}
     around = {(name, place + step) for name, place in known if place is not None for step in (-1, 1)} - known
@@ -182,10 +186,15 @@ def read_neighbours(candidates: Iterable[Candidate], scope: Where) -> list[Candi
     marks = ", ".join(["(%s, %s)"] * len(around))
     # The second condition is the index's own: without it SQLite scans the table.
     which = f"(memories.sequence, memories.position) IN (VALUES {marks}) AND NOT (memories.sequence = '')"
-    return _read("memories", [], which, [value for pair in sorted(around) for value in pair], scope)
+    return _read("memories", [], which, [value for pair in sorted(around) for value in pair], scope, model)
 
 
-def candidate_of(memory: Memory) -> Candidate:
+def candidate(row: Row) -> Candidate:
+    pk, at, *rest = row
+    return Candidate(pk, _time_of(at), *rest)
+
+
+def candidate_of(memory: Memory, vector: bytes | memoryview | None) -> Candidate:
     same = ("observation", "service", "active", "verdict", "taxonomy", "confidence", "recall_count", "sequence")
     more = ("position", "category", "project_id", "agent", "uuid", "tags", "created_at")
     return Candidate(
@@ -194,6 +203,7 @@ def candidate_of(memory: Memory) -> Candidate:
         stale=memory.stale_at is not None,
         priority=memory.persistent or memory.approved_at is not None,
         unconfirmed=bool(kept_back(memory)),
+        vector=vector,
         **{name: getattr(memory, name) for name in (*same, *more)},
     )
 
@@ -221,15 +231,16 @@ def hit_of(one: Candidate, parts: Parts, collapsed: Sequence[int]) -> Hit:
     )
 
 
-def _read(source: str, given: Sequence[Any], which: str, values: Sequence[Any], scope: Where) -> list[Candidate]:
+def _read(source: str, given: Sequence[Any], which: str, values: Sequence[Any], scope: Where, model: int) -> list[Row]:
     columns = COLUMNS.format(plus="+" if connection.vendor == "sqlite" else "", unconfirmed=kept_back_sql())
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {columns} FROM {source} LEFT JOIN memory_terms t ON t.memory_id = memories.id "  # noqa: S608
-            f"WHERE {which} AND {scope.sql}",
-            [*given, *values, *scope.params],
+            f"LEFT JOIN embeddings e ON e.memory_id = memories.id AND e.model_id = %s WHERE {which} AND {scope.sql}",
+            [*given, model, *values, *scope.params],
         )
-        return [Candidate(pk, _time_of(at), *rest) for pk, at, *rest in cursor.fetchall()]
+        rows: list[Row] = cursor.fetchall()
+    return rows
 
 
 def _time_of(value: datetime | str) -> datetime:

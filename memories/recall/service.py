@@ -224,16 +224,9 @@ class _Search:
             by_words: Sequence[int] = self.words.best(keyword_search.MOST_READ)
         with self.timed("embedding"):
             self.vector = vector()
-        search = None if isinstance(self.vector, str) else vector_search.VectorSearch(self.vector)
-        with self.timed("vectors"):
-            near = vector_search.Nearest()
-            if search and not self.worded:
-                near = search.nearest(self.scope, vector_search.FOR_RECALL)
-            estimates = search.estimates(by_words) if search else {}
         with self.timed("rows"):
-            by_words, by_vector = self.read(by_words, near.cosines, estimates)
+            near, by_vector = self.read(by_words)
         self.dropped[trust.OTHER_SCOPE] += near.outside
-        self.vectors_by = near.by if search else ""
         if near.broken:
             self.notes.append(f"{near.broken} stored vectors have another size or no numbers and were passed over")
         with self.timed("ranking"):
@@ -264,35 +257,55 @@ class _Search:
         self.notes += [note for note in beside.notes if note not in self.notes]
         self.searched = tuple(dict.fromkeys((*self.words.searched, *beside.words.searched)))
 
-    def read(
-        self, by_words: Sequence[int], cosines: Mapping[int, float], estimates: Mapping[int, float]
-    ) -> tuple[Sequence[int], list[int]]:
-        """Read the candidates of both searches and their neighbours. Returns (by words, by vector), best first."""
-        while True:
-            by_vector = sorted(cosines, key=lambda pk: (-cosines[pk], -pk))[: self.most]
-            chosen = self.chosen(by_words, {**estimates, **cosines})
-            read = {one.memory_id: one for one in results.read(list({*chosen, *by_vector}), self.scope)}
-            if self.most >= CANDIDATES_OF_TURNS or not any(one.sequence for one in read.values()):
-                break
-            self.most = CANDIDATES_OF_TURNS
-        ids = list(dict.fromkeys([*chosen, *by_vector]))
-        there = {one.memory_id: one for one in self.as_it_was([read[pk] for pk in ids if pk in read])}
-        self.dropped[trust.OTHER_SCOPE] += len(ids) - len(there)
-        self.judge(there[pk] for pk in ids if pk in there)
-        self.judge(self.as_it_was(results.read_neighbours(self.candidates.values(), self.scope)))
-        self.cosines = dict(cosines)
-        return by_words, by_vector
+    def read(self, by_words: Sequence[int]) -> tuple[vector_search.Nearest, list[int]]:
+        """Search vectors and read the candidates of both searches, by one query where numpy searches.
 
-    def chosen(self, by_words: Sequence[int], cosines: Mapping[int, float]) -> list[int]:
+        Returns (the nearest, those of them that are candidates, best first).
+        """
+        near, search, model = vector_search.Nearest(), None, 0
+        if not isinstance(self.vector, str):
+            search, model = vector_search.VectorSearch(self.vector), self.vector.model.pk
+        most, estimates = max(self.most, CANDIDATES_OF_TURNS), {}
+        if search and len(by_words) > self.most:
+            estimates = search.estimates(by_words)
+        by_words = self.chosen(by_words, estimates, most)
+        rows: dict[int, results.Row | None] = {}
+
+        def read(ids: Iterable[int]) -> list[tuple[int, Any]]:
+            missing = dict.fromkeys(pk for pk in (*by_words, *ids) if pk not in rows)
+            rows.update(missing)
+            rows.update((row[0], row) for row in results.read(list(missing), self.scope, model))
+            return [(pk, row[-1]) for pk in ids if (row := rows[pk]) and row[-1] is not None]
+
+        if search and not self.worded:
+            near = search.nearest(self.scope, vector_search.FOR_RECALL, read)
+        read(near.cosines)  # what was found by words alone, or by pgvector
+        by_vector = sorted(near.cosines, key=lambda pk: (-near.cosines[pk], -pk))
+        estimates |= near.cosines
+        while True:
+            ids = list(dict.fromkeys([*self.chosen(by_words, estimates, self.most), *by_vector[: self.most]]))
+            found = [results.candidate(row) for pk in ids if (row := rows[pk])]
+            if self.most == most or not any(one.sequence for one in found):
+                break
+            self.most = most
+        there = self.as_it_was(found)
+        self.dropped[trust.OTHER_SCOPE] += len(ids) - len(there)
+        self.judge(there)
+        around = results.read_neighbours(self.candidates.values(), self.scope, model)
+        self.judge(self.as_it_was([results.candidate(row) for row in around]))
+        self.cosines, self.vectors_by = dict(near.cosines), near.by if search else ""
+        return near, by_vector[: self.most]
+
+    def chosen(self, by_words: Sequence[int], cosines: Mapping[int, float], most: int) -> list[int]:
         """Select, of the memories found by words, those with the best scores including cosines, in their order."""
         if isinstance(self.vector, str):
-            return list(by_words[: max(self.most, CANDIDATES_OF_TURNS)])
-        if not cosines or len(by_words) <= self.most:
-            return list(by_words[: self.most])
+            return list(by_words[: max(most, CANDIDATES_OF_TURNS)])
+        if not cosines or len(by_words) <= most:
+            return list(by_words[:most])
         covered = np.array([self.words.coverage(pk) for pk in by_words])
         near = np.array([cosines.get(pk, 0.0) for pk in by_words])
         scores = fusion.both(near, covered, self.weights)
-        return [by_words[place] for place in np.sort(np.argsort(-scores, kind="stable")[: self.most])]
+        return [by_words[place] for place in np.sort(np.argsort(-scores, kind="stable")[:most])]
 
     def judge(self, found: Iterable[Candidate]) -> None:
         """Add what passes the trust pass to the candidates."""
@@ -314,9 +327,13 @@ class _Search:
     def as_it_was(self, found: Sequence[Candidate]) -> Sequence[Candidate]:
         if self.filters.as_of is None or not found:
             return found
-        now = Memory.objects.filter(pk__in=[one.memory_id for one in found])
-        then = as_of.as_of(now, self.filters.as_of)
-        return [results.candidate_of(row) for row in then if as_of.passes(row, self.filters)]
+        vectors = {one.memory_id: one.vector for one in found}
+        then = {row.pk: row for row in as_of.as_of(Memory.objects.filter(pk__in=vectors), self.filters.as_of)}
+        return [
+            results.candidate_of(then[pk], vector)
+            for pk, vector in vectors.items()
+            if pk in then and as_of.passes(then[pk], self.filters)
+        ]
 
     def complete(self, by_words: Sequence[int], by_vector: Sequence[int]) -> None:
         if self.filters.as_of is not None:  # the candidates are as they were, the index is of today
@@ -325,8 +342,9 @@ class _Search:
             new = [one for pk, one in self.candidates.items() if pk not in self.words.held and one.terms is not None]
             self.words.add((one.memory_id, one.length or 0, one.terms or "") for one in new)
         if not isinstance(self.vector, str):
-            missing = [pk for pk in self.candidates if pk not in self.cosines]
-            self.cosines |= vector_search.cosines(self.vector, missing, self.scope)
+            rest = [(pk, one.vector) for pk, one in self.candidates.items() if pk not in self.cosines and one.vector]
+            found = vector_search.Nearest(self.cosines)
+            found.take(self.vector, rest)
         places = {pk: place for place, pk in enumerate(by_words, 1)}
         near = {pk: place for place, pk in enumerate(by_vector, 1)}
         turns = {(one.sequence, one.position): pk for pk, one in self.candidates.items() if one.sequence}
@@ -354,7 +372,8 @@ class _Search:
         """Return how likely each candidate supersedes another one, in the order of the ids."""
         if isinstance(self.vector, str):
             return np.zeros((len(ids), len(ids)), dtype=np.float32)
-        cosines = vector_search.between(self.vector.model, ids, self.scope)
+        stored = [self.candidates[pk].vector for pk in ids]
+        cosines = vector_search.between(stored, self.vector.model.dimensions)
         return supersession.likely(cosines, [self.candidates[pk] for pk in ids], self.asked)
 
     def hits(self, profile: profiles.Profile, limit: int | None) -> list[Hit]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
 
@@ -47,8 +48,12 @@ def collection() -> Collection:
     return found
 
 
-def frequencies(terms: Sequence[str], size: int) -> dict[str, int]:
-    """Count the memories of each term, without terms that occur in none. `size` is the collection's."""
+def frequencies(terms: Sequence[str], size: int, unindexed: int = 0) -> tuple[dict[str, int], list[int]]:
+    """Count the memories of each term, without terms that occur in none, and list what is not indexed, by one query.
+
+    `size` is the collection's; the newest `unindexed` ids are listed. They are read no later than the counts, so that
+    what is indexed in between is in the index.
+    """
     name, now = _database(), time.monotonic()
     kept = ((term, *_counts.get((name, term), (-RECOUNT, 0))) for term in terms)
     found = {term: count for term, at, count in kept if now - at < RECOUNT}
@@ -57,26 +62,34 @@ def frequencies(terms: Sequence[str], size: int) -> dict[str, int]:
         shares = _sampled(size)
         found |= {term: count for term in missing if (count := round(shares.get(term, 0.0) * size)) > FEW}
         missing = [term for term in missing if term not in found]
-    counted = _counted(missing) if missing else {}
+    counted, due = _counted(missing, unindexed)
     if not connection.in_atomic_block:
         if len(_counts) > MOST_KEPT:
             _counts.clear()
         _counts.update({(name, term): (now, count) for term, count in counted.items() if count > FEW})
-    return found | counted
+    return found | counted, due
 
 
-def _counted(terms: Sequence[str]) -> dict[str, int]:
+DUE = (
+    "SELECT CAST(NULL AS text), memory_id FROM "
+    "(SELECT memory_id FROM memory_terms_due ORDER BY memory_id DESC LIMIT %s) due"
+)
+
+
+def _counted(terms: Sequence[str], unindexed: int) -> tuple[dict[str, int], list[int]]:
+    if connection.vendor == "postgresql":
+        counts = (
+            "SELECT term, (SELECT count(*) FROM memory_terms WHERE vector @@ asked) "
+            "FROM unnest(%s::text[], %s::text[]::tsquery[]) missing (term, asked)"
+        )
+        values: list[Any] = [list(terms), [f"'{term}'" for term in terms]]
+    else:
+        marks, values = ", ".join(["%s"] * len(terms)), list(terms)
+        counts = f"SELECT term, doc FROM memory_terms_vocabulary WHERE term IN ({marks})"  # noqa: S608
     with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute(
-                "SELECT term, (SELECT count(*) FROM memory_terms WHERE vector @@ asked) "
-                "FROM unnest(%s::text[], %s::text[]::tsquery[]) missing (term, asked)",
-                [list(terms), [f"'{term}'" for term in terms]],
-            )
-        else:
-            marks = ", ".join(["%s"] * len(terms))
-            cursor.execute(f"SELECT term, doc FROM memory_terms_vocabulary WHERE term IN ({marks})", list(terms))  # noqa: S608
-        return {term: count for term, count in cursor.fetchall() if count}
+        cursor.execute(f"{DUE} UNION ALL {counts}", [unindexed, *values])
+        rows = cursor.fetchall()
+    return {term: count for term, count in rows if term and count}, [pk for term, pk in rows if term is None]
 
 
 def _sampled(size: int) -> dict[str, float]:

@@ -351,7 +351,7 @@ def _words(memory: Memory, task: str) -> Sequence[Sequence[str]]:
         term_of(word): word for word in reversed(named) if word not in STOP_WORDS and word.isalpha() and len(word) > 2
     }
     mine = {term: word for term, word in mine.items() if term not in said}
-    counts = frequencies(list(mine), collection().size)
+    counts, _ = frequencies(list(mine), collection().size)
     service = term_of(memory.service) if memory.service else ""
     ordered = sorted(mine, key=lambda term: (term != service, counts.get(term, 0), term))
     rare = [mine[term] for term in ordered[:TRIED]]
