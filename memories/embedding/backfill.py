@@ -244,4 +244,4 @@ def _clear(end: float, done: Backfilled) -> None:
                 if not ids:
                     break
                 count, _ = rows.filter(pk__in=ids).delete()
-                done.removed += count if rows is model.embeddings else 0
+                done.removed += count if rows.model is Embedding else 0

@@ -19,7 +19,7 @@ from django.conf import settings
 from claudeops.lib.http import why_failed
 from claudeops.lib.locks import file_lock
 from memories.embedding import progress, state
-from memories.embedding.local import Spec, fault
+from memories.embedding.local import QUANTISED, SUMS, Spec, fault, quantise
 from memories.embedding.progress import Progress
 from memories.errors import MemoriesError
 
@@ -74,7 +74,11 @@ def install(source: str | None = None, *, report: Report | None = None, seconds:
                 raise InstallBusy(
                     "Another process installs the model now.", "Wait for it: `manage.py embeddings status`."
                 )
-            found = "" if fault(folder, spec) is None else _from_first(source, spec, folder, report, seconds)
+            found = ""
+            if fault(folder, spec) is not None:
+                if source is None and fault(folder, spec.as_published) is None:
+                    source = str(folder)  # of an earlier version, or its bytes are damaged
+                found = _from_first(source, spec, folder, report, seconds)
             progress.forget(folder)
     except OSError as error:
         raise InstallFailed(
@@ -104,7 +108,8 @@ def install_if_missing() -> Installed | None:
 
 def is_there() -> bool:
     """Whether the model's files are in their folder; their content is checked when they are loaded."""
-    return all((state.model_folder() / name).is_file() for name in state.LOCAL.sha256)
+    names = (*state.LOCAL.sha256, SUMS) if state.LOCAL.int8 else state.LOCAL.sha256
+    return all((state.model_folder() / name).is_file() for name in names)
 
 
 def _from_first(source: str | None, spec: Spec, folder: Path, report: Report | None, seconds: float | None) -> str:
@@ -120,8 +125,10 @@ def _from_first(source: str | None, spec: Spec, folder: Path, report: Report | N
         except _NotHere as error:
             failed.append(f"{name}: {error}" if source is None else str(error))
             continue
-        wrong = fault(staging, spec)
+        wrong = fault(staging, spec.as_published)
         if wrong is None:
+            if spec.int8 and (why := quantise(staging, spec)):
+                logger.warning("the model %s is not turned into bytes and takes twice the time: %s", spec.name, why)
             _take_over(staging, folder, spec)
             return name
         shutil.rmtree(staging)  # wrong bytes must not be resumed
@@ -245,7 +252,7 @@ def _from_index(spec: Spec, into: Path, tell: Report) -> None:
 def _take_over(staging: Path, folder: Path, spec: Spec) -> None:
     """Replace the folder by two renames; a reader in between finds no model."""
     for path in staging.iterdir():
-        if path.name not in spec.sha256:
+        if path.name not in (*spec.sha256, QUANTISED, SUMS):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
             continue
         path.chmod(0o644)

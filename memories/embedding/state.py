@@ -14,7 +14,7 @@ from django.conf import settings
 from memories.embedding import progress
 from memories.embedding.base import Embedder, SemanticOff
 from memories.embedding.endpoint import PREFIX, EndpointEmbedder
-from memories.embedding.local import INSTALL, MINILM, LocalEmbedder, Spec
+from memories.embedding.local import INSTALL, MINILM, QUANTISED, LocalEmbedder, Spec
 from memories.models import EmbeddingModel, ModelState
 
 LOCAL: Spec = MINILM
@@ -51,6 +51,11 @@ def answering() -> Answering | None:
     return None
 
 
+def local_spec() -> Spec:
+    """Return the local model as it is wanted: in bytes where they were made, else as published."""
+    return LOCAL if LOCAL.int8 and (model_folder() / QUANTISED).is_file() else LOCAL.as_published
+
+
 def active_model() -> EmbeddingModel | None:
     found = answering()
     return found.model if found else None
@@ -60,7 +65,7 @@ def wanted() -> Embedder:
     """Return the embedder that the settings ask for, with or without stored vectors. Raises SemanticOff."""
     kind = settings.CLAUDEOPS_EMBEDDINGS
     if kind == "local":
-        return _local()
+        return _local(local_spec())
     if kind == "endpoint":
         return _endpoint(settings.CLAUDEOPS_EMBEDDINGS_MODEL)
     raise _switched_off()
@@ -85,9 +90,14 @@ def embedder_of(model: EmbeddingModel) -> Embedder:
     """Return the embedder that made a model's vectors. Raises SemanticOff when it is gone."""
     if model.name.startswith(PREFIX):
         return _endpoint(model.name.removeprefix(PREFIX).rpartition(":")[0], model.dimensions)
-    if model.name != LOCAL.identity:
-        raise SemanticOff(f"the model {model.name}, whose vectors are stored, is no longer known here")
-    return _local()
+    return _local(_spec_of(model))
+
+
+def _spec_of(model: EmbeddingModel) -> Spec:
+    for spec in (LOCAL, LOCAL.as_published):
+        if model.name == spec.identity:
+            return spec
+    raise SemanticOff(f"the model {model.name}, whose vectors are stored, is no longer known here")
 
 
 def off_reason() -> str | None:
@@ -99,7 +109,7 @@ def off_reason() -> str | None:
         if active is None:
             raise _none_yet()
         if not active.name.startswith(PREFIX):
-            _check_local()
+            _check_local(_spec_of(active))
         elif active.error:
             raise SemanticOff(active.error)
     except SemanticOff as off:
@@ -117,7 +127,7 @@ def is_wanted(model: EmbeddingModel) -> bool:
     """Whether the settings ask for this model. Calls no endpoint: its dimensions are not compared."""
     if settings.CLAUDEOPS_EMBEDDINGS == "endpoint":
         return model.name == f"{PREFIX}{settings.CLAUDEOPS_EMBEDDINGS_MODEL}:{model.dimensions}"
-    return settings.CLAUDEOPS_EMBEDDINGS == "local" and model.name == LOCAL.identity
+    return settings.CLAUDEOPS_EMBEDDINGS == "local" and model.name == local_spec().identity
 
 
 def waiting(model: EmbeddingModel) -> int:
@@ -140,7 +150,7 @@ def begin() -> threading.Thread | None:
 
 def _begun() -> None:
     with contextlib.suppress(SemanticOff):  # raised again for whoever asks for the embedder
-        _local()
+        _local(local_spec())
 
 
 def reset() -> None:
@@ -156,7 +166,7 @@ def _switched_off() -> SemanticOff:
 def _none_yet() -> SemanticOff:
     if settings.CLAUDEOPS_EMBEDDINGS == "local":
         try:
-            _check_local()
+            _check_local(local_spec())
         except SemanticOff as off:
             return off
     model = EmbeddingModel.objects.filter(state=ModelState.BUILDING).first()
@@ -169,28 +179,28 @@ def _none_yet() -> SemanticOff:
     return SemanticOff(f"the first vectors are being made, {count} memories to go")
 
 
-def _files() -> tuple[Hashable, ...]:
+def _files(spec: Spec) -> tuple[Hashable, ...]:
     """Return what changes with the local model's files. Raises SemanticOff when one is missing."""
     folder, found = model_folder(), []
-    for name in LOCAL.sha256:
+    for name in spec.files:
         try:
             stat = (folder / name).stat()
         except OSError:
-            raise SemanticOff(progress.missing(LOCAL.name, folder), INSTALL) from None
+            raise SemanticOff(progress.missing(spec.name, folder), INSTALL) from None
         found.append((name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
     return (str(folder), *found)
 
 
-def _check_local() -> None:
+def _check_local(spec: Spec) -> None:
     """Raise SemanticOff when the local model is missing, or this process failed to load it."""
-    files = _files()
-    loaded_as, found = _loaded.get("local", (None, None))
+    files = _files(spec)
+    loaded_as, found = _loaded.get(spec.identity, (None, None))
     if loaded_as == files and isinstance(found, SemanticOff):
         raise found
 
 
-def _local() -> Embedder:
-    return _kept("local", _files(), lambda: LocalEmbedder(model_folder(), LOCAL))
+def _local(spec: Spec) -> Embedder:
+    return _kept(spec.identity, _files(spec), lambda: LocalEmbedder(model_folder(), spec))
 
 
 def _endpoint(model: str, dimensions: int | None = None) -> Embedder:

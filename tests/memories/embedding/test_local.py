@@ -106,7 +106,7 @@ REFERENCE = {
 
 
 def test_the_official_model_gives_the_reference_vectors(real_model):
-    embedder = LocalEmbedder(real_model, MINILM)
+    embedder = LocalEmbedder(real_model, MINILM.as_published)
     assert embedder.name == f"{MINILM.name}@53aa51172d14"
     vectors = embedder.embed(list(REFERENCE))
     assert vectors.shape == (len(REFERENCE), 384)
@@ -120,7 +120,7 @@ def test_the_graph_in_the_repository_is_the_one_that_is_written_for_the_official
 
 
 def test_the_official_model_knows_what_is_near(real_model):
-    embed = LocalEmbedder(real_model, MINILM).embed
+    embed = LocalEmbedder(real_model, MINILM.as_published).embed
     said, again, other = embed(
         [
             "Jellyfin takes 60s to start after a restart",
@@ -130,6 +130,15 @@ def test_the_official_model_knows_what_is_near(real_model):
     )
     assert said @ again == pytest.approx(0.8582195, abs=1e-5)
     assert said @ other == pytest.approx(0.0049161, abs=1e-5)
+
+
+def test_the_bytes_of_the_official_model_are_near_its_floats_and_a_vector_does_not_depend_on_its_batch(real_model):
+    floats, quantised = (LocalEmbedder(real_model, one) for one in (MINILM.as_published, MINILM))
+    assert quantised.name == f"{floats.name}-int8"
+    texts = [text for text in REFERENCE for _ in range(2)]
+    vectors = quantised.embed(texts)
+    assert ((vectors * floats.embed(texts)).sum(axis=1) > 0.975).all()
+    assert np.array_equal(vectors, np.concatenate([quantised.embed([text]) for text in texts]))
 
 
 def test_other_weights_are_another_model(tmp_path):
