@@ -198,11 +198,7 @@ def is_late(depth: Depth, at: datetime) -> bool:
 
 def is_well() -> bool:
     """Return whether nothing needs attention, as of at most WELL_SECONDS ago: every page says so."""
-    known: bool | None = cache.get(WELL)
-    if known is None:
-        known = read().ok
-        cache.set(WELL, known, WELL_SECONDS)
-    return known
+    return bool(cache.get_or_set(WELL, lambda: read().ok, WELL_SECONDS))
 
 
 def read(at: datetime | None = None) -> Health:

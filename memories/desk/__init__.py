@@ -6,11 +6,10 @@ A kind is an object of the protocol `kinds.Kind`; another one is added to _KINDS
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
-from django.core.exceptions import EmptyResultSet
-from django.db import connection
+from django.core.cache import cache
 
+from claudeops.lib.capped import counts_of
 from memories.desk.discards import Discards
 from memories.desk.kinds import Kind
 from memories.desk.pairs import Pairs
@@ -47,24 +46,22 @@ VIEWS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 CAP = 1_000
 """Items of a kind are counted up to here; above, pages show "999+"."""
+COUNT, COUNT_SECONDS = "desk-count", 5
+"""Cache key, and how long (seconds) every page uses the same count."""
 
 
 def counts(names: Collection[str] = WAITING) -> dict[str, int]:
-    """Count what waits by kind, each up to CAP, from indexes. One query: every page shows the sum of WAITING."""
-    parts: list[str] = []
-    params: list[Any] = []
-    for place, name in enumerate(names):
-        try:
-            rows = KINDS[name].waiting().order_by().values("pk")[:CAP]
-            sql, values = rows.query.sql_with_params()
-        except EmptyResultSet:  # CLAUDEOPS_TRUST=open keeps nothing back
-            parts.append("0")
-        else:
-            parts.append(f"(SELECT count(*) FROM ({sql}) AS kind_{place})")  # noqa: S608  (the ORM's)
-            params += values
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(parts)}", params)
-        return dict(zip(names, cursor.fetchone(), strict=True))
+    """Count what waits by kind, each up to CAP, from indexes. One query."""
+    found = dict(zip(names, counts_of((KINDS[name].waiting() for name in names), CAP), strict=True))
+    if found.keys() >= set(WAITING):
+        cache.set(COUNT, sum(found[name] for name in WAITING), COUNT_SECONDS)
+    return found
+
+
+def count() -> int:
+    """Return how much waits, as of at most COUNT_SECONDS ago: every page shows it, and the desk itself counts anew."""
+    known: int | None = cache.get(COUNT)
+    return sum(counts().values()) if known is None else known
 
 
 def count_of_view(name: str, counted: Mapping[str, int]) -> int:

@@ -13,10 +13,11 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from claudeops.lib.capped import CAP, Count
 from claudeops.lib.change_token import read_token
 from claudeops.lib.distinct import distinct_values
 from claudeops.lib.list_page import hold
-from claudeops.lib.list_page.bar import CAP, View
+from claudeops.lib.list_page.bar import View
 from claudeops.lib.list_page.columns import Column
 from claudeops.lib.list_page.export import FORMATS, MOST
 from claudeops.lib.list_page.keyset import both, moment, ordered, page_of
@@ -105,7 +106,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "chosen": chosen,
         "page": page,
         "polls": not page.back and filters.is_valid(),
-        "count": f"{CAP:,}+" if count > CAP else f"{count:,}",
+        "count": Count(count).shown,
         "one": count == 1,
         "total": "" if count > CAP else count,
         "bulk_url": reverse("events-bulk", args=[state.partition(".")[0]]),

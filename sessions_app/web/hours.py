@@ -63,7 +63,7 @@ def hours_of(request: HttpRequest, filters: SessionFilterSet) -> Hours | None:
     rest = _without_selection(request)
     address = f"{request.path.removesuffix('/hours')}?{rest}{'&' if rest else ''}"
     spans = [periods.write(since, until) for since, until in pairwise(edges)]
-    found = _counted(request, given, edges)
+    found = _counted(filters, given, edges)
     parts = [
         Part(
             local_time.label_of_part(one, since),
@@ -90,13 +90,15 @@ def _range(given: dict[str, Any], now: datetime) -> Range:
     return next(fits, periods.RANGES["90d"])
 
 
-def _counted(request: HttpRequest, given: dict[str, Any], edges: tuple[datetime, ...]) -> Any:
+def _counted(filters: SessionFilterSet, given: dict[str, Any], edges: tuple[datetime, ...]) -> Any:
     asked = {name for name, value in given.items() if value not in (None, "")} - SHAPE
     if asked <= COUNTED:
         status = given["status"]
         return outcomes.in_parts(edges, GROUPS.get(status, (status,)) if status else None)
-    others = {name: value for name, value in request.GET.items() if name != TIME}
-    return outcomes.of_rows_in_parts(SessionFilterSet(others, queryset=Session.objects.all()).qs, edges)
+    rows = Session.objects.all()
+    for name in given.keys() - {TIME}:
+        rows = filters.filters[name].filter(rows, given[name])
+    return outcomes.of_rows_in_parts(rows, edges)
 
 
 def _brush(period: Period | None, edges: tuple[datetime, ...]) -> tuple[float, float] | None:

@@ -13,7 +13,8 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.db.models import F, QuerySet
+from django.core.cache import cache
+from django.db.models import F, QuerySet, Value
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -23,14 +24,16 @@ from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
+from claudeops.lib.capped import CAP, Count
 from claudeops.lib.change_token import read_token
 from claudeops.lib.list_page import hold
-from claudeops.lib.list_page.bar import CAP, View
+from claudeops.lib.list_page.bar import View
 from claudeops.lib.list_page.columns import SIZE, Chosen, Column, size_of
 from claudeops.lib.list_page.export import FORMATS, MOST
 from claudeops.lib.list_page.keyset import Page, Place, Sort, both, moment, ordered, page_of, part_of, whole_to
 from claudeops.lib.list_page.page import Action, ListPage, declare
 from claudeops.lib.masked_note import masked_note
+from memories.models import Project
 from sessions_app import queue
 from sessions_app.errors import SessionsError
 from sessions_app.models import Agent, Session, Status, Trigger
@@ -101,8 +104,11 @@ PAGE = declare(
 
 SUGGESTED = ("status:running", "status:failed", "status:went_wrong", "age:day", "age:week", "cost:>0.5")
 MOST_SUGGESTED = 50
+CHOICES: dict[str, Any] = {"agent": Agent, "project": Project}
 LAST = 200
 """Sessions among whose costs one is dear if it is in the highest tenth."""
+COSTS, COSTS_SECONDS = "session-costs", 60
+"""Cache key, and how long (seconds) the same costs are compared."""
 
 FEW = 500
 """Up to this many matches are summed up; the costs of more are on the overview."""
@@ -196,7 +202,7 @@ def _context(request: HttpRequest, found: Found, page: Page[Session], state: str
         "filters": found.filters,
         "page": page,
         "polls": polls(page) and valid,
-        "count": f"{CAP:,}+" if count > CAP else f"{count:,}",
+        "count": Count(count).shown,
         "total": "" if count > CAP else count,
         "one": count == 1,
         "totals": totals,
@@ -243,7 +249,7 @@ def own_views(user: Any) -> list[View]:
     """Return the views whose filter depends on the time, on who asks and on what sessions cost of late."""
     views = [last_night(timezone.now()), View("Running", f"status={UNFINISHED}")]
     last = Session.objects.order_by("-queued_at", "-id").values_list("cost_usd", flat=True)[:LAST]
-    costs = sorted(cost for cost in last if cost)
+    costs = cache.get_or_set(COSTS, lambda: sorted(cost for cost in last if cost), COSTS_SECONDS) or []
     if len(costs) >= 10:
         least = costs[-(len(costs) // 10)]
         query = urlencode({"cost": f">={least:.4f}", "sort": "-cost"})
@@ -251,13 +257,26 @@ def own_views(user: Any) -> list[View]:
     return [*views, View("Mine", urlencode({"by": user.get_username()}), "", False)]
 
 
+def offer(*forms: Any) -> list[str]:
+    """Offer the agents and projects in the fields of these names, read by one query; return the agents' slugs."""
+    kinds = [model.objects.order_by().values_list(Value(name), "slug") for name, model in CHOICES.items()]
+    slugs = sorted(kinds[0].union(*kinds[1:], all=True))
+    for form in forms:
+        for name in CHOICES:
+            field = form.fields[name]
+            nobody = [(field.null_value, field.null_label)] if getattr(field, "null_label", None) else []
+            own = [(slug, slug) for kind, slug in slugs if kind == name]
+            field.widget.choices = [("", field.empty_label), *nobody, *own]
+    return [slug for kind, slug in slugs if kind == "agent"]
+
+
 def _list(request: HttpRequest, form: RunForm, *, status: int = 200) -> HttpResponse:
     found = _found(request)
     state = found.state
     context = {**_context(request, found, found.read(), state), "form": form, "export_most": f"{MOST:,}"}
     context["hours"] = hours_of(request, found.filters)
-    agents = Agent.objects.order_by("slug").values_list("slug", flat=True)[:MOST_SUGGESTED]
-    suggested = (*SUGGESTED, *(f"agent:{slug}" for slug in agents))
+    agents = offer(form, found.filters.form)
+    suggested = (*SUGGESTED, *(f"agent:{slug}" for slug in agents[:MOST_SUGGESTED]))
     context |= PAGE.context(request, found.filters, suggested, own_views(request.user), chosen=found.chosen)
     return render(request, "sessions/list.html", context, status=status)
 

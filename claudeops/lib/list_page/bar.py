@@ -15,10 +15,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django_filters import FilterSet
 
+from claudeops.lib.capped import Count, counts_of
 from claudeops.lib.list_page.query import Query, format_query, parameters, parse, unknown_tokens
-
-CAP = 10_000
-"""Most rows that are counted; beyond, a list shows "10,000+"."""
 
 NOT_CHOSEN = {"", "unknown"}
 """What a form sends for a field without a choice."""
@@ -28,12 +26,6 @@ NO_FILTERS = ("sort", "size")
 
 PLACE = ("after", "before", "seen", "hold", "format", "q")
 """Parameters that are no filters: the place in the list, the state of its poll, the text of the bar."""
-
-
-def counted(rows: QuerySet[Any]) -> str:
-    """Count the rows for people, up to CAP."""
-    count = rows.order_by()[: CAP + 1].count()
-    return f"{CAP:,}+" if count > CAP else f"{count:,}"
 
 
 class View(NamedTuple):
@@ -114,14 +106,18 @@ class QueryBar:
 
     def _views(self, request: HttpRequest, views: Iterable[View]) -> list[dict[str, Any]]:
         here = sorted(parse_qsl(self.filters_of(request)))
-        found = []
+        found, rows = [], []
         for view in views:
             given = dict(parse_qsl(view.query))
             given.pop("sort", None)
-            # Without filters there is nothing to read; building them takes longer than a count.
-            rows = self.filterset(given, queryset=self.rows()).qs if given else self.rows()
-            number = counted(rows) if view.counted else ""
-            found.append({**view._asdict(), "count": number, "current": here == sorted(given.items())})
+            if view.counted:
+                # Without filters there is nothing to read; building them takes longer than a count.
+                rows.append(self.filterset(given, queryset=self.rows()).qs if given else self.rows())
+            found.append({**view._asdict(), "count": "", "current": here == sorted(given.items())})
+        counts = iter(counts_of(rows))
+        for one in found:
+            if one["counted"]:
+                one["count"] = Count(next(counts)).shown
         return found
 
 
