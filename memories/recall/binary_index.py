@@ -35,6 +35,7 @@ GROWTH = 1.1
 """Index size per live row above which deleted rows are dropped and the file is written."""
 PAGE = 2_500
 """Vectors read at once, some 4 MB."""
+COLUMNS = "id, memory_id, content_hash, vector"
 
 UNFINISHED = ".index-"
 LEFT_ALONE = 3600.0
@@ -173,7 +174,9 @@ def current(model: EmbeddingModel, newest: int, content_hash: str = "") -> Binar
             index, note = _from_file(model)
             index = _proven(model, index, newest)
         elif index.last != newest or not _same_last(model, index, content_hash):
-            index = _proven(model, index.copy() if connection.in_atomic_block else index, newest)
+            index = index.copy() if connection.in_atomic_block else index
+            if connection.vendor != "sqlite" or not _continued(model, index, newest):
+                index = _proven(model, index, newest)
         index.note = note or index.note
         if connection.in_atomic_block:
             return index
@@ -208,17 +211,31 @@ def _proven(model: EmbeddingModel, index: BinaryIndex, newest: int) -> BinaryInd
             index = BinaryIndex.empty(model.dimensions)
         elif late := [pk for pk, _ in stored if pk not in known]:
             marks = ", ".join(["%s"] * len(late))
-            index.add(_rows(model, "id, memory_id, content_hash, vector", f"id IN ({marks})", *late))
+            index.add(_rows(model, COLUMNS, f"id IN ({marks})", *late))
     fresh = not len(index)
-    while rows := _rows(model, "id, memory_id, content_hash, vector", "id > %s", index.last, limit=PAGE):
+    while index.last < newest and (rows := _rows(model, COLUMNS, "id > %s", index.last, limit=PAGE)):
         index.add(rows)
     if fresh:
         index.live = 0  # compacts the index, which writes the file
     return index
 
 
+def _continued(model: EmbeddingModel, index: BinaryIndex, newest: int) -> bool:
+    """Add the rows after the last one, if that is still the same: SQLite commits rows in the order of their ids."""
+    rows = _rows(model, COLUMNS, "id >= %s", index.last, limit=PAGE)
+    same = bool(rows) and rows[0][0] == index.last and _check(index) == [check_of(rows[0][2])]
+    if same and rows[1:]:
+        index.add(rows[1:])
+    return same and index.last >= newest
+
+
+def _check(index: BinaryIndex) -> list[int]:
+    """Return the check of the last row; empty where it was left out for its length."""
+    return index.data[2, : index.count][index.embeddings == index.last].tolist()
+
+
 def _same_last(model: EmbeddingModel, index: BinaryIndex, content_hash: str) -> bool:
-    known = index.data[2, : index.count][index.embeddings == index.last].tolist()
+    known = _check(index)
     stored = [(content_hash,)] if content_hash else _rows(model, "content_hash", "id = %s", index.last)
     return not known or [check_of(found) for (found,) in stored] == known
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from django.db import connection
 
+from memories.errors import InvalidMemory
 from memories.evaluation.scratch import scratch_database
 from memories.models import Embedding, Memory, MemoryTerms, MemoryTermsDue, PendingEmbedding
 from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, keyword_index, recall
@@ -17,6 +19,7 @@ from tests import processes
 from tests.benchmarks.latency.filling import Filler
 from tests.benchmarks.latency.measuring import tenth_nearest, times
 from tests.benchmarks.latency.sentences import queries, sentence
+from tests.benchmarks.latency.worker import load
 from tests.benchmarks.page import page
 from tests.embedders import WordEmbedder, active_model, embed_all
 from tests.factories import MemoryFactory
@@ -43,6 +46,7 @@ def test_every_figure_is_measured_in_a_scratch_database(tmp_path: Path) -> None:
         assert one["memory_mb"] > 20
         assert one["start_seconds"] > 0
         assert one["load_did"]["ingested"] + one["load_did"]["indexed"] > 0
+        assert one["load_did"]["swept"] > 0
     assert list(Memory.objects.all()) == [mine]
     text = page([{"latency": found}])
     assert "| 60 |" in text
@@ -74,6 +78,23 @@ def test_a_filled_database_is_whole_and_takes_more(tmp_path: Path, settings: Any
         nearest = (vectors[filler.real :] @ vectors[: filler.real].T).max(axis=1)
         assert ((nearest > 0.6) & (nearest < 0.99)).all()
     assert connection.settings_dict["NAME"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("category", ["timing", "nothing"])
+def test_a_thread_of_the_load_that_dies_fails_the_benchmark(settings: Any, category: str) -> None:
+    settings.CLAUDEOPS_EMBEDDINGS = "off"
+    ours, theirs = Pipe()
+    ours.send("stop")
+    observation = {"category": category, "service": None, "project": None, "observation": "wg0 needs 60s to start"}
+    with scratch_database(), ours, theirs:
+        if category == "nothing":
+            with pytest.raises(InvalidMemory):
+                load(theirs, [observation])
+            return
+        load(theirs, [observation])
+        assert ours.recv() == "running"
+        assert ours.recv()["refused"] == 0
 
 
 def test_sentences_are_the_same_each_time_and_differ_from_one_another() -> None:

@@ -93,7 +93,11 @@ class Timed:
 
 
 def load(pipe: Connection, observations: Sequence[dict[str, Any]]) -> None:
-    """Rebuild the index, sweep and ingest a session, all at once in threads, until something is received."""
+    """Rebuild the index, sweep and ingest a session, all at once in threads, until something is received.
+
+    Raises what a thread died of.
+    """
+    from concurrent.futures import ThreadPoolExecutor
     from datetime import timedelta
 
     from django.db import DatabaseError, connection
@@ -106,7 +110,7 @@ def load(pipe: Connection, observations: Sequence[dict[str, Any]]) -> None:
 
     def repeat(name: str, pause: float, step: Callable[[int], int], times: int | None) -> None:
         turn = 0
-        while not over.is_set() and (times is None or turn < times):
+        while times is None or turn < times:
             try:
                 count = step(turn)
             except DatabaseError:  # SQLite's lock was not free in time: counted, and tried again
@@ -115,7 +119,8 @@ def load(pipe: Connection, observations: Sequence[dict[str, Any]]) -> None:
                 name_of, turn = name, turn + 1
             with lock:
                 done[name_of] += count
-            over.wait(pause)
+            if over.wait(pause):
+                break
         connection.close()
 
     def reindex(turn: int) -> int:
@@ -130,22 +135,21 @@ def load(pipe: Connection, observations: Sequence[dict[str, Any]]) -> None:
         return 1
 
     def decay(turn: int) -> int:
-        return sweep(timezone.now() + timedelta(days=turn + 1)).changed
+        swept = sweep(timezone.now() + timedelta(days=turn + 1))
+        return swept.decayed + swept.deactivated + swept.expired
 
     loops = (("indexed", 0.0, reindex, None), ("swept", 0.5, decay, SWEEPS))
-    threads = [
-        threading.Thread(target=repeat, args=loop)
-        for loop in (*loops, ("ingested", INGEST_EVERY, ingest, len(observations)))
-    ]
     begun = time.monotonic()
-    for thread in threads:
-        thread.start()
-    pipe.send("running")
-    with suppress(EOFError):
-        pipe.recv()
-    over.set()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        running = [
+            pool.submit(repeat, *loop) for loop in (*loops, ("ingested", INGEST_EVERY, ingest, len(observations)))
+        ]
+        pipe.send("running")
+        with suppress(EOFError):
+            pipe.recv()
+        over.set()
+    for one in running:
+        one.result()
     pipe.send({**done, "seconds": round(time.monotonic() - begun, 1)})
 
 
