@@ -40,6 +40,7 @@ class KeywordHits:
             words = text.split(" ")
             self.held[pk] = {term: words.count(term) for term in shared(words)}
             self.lengths[pk] = length
+            self.figures.pop(pk, None)
 
     def remove(self, memory_id: int) -> bool:
         """Remove a memory; return whether it was there."""
@@ -57,31 +58,37 @@ class KeywordHits:
 
     def score(self, memory_id: int) -> float:
         """Return the bm25 score of a memory; 0 for one that was not found."""
-        return self._figures(memory_id)[0]
+        return (self.figures.get(memory_id) or self._figures([memory_id])[memory_id])[0]
 
     def coverage(self, memory_id: int) -> float:
         """Return the share (0..1) of the query's idf mass that the memory's terms cover."""
-        return self._figures(memory_id)[1]
+        return (self.figures.get(memory_id) or self._figures([memory_id])[memory_id])[1]
 
-    def _figures(self, memory_id: int) -> tuple[float, float]:
-        if memory_id in self.figures:
-            return self.figures[memory_id]
-        counts = self.held.get(memory_id)
-        if not counts:
-            return 0.0, 0.0
-        norm = K1 * (1 - B + B * self.lengths[memory_id] / max(1.0, self.collection.mean_length))
-        score = covered = 0.0
-        for term in self.terms if len(counts) > 1 else counts:  # in one order: equal memories get equal scores
-            if term in counts:
-                idf, times = self.idf[term], counts[term]
-                score += idf * times * (K1 + 1) / (times + norm)
-                covered += idf
-        found = self.figures[memory_id] = (score, covered / self.mass if self.mass > 0 else 0.0)
-        return found
+    def coverages(self, ids: Iterable[int]) -> list[float]:
+        figures = self._figures(ids)
+        return [figures[pk][1] for pk in ids]
+
+    def _figures(self, ids: Iterable[int]) -> dict[int, tuple[float, float]]:
+        """Return the figures by memory, after computing those of `ids` that are missing."""
+        figures, terms, idfs, mass = self.figures, self.terms, self.idf, self.mass or 1.0
+        least, by_length = K1 * (1 - B), K1 * B / max(1.0, self.collection.mean_length)
+        for pk in ids:
+            if pk in figures:
+                continue
+            counts, score, covered = self.held.get(pk) or {}, 0.0, 0.0
+            norm = least + by_length * self.lengths.get(pk, 0)
+            for term in terms if len(counts) > 1 else counts:  # in one order: equal memories get equal scores
+                if term in counts:
+                    idf, times = idfs[term], counts[term]
+                    score += idf * times * (K1 + 1) / (times + norm)
+                    covered += idf
+            figures[pk] = (score, covered / mass)
+        return figures
 
     def best(self, most: int) -> list[int]:
         """Return the memories with the highest scores, best first; of equal ones the newer first."""
-        scored = sorted([(self._figures(pk)[0], pk) for pk in self.held], reverse=True)
+        figures = self._figures(self.held)
+        scored = sorted([(figures[pk][0], pk) for pk in self.held], reverse=True)
         return [pk for score, pk in scored[:most] if score > 0]
 
     def terms_in(self, memory_id: int | None) -> Some[str]:

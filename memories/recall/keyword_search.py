@@ -87,8 +87,9 @@ def selective(rare: Sequence[str], counts: Mapping[str, int], limit: int) -> lis
 
 def _read_common(hits: KeywordHits, common: Sequence[str], scope: Where, limit: int) -> None:
     """Read memories with two of the three rarest of these terms, then any with one."""
-    small = filters.ids_in(scope, SMALL_SCOPE + 1)
-    if len(small) <= SMALL_SCOPE:
+    everything = scope == filters.EVERYTHING and hits.collection.size > SMALL_SCOPE
+    small = [] if everything else filters.ids_in(scope, SMALL_SCOPE + 1)
+    if not everything and len(small) <= SMALL_SCOPE:
         read(hits, small, scope)
         return
     if len(common) > 1:

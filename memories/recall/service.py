@@ -271,19 +271,22 @@ class _Search:
         by_words = self.chosen(by_words, estimates, most)
         rows: dict[int, results.Row | None] = {}
 
-        def read(ids: Iterable[int]) -> list[tuple[int, Any]]:
-            missing = dict.fromkeys(pk for pk in (*by_words, *ids) if pk not in rows)
+        def read(ids: Iterable[int]) -> None:
+            missing = dict.fromkeys(pk for pk in ids if pk not in rows)
             rows.update(missing)
             rows.update((row[0], row) for row in results.read(list(missing), self.scope, model))
+
+        def vectors_of(ids: Sequence[int]) -> vector_search.Stored:
+            read([*ids, *by_words])
             return [(pk, row[-1]) for pk in ids if (row := rows[pk]) and row[-1] is not None]
 
         if search and not self.worded:
-            near = search.nearest(self.scope, vector_search.FOR_RECALL, read)
-        read(near.cosines)  # what was found by words alone, or by pgvector
+            near = search.nearest(self.scope, vector_search.FOR_RECALL, vectors_of)
         by_vector = sorted(near.cosines, key=lambda pk: (-near.cosines[pk], -pk))
         estimates |= near.cosines
         while True:
             ids = list(dict.fromkeys([*self.chosen(by_words, estimates, self.most), *by_vector[: self.most]]))
+            read(ids)  # what the search did not
             found = [results.candidate(row) for pk in ids if (row := rows[pk])]
             if self.most == most or not any(one.sequence for one in found):
                 break
@@ -302,7 +305,7 @@ class _Search:
             return list(by_words[: max(most, CANDIDATES_OF_TURNS)])
         if not cosines or len(by_words) <= most:
             return list(by_words[:most])
-        covered = np.array([self.words.coverage(pk) for pk in by_words])
+        covered = np.array(self.words.coverages(by_words))
         near = np.array([cosines.get(pk, 0.0) for pk in by_words])
         scores = fusion.both(near, covered, self.weights)
         return [by_words[place] for place in np.sort(np.argsort(-scores, kind="stable")[:most])]
