@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
+from claudeops.lib.insert import insert as new_row
 from memories.candidates.generate import same_text
 from memories.candidates.relate import Prepared, current_relations, nearest_unsure
 from memories.candidates.relate import prepare as compare
@@ -137,7 +138,7 @@ def remember(
             return Remembered("duplicate", earlier[0], reason="this session said so already")
         if judgement.verdict != "allow":
             return _hold(statement, provenance, when, judgement, is_noted=is_noted)
-        if held := same_observation(_scope_rows(statement, provenance).held(), statement.observation):
+        if held := _held_before(statement, provenance):
             why = f"the same text is held already, as memory {held.pk}"
             _note(Judgement("hold", why, (Reason.HELD_BEFORE,)), statement, provenance, held.pk, when)
             return _held_already(held, held.verdict_reason)
@@ -284,8 +285,8 @@ def decide(relations: Mapping[int, Relation], rows: Iterable[Memory]) -> Decisio
 
 def insert(memory: Memory, why: Why) -> Memory:
     """Save a new memory with the first row of its history. Inside `writing()` only."""
-    memory.save(force_insert=True)
-    change_of(memory, Change.CREATED, {}, whole_row(memory), why).save(force_insert=True)
+    new_row(memory)
+    new_row(change_of(memory, Change.CREATED, {}, whole_row(memory), why))
     return memory
 
 
@@ -403,10 +404,21 @@ def contradicted_by(statement: Statement, provenance: Provenance) -> list[int]:
     return [row.pk for row, _ in decision.contradicted]
 
 
+def _held_before(statement: Statement, provenance: Provenance) -> Memory | None:
+    """Return the held memory of the scope with this text; a queryset is made only where there is such a text at all."""
+    if statement.observation.isascii() and not same_text(statement.observation):
+        return None
+    return same_observation(_scope_rows(statement, provenance).held(), statement.observation)
+
+
 def same_observation(rows: MemoryQuerySet, observation: str) -> Memory | None:
     """Return the oldest of `rows` with this text, whatever its case."""
     # The database folds the case of ASCII letters only; for other texts all rows are read.
-    rows = rows.filter(pk__in=same_text(observation)) if observation.isascii() else rows
+    if observation.isascii():
+        same = same_text(observation)
+        if not same:
+            return None
+        rows = rows.filter(pk__in=same)
     wanted = observation.lower()
     texts = rows.order_by("pk").values_list("pk", "observation").iterator()
     pk = next((pk for pk, text in texts if text.lower() == wanted), None)

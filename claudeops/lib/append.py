@@ -10,6 +10,8 @@ from itertools import groupby
 
 from django.db import DatabaseError, OperationalError, connection, models, transaction
 
+from claudeops.lib.insert import insert
+
 logger = logging.getLogger(__name__)
 
 LONGEST_WAIT = 0.02
@@ -29,7 +31,7 @@ def append(row: models.Model) -> int | None:
             if on_postgresql and not inside:  # no wait for the disk: a power cut may lose the last rows
                 with connection.cursor() as cursor:
                     cursor.execute("SET LOCAL synchronous_commit = off")
-            row.save(force_insert=True)
+            insert(row)
             return int(row.pk)
     except OperationalError as error:
         if connection.in_atomic_block or "locked" not in str(error):

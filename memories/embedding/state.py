@@ -6,10 +6,11 @@ import contextlib
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
+from django.db import connection
 
 from memories.embedding import progress
 from memories.embedding.base import Embedder, SemanticOff
@@ -39,16 +40,22 @@ class Answering:
 
 def answering() -> Answering | None:
     """Return what a search needs to know of the vectors that answer, by one query; None when there are none."""
-    found: Any = EmbeddingModel.objects.raw(
-        "SELECT m.*, e.id AS newest, e.content_hash, "
-        "(SELECT COUNT(*) FROM (SELECT 1 FROM embedding_pending p WHERE p.model_id = m.id LIMIT %s) w) AS waiting "
-        "FROM embedding_models m LEFT JOIN embeddings e ON e.id = "
-        "(SELECT n.id FROM embeddings n WHERE n.model_id = m.id ORDER BY n.id DESC LIMIT 1) WHERE m.state = %s",
-        [MOST_COUNTED, ModelState.ACTIVE.value],
-    )
-    for model in found:
-        return Answering(model, model.newest or 0, model.content_hash or "", model.waiting)
-    return None
+    names = [field.attname for field in EmbeddingModel._meta.concrete_fields]
+    with connection.cursor() as cursor:  # a raw queryset takes four times as long as its query
+        cursor.execute(
+            f"SELECT m.{', m.'.join(names)}, e.id, e.content_hash, "  # noqa: S608  (the model's columns)
+            "(SELECT COUNT(*) FROM (SELECT 1 FROM embedding_pending p WHERE p.model_id = m.id LIMIT %s) w) "
+            "FROM embedding_models m LEFT JOIN embeddings e ON e.id = "
+            "(SELECT n.id FROM embeddings n WHERE n.model_id = m.id ORDER BY n.id DESC LIMIT 1) WHERE m.state = %s",
+            [MOST_COUNTED, ModelState.ACTIVE.value],
+        )
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    *values, newest, content_hash, waiting = row
+    # SQLite's times have no zone.
+    aware = [v.replace(tzinfo=v.tzinfo or UTC) if isinstance(v, datetime) else v for v in values]
+    return Answering(EmbeddingModel.from_db(connection.alias, names, aware), newest or 0, content_hash or "", waiting)
 
 
 def local_spec() -> Spec:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from claudeops.lib.insert import insert
 from memories.capture.statement import Provenance
 from memories.errors import Conflict, MemoryNotFound
 from memories.lifecycle.gate_decisions import label_changes
@@ -102,6 +103,6 @@ def apply(
         for field in Memory._meta.concrete_fields:
             setattr(caller, field.attname, getattr(row, field.attname))
     change = change_of(row, kind, before, after, why)
-    change.save(force_insert=True)
+    insert(change)
     label_changes([change])
     return change

@@ -265,10 +265,8 @@ class _Search:
         near, search, model = vector_search.Nearest(), None, 0
         if not isinstance(self.vector, str):
             search, model = vector_search.VectorSearch(self.vector), self.vector.model.pk
-        most, estimates = max(self.most, CANDIDATES_OF_TURNS), {}
-        if search and len(by_words) > self.most:
-            estimates = search.estimates(by_words)
-        by_words = self.chosen(by_words, estimates, most)
+        estimates = search.estimates(by_words) if search and len(by_words) > self.most else {}
+        chosen = self.chosen(by_words, estimates)
         rows: dict[int, results.Row | None] = {}
 
         def read(ids: Iterable[int]) -> None:
@@ -277,20 +275,20 @@ class _Search:
             rows.update((row[0], row) for row in results.read(list(missing), self.scope, model))
 
         def vectors_of(ids: Sequence[int]) -> vector_search.Stored:
-            read([*ids, *by_words])
+            read([*ids, *chosen])
             return [(pk, row[-1]) for pk in ids if (row := rows[pk]) and row[-1] is not None]
 
         if search and not self.worded:
             near = search.nearest(self.scope, vector_search.FOR_RECALL, vectors_of)
         by_vector = sorted(near.cosines, key=lambda pk: (-near.cosines[pk], -pk))
-        estimates |= near.cosines
         while True:
-            ids = list(dict.fromkeys([*self.chosen(by_words, estimates, self.most), *by_vector[: self.most]]))
+            ids = list(dict.fromkeys([*chosen, *by_vector[: self.most]]))
             read(ids)  # what the search did not
             found = [results.candidate(row) for pk in ids if (row := rows[pk])]
-            if self.most == most or not any(one.sequence for one in found):
+            if self.most >= CANDIDATES_OF_TURNS or not any(one.sequence for one in found):
                 break
-            self.most = most
+            self.most = CANDIDATES_OF_TURNS
+            chosen = self.chosen(by_words, {**estimates, **near.cosines})
         there = self.as_it_was(found)
         self.dropped[trust.OTHER_SCOPE] += len(ids) - len(there)
         self.judge(there)
@@ -299,16 +297,16 @@ class _Search:
         self.cosines, self.vectors_by = dict(near.cosines), near.by if search else ""
         return near, by_vector[: self.most]
 
-    def chosen(self, by_words: Sequence[int], cosines: Mapping[int, float], most: int) -> list[int]:
+    def chosen(self, by_words: Sequence[int], cosines: Mapping[int, float]) -> list[int]:
         """Select, of the memories found by words, those with the best scores including cosines, in their order."""
         if isinstance(self.vector, str):
-            return list(by_words[: max(most, CANDIDATES_OF_TURNS)])
-        if not cosines or len(by_words) <= most:
-            return list(by_words[:most])
+            return list(by_words[: max(self.most, CANDIDATES_OF_TURNS)])
+        if not cosines or len(by_words) <= self.most:
+            return list(by_words[: self.most])
         covered = np.array(self.words.coverages(by_words))
         near = np.array([cosines.get(pk, 0.0) for pk in by_words])
         scores = fusion.both(near, covered, self.weights)
-        return [by_words[place] for place in np.sort(np.argsort(-scores, kind="stable")[:most])]
+        return [by_words[place] for place in np.sort(np.argsort(-scores, kind="stable")[: self.most])]
 
     def judge(self, found: Iterable[Candidate]) -> None:
         """Add what passes the trust pass to the candidates."""

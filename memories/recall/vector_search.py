@@ -91,10 +91,13 @@ class VectorSearch:
 
         def take(places: Places) -> int:
             best = np.argsort(-index.cosines(self.query.floats, places), kind="stable")
-            ids = index.memories[places[best[: int(READ * max(many, len(places)))]]].tolist()
-            rows = read(ids) if read and len(ids) <= WIDE else read_vectors(self.query.model, ids, scope)
+            best = places[best[: int(READ * max(many, len(places)))]]
+            if read and len(best) <= WIDE:
+                rows = read(index.memories[best].tolist())
+            else:
+                rows = read_vectors(self.query.model, index.embeddings[best].tolist(), scope, "id")
             found.take(self.query, rows)
-            return len(ids) - len(rows)
+            return len(best) - len(rows)
 
         places = index.nearest(distances, many)
         if scope != EVERYTHING and len(index) <= LISTED_FIRST:
@@ -150,8 +153,8 @@ def between(stored: Sequence[bytes | memoryview | None], dimensions: int) -> Vec
     return whole @ whole.T
 
 
-def read_vectors(model: EmbeddingModel, ids: Sequence[int], scope: Where) -> Stored:
-    """Read the stored vectors of these memories within the scope."""
+def read_vectors(model: EmbeddingModel, ids: Sequence[int], scope: Where, column: str = "memory_id") -> Stored:
+    """Read the stored vectors of these memories (or embeddings, by `column` id) within the scope."""
     if not ids:
         return []
     source, given = filters.listed(ids)
@@ -162,7 +165,7 @@ def read_vectors(model: EmbeddingModel, ids: Sequence[int], scope: Where) -> Sto
     with connection.cursor() as cursor:
         cursor.execute(  # CROSS JOIN: SQLite keeps this order
             f"SELECT e.memory_id, e.vector FROM {source} CROSS JOIN embeddings e {join} "  # noqa: S608
-            f"WHERE e.memory_id = given.value AND e.model_id = %s {condition}",
+            f"WHERE e.{column} = given.value AND e.model_id = %s {condition}",
             [given, model.pk, *params],
         )
         rows: list[Any] = cursor.fetchall()
