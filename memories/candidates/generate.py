@@ -48,10 +48,8 @@ class Scope:
         return sorted(pk for pk, fit in found if fit) if len(found) <= FEW else None
 
 
-def index_pending(scope: Scope) -> int:
-    """Index what a bulk insert left unindexed in the scope, the newest first; return how many memories it was."""
-    if len(keyword_index.due(UNINDEXED + 1)) <= UNINDEXED:
-        return 0
+def _index_pending(scope: Scope) -> None:
+    """Index what a bulk insert left unindexed in the scope, the newest first."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT memories.id FROM memories WHERE {scope.where.sql} "  # noqa: S608
@@ -61,7 +59,6 @@ def index_pending(scope: Scope) -> int:
         )
         pending = [pk for (pk,) in cursor.fetchall()]
     keyword_index.index(pending)
-    return len(pending)
 
 
 def in_words(scope: Scope, text: str, service: str | None, most: int) -> set[int]:
@@ -69,8 +66,10 @@ def in_words(scope: Scope, text: str, service: str | None, most: int) -> set[int
     terms = list(dict.fromkeys(index_terms(text)))
     named = index_terms(service) if service else ()  # every memory of the scope has these
     own = [term for term in terms if term not in named] or terms
-    index_pending(scope)
-    hits = keyword_search.search(own[:MOST_TERMS], scope.where, unindexed=UNINDEXED)
+    hits = keyword_search.search(own[:MOST_TERMS], scope.where, unindexed=UNINDEXED + 1)
+    if hits.unindexed > UNINDEXED:
+        _index_pending(scope)
+        hits = keyword_search.search(own[:MOST_TERMS], scope.where, unindexed=UNINDEXED)
     near = heapq.nsmallest(most, ((-hits.coverage(pk), pk) for pk in hits.held))
     return {*same_text(text), *(pk for coverage, pk in near if -coverage > SHARED)}
 
