@@ -70,8 +70,8 @@ def in_words(scope: Scope, text: str, service: str | None, most: int) -> set[int
     if hits.unindexed > UNINDEXED:
         _index_pending(scope)
         hits = keyword_search.search(own[:MOST_TERMS], scope.where, unindexed=UNINDEXED)
-    near = heapq.nsmallest(most, ((-hits.coverage(pk), pk) for pk in hits.held))
-    return {*same_text(text), *(pk for coverage, pk in near if -coverage > SHARED)}
+    near = heapq.nlargest(most, ((share, -pk) for share, pk in zip(hits.coverages(hits.held), hits.held, strict=True)))
+    return {*same_text(text), *(-pk for share, pk in near if share > SHARED)}
 
 
 def in_meaning(scope: Scope, vector: QueryVector, most: int) -> list[int]:
