@@ -36,7 +36,7 @@ class QueryVector:
 
 
 def start_query_vector(text: str) -> Callable[[], QueryVector | str]:
-    """Start to embed a query (4 to 8 ms) in a thread; the result waits for the vector, or says why there is none."""
+    """Start to embed a query (1 to 3 ms) in a thread; the result waits for the vector, or says why there is none."""
     try:
         embedder, answering = embedding.current_with_answering()
     except SemanticOff as off:
