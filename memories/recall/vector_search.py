@@ -90,14 +90,16 @@ class VectorSearch:
         distances, many = index.distances(self.query.floats), rescored(len(index), limit)
 
         def take(places: Places) -> int:
-            best = np.argsort(-index.cosines(self.query.floats, places), kind="stable")
-            best = places[best[: int(READ * max(many, len(places)))]]
-            if read and len(best) <= WIDE:
-                rows = read(index.memories[best].tolist())
+            best = places[np.argsort(-index.cosines(self.query.floats, places), kind="stable")]
+            most = int(READ * max(many, len(places)))
+            if read and most <= WIDE:  # a vector that was replaced may be there beside the new one
+                ids = list(dict.fromkeys(index.memories[best].tolist()))[:most]
+                rows = read(ids)
             else:
-                rows = read_vectors(self.query.model, index.embeddings[best].tolist(), scope, "id")
+                ids = index.embeddings[best[:most]].tolist()
+                rows = read_vectors(self.query.model, ids, scope, "id")
             found.take(self.query, rows)
-            return len(best) - len(rows)
+            return len(ids) - len(rows)
 
         places = index.nearest(distances, many)
         if scope != EVERYTHING and len(index) <= LISTED_FIRST:
