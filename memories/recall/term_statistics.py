@@ -9,6 +9,8 @@ from typing import Any
 
 from django.db import connection
 
+from memories.recall import keyword_index
+
 FEW = 1_000
 """Larger counts are cached: one more memory hardly changes them."""
 RECOUNT = 300.0
@@ -70,12 +72,6 @@ def frequencies(terms: Sequence[str], size: int, unindexed: int = 0) -> tuple[di
     return found | counted, due
 
 
-DUE = (
-    "SELECT CAST(NULL AS text), memory_id FROM "
-    "(SELECT memory_id FROM memory_terms_due ORDER BY memory_id DESC LIMIT %s) due"
-)
-
-
 def _counted(terms: Sequence[str], unindexed: int) -> tuple[dict[str, int], list[int]]:
     if connection.vendor == "postgresql":
         counts = (
@@ -87,7 +83,8 @@ def _counted(terms: Sequence[str], unindexed: int) -> tuple[dict[str, int], list
         marks, values = ", ".join(["%s"] * len(terms)), list(terms)
         counts = f"SELECT term, doc FROM memory_terms_vocabulary WHERE term IN ({marks})"  # noqa: S608
     with connection.cursor() as cursor:
-        cursor.execute(f"{DUE} UNION ALL {counts}", [unindexed, *values])
+        due = f"SELECT CAST(NULL AS text), memory_id FROM ({keyword_index.DUE}) due"  # noqa: S608
+        cursor.execute(f"{due} UNION ALL {counts}", [unindexed, *values])
         rows = cursor.fetchall()
     return {term: count for term, count in rows if term and count}, [pk for term, pk in rows if term is None]
 
