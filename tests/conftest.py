@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.core.management.commands import flush
 from django.db import connection
 from hypothesis import HealthCheck, settings
 
-from tests.thorough import PROFILE
+from tests.support.thorough import PROFILE
 
 # Each worker computes on one processor: the threads of several would wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -100,30 +100,26 @@ def no_process_in_a_fast_test(request: pytest.FixtureRequest, monkeypatch: pytes
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
-    """After a test with transactions, put back the rows that migrating made, as they were.
-
-    Django truncates every table and then has each app make its content types, permissions and groups anew, which takes
-    longer than most of these tests.
-    """
-    from django.contrib.auth.models import Group, Permission
+def django_db_setup(
+    request: pytest.FixtureRequest, django_test_environment: None, django_db_blocker: Any, worker_id: str
+) -> Iterator[None]:
+    """In the place of pytest-django's: see tests/support/database.py."""
     from django.contrib.contenttypes.models import ContentType
+    from django.test import TransactionTestCase
 
-    kept = []
-    with django_db_blocker.unblock():
-        for model in (ContentType, Permission, Group, Group.permissions.through):
-            fields = model._meta.concrete_fields
-            columns, marks = ", ".join(field.column for field in fields), ", ".join(["%s"] * len(fields))
-            rows = list(model._base_manager.values_list(*(field.attname for field in fields)))
-            kept.append((f"INSERT INTO {model._meta.db_table} ({columns}) VALUES ({marks})", rows))
+    from tests.support.database import PostgreSQL, SQLite
 
-    def put_back(*arguments: object, **named: object) -> None:
-        ContentType.objects.clear_cache()
-        with connection.cursor() as cursor:
-            for insert, rows in kept:
-                cursor.executemany(insert, rows)
+    database = (PostgreSQL if POSTGRESQL else SQLite)(request.config.cache.mkdir("database"), worker_id)
+    with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
+        database.make()
 
-    flush.emit_post_migrate_signal = put_back
+        def put_back(test: TransactionTestCase) -> None:
+            database.put_back()
+            ContentType.objects.clear_cache()
+
+        patch.setattr(TransactionTestCase, "_fixture_teardown", put_back)
+        yield
+        connection.close()
 
 
 @pytest.fixture

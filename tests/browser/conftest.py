@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from memories.lifecycle import verbs
 from sessions_app.models import InjectionReceipt, LogEntry, ServiceCheck, Status, WorkerHeartbeat
-from tests.factories import (
+from tests.support.factories import (
     AgentFactory,
     CooldownActionFactory,
     EventFactory,

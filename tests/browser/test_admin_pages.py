@@ -7,7 +7,7 @@ from django.apps import apps
 
 from memories.models import Memory, MemoryChange
 from sessions_app.models import Session, WorkerRun
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

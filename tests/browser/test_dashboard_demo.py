@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.browser.conftest import Window
-from tests.up import Up, houses, until
+from tests.support.up import Up, houses, until
 
 pytestmark = pytest.mark.browser
 

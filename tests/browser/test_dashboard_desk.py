@@ -7,7 +7,7 @@ import pytest
 from memories import desk
 from memories.lifecycle import disagreements
 from memories.models import Verdict
-from tests.factories import FactFactory, GateDecisionFactory, MemoryFactory
+from tests.support.factories import FactFactory, GateDecisionFactory, MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

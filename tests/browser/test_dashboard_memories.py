@@ -12,7 +12,7 @@ from memories.lifecycle import verbs
 from memories.models import Memory, Source
 from memories.store import Provenance, Statement, remember
 from tests.browser.conftest import COLOURS
-from tests.factories import MemoryFactory, SessionFactory
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -13,7 +13,7 @@ from memories.models import Memory, MemoryChange, Verdict
 from memories.store import Provenance, Statement, remember
 from sessions_app.runner.launch import inject
 from tests.browser.test_dashboard_pages import picture_name
-from tests.factories import MemoryFactory, SessionFactory
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -13,7 +13,7 @@ from memories.lifecycle import verbs
 from memories.models import ModelCall
 from sessions_app.models import Agent, LogEntry, Session, Status
 from tests.browser.test_dashboard_pages import picture_name
-from tests.factories import AgentFactory, EventFactory, MemoryFactory, SessionFactory, StageFactory
+from tests.support.factories import AgentFactory, EventFactory, MemoryFactory, SessionFactory, StageFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

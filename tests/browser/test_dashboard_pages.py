@@ -13,7 +13,7 @@ from django.contrib.auth.models import Group
 from claudeops.workers.first_account import FILE, first_account
 from memories.models import MemoryChange
 from tests.browser.conftest import COLOURS, Window
-from tests.factories import EventFactory, MemoryFactory
+from tests.support.factories import EventFactory, MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sessions_app.models import Session
-from tests.factories import AgentFactory, MemoryFactory
+from tests.support.factories import AgentFactory, MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -8,7 +8,7 @@ import pytest
 
 from memories.models import RecallMark
 from tests.browser.conftest import Window
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from memories.models import MemoryChange
 from sessions_app.models import LogEntry, Session, Status
 from tests.browser.conftest import SCREENS
-from tests.factories import EventFactory, MemoryFactory, SessionFactory
+from tests.support.factories import EventFactory, MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -11,9 +11,9 @@ from django.utils import timezone
 from sessions_app import queue
 from sessions_app.log.entries import PAGE
 from sessions_app.models import InjectionReceipt, LogEntry, Runner, Session, Status, Trigger
-from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, SessionFactory
-from tests.processes import call, wait_for
-from tests.streams import init, result, text, tool_result, tool_use, write
+from tests.support.factories import AgentFactory, CooldownActionFactory, EventFactory, SessionFactory
+from tests.support.processes import call, wait_for
+from tests.support.streams import init, result, text, tool_result, tool_use, write
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.factories import MemoryFactory
 from tests.sessions_app.trace.test_ends import prompted, said
+from tests.support.factories import MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -17,8 +17,8 @@ from django.test import Client
 from claudeops.api import api
 from memories.models import Memory, MemoryChange, Project, Proposal, Scope, Verdict
 from sessions_app.models import Event, Session, Status
-from tests.api_callers import bearer, problem
-from tests.factories import (
+from tests.support.api_callers import bearer, problem
+from tests.support.factories import (
     AgentFactory,
     CooldownActionFactory,
     EventFactory,

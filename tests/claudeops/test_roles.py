@@ -30,7 +30,7 @@ from claudeops.apps import find_admin_pages
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, MemoryChange, Verdict
 from sessions_app.models import Agent, Event, InjectionReceipt, LogEntry, Session, Status, WorkerHeartbeat
-from tests.factories import (
+from tests.support.factories import (
     AgentFactory,
     CooldownActionFactory,
     EventFactory,

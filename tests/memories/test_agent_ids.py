@@ -21,10 +21,10 @@ from memories.models.memory import ANY_PROJECT
 from memories.recall import Filters
 from memories.recall.filters import within
 from sessions_app.mcp.scope import access_for
-from tests.api_callers import bearer
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory
 from tests.memories.people import put, signed_in
 from tests.memories.web.test_edit import fields
+from tests.support.api_callers import bearer
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 NAMES = ("data_engineer", "Data-Engineer", "data engineer", "plugins/data-engineer-agent", "data_engineer_agent")

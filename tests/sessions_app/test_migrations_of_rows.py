@@ -10,7 +10,7 @@ from django.apps import apps
 from django.utils import timezone
 
 from sessions_app.models import Event
-from tests.factories import EventFactory
+from tests.support.factories import EventFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -23,8 +23,8 @@ from memories.models import Memory, MemoryChange
 from sessions_app import receipts
 from sessions_app.models import Injected, InjectionReceipt, Session, Status
 from sessions_app.runner.launch import inject
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

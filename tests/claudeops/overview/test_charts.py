@@ -20,8 +20,8 @@ from memories.models import MemoryChange
 from memories.queries.change_filters import MemoryChangeFilterSet
 from sessions_app.models import Session, Status, Trigger
 from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
-from tests.factories import EventFactory, MemoryFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
+from tests.support.factories import EventFactory, MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 FILTERS = {"/sessions": SessionFilterSet, "/events": EventFilterSet, "/memories/changes": MemoryChangeFilterSet}

@@ -37,8 +37,8 @@ from sessions_app.models import (
 )
 from sessions_app.runner.launch import folder_of
 from sessions_app.transcripts.files import digest
-from tests.credentials import stored_bytes
-from tests.factories import (
+from tests.support.credentials import stored_bytes
+from tests.support.factories import (
     EventFactory,
     FactFactory,
     GateDecisionFactory,

@@ -15,8 +15,8 @@ from memories.models import Memory
 from sessions_app.models import Purge, PurgeState, PurgeStep, Session, Status
 from sessions_app.runner.launch import folder_of
 from tests.claudeops.purge.house import OTHER, TEXT, furnish, places_of
-from tests.commands import document, run
-from tests.processes import killed
+from tests.support.commands import document, run
+from tests.support.processes import killed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -12,8 +12,8 @@ import stat
 import psutil
 import pytest
 
-from tests.processes import manage
-from tests.up import PATIENCE, houses, until
+from tests.support.processes import manage
+from tests.support.up import PATIENCE, houses, until
 
 pytestmark = pytest.mark.processes
 

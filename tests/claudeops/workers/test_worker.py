@@ -21,9 +21,9 @@ from memories.lifecycle import verbs
 from memories.models import Memory, Project, Transcript
 from sessions_app import queue
 from sessions_app.models import Event, Session, Status, TranscriptFolder, WorkerHeartbeat, WorkerRun
-from tests import transcripts
 from tests.claudeops.processes import alive, slow_cli, started, until
-from tests.factories import ProjectFactory
+from tests.support import transcripts
+from tests.support.factories import ProjectFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 

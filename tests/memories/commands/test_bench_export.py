@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from memories.recall.feedback import mark
 from memories.recall.service import Question
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

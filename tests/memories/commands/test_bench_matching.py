@@ -11,8 +11,8 @@ from django.core.management import call_command
 from memories.embedding.endpoint import PROBE
 from memories.lifecycle import disagreements
 from memories.models import Memory, MemoryChange
-from tests.factories import MemoryFactory
 from tests.memories.pairs import FOLDER
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -8,8 +8,8 @@ from django.db import connections
 
 from memories.curate import files
 from memories.models import MemoryFile, Proposal, ProposalState, TelemetryRecord
-from tests import processes
 from tests.memories.curate.repositories import approved, git, make, messages, status
+from tests.support import processes
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 

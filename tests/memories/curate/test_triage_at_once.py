@@ -14,7 +14,7 @@ from memories.curate import proposals
 from memories.curate.triage import CLAIM, triage
 from memories.models import Proposal, ProposalDecision, Tier
 from tests.memories.curate.triaging import a_file, a_proposal
-from tests.processes import call, killed
+from tests.support.processes import call, killed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -14,7 +14,7 @@ from claudeops.env import BASE_DIR
 from memories.evaluation.recall import rank, store
 from memories.evaluation.sets import MemoryLine, QueryLine, read
 from memories.models import Memory
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 DATA = BASE_DIR / "tests" / "data" / "recall"
 

@@ -12,8 +12,8 @@ from django.db import connection
 from memories.evaluation import scratch
 from memories.evaluation.scratch import scratch_database
 from memories.models import Memory
-from tests.factories import MemoryFactory
-from tests.processes import wait_for
+from tests.support.factories import MemoryFactory
+from tests.support.processes import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

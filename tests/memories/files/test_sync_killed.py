@@ -13,7 +13,7 @@ from memories.files.sync import sync_file
 from memories.lifecycle import verbs
 from memories.models import AgentFile, AgentFileConflict, Change, Disagreement, Memory, MemoryChange, Project
 from tests.memories.files.conftest import Repository
-from tests.processes import call, killed
+from tests.support.processes import call, killed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 

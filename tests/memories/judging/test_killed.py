@@ -11,7 +11,7 @@ from memories.judging import judge_waiting
 from memories.judging.batches import CLAIM
 from memories.models import Disagreement, Memory, MemoryChange
 from tests.memories.judging.conftest import MODEL, a_pair
-from tests.processes import killed
+from tests.support.processes import killed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 

@@ -17,7 +17,7 @@ from memories.matching.model_weights import WEIGHTS
 from memories.matching.synonyms import stem
 from tests.memories.near_facts import near_facts
 from tests.memories.pairs import pairs
-from tests.thorough import some
+from tests.support.thorough import some
 
 SAME, AGAINST, OTHER = Kind.REINFORCES, Kind.CONTRADICTS, Kind.DISTINCT
 NEAR = near_facts()

@@ -9,7 +9,7 @@ import pytest
 from memories.matching import Kind, matcher, relation
 from memories.matching.function_words import FUNCTION_WORDS
 from tests.memories.pairs import Figures, pairs, texts
-from tests.thorough import some
+from tests.support.thorough import some
 
 KNOWN_SETS = ("timing", "dependency", "behavior", "remediation", "maintenance")
 FACTS = texts()

@@ -7,8 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memories.recall import Filters, bm25, filters, keyword_index, recall, results, term_statistics
-from tests.embedders import WordEmbedder, active_model, answer_by, embed_all
-from tests.factories import MemoryFactory
+from tests.support.embedders import WordEmbedder, active_model, answer_by, embed_all
+from tests.support.factories import MemoryFactory
 
 
 @pytest.fixture(autouse=True)

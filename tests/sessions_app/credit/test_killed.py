@@ -12,10 +12,10 @@ from memories.models import Change, Memory, MemoryChange, Project
 from sessions_app import reaper, tasks
 from sessions_app.credit.facts import counts_of
 from sessions_app.models import Session, Status, UsedMemory
-from tests.factories import MemoryFactory, ProjectFactory
-from tests.processes import call, killed, wait_for
 from tests.sessions_app.learning.test_lessons import ERROR, TEXT, a_run
-from tests.streams import init, result, text, tool_result, tool_use, write
+from tests.support.factories import MemoryFactory, ProjectFactory
+from tests.support.processes import call, killed, wait_for
+from tests.support.streams import init, result, text, tool_result, tool_use, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

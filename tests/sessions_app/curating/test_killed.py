@@ -8,8 +8,8 @@ from memories.curate.files import promote_due
 from memories.curate.reflection.runs import reflect
 from memories.curate.triage import triage
 from memories.models import MemoryFile, ModelCall, Proposal, ProposalDecision, ProposalState, Reflection
-from tests.processes import killed
 from tests.sessions_app.curating.conftest import CLEAN, LOCK, OUTSIDE
+from tests.support.processes import killed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

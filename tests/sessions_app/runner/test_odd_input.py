@@ -23,9 +23,9 @@ from sessions_app.runner import ingest as module
 from sessions_app.runner import run, stream
 from sessions_app.runner.ingest import ingest
 from sessions_app.runner.projection import Batch, State, project
-from tests.factories import SessionFactory
 from tests.sessions_app.runner.test_ingest import a_session, feed, log_of
-from tests.streams import START, init, line, result, text
+from tests.support.factories import SessionFactory
+from tests.support.streams import START, init, line, result, text
 
 STREAMS = Path(__file__).parents[2] / "data" / "streams"
 RECORDED = [json.loads(raw) for path in sorted(STREAMS.glob("*.jsonl")) for raw in path.read_bytes().splitlines()]

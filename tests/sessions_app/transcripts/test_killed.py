@@ -23,7 +23,7 @@ from memories.observe.prepare import prepare
 from sessions_app import tasks
 from sessions_app.transcripts import arrivals
 from sessions_app.transcripts.turns import turns_of
-from tests.processes import killed
+from tests.support.processes import killed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,8 +8,8 @@ from django_q.models import OrmQ
 from memories.models import Stage, Transcript, TranscriptPart
 from sessions_app.queue.tasks import OBSERVE
 from sessions_app.transcripts.arrivals import see
-from tests.processes import killed
-from tests.transcripts import says, typed, write
+from tests.support.processes import killed
+from tests.support.transcripts import says, typed, write
 
 pytestmark = [pytest.mark.processes, pytest.mark.django_db(transaction=True)]
 

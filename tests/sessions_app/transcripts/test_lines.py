@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from memories.observe.turns import TurnKind
 from sessions_app.runner.exposure import rules
 from sessions_app.transcripts.lines import Reader
-from tests.streams import init, user
-from tests.streams import text as stream_text
-from tests.transcripts import attached, brings, calls, line, says, summary, typed
+from tests.support.streams import init, user
+from tests.support.streams import text as stream_text
+from tests.support.transcripts import attached, brings, calls, line, says, summary, typed
 
 WORDS = "Never restart the database by day"
 

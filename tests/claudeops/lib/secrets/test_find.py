@@ -15,7 +15,7 @@ from tests.claudeops.lib.secrets.credentials import credentials
 from tests.claudeops.lib.secrets.honest_logs import FORMS, honest_lines
 from tests.claudeops.lib.secrets.later_credentials import later_credentials
 from tests.claudeops.lib.secrets.values import Maker
-from tests.thorough import PROFILE
+from tests.support.thorough import PROFILE
 
 
 def left_of(text: str, value: str) -> str:

@@ -11,7 +11,7 @@ from memories.curate.maintenance import maintain_due
 from memories.curate.maintenance.run import CLAIM
 from memories.models import Disagreement, MaintenanceRun, Memory, MemoryChange, TelemetryRecord, states_before
 from tests.memories.curate.maintenance.house import AT, dump, fill
-from tests.processes import killed
+from tests.support.processes import killed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 

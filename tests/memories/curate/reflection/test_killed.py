@@ -11,7 +11,7 @@ from memories.curate.reflection import reflect
 from memories.curate.reflection.runs import CLAIM
 from memories.models import Proposal, ProposalEvidence, Reflection, TelemetryRecord
 from tests.memories.curate.reflection.conftest import observed, proposal
-from tests.processes import killed
+from tests.support.processes import killed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 

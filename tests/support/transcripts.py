@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.streams import stamp
+from tests.support.streams import stamp
 
 SESSION = "67cde26f-17e1-4348-b9d3-bfd936af657d"
 FOLDER = "/srv/shop"

@@ -1,4 +1,4 @@
-"""Make the pictures of README and docs/ anew from a real demo: `CHROMIUM=/usr/bin/chromium python -m tests.pictures`.
+"""Make the pictures of README and docs/ anew from a real demo: `python -m tests.support.pictures`.
 
 It takes MINUTES (4), in which the demo runs; the pictures are 1440 x 900, in light colours, times in UTC.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from claudeops.env import BASE_DIR
-from tests.up import Up
+from tests.support.up import Up
 
 FOLDER = BASE_DIR / "docs" / "pictures"
 DATABASE = "demo/claudeops.sqlite3"
