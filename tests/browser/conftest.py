@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -36,13 +37,6 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A browser on a busy machine is late at times: its tests may try again, and the run says that they did."""
-    for item in items:
-        if item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.flaky(reruns=2))
 
 
 def axe_path() -> Path | None:
@@ -175,21 +169,34 @@ class Window:
         return int(self.page.evaluate(width))
 
 
-@pytest.fixture(scope="module")
-def chromium(django_db_setup: None) -> Iterator[Any]:
-    """One browser for a module; skipped with the reason where there is none.
-
-    Playwright's sync API runs an event loop in this thread for as long as it lives, which Django's ORM takes for
-    a fault. The ORM is used beside it, not in it: Django is told so, here and no longer.
-    """
+@pytest.fixture(scope="session")
+def started_chromium() -> Iterator[tuple[Any, asyncio.AbstractEventLoop]]:
+    """One browser for each worker, with the event loop of Playwright; skipped with the reason where there is none."""
     if not Path(CHROMIUM).exists():
         pytest.skip(f"needs Chromium: {CHROMIUM} does not exist (CHROMIUM names another)")
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (tests/requirements.txt)")
-    with pytest.MonkeyPatch.context() as patch, playwright.sync_playwright() as started:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    with playwright.sync_playwright() as started:
+        loop = asyncio.get_running_loop()
         browser = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
+        asyncio._set_running_loop(None)
+        yield browser, loop
+        asyncio._set_running_loop(loop)
         browser.close()
+
+
+@pytest.fixture
+def chromium(started_chromium: tuple[Any, asyncio.AbstractEventLoop]) -> Iterator[Any]:
+    """The browser.
+
+    Playwright's sync API leaves its event loop running in this thread, which Django's ORM takes for a fault, and
+    asyncio, too. The ORM is used beside it, not in it: both are told so for the time of a test.
+    """
+    browser, loop = started_chromium
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        asyncio._set_running_loop(loop)
+        yield browser
+        asyncio._set_running_loop(None)
 
 
 @pytest.fixture(scope="session")

@@ -57,6 +57,7 @@ def test_many_that_are_written_at_the_same_moment_are_each_shown_once(operators_
     assert told(page) == [*(f"feed-e{event.pk}" for event in reversed(written)), *before]
 
 
+@pytest.mark.smoke
 def test_the_first_entry_of_an_empty_house_appears_without_a_reload(window, operator):
     one = window()
     one.enter(operator)

@@ -72,6 +72,7 @@ def test_the_outcome_leads_and_the_first_tab_stands_above_the_fold(operators_win
         assert page.locator("#tabs").bounding_box()["y"] < most
 
 
+@pytest.mark.smoke
 def test_a_tab_is_swapped_is_in_the_address_and_back_leads_back(operators_window, night):
     one = operators_window()
     page = one.open(f"/sessions/{night.pk}")

@@ -156,6 +156,7 @@ def test_the_list_follows_what_runs_and_keeps_the_place_and_the_focus(operators_
     assert page.text_content("#sessions-count").strip() == "3 sessions"
 
 
+@pytest.mark.smoke
 def test_an_operator_runs_an_agent_reads_that_it_is_held_and_stops_it(operators_window):
     agent = AgentFactory(slug="watch")
     SessionFactory(agent=agent, status=Status.RUNNING, started_at=timezone.now())

@@ -47,7 +47,7 @@ class TestADatabaseOfAnEarlierVersion:
         MigrationRecorder(connection).record_applied(*database_version.EARLIEST)
 
     def test_it_is_not_migrated_and_the_way_is_said(self):
-        with pytest.raises(SystemCheckError, match="claudeops.E004") as refusal:
+        with pytest.raises(SystemCheckError, match=r"claudeops\.E004") as refusal:
             call_command("migrate", skip_checks=False, verbosity=0)
         assert database_version.EARLIER in str(refusal.value)
         assert "manage.py memory export" in str(refusal.value)

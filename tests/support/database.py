@@ -20,6 +20,7 @@ from django.db import connection
 
 from claudeops.env import BASE_DIR
 from claudeops.lib.locks import file_lock
+from tests.support.processes import manage
 
 PATIENCE = 60.0
 """Seconds in which what another process writes must have been committed before the tables are put back."""
@@ -42,22 +43,27 @@ SUM = """SELECT coalesce(md5(string_agg(one::text, ',' ORDER BY one::text)), '')
 """Of all rows of a table of PostgreSQL."""
 
 
+def migrated_sqlite(cache: Path) -> Path:
+    """Return a migrated file in `cache`, a folder that other workers and later runs use, too; make it if missing."""
+    path = cache / f"migrated-{key()}.sqlite3"
+    with file_lock(path.with_suffix(".lock"), wait=True):
+        if not path.exists():
+            unfinished = path.with_suffix(".new")
+            unfinished.unlink(missing_ok=True)
+            process = manage("migrate", more={"DATABASE_URL": f"sqlite:///{unfinished}"})
+            output = process.communicate()
+            assert process.returncode == 0, output
+            unfinished.rename(path)
+    return path
+
+
 class SQLite:
     def __init__(self, cache: Path, worker: str) -> None:
-        """`cache` is a folder that later runs and other workers use, too; `worker` names this one."""
-        self.migrated = cache / f"migrated-{key()}.sqlite3"
+        self.cache = cache
         self.name = str(Path(settings.CLAUDEOPS_DATA_DIR) / "test.sqlite3")
 
     def make(self) -> None:
-        with file_lock(self.migrated.with_suffix(".lock"), wait=True):
-            if not self.migrated.exists():
-                unfinished = self.migrated.with_suffix(".new")
-                unfinished.unlink(missing_ok=True)
-                use(str(unfinished))
-                call_command("migrate", verbosity=0, interactive=False)
-                connection.close()
-                unfinished.rename(self.migrated)
-        shutil.copyfile(self.migrated, self.name)
+        shutil.copyfile(migrated_sqlite(self.cache), self.name)
         use(self.name)
         emit_post_migrate_signal(0, False, "default")  # triggers, groups and rights as the code has them now
         self.rows = sqlite3.connect(":memory:", check_same_thread=False)

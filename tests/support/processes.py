@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -42,13 +45,13 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     }
 
 
-def start(argv: list[str], more: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-    """Start Python with `argv` in the checkout; its output is kept in pipes."""
+def start(argv: list[str], more: Mapping[str, str] | None = None, *, is_asked: bool = False) -> subprocess.Popen[str]:
+    """Start Python with `argv` in the checkout; its input, when `is_asked`, and its output are pipes."""
     return subprocess.Popen(
         [sys.executable, *argv],
         cwd=BASE_DIR,
         env=environment(more),
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE if is_asked else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -74,29 +77,21 @@ def wait_for(condition: Callable[[], T], seconds: float = 30) -> T:
     return value
 
 
-KILLED = """
-import os, signal, sys
-import claudeops.tasks, memories.tasks, sessions_app.tasks  # as in a worker; with a profile, imports take far longer
-
-left = {nth}
-
-def here(frame, event, argument):
-    global left
-    if event == {event!r} and (frame.f_globals.get("__name__"), frame.f_code.co_name) == {function!r}:
-        left -= 1
-        if not left:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-sys.setprofile(here)
-{work}
-"""
-"""Python that does `work` and is killed where a function begins ("call") or ends ("return") for the nth time."""
+@cache
+def _forks() -> subprocess.Popen[str]:
+    """The process of tests/support/forks.py, for as long as this one lives."""
+    return start(["-m", "tests.support.forks"], is_asked=True)
 
 
 def killed(
     work: str, event: str, module: str, function: str, *, nth: int = 1, more: Mapping[str, str] | None = None
 ) -> None:
-    """Run `work` in a process that is killed there."""
-    process = call(KILLED.format(event=event, function=(module, function), work=work, nth=nth), more)
-    out, err = process.communicate()
-    assert process.returncode == -signal.SIGKILL, out + err
+    """Run `work` in a process that is killed where a function begins ("call") or ends ("return") for the nth time."""
+    forks = _forks()
+    assert forks.stdin and forks.stdout
+    with tempfile.NamedTemporaryFile("r") as output:
+        place = {"event": event, "module": module, "function": function, "nth": nth}
+        request = {"work": work, "environment": environment(more), "output": output.name, **place}
+        print(json.dumps(request), file=forks.stdin, flush=True)
+        status = int(forks.stdout.readline())
+        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, output.read()
