@@ -77,16 +77,18 @@ def forty() -> dict[str, str]:
 
 
 def stored_bytes() -> dict[str, bytes]:
-    """Everything in the data folder and, on PostgreSQL, every column as text."""
+    """Return what the database and the files of the data folder hold: on PostgreSQL the rows of each table as text."""
+    name = Path(str(connection.settings_dict["NAME"]))
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            texts = {}
+            # Not read as a file: closing it would drop the locks that this process has on it.
+            stored = {name.name: connection.connection.serialize()}
+            stored[f"{name.name}-wal"] = name.with_name(f"{name.name}-wal").read_bytes()
         else:
-            texts = {}
+            stored = {}
             for model in apps.get_models():
                 cursor.execute(f'SELECT t::text FROM "{model._meta.db_table}" t')
-                texts[model._meta.db_table] = "\n".join(row for (row,) in cursor.fetchall()).encode()
-    found = Path(settings.CLAUDEOPS_DATA_DIR).rglob("*")
-    files = {str(path): path.read_bytes() for path in found if path.is_file() and "pg" not in path.parts}
-    return files | texts
+                stored[model._meta.db_table] = "\n".join(row for (row,) in cursor.fetchall()).encode()
+    paths = (path for path in Path(settings.CLAUDEOPS_DATA_DIR).rglob("*") if path.is_file() and "pg" not in path.parts)
+    return stored | {str(path): path.read_bytes() for path in paths if not path.name.startswith(name.name)}
