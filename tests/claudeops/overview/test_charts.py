@@ -80,7 +80,9 @@ def test_each_number_leads_to_a_list_of_exactly_so_many(signed_in, history, name
         bars = re.findall(rf'<a id="behind-{page}-\d+" href="([^"]+)">[^<]+</a></th>((?:\s*<td>[^<]+</td>)+)', html)
         assert bars
         for place, (url, cells) in enumerate(bars):
-            assert listed(signed_in, unescape(url), opened=place == 0) == sum(map(int, re.findall(r"<td>(\d+)</td>", cells)))
+            assert listed(signed_in, unescape(url), opened=place == 0) == sum(
+                map(int, re.findall(r"<td>(\d+)</td>", cells))
+            )
 
 
 @pytest.mark.parametrize("name", periods.RANGES)
