@@ -239,10 +239,8 @@ def test_a_worker_can_stop_its_sessions_with_it(log, tmp_path, session):
     with started("runworker", "--cluster", "sessions", "--on-stop", "stop", log=log, **own) as worker:
         until(lambda: running(session), f"the session does not run:\n{worker.output()}")
         waiting = queue.request_session(agent=None, trigger="alert", by="api")
-        begun = time.monotonic()
         os.kill(worker.pid, signal.SIGTERM)
         assert worker.wait(2 * SECONDS) == 0, worker.output()
-        assert time.monotonic() - begun < 2 * SECONDS
     session.refresh_from_db()
     assert (session.status, session.stop_requested_by) == (Status.STOPPED, "worker")
     assert not alive(session.pid)
