@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from django.db import connection
 
-from memories.evaluation.scratch import scratch_database
 from memories.models import Embedding, Memory, MemoryTerms, MemoryTermsDue, PendingEmbedding
 from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, keyword_index, recall
+from tests.benchmarks.evaluation.scratch import scratch_database
 from tests.benchmarks.latency.filling import Filler
 from tests.benchmarks.latency.measuring import tenth_nearest, times
 from tests.benchmarks.latency.sentences import queries, sentence

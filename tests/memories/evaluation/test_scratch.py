@@ -9,9 +9,9 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from memories.evaluation import scratch
-from memories.evaluation.scratch import scratch_database
 from memories.models import Memory
+from tests.benchmarks.evaluation import scratch
+from tests.benchmarks.evaluation.scratch import scratch_database
 from tests.support.factories import MemoryFactory
 from tests.support.processes import wait_for
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memories.evaluation.vectors import embed_cached
+from tests.benchmarks.evaluation.vectors import embed_cached
 from tests.support.embedders import WordEmbedder
 
 

@@ -11,14 +11,13 @@ from django.utils import timezone
 
 from memories import embedding
 from memories.embedding import SemanticOff, content_hash, embedded_text, to_bytes
-from memories.errors import InvalidSet
-from memories.evaluation.metrics import means_with_intervals, ranking_metrics
-from memories.evaluation.sets import MemoryLine, QueryLine
-from memories.evaluation.vectors import Progress, embed_cached
 from memories.models import Embedding, EmbeddingModel, Memory, ModelState, PendingEmbedding, Project
 from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, fusion, keyword_index, pgvector
 from memories.recall.fusion import Weights
 from memories.recall.service import candidates_of
+from tests.benchmarks.evaluation.metrics import means_with_intervals, ranking_metrics
+from tests.benchmarks.evaluation.sets import InvalidSet, MemoryLine, QueryLine
+from tests.benchmarks.evaluation.vectors import Progress, embed_cached
 
 SIGNALS = ("meaning", "words", "phrase", "age", "newer", "speaker", "confidence", "usage")
 """Signals of the ranking that are left out one at a time."""

@@ -1,4 +1,4 @@
-"""What the tests of commands share: the judge over HTTP."""
+"""What the tests of the evaluation share: the judge over HTTP."""
 
 from tests.memories.judging.conftest import judge
 

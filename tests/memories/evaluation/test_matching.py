@@ -1,4 +1,4 @@
-"""`manage.py bench matching`."""
+"""`python -m tests.benchmarks.evaluation matching`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from django.core.management import call_command
 
 from memories.embedding.endpoint import PROBE
-from memories.lifecycle import disagreements
 from memories.models import Memory, MemoryChange
+from tests.benchmarks.evaluation.command import Command
 from tests.memories.pairs import FOLDER
-from tests.support.factories import MemoryFactory
+from tests.support.processes import start
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 
 PAIRS = [
     ("a", "Takes 60s to start", "Takes one minute to start", "reinforces"),
@@ -27,7 +27,7 @@ PAIRS = [
 def run(*arguments):
     out, err = io.StringIO(), io.StringIO()
     try:
-        call_command("bench", "matching", *map(str, arguments), stdout=out, stderr=err)
+        call_command(Command(), "matching", *map(str, arguments), stdout=out, stderr=err)
         code = 0
     except SystemExit as exit_:
         code = exit_.code
@@ -58,6 +58,16 @@ def test_the_confusion_and_the_rates_are_those_of_the_pairs(pairs):
     assert figures["macro_f1"] == pytest.approx((1 + 2 / 3 + 2 / 3) / 3, abs=1e-4)
     assert (figures["distinct_lost"], figures["contradictions_swallowed"]) == (0, 0)
     assert (figures["restatements_merged"], figures["destructive"], figures["pairs"]) == (1, 0, 4)
+
+
+@pytest.mark.processes
+def test_the_program_sets_django_up_by_itself_and_refuses_a_wrong_file(pairs):
+    for file, code in ((pairs(rows()), 0), ("nowhere.jsonl", 1)):
+        words = ["matching", "--pairs", str(file), "--words", "--json"]
+        process = start(["-m", "tests.benchmarks.evaluation", *words])
+        out, _ = process.communicate(timeout=60)
+        answer = json.loads(out)
+        assert (process.returncode, answer["ok"], answer["command"]) == (code, not code, "bench matching")
 
 
 def test_a_person_reads_them_as_a_table(pairs):
@@ -124,30 +134,6 @@ def test_a_file_that_is_not_there_is_named():
 def test_answers_that_cannot_be_written_are_refused(pairs, tmp_path):
     code, _, err = run("--pairs", pairs(rows()), "--out", tmp_path / "no" / "where.jsonl")
     assert (code, "cannot be written" in err) == (1, True)
-
-
-def test_what_was_settled_is_exported_as_pairs_that_the_bench_reads(tmp_path):
-    older, newer = (
-        MemoryFactory(observation="Takes 60s to start"),
-        MemoryFactory(observation="Takes 5 minutes to start"),
-    )
-    disagreements.answer(disagreements.note(older, newer, "contradiction"), "wrong", by="ann")
-    disagreements.note(older, MemoryFactory(), "duplicate")
-    file = tmp_path / "settled.jsonl"
-    out = io.StringIO()
-    call_command("bench", "export", "--kind", "pairs", "--out", str(file), stdout=out)
-    assert "1 pairs are in" in out.getvalue()
-    (line,) = file.read_text().splitlines()
-    assert json.loads(line) | {"id": ""} == {
-        "id": "",
-        "known": "Takes 60s to start",
-        "new": "Takes 5 minutes to start",
-        "relation": "contradicts",
-        "service": "jellyfin",
-        "category": "timing",
-    }
-    code, text, _ = run("--pairs", file, "--json")
-    assert (code, json.loads(text)["result"]["macro_f1"]) == (0, 1.0)
 
 
 def test_a_run_that_broke_off_embeds_nothing_twice(pairs, endpoint):

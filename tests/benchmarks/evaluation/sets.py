@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -14,8 +11,14 @@ from django.utils.dateparse import parse_datetime
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, ValidationError
 
 from memories.capture.text import SURROGATE
-from memories.errors import InvalidSet
+from memories.errors import MemoriesError
 from memories.matching import Kind
+
+
+class InvalidSet(MemoriesError):
+    """An evaluation file (memories, queries, pairs) cannot be read."""
+
+    code = "invalid_set"
 
 
 def _storable(value: Any) -> Any:
@@ -124,27 +127,3 @@ def _parsed(line: str, kind: type[L], where: str) -> L:
         raise InvalidSet(f"{where}: {field}{first['msg']}.", "docs/recall.md lists the fields of each set.") from None
     except ValueError as error:
         raise InvalidSet(f"{where}: invalid JSON ({error}).", "Each line holds one JSON object.") from None
-
-
-def write(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> int:
-    """Write the rows, whole or not at all. Returns their number; raises InvalidSet when the file cannot be written."""
-    target, count = Path(path), 0
-    part = target.with_name(f"{target.name}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="\n") as out:
-            for row in rows:
-                out.write(json.dumps(row, ensure_ascii=False) + "\n")
-                count += 1
-        part.replace(target)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise InvalidSet(f"{path} cannot be written: {error.strerror or error}.") from None
-    return count
-
-
-def check_writable(path: str | Path) -> None:
-    """Raise InvalidSet when no file can be written there: before the evaluation, not after it."""
-    target = Path(path)
-    if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
-        raise InvalidSet(f"{path} cannot be written.", "Give the path of a file in a folder that exists.")

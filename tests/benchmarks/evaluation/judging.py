@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memories.evaluation.sets import PairLine
-from memories.evaluation.vectors import Progress
 from memories.judging.batches import LARGEST
 from memories.judging.question import INSTRUCTIONS, Pair, Verdicts, message, read
 from memories.llm import Answer, Reason, ask
 from memories.matching import Kind, Relation, may_be_one
+from tests.benchmarks.evaluation.sets import PairLine
+from tests.benchmarks.evaluation.vectors import Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memories.embedding import Embedder, embedded_text
-from memories.evaluation.sets import PairLine
-from memories.evaluation.vectors import Progress, embed_cached
 from memories.matching import Relation, relation
+from tests.benchmarks.evaluation.sets import PairLine
+from tests.benchmarks.evaluation.vectors import Progress, embed_cached
 
 
 @dataclass(frozen=True, slots=True)
