@@ -19,8 +19,17 @@ from tests.benchmarks.evaluation.metrics import means_with_intervals, ranking_me
 from tests.benchmarks.evaluation.sets import InvalidSet, MemoryLine, QueryLine
 from tests.benchmarks.evaluation.vectors import Progress, embed_cached
 
-SIGNALS = ("meaning", "words", "phrase", "age", "newer", "speaker", "confidence", "usage")
-"""Signals of the ranking that are left out one at a time."""
+SIGNALS: dict[str, dict[str, Any]] = {
+    "meaning": {"cosine": 0.0},
+    "words": {"coverage": 0.0, "phrase": 0.0, "sequence_coverage": 0.0, "speaker": 0.0},
+    "phrase": {"phrase": 0.0},
+    "age": {"age": fusion.NO_AGE},
+    "newer": {"newer_lead": 0.0},
+    "speaker": {"speaker": 0.0},
+    "confidence": {"confidence": 0.0},
+    "usage": {"usage": 0.0, "priority": 0.0},
+}
+"""Signals of the ranking that are left out one at a time, by the weights that are changed for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +93,9 @@ def rankings(context: bool) -> dict[str, tuple[Weights, bool]]:
     whole = fusion.WEIGHTS
     found = {
         "recall": (whole, context),
-        "words alone": (replace(fusion.without("meaning"), age=fusion.NO_AGE), False),
-        "vectors alone": (replace(fusion.without("words"), age=fusion.NO_AGE), False),
-        **{f"without {signal}": (fusion.without(signal), context) for signal in SIGNALS},
+        "words alone": (replace(whole, **SIGNALS["meaning"], age=fusion.NO_AGE), False),
+        "vectors alone": (replace(whole, **SIGNALS["words"], age=fusion.NO_AGE), False),
+        **{f"without {signal}": (replace(whole, **weights), context) for signal, weights in SIGNALS.items()},
     }
     if context:
         found["without context"] = (whole, False)
