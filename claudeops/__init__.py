@@ -2,7 +2,7 @@
 
 import os
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # The product of a query with some thousand vectors is too small to split: with two OpenBLAS threads a recall took
 # nearly twice as long. Numpy reads this when it is imported, which is after this package.

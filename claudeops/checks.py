@@ -15,6 +15,7 @@ from django.core.checks import CheckMessage, Error, register
 
 from claudeops.backups.folder import plan_file
 from claudeops.env import unknown
+from claudeops.lib import database_version
 
 
 @register("claudeops")
@@ -63,6 +64,14 @@ def no_restore_is_unfinished(app_configs: Sequence[AppConfig] | None, **kwargs: 
             id="claudeops.E003",
         )
     ]
+
+
+@register(checks.Tags.database)
+def database_is_of_this_version(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """claudeops.E004: `migrate` runs it, and would fail at the first table that is there already."""
+    if "default" not in (kwargs.get("databases") or ()) or not database_version.is_earlier():
+        return []
+    return [Error(database_version.EARLIER, hint=database_version.EXPORT, id="claudeops.E004")]
 
 
 @register("claudeops")

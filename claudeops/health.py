@@ -6,11 +6,10 @@ import time
 from pathlib import Path
 
 from django.contrib.auth.decorators import login_not_required
-from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
+from django.db import DatabaseError
 from django.http import HttpRequest, JsonResponse
 
-from claudeops.lib import sqlite_damage
+from claudeops.lib import database_version, sqlite_damage
 from claudeops.lib.sqlite_damage import DAMAGED, OK, Checked
 from memories.llm import status as models
 
@@ -20,12 +19,6 @@ CHECKED_FOR = 60.0
 """Seconds for which a process answers with the result of its last check of the same file."""
 
 _checked: dict[tuple[Path, int], tuple[float, Checked]] = {}
-
-
-def unapplied_migrations() -> int:
-    """Count unapplied migrations. Raises DatabaseError when the database does not answer."""
-    executor = MigrationExecutor(connection)
-    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 def integrity() -> Checked | None:
@@ -53,13 +46,13 @@ def readyz(request: HttpRequest) -> JsonResponse:
     if checked and checked.state == DAMAGED:
         return JsonResponse({"ok": False, "reason": sqlite_damage.sentence(checked.said)}, status=503)
     try:
-        pending = unapplied_migrations()
-        troubled = [] if pending else models.troubles()
+        difference = database_version.difference()
+        troubled = [] if difference else models.troubles()
     except DatabaseError as error:
         reason = sqlite_damage.behind(error) or "the database does not answer"
         return JsonResponse({"ok": False, "reason": reason}, status=503)
-    if pending:
-        return JsonResponse({"ok": False, "reason": f"{pending} migrations are not applied"}, status=503)
+    if difference:
+        return JsonResponse({"ok": False, "reason": " ".join(difference)}, status=503)
     notes = [f"quick check of the database: {checked.said}"] if checked and checked.state != OK else []
     notes += [f"model of the {state.chosen.role.name}: {state.trouble}" for state in troubled]
     return JsonResponse({"ok": True, "note": "; ".join(notes)} if notes else {"ok": True})

@@ -31,7 +31,7 @@ def _after_migrate(using: str, **kwargs: Any) -> None:
     from memories.injection import tag_index
     from memories.recall import keyword_index, narratives, pgvector
 
-    triggers.make_again(connections[using])
+    triggers.make(connections[using])
     tag_index.keep(connections[using])
     hour_counts.keep(counts.ALL, connections[using])
     narratives.keep(connections[using])

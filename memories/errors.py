@@ -61,12 +61,6 @@ class ProposalNotFound(MemoriesError):
     code = "proposal_not_found"
 
 
-class InvalidSet(MemoriesError):
-    """An evaluation file (memories, queries, pairs) cannot be read."""
-
-    code = "invalid_set"
-
-
 class AccessDenied(MemoriesError):
     code = "forbidden"
 

@@ -1,22 +1,20 @@
-"""Fixtures that every test may use, and which tests run in which run of the suite.
-
-A test that uses the database runs on SQLite and on PostgreSQL. What does not depend on the database runs in one of the
-two: pure tests, browser tests and those marked `one_database` on SQLite, tests that start processes on PostgreSQL.
-"""
+"""Fixtures that every test may use, and which tests run in which run of the suite (tests/README.md)."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.core.management.commands import flush
 from django.db import connection
 from hypothesis import HealthCheck, settings
 
-from tests.thorough import PROFILE
+from tests.support.thorough import PROFILE
 
 # Each worker computes on one processor: the threads of several would wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -29,29 +27,43 @@ settings.register_profile(
 settings.register_profile("thorough", settings.get_profile("ci"), max_examples=1000)
 settings.load_profile(PROFILE)
 
+BENCHMARKS = Path(__file__).parent / "benchmarks"
 POSTGRESQL = os.environ.get("TEST_DATABASE") == "postgresql"
 
 
-def is_whole(config: pytest.Config) -> bool:
-    """Whether the command line leaves the choice of tests to us: no path, no `-m`, no `-k`, no `--last-failed`."""
+SQL = re.compile(
+    r"tests/(claudeops/(backups|lib|purge|secret_scan|test_(database|migrations|odd|plans|polls|times))"
+    r"|memories/(candidates|embedding|evaluation|injection|lifecycle|matching|models|queries|recall|telemetry|test_)"
+    r"|sessions_app/(cooldowns|counts|models|queries|queue|test_))"
+)
+"""The beginnings of the paths whose tests run on PostgreSQL, too: SQL differs there, or locks do."""
+
+
+def chosen_by(config: pytest.Config) -> str:
+    """Return how the command line chooses tests: "" (not at all), "paths" or "markers" (-m, -k, --last-failed)."""
     if hasattr(config, "workerinput"):
-        return bool(config.workerinput["whole"])
-    chosen = config.option.markexpr or config.option.keyword or config.getoption("lf", False)
-    return config.args_source is not pytest.Config.ArgsSource.ARGS and not chosen
+        return str(config.workerinput["chosen_by"])
+    if config.option.markexpr or config.option.keyword or config.getoption("lf", False):
+        return "markers"
+    return "paths" if config.args_source is pytest.Config.ArgsSource.ARGS else ""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker of pytest-xdist what it cannot see: the command line of the run."""
-    node.workerinput["whole"] = is_whole(node.config)
+    node.workerinput["chosen_by"] = chosen_by(node.config)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """More workers than processors, since browser tests mostly wait, and processes (on PostgreSQL) even longer. None
-    where paths are given: a worker takes longer to start than a few tests to run."""
-    named = config.args_source is pytest.Config.ArgsSource.ARGS
-    return 0 if named else (os.cpu_count() or 1) + (2 if POSTGRESQL else 1)
+    """A worker for each processor. None where paths are given: a worker takes longer to start than a few tests."""
+    return 0 if config.args_source is pytest.Config.ArgsSource.ARGS else (os.cpu_count() or 1)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Benchmarks run where they are named, and at night."""
+    is_benchmarks = collection_path == BENCHMARKS and chosen_by(config) != "paths"
+    return True if is_benchmarks and "thorough" not in config.option.markexpr else None
 
 
 def uses_database(item: pytest.Item) -> bool:
@@ -63,28 +75,40 @@ def has_marker(item: pytest.Item, *names: str) -> bool:
     return any(item.get_closest_marker(name) for name in names)
 
 
+def add_markers(item: pytest.Item) -> None:
+    if item.path.is_relative_to(BENCHMARKS):
+        item.add_marker("thorough")
+    elif SQL.match(item.nodeid):
+        item.add_marker("sql")
+    elif POSTGRESQL and not has_marker(item, "processes", "real_cli"):
+        item.add_marker("thorough")
+    if not uses_database(item) and not has_marker(item, "processes", "real_cli", "browser"):
+        item.add_marker("fast")
+
+
 def belongs_here(item: pytest.Item) -> bool:
-    """Whether a run of the whole suite on this database runs the test."""
+    """Whether a run without a choice of tests, on this database, has the test."""
+    if has_marker(item, "smoke"):
+        return not POSTGRESQL
     if has_marker(item, "processes", "real_cli"):
         return POSTGRESQL
-    return not POSTGRESQL or (uses_database(item) and not has_marker(item, "browser", "one_database"))
+    if POSTGRESQL:
+        return uses_database(item) and not has_marker(item, "browser", "one_database")
+    return not has_marker(item, "browser")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if not uses_database(item) and not has_marker(item, "processes", "real_cli", "browser"):
-            item.add_marker("fast")
-    if is_whole(config):
-        config.hook.pytest_deselected(items=[item for item in items if not belongs_here(item)])
-        items[:] = [item for item in items if belongs_here(item)]
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if is_whole(config):
-        left = "pure tests, browser tests and those marked one_database run on SQLite: pytest"
-        if not POSTGRESQL:
-            left = "tests that start processes run on PostgreSQL: TEST_DATABASE=postgresql pytest"
-        terminalreporter.line(f"Left to the other run: {left}")
+        add_markers(item)
+    chosen = chosen_by(config)
+    keeps_thorough = chosen == "paths" or "thorough" in config.option.markexpr
+    kept = [
+        item
+        for item in items
+        if (keeps_thorough or not has_marker(item, "thorough")) and (chosen or belongs_here(item))
+    ]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
 
 
 @pytest.fixture(autouse=True)
@@ -100,30 +124,26 @@ def no_process_in_a_fast_test(request: pytest.FixtureRequest, monkeypatch: pytes
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
-    """After a test with transactions, put back the rows that migrating made, as they were.
-
-    Django truncates every table and then has each app make its content types, permissions and groups anew, which takes
-    longer than most of these tests.
-    """
-    from django.contrib.auth.models import Group, Permission
+def django_db_setup(
+    request: pytest.FixtureRequest, django_test_environment: None, django_db_blocker: Any, worker_id: str
+) -> Iterator[None]:
+    """In the place of pytest-django's: see tests/support/database.py."""
     from django.contrib.contenttypes.models import ContentType
+    from django.test import TransactionTestCase
 
-    kept = []
-    with django_db_blocker.unblock():
-        for model in (ContentType, Permission, Group, Group.permissions.through):
-            fields = model._meta.concrete_fields
-            columns, marks = ", ".join(field.column for field in fields), ", ".join(["%s"] * len(fields))
-            rows = list(model._base_manager.values_list(*(field.attname for field in fields)))
-            kept.append((f"INSERT INTO {model._meta.db_table} ({columns}) VALUES ({marks})", rows))
+    from tests.support.database import PostgreSQL, SQLite
 
-    def put_back(*arguments: object, **named: object) -> None:
-        ContentType.objects.clear_cache()
-        with connection.cursor() as cursor:
-            for insert, rows in kept:
-                cursor.executemany(insert, rows)
+    database = (PostgreSQL if POSTGRESQL else SQLite)(request.config.cache.mkdir("database"), worker_id)
+    with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
+        database.make()
 
-    flush.emit_post_migrate_signal = put_back
+        def put_back(test: TransactionTestCase) -> None:
+            database.put_back()
+            ContentType.objects.clear_cache()
+
+        patch.setattr(TransactionTestCase, "_fixture_teardown", put_back)
+        yield
+        connection.close()
 
 
 @pytest.fixture

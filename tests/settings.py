@@ -50,7 +50,7 @@ def prepare() -> None:
     folder = tempfile.mkdtemp(prefix="claudeops-tests-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ.update(
-        TEST_RUN_READY="1",
+        TEST_RUN_FOLDER=folder,
         CLAUDEOPS_DATA_DIR=folder,
         CLAUDEOPS_PLAIN_HTTP="1",
         CLAUDEOPS_REPLAY_SPEED="0",
@@ -72,7 +72,7 @@ def use_own_folder(worker: str) -> None:
         os.makedirs(os.environ["CLAUDEOPS_DATA_DIR"], mode=0o700, exist_ok=True)
 
 
-if "TEST_RUN_READY" not in os.environ:  # the workers of pytest-xdist inherit what the controller prepared
+if "TEST_RUN_FOLDER" not in os.environ:  # the workers of pytest-xdist inherit what the controller prepared
     prepare()
 if "PYTEST_XDIST_WORKER" in os.environ:
     use_own_folder(os.environ["PYTEST_XDIST_WORKER"])

@@ -138,7 +138,7 @@ def _entries(file: AgentFile) -> tuple[list[AgentFileEntry], list[AgentFileEntry
 
 
 def _joins(rows: Sequence[AgentFileEntry]) -> list[Join]:
-    """Return which of the entries could be joined. `tidy.joins_of` compares all that ever left as well."""
+    """Return which of the entries could be joined. `tidy.optimize` compares all that ever left as well."""
     told = [row for row in rows if row.memory and row.memory.active and row.memory.verdict == Verdict.ALLOW]
     return joins([line for line in map(Line.of, told) if line is not None])
 

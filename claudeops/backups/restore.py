@@ -26,6 +26,7 @@ from claudeops.backups.folder import STAMP, locked, plan_file
 from claudeops.backups.make import KEY_FILES
 from claudeops.backups.manifest import KEYS, LOGS, Manifest
 from claudeops.backups.verify import verify
+from claudeops.lib import database_version
 from claudeops.lib.locks import file_lock
 from claudeops.overview.health import ALIVE
 from sessions_app.models import WorkerHeartbeat
@@ -173,9 +174,10 @@ def _require_fit(found: Manifest) -> None:
             f"The backup is of {found.vendor}, DATABASE_URL names {connection.vendor}.",
             "Restore it with a DATABASE_URL of that kind; README.md says how to move to PostgreSQL.",
         )
+    if ".".join(database_version.EARLIEST) in found.migrations:
+        raise BackupError("earlier_backup", database_version.EARLIER, database_version.EXPORT)
     migrations = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
-    replaced = {key for migration in migrations.values() for key in migration.replaces}
-    known = {f"{app}.{name}" for app, name in {*migrations, *replaced}}
+    known = {f"{app}.{name}" for app, name in migrations}
     if newer := sorted(set(found.migrations) - known):
         raise BackupError(
             "newer_backup",

@@ -19,10 +19,9 @@ from typing import Any, NoReturn
 from django.core.checks import Tags, registry
 from django.core.management.base import BaseCommand, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
+from django.db import DatabaseError
 
-from claudeops.lib import sqlite_damage
+from claudeops.lib import database_version, sqlite_damage
 from claudeops.lib.secrets import mask
 
 OF_PAGES = frozenset({Tags.urls, Tags.admin, Tags.templates})
@@ -75,9 +74,8 @@ def error_of(error: Exception) -> tuple[str, str, str] | None:
         return code, str(error), getattr(error, "fix", "")
     if sqlite_damage.said_in(error):
         return _damaged(sqlite_damage.behind(error))
-    if isinstance(error, DatabaseError) and (missing := _not_applied()):
-        said = str(error).partition("\n")[0]  # PostgreSQL appends the statement
-        return "not_migrated", f"The database lacks {missing}: {said}.", "Run: manage.py migrate"
+    if isinstance(error, DatabaseError) and (difference := _difference()):
+        return "not_migrated", *difference
     damage = sqlite_damage.behind(error)
     return _damaged(damage) if damage else None
 
@@ -86,14 +84,12 @@ def _damaged(damage: str) -> tuple[str, str, str]:
     return "database_damaged", damage, sqlite_damage.FIX
 
 
-def _not_applied() -> str:
-    """Describe the missing migrations; "" when there are none or the database cannot be read."""
+def _difference() -> tuple[str, str] | None:
+    """Return what `database_version.difference` does; None also when the database cannot be read."""
     try:
-        executor = MigrationExecutor(connection)
-        count = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+        return database_version.difference()
     except DatabaseError:
-        return ""
-    return f"{count} migration{'' if count == 1 else 's'}" if count else ""
+        return None
 
 
 class VerbCommand(BaseCommand):

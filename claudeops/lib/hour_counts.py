@@ -223,7 +223,7 @@ def missing(all_counted: Iterable[Counted], using: Any = connection) -> list[str
 
 
 def drop(counts: str, source: str, using: Any) -> None:
-    """Drop the triggers of a table of counts. For migrations."""
+    """Drop the triggers of a table of counts."""
     with using.cursor() as cursor:
         for name in (f"{counts}_{event}" for event in EVENTS):
             if using.vendor == "postgresql":

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db import models
 from django.db.models import Q, QuerySet
 
 from claudeops.lib.secrets import mask
@@ -208,7 +207,3 @@ def batches(ids: Iterable[int], size: int = BATCH) -> Iterator[list[int]]:
     all_ids = list(ids)
     for start in range(0, len(all_ids), size):
         yield all_ids[start : start + size]
-
-
-def count_in(model: type[models.Model], column: str, ids: Collection[int]) -> int:
-    return sum(model._base_manager.filter(**{f"{column}__in": batch}).count() for batch in batches(ids))

@@ -22,8 +22,7 @@ from django.utils import timezone
 
 from claudeops import __version__
 from claudeops.backups import folder as backups
-from claudeops.health import unapplied_migrations
-from claudeops.lib import sqlite_damage
+from claudeops.lib import database_version, sqlite_damage
 from claudeops.lib.humanize import exact
 from claudeops.overview import health, silence
 from claudeops.secret_scan import last
@@ -191,15 +190,15 @@ def _database() -> tuple[Finding, bool]:
     if checked and checked.state == sqlite_damage.DAMAGED:
         return Finding(ERROR, "database", sqlite_damage.sentence(checked.said), sqlite_damage.FIX), False
     try:
-        pending = unapplied_migrations()
+        difference = database_version.difference()
     except DatabaseError as error:
         if damage := sqlite_damage.behind(error):
             return Finding(ERROR, "database", damage, sqlite_damage.FIX), False
         hint = "Check DATABASE_URL, and whether the database runs."
         return Finding(ERROR, "database", f"no answer: {error}".strip(), hint), False
-    if pending:
-        text = f"{name}: migrations not applied yet: {pending}"
-        return Finding(ERROR, "database", text, "Run `manage.py migrate`."), False
+    if difference:
+        text, fix = difference
+        return Finding(ERROR, "database", f"{name}: {text}", fix), False
     text = f"{connection.display_name} {name}"
     if path and checked:
         result = "ok" if checked.state == sqlite_damage.OK else checked.said

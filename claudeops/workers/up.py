@@ -22,7 +22,7 @@ from django.db import DatabaseError, connections
 from django.http.request import validate_host
 
 from claudeops.env import BASE_DIR, boolean
-from claudeops.lib import sqlite_damage
+from claudeops.lib import database_version, sqlite_damage
 from claudeops.lib.cli import Refusal
 from claudeops.workers.first_account import FirstSignIn, first_account
 from claudeops.workers.schedules import sync_schedules
@@ -63,6 +63,8 @@ def up(host: str, port: int, *, demo: bool) -> NoReturn:
     database = str(settings.DATABASES["default"]["ENGINE"]).rpartition(".")[2]
     print(f"Preparing the database ({database}) ...", flush=True)  # noqa: T201
     try:
+        if database_version.is_earlier():
+            raise Refusal("earlier_version", database_version.EARLIER, database_version.EXPORT)
         call_command("migrate", interactive=False, verbosity=0)
         sync_schedules()
         sign_in = first_account(data_dir)

@@ -1,13 +1,14 @@
 """Create the database triggers that keep vectors in step with memories, whoever writes them.
 
 A new memory is queued for each model in use; a changed text loses its vector and is queued; a deleted memory takes its
-vectors along. Must not import models and cannot move: migrations call it, and so does every `migrate`, because SQLite
-drops a table's triggers when it rebuilds the table.
+vectors along. Every `migrate` makes them, because SQLite drops a table's triggers when it rebuilds the table.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from django.db import transaction
 
 NAMES = ("embeddings_memory_added", "embeddings_memory_changed", "embeddings_memory_removed")
 
@@ -59,8 +60,10 @@ REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION embeddings_
 
 
 def make(connection: Any) -> None:
-    """Create the triggers; idempotent."""
-    with connection.cursor() as cursor:
+    """Create the triggers where their tables are; idempotent."""
+    if "embedding_pending" not in connection.introspection.table_names():
+        return  # of an app that was migrated alone, before this one
+    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             for statement in POSTGRESQL:
                 cursor.execute(statement)
@@ -71,22 +74,3 @@ def make(connection: Any) -> None:
             if there.get(name) != statement:
                 cursor.execute(f"DROP TRIGGER IF EXISTS {name}")
                 cursor.execute(statement)
-
-
-def drop(connection: Any) -> None:
-    with connection.cursor() as cursor:
-        for name in NAMES:
-            if connection.vendor == "postgresql":
-                cursor.execute(f"DROP TRIGGER IF EXISTS {name} ON memories")
-                cursor.execute(f"DROP FUNCTION IF EXISTS {name}()")
-            else:
-                cursor.execute(f"DROP TRIGGER IF EXISTS {name}")
-
-
-def make_again(connection: Any) -> None:
-    """Create SQLite's triggers after a `migrate`, unless it went back to before their tables existed."""
-    if connection.vendor != "sqlite":
-        return
-    tables = set(connection.introspection.table_names())
-    if {"memories", "embeddings", "embedding_models", "embedding_pending"} <= tables:
-        make(connection)

@@ -79,11 +79,6 @@ def lines_of(project: Project, agent: str | None = None) -> list[Line]:
     return [line for line in map(Line.of, rows) if line is not None]
 
 
-def joins_of(file: AgentFile) -> list[Join]:
-    """Return which entries of a file, and which that left it, could be joined."""
-    return suggest.joins(lines_of(file.project, file.agent))
-
-
 def join(one: Join, *, by: str, at: datetime | None = None) -> MemoryChange | None:
     """Merge the entries of a suggestion; the sync that follows takes their lines out. Raises InvalidMemory.
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 
 ALL_PROJECTS = 0
 """The `project_id` of the tags of memories of all projects."""
@@ -77,7 +77,7 @@ def keep(connection: Any) -> None:
     """Make the triggers if they are missing or of another text, and fill the table then; idempotent."""
     if not {"memories", "project_tags"} <= set(connection.introspection.table_names()):
         return
-    with connection.cursor() as cursor:
+    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SELECT tgname FROM pg_trigger WHERE tgname = ANY(%s)", [list(NAMES)])
             complete = len(cursor.fetchall()) == len(NAMES)
@@ -94,13 +94,6 @@ def keep(connection: Any) -> None:
         if not complete:
             cursor.execute("DELETE FROM project_tags")
             cursor.execute(_POSTGRESQL_TAGS if connection.vendor == "postgresql" else _SQLITE_TAGS)
-
-
-def drop(connection: Any) -> None:
-    with connection.cursor() as cursor:
-        for name in NAMES:
-            on = " ON memories" if connection.vendor == "postgresql" else ""
-            cursor.execute(f"DROP TRIGGER IF EXISTS {name}{on}")
 
 
 def plain_among(project_id: int, words: Iterable[str]) -> list[str]:

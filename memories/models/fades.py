@@ -44,9 +44,8 @@ class FadesAt(Func):
     change of the index, which `makemigrations` finds.
     """
 
-    def __init__(self, *columns: Any, decays: tuple[Any, ...], lifetimes: tuple[Any, ...] = ()) -> None:
-        """`lifetimes` are (taxonomy, category, seconds): a migration of before `expires_at` was stored has them."""
-        self.decays, self.lifetimes = decays, lifetimes
+    def __init__(self, *columns: Any, decays: tuple[Any, ...]) -> None:
+        self.decays = decays
         super().__init__(*columns, output_field=BigIntegerField())
 
     def as_sql(  # type: ignore[override]
@@ -70,9 +69,6 @@ class FadesAt(Func):
             periods = f"CASE WHEN {kept} < 0 THEN 1 ELSE ({kept}) / {step} + 1 END"
             when = f"{sql['taxonomy']} = '{slug}' AND {sql['verdict']} <> 'hold'"
             cases.append(f"WHEN {when} THEN {least}({own}, {start} + {every} * ({periods}))")
-        for slug, category, lasts in self.lifetimes:
-            when = f"{sql['taxonomy']} = '{slug}' AND {sql['category']} = '{category}'"
-            cases.append(f"WHEN {when} THEN {least}({own}, {confirmed} + {lasts})")
         first = f"WHEN NOT {sql['active']} THEN {NEVER} WHEN {sql['persistent']} THEN {own}"
         return f"CASE {first} {' '.join(cases)} ELSE {own} END", []
 

@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField, MaskedTextField
-from memories.models.memory import Exposure, Source, Verdict
+from memories.models.memory import Exposure, Source
 
 
 class TranscriptKind(models.TextChoices):
@@ -355,10 +355,6 @@ class GateDecision(models.Model):
 
     def __str__(self) -> str:
         return f"{self.verdict} at {self.at:%Y-%m-%d %H:%M} UTC"
-
-    @property
-    def was_held(self) -> bool:
-        return self.verdict == Verdict.HOLD
 
 
 class GateThreshold(models.Model):

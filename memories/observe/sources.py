@@ -62,11 +62,6 @@ class Sources:
         return self._turns[min(scores, key=lambda at: (-scores[at], at))] if scores else None
 
 
-def source_of(fact_text: str, turns: Iterable[Turn]) -> Turn | None:
-    """Return the turn that a fact most likely comes from. For several facts of the same turns use `Sources`."""
-    return Sources(turns).of(fact_text)
-
-
 def _words(text: str) -> set[str]:
     return {word for word in map(_stem, _WORD.findall(text.lower())) if word not in _COMMON}
 

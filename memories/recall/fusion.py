@@ -225,20 +225,3 @@ def neighbours(pool: Sequence[Candidate], base: Mapping[int, float], weights: We
             score += weights.next * turns[after] if after is not None else 0.0
         added[one.memory_id] = score / whole - base[one.memory_id]
     return added
-
-
-def without(signal: str, weights: Weights = WEIGHTS) -> Weights:
-    """Return the weights without one signal, for ablations."""
-    names: dict[str, dict[str, Any]] = {
-        "meaning": {"cosine": 0.0},
-        "words": {"coverage": 0.0, "phrase": 0.0, "sequence_coverage": 0.0, "speaker": 0.0},
-        "phrase": {"phrase": 0.0},
-        "newer": {"newer_lead": 0.0},
-        "speaker": {"speaker": 0.0},
-        "confidence": {"confidence": 0.0},
-        "usage": {"usage": 0.0, "priority": 0.0},
-        "context": {"previous": 0.0, "next": 0.0, "sequence": 0.0},
-    }
-    if signal == "age":
-        return replace(weights, age=NO_AGE)
-    return replace(weights, **names[signal])

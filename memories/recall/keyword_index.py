@@ -144,21 +144,6 @@ def ensure() -> list[str]:
     return lost
 
 
-def drop() -> None:
-    """Drop the index and its triggers, for a migration that is reversed."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            for name in POSTGRESQL_TRIGGERS:
-                cursor.execute(f"DROP TRIGGER IF EXISTS {name} ON memories")
-            for function in ("mark", "forget", "empty"):
-                cursor.execute(f"DROP FUNCTION IF EXISTS memory_terms_{function}()")
-            return
-        for name in SQLITE_TRIGGERS:
-            cursor.execute(f"DROP TRIGGER IF EXISTS {name}")
-        for name in ("memory_terms_vocabulary", "memory_terms_fts"):
-            cursor.execute(f"DROP TABLE IF EXISTS {name}")
-
-
 DUE = "SELECT memory_id FROM memory_terms_due ORDER BY memory_id DESC LIMIT %s"
 
 

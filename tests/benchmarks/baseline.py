@@ -5,7 +5,7 @@
     python -m tests.benchmarks.baseline compare before.json after.json
     python -m tests.benchmarks.baseline page after.json --out docs/results.md
 
-Quality comes from `manage.py bench recall` and `bench matching` over tests/data, latency from
+Quality comes from `python -m tests.benchmarks.evaluation` over tests/data, latency from
 `python -m tests.benchmarks.latency`, the rest from the tables that `pytest tests/benchmarks` prints. A comparison
 prints the figures that moved by more than the noise; it passes no verdict.
 """
@@ -37,13 +37,13 @@ MOVED_QUALITY, MOVED_TIME = 0.0005, 0.1
 """A share that moved by more, and a time that moved by more than this part of itself, is shown."""
 
 
-def bench(*words: str, data_dir: Path) -> Any:
-    command = [sys.executable, str(ROOT / "manage.py"), "bench", *words, "--json"]
+def evaluate(*words: str, data_dir: Path) -> Any:
+    command = [sys.executable, "-m", "tests.benchmarks.evaluation", *words, "--json"]
     env = {**os.environ, "CLAUDEOPS_DATA_DIR": str(data_dir)}
     done = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, check=False)
     answer = json.loads(done.stdout)
     if not answer["ok"]:
-        sys.exit(f"bench {' '.join(words)}: {answer['error']['message']}")
+        sys.exit(f"{' '.join(words)}: {answer['error']['message']}")
     return answer["result"]
 
 
@@ -54,11 +54,11 @@ def quality(data_dir: Path) -> dict[str, Any]:
             DATA / "recall" / f"{name.split('.')[0]}.memories.jsonl",
             DATA / "recall" / f"{name}.queries.jsonl",
         )
-        found[f"recall {name}"] = bench(
+        found[f"recall {name}"] = evaluate(
             "recall", "--memories", str(memories), "--queries", str(queries), data_dir=data_dir
         )
     for pairs in sorted((DATA / "pairs").glob("*.jsonl")):
-        found[f"matching {pairs.stem}"] = bench("matching", "--pairs", str(pairs), data_dir=data_dir)
+        found[f"matching {pairs.stem}"] = evaluate("matching", "--pairs", str(pairs), data_dir=data_dir)
     return found
 
 

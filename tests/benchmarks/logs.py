@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from uuid import UUID
 
-from tests import streams
 from tests.benchmarks import facts
+from tests.support import streams
 
 MARKED = 200
 """One line of so many has markers: a memory and an event."""

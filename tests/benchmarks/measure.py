@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import django
 import psutil
 
-from memories.evaluation.machine import database, processor
+from tests.benchmarks.evaluation.machine import database, processor
 
 MEGABYTE = 1_000_000
 Given = TypeVar("Given")

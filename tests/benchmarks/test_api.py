@@ -18,11 +18,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.models import Memory, Project, ProjectTag, Source
-from tests.api_callers import bearer
 from tests.benchmarks import facts
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import Series, ms
 from tests.benchmarks.rows import Values, put
+from tests.support.api_callers import bearer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

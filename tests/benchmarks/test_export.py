@@ -15,11 +15,11 @@ import pytest
 
 from memories.models import Project
 from sessions_app.models import How, InjectionReceipt, Session, UsedMemory
-from tests import processes
 from tests.benchmarks import facts
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import mb
 from tests.benchmarks.rows import Values, put
+from tests.support import processes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

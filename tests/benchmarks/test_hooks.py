@@ -29,11 +29,11 @@ from memories.taxonomy import AGENT
 from sessions_app.models import CooldownAction, Event, HookReceipt, Session
 from sessions_app.runner import start_command
 from sessions_app.runner.agent_hooks import TIMEOUT
-from tests import processes
 from tests.benchmarks import facts
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import Series, ms
 from tests.benchmarks.rows import LEVELS, put
+from tests.support import processes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

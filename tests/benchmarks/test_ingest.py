@@ -14,7 +14,7 @@ from sessions_app.runner.ingest import ingest
 from tests.benchmarks import facts, logs
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import MEGABYTE, Series, mb, peak_of_process, peak_of_python
-from tests.factories import SessionFactory
+from tests.support.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -25,7 +25,7 @@ from tests.benchmarks.conftest import Report
 from tests.benchmarks.latency.filling import Filler
 from tests.benchmarks.latency.sentences import queries, sentence
 from tests.benchmarks.measure import Series, growth, ms
-from tests.factories import PartFactory, TranscriptFactory
+from tests.support.factories import PartFactory, TranscriptFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

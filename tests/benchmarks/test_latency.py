@@ -12,17 +12,17 @@ import pytest
 from django.db import connection
 
 from memories.errors import InvalidMemory
-from memories.evaluation.scratch import scratch_database
 from memories.models import Embedding, Memory, MemoryTerms, MemoryTermsDue, PendingEmbedding
 from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, keyword_index, recall
-from tests import processes
+from tests.benchmarks.evaluation.scratch import scratch_database
 from tests.benchmarks.latency.filling import Filler
 from tests.benchmarks.latency.measuring import tenth_nearest, times
 from tests.benchmarks.latency.sentences import queries, sentence
 from tests.benchmarks.latency.worker import load
 from tests.benchmarks.page import page
-from tests.embedders import WordEmbedder, active_model, embed_all
-from tests.factories import MemoryFactory
+from tests.support import processes
+from tests.support.embedders import WordEmbedder, active_model, embed_all
+from tests.support.factories import MemoryFactory
 
 
 @pytest.mark.django_db(transaction=True)

@@ -16,9 +16,9 @@ from memories.models import Memory, Source
 from memories.store import Provenance, Statement, remember
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import Series, ms
-from tests.factories import SessionFactory
 from tests.memories.near_facts import near_facts
 from tests.memories.pairs import FOLDER, Figures, pairs, texts
+from tests.support.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -12,12 +12,12 @@ import pytest
 
 from memories import embedding
 from memories.embedding import Embedder, embedded_text, install
-from memories.evaluation.scratch import scratch_database
-from memories.evaluation.vectors import embed_cached
 from memories.models import Project
 from memories.recall import ANY_AGENT, ANY_PROJECT, Asker, Filters, recall
 from memories.store import Provenance, Statement, remember
 from tests.benchmarks.conftest import Report
+from tests.benchmarks.evaluation.scratch import scratch_database
+from tests.benchmarks.evaluation.vectors import embed_cached
 from tests.benchmarks.latency.filling import Filler
 from tests.benchmarks.latency.sentences import Sentence, queries, sentence
 from tests.benchmarks.measure import Series, ms

@@ -19,7 +19,7 @@ from memories.store import Provenance, Statement, remember
 from tests.benchmarks import facts
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import Series, growth, ms
-from tests.factories import SessionFactory
+from tests.support.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -16,9 +16,9 @@ from sessions_app.transcripts.turns import repeats
 from tests.benchmarks import facts
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import growth
-from tests.factories import TranscriptFactory
 from tests.memories.llm.conftest import Recordings
 from tests.memories.observe.conftest import AT, HOST, World, answer, turns
+from tests.support.factories import TranscriptFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

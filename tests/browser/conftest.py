@@ -1,7 +1,8 @@
-"""A real browser for the tests that need one: Chromium, from CHROMIUM or /usr/bin/chromium."""
+"""A real browser for the tests that need one: Chromium, from CHROMIUM or where Debian has it."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -12,12 +13,13 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
 from memories.lifecycle import verbs
 from sessions_app.models import InjectionReceipt, LogEntry, ServiceCheck, Status, WorkerHeartbeat
-from tests.factories import (
+from tests.support.factories import (
     AgentFactory,
     CooldownActionFactory,
     EventFactory,
@@ -26,7 +28,9 @@ from tests.factories import (
     SessionFactory,
 )
 
-CHROMIUM = os.environ.get("CHROMIUM") or "/usr/bin/chromium"
+PLACES = ("/usr/bin/chromium-headless-shell", "/usr/bin/chromium")
+"""The first has no windows of its own to draw: it takes half the processor time."""
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(os.path.exists, PLACES), PLACES[0])
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -36,13 +40,6 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A browser on a busy machine is late at times: its tests may try again, and the run says that they did."""
-    for item in items:
-        if item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.flaky(reruns=2))
 
 
 def axe_path() -> Path | None:
@@ -175,21 +172,36 @@ class Window:
         return int(self.page.evaluate(width))
 
 
-@pytest.fixture(scope="module")
-def chromium(django_db_setup: None) -> Iterator[Any]:
-    """One browser for a module; skipped with the reason where there is none.
-
-    Playwright's sync API runs an event loop in this thread for as long as it lives, which Django's ORM takes for
-    a fault. The ORM is used beside it, not in it: Django is told so, here and no longer.
-    """
+@pytest.fixture(scope="session")
+def started_chromium() -> Iterator[tuple[Any, asyncio.AbstractEventLoop]]:
+    """One browser for each worker, with the event loop of Playwright; skipped with the reason where there is none."""
     if not Path(CHROMIUM).exists():
         pytest.skip(f"needs Chromium: {CHROMIUM} does not exist (CHROMIUM names another)")
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (tests/requirements.txt)")
-    with pytest.MonkeyPatch.context() as patch, playwright.sync_playwright() as started:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    with playwright.sync_playwright() as started:
+        loop = asyncio.get_running_loop()
         browser = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
+        asyncio._set_running_loop(None)
+        yield browser, loop
+        asyncio._set_running_loop(loop)
         browser.close()
+
+
+@pytest.fixture
+def chromium(started_chromium: tuple[Any, asyncio.AbstractEventLoop]) -> Iterator[Any]:
+    """The browser.
+
+    Playwright's sync API leaves its event loop running in this thread, which Django's ORM takes for a fault, and
+    asyncio, too. The ORM is used beside it, not in it: both are told so for the time of a test. A thread with a loop
+    has a connection to the database of its own.
+    """
+    browser, loop = started_chromium
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        asyncio._set_running_loop(loop)
+        yield browser
+        connections.close_all()
+        asyncio._set_running_loop(None)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from django.apps import apps
 
 from memories.models import Memory, MemoryChange
 from sessions_app.models import Session, WorkerRun
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -137,6 +137,7 @@ def test_on_a_telephone_the_filters_open_when_asked_for(operators_window):
     page.wait_for_url("**?status=active")
 
 
+@pytest.mark.smoke
 def test_a_session_is_queued_and_retried_in_the_admin_by_keys(operators_window):
     one = operators_window()
     page = one.open("/admin/sessions_app/session/add/")

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from sessions_app.models import Agent, Status
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

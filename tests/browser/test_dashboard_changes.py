@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memories.models import MemoryChange
-from tests.factories import MemoryFactory, SessionFactory
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

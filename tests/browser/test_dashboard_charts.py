@@ -12,7 +12,7 @@ from django.utils import timezone
 from claudeops.lib import periods
 from sessions_app.models import Session, Status
 from tests.browser.conftest import axe_path
-from tests.factories import EventFactory, SessionFactory
+from tests.support.factories import EventFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 MINE = re.compile(r"chart|behind|hours|plot|multiple|Range")

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.browser.conftest import Window
-from tests.up import Up, houses, until
+from tests.support.up import Up, houses, until
 
 pytestmark = pytest.mark.browser
 
@@ -20,7 +20,7 @@ MEND = "homelab-mend"  # by itself it runs only after several escalations
 
 
 @pytest.fixture(scope="module")
-def demo(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """A demo that plays eight times as fast as it was recorded."""
     with houses(tmp_path_factory.mktemp("house")) as start:
         yield start("--demo", CLAUDEOPS_REPLAY_SPEED="8").stands()

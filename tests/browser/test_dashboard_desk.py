@@ -7,7 +7,7 @@ import pytest
 from memories import desk
 from memories.lifecycle import disagreements
 from memories.models import Verdict
-from tests.factories import FactFactory, GateDecisionFactory, MemoryFactory
+from tests.support.factories import FactFactory, GateDecisionFactory, MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -40,6 +40,7 @@ def test_the_desk_fits_every_screen_and_twelve_are_approved_in_three_clicks(oper
     assert desk.counts()["held"] == 12
 
 
+@pytest.mark.smoke
 def test_keys_decide_skip_and_take_back_and_a_second_click_hits_nothing(operators_window, waiting):
     one = operators_window()
     page = one.open("/desk")

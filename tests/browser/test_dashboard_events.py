@@ -8,7 +8,7 @@ import pytest
 
 from sessions_app.models import CooldownClearance, Event
 from tests.browser.test_dashboard_pages import picture_name
-from tests.factories import CooldownActionFactory, EventFactory
+from tests.support.factories import CooldownActionFactory, EventFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from memories.models import Memory
 from sessions_app.runner.launch import inject
-from tests.factories import MemoryFactory, PartFactory, SegmentFactory, SessionFactory, TranscriptFactory
+from tests.support.factories import MemoryFactory, PartFactory, SegmentFactory, SessionFactory, TranscriptFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

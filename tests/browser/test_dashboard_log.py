@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from sessions_app.log.entries import PAGE, Log
 from sessions_app.models import LogEntry, Session, Status
-from tests.factories import SessionFactory
+from tests.support.factories import SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from memories.curate.maintenance import begin_by_hand, go_on
 from memories.models import MaintenanceRun, Memory
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -12,7 +12,7 @@ from memories.lifecycle import verbs
 from memories.models import Memory, Source
 from memories.store import Provenance, Statement, remember
 from tests.browser.conftest import COLOURS
-from tests.factories import MemoryFactory, SessionFactory
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -85,6 +85,7 @@ def test_what_a_session_records_is_offered_within_five_seconds_while_an_edit_sta
     page.wait_for_selector("#memory-1 .cell-confidence :text('0.75')")
 
 
+@pytest.mark.smoke
 def test_an_edit_in_place_with_its_slider_and_back_again(page):
     page.click("#memory-1-more > summary")
     page.click("#memory-1-edit")

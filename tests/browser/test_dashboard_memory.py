@@ -13,7 +13,7 @@ from memories.models import Memory, MemoryChange, Verdict
 from memories.store import Provenance, Statement, remember
 from sessions_app.runner.launch import inject
 from tests.browser.test_dashboard_pages import picture_name
-from tests.factories import MemoryFactory, SessionFactory
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -151,6 +151,7 @@ def test_then_and_now_opens_in_its_place_and_rolls_back(operators_window, memory
     assert list(kinds) == ["restored", "restored"]
 
 
+@pytest.mark.smoke
 def test_a_held_memory_is_approved_on_its_row_and_another_rejected_on_its_page(operators_window, memory):
     first = MemoryFactory(observation="Held the first", verdict=Verdict.HOLD, verdict_reason="odd")
     second = MemoryFactory(observation="Held the second", verdict=Verdict.HOLD, verdict_reason="odd")

@@ -9,8 +9,8 @@ import pytest
 
 from memories.curate import files, proposals
 from memories.models import MemoryFile, Proposal, ProposalKind, ProposalState, Tier
-from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.curate.conftest import data
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes, pytest.mark.django_db(transaction=True)]
 __all__ = ["data"]

@@ -13,7 +13,7 @@ from memories.lifecycle import verbs
 from memories.models import ModelCall
 from sessions_app.models import Agent, LogEntry, Session, Status
 from tests.browser.test_dashboard_pages import picture_name
-from tests.factories import AgentFactory, EventFactory, MemoryFactory, SessionFactory, StageFactory
+from tests.support.factories import AgentFactory, EventFactory, MemoryFactory, SessionFactory, StageFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -57,6 +57,7 @@ def test_many_that_are_written_at_the_same_moment_are_each_shown_once(operators_
     assert told(page) == [*(f"feed-e{event.pk}" for event in reversed(written)), *before]
 
 
+@pytest.mark.smoke
 def test_the_first_entry_of_an_empty_house_appears_without_a_reload(window, operator):
     one = window()
     one.enter(operator)

@@ -13,7 +13,7 @@ from django.contrib.auth.models import Group
 from claudeops.workers.first_account import FILE, first_account
 from memories.models import MemoryChange
 from tests.browser.conftest import COLOURS, Window
-from tests.factories import EventFactory, MemoryFactory
+from tests.support.factories import EventFactory, MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -82,6 +82,7 @@ def places(one: Window) -> Iterator[str]:
         yield path
 
 
+@pytest.mark.smoke
 def test_the_first_sign_in_with_what_up_wrote_down(window, tmp_path):
     written = first_account(tmp_path)
     noted = (tmp_path / FILE).read_text(encoding="utf-8")
@@ -203,6 +204,7 @@ def test_a_viewer_is_offered_no_action_on_any_page(window, house):
         assert set(exports) <= {"export"}, path
 
 
+@pytest.mark.smoke
 def test_the_keys_work_on_the_memories_page(operators_window):
     MemoryFactory(observation="The second")
     one = operators_window()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sessions_app.models import Session
-from tests.factories import AgentFactory, MemoryFactory
+from tests.support.factories import AgentFactory, MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -32,6 +32,7 @@ def chosen(page: Any) -> str:
     return str(page.text_content(f"#{name} [data-text]"))
 
 
+@pytest.mark.smoke
 def test_control_k_finds_a_session_by_its_number_and_enter_opens_it(operators_window, house):
     page = opened(operators_window().open("/memories"))
     assert page.evaluate("document.activeElement.id") == "palette-text"

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memories.models import Memory, Project
 from sessions_app.models import UsedMemory
-from tests.factories import AgentFactory, EventFactory, MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.factories import AgentFactory, EventFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -9,7 +9,7 @@ from claudeops.purge import run
 from claudeops.purge.choice import Choice
 from memories.models import Memory
 from sessions_app.models import Purge, PurgeState
-from tests.factories import MemoryFactory, SessionFactory
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

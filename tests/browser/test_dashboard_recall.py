@@ -8,7 +8,7 @@ import pytest
 
 from memories.models import RecallMark
 from tests.browser.conftest import Window
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -38,6 +38,7 @@ def test_a_question_typed_into_the_palette_is_answered(operators_window, backup)
     assert page.text_content(f"#hit-{backup.pk} .hit-text") == backup.observation
 
 
+@pytest.mark.smoke
 def test_a_mark_is_kept_and_the_page_stays_where_it_is(operators_window, backup):
     page = operators_window().open(QUESTION)
     page.evaluate("document.body.dataset.same = 'yes'")

@@ -12,7 +12,7 @@ from django.utils import timezone
 from memories.models import MemoryChange
 from sessions_app.models import LogEntry, Session, Status
 from tests.browser.conftest import SCREENS
-from tests.factories import EventFactory, MemoryFactory, SessionFactory
+from tests.support.factories import EventFactory, MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -72,6 +72,7 @@ def test_the_outcome_leads_and_the_first_tab_stands_above_the_fold(operators_win
         assert page.locator("#tabs").bounding_box()["y"] < most
 
 
+@pytest.mark.smoke
 def test_a_tab_is_swapped_is_in_the_address_and_back_leads_back(operators_window, night):
     one = operators_window()
     page = one.open(f"/sessions/{night.pk}")

@@ -11,9 +11,9 @@ from django.utils import timezone
 from sessions_app import queue
 from sessions_app.log.entries import PAGE
 from sessions_app.models import InjectionReceipt, LogEntry, Runner, Session, Status, Trigger
-from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, SessionFactory
-from tests.processes import call, wait_for
-from tests.streams import init, result, text, tool_result, tool_use, write
+from tests.support.factories import AgentFactory, CooldownActionFactory, EventFactory, SessionFactory
+from tests.support.processes import call, wait_for
+from tests.support.streams import init, result, text, tool_result, tool_use, write
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -156,6 +156,7 @@ def test_the_list_follows_what_runs_and_keeps_the_place_and_the_focus(operators_
     assert page.text_content("#sessions-count").strip() == "3 sessions"
 
 
+@pytest.mark.smoke
 def test_an_operator_runs_an_agent_reads_that_it_is_held_and_stops_it(operators_window):
     agent = AgentFactory(slug="watch")
     SessionFactory(agent=agent, status=Status.RUNNING, started_at=timezone.now())

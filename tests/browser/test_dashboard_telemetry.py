@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from memories.models import GateDecision, ProposalDecision, ProposalVerdict, TelemetryRecord, Tier
 from memories.telemetry import record
-from tests.factories import MemoryFileFactory, ProposalFactory
+from tests.support.factories import MemoryFileFactory, ProposalFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

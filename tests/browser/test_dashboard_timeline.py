@@ -9,8 +9,8 @@ import pytest
 from django.utils import timezone
 
 from sessions_app.models import LogEntry, Session, Status
-from tests.factories import SessionFactory
 from tests.sessions_app.log.test_timeline import START, long_log
+from tests.support.factories import SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memories.models import Memory
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.factories import MemoryFactory
 from tests.sessions_app.trace.test_ends import prompted, said
+from tests.support.factories import MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -30,6 +30,7 @@ def test_the_answer_fits_and_axe_finds_nothing(operators_window, axe, left_out, 
         assert (one.sideways, one.cut, one.findings(axe)) == (0, [], [])
 
 
+@pytest.mark.smoke
 def test_by_keys_alone_a_question_is_asked_and_the_memory_confirmed(operators_window, left_out):
     page = operators_window().open(f"/trace?session={left_out[1]}")
     page.keyboard.press("/")

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from memories.models import FactOutcome, PartState, Priority, StageState, Verdict
 from memories.observe.parts import STAGES
-from tests.factories import (
+from tests.support.factories import (
     FactFactory,
     MemoryFactory,
     PartFactory,

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from memories.models import Memory, MemoryChange
 from sessions_app.models import LogEntry, Session, Status
-from tests.factories import AgentFactory, MemoryFactory, SessionFactory
+from tests.support.factories import AgentFactory, MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

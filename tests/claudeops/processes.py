@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from claudeops.env import BASE_DIR
-from tests.processes import environment
+from tests.support.processes import environment
 
 PATIENCE = 60.0
 """Seconds until a test gives up waiting: the machine may be busy, a right answer comes much sooner."""

@@ -18,8 +18,8 @@ from memories.files.sync import sync_file
 from memories.lifecycle.projects import set_project
 from memories.models import AgentFile, Memory, MemoryChange, Project
 from sessions_app.models import HookReceipt, InjectionReceipt
-from tests.factories import SessionFactory
 from tests.memories.files.conftest import Repository, learn, project, repository
+from tests.support.factories import SessionFactory
 
 __all__ = ["learn", "project", "repository"]
 

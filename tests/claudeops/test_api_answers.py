@@ -10,9 +10,9 @@ from django.test import Client
 
 from memories.access.tokens import add_token
 from memories.api import memories as routes
-from tests.api_callers import Caller, bearer, problem
-from tests.factories import AgentFactory, MemoryFactory
 from tests.memories.people import signed_in
+from tests.support.api_callers import Caller, bearer, problem
+from tests.support.factories import AgentFactory, MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

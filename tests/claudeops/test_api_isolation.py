@@ -17,8 +17,8 @@ from django.test import Client
 from claudeops.api import api
 from memories.models import Memory, MemoryChange, Project, Proposal, Scope, Verdict
 from sessions_app.models import Event, Session, Status
-from tests.api_callers import bearer, problem
-from tests.factories import (
+from tests.support.api_callers import bearer, problem
+from tests.support.factories import (
     AgentFactory,
     CooldownActionFactory,
     EventFactory,
@@ -29,6 +29,7 @@ from tests.factories import (
     SegmentFactory,
     SessionFactory,
 )
+from tests.support.undone import undone
 
 pytestmark = pytest.mark.django_db
 
@@ -68,7 +69,8 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield method, path, operation
 
 
-ROUTES = [(method, path) for method, path, _ in operations()]
+SCOPES = {(method, path): operation["x-scope"] for method, path, operation in operations()}
+ROUTES = list(SCOPES)
 
 
 def address(path: str, pk: int) -> str:
@@ -127,59 +129,61 @@ def test_every_route_has_a_scope_and_a_case_here():
         assert operation["security"], (method, path)
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_without_a_token_or_with_a_sign_in_alone_a_route_is_closed(method, path, operator):
+def test_without_a_token_or_with_a_sign_in_alone_every_route_is_closed(operator):
     client = Client()
     client.force_login(operator)
-    sent = {"data": json.dumps(BODIES.get((method, path), {})), "content_type": "application/json"}
-    for one in (Client(), client):
-        response = one.generic(method.upper(), address(path, 1), **sent)
-        assert problem(response) == (401, "no_token")
+    for method, path in ROUTES:
+        sent = {"data": json.dumps(BODIES.get((method, path), {})), "content_type": "application/json"}
+        for one in (Client(), client):
+            response = one.generic(method.upper(), address(path, 1), **sent)
+            assert problem(response) == (401, "no_token"), (method, path)
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_a_token_without_the_scope_is_refused_and_changes_nothing(method, path, house):
-    needed = next(operation["x-scope"] for one, where, operation in operations() if (one, where) == (method, path))
-    others = [scope for scope in ("read", "review", "write", "run") if scope != needed]
-    before = (list(Memory.objects.values()), list(Session.objects.values("pk", "status")))
-    response = bearer(*others).ask(method.upper(), address(path, 2), BODIES.get((method, path)))
-    assert problem(response) == (403, "forbidden")
-    assert needed in response.json()["error"]["message"]
-    assert (list(Memory.objects.values()), list(Session.objects.values("pk", "status"))) == before
+def test_a_token_without_the_scope_is_refused_by_every_route_and_changes_nothing(house, subtests):
+    for method, path in ROUTES:
+        with subtests.test(f"{method} {path}"), undone():
+            needed = SCOPES[method, path]
+            others = [scope for scope in ("read", "review", "write", "run") if scope != needed]
+            before = (list(Memory.objects.values()), list(Session.objects.values("pk", "status")))
+            response = bearer(*others).ask(method.upper(), address(path, 2), BODIES.get((method, path)))
+            assert problem(response) == (403, "forbidden")
+            assert needed in response.json()["error"]["message"]
+            assert (list(Memory.objects.values()), list(Session.objects.values("pk", "status"))) == before
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_nothing_of_another_project_comes_out_of_a_route_or_is_changed_by_it(method, path, house, mine):
-    caller = bearer("admin", project=mine)
-    others = (1, 11) if method == "get" else (1, 3, 11)
-    rows = (
-        list(Memory.objects.filter(pk__in=others).values()),
-        list(Session.objects.filter(pk__in=(1, 3)).values("pk", "status", "stop_requested_by", "summary")),
-        list(Event.objects.values()),
-        MemoryChange.objects.filter(memory__in=others).count(),
-        list(Proposal.objects.filter(pk__in=(1, 3)).values()),
-    )
-    body = BODIES.get((method, path))
-    answers = [caller.ask(method.upper(), address(path, pk), body) for pk in (1, 2, 3)]
-    for response in answers:
-        text = (
-            response.content.decode().replace("it is zanzibar here", "")
-            if path in ECHOES
-            else response.content.decode()
-        )
-        assert f"is {SECRET_WORD}" not in text if path in ECHOES else SECRET_WORD not in text
-        assert "other scope" not in text
-        assert response.status_code < 500
-    if "{" in path:  # it is not there, whatever it is
-        assert answers[0].status_code == 404
-        assert problem(answers[0])[1].endswith("_not_found")
-    assert (
-        list(Memory.objects.filter(pk__in=others).values()),
-        list(Session.objects.filter(pk__in=(1, 3)).values("pk", "status", "stop_requested_by", "summary")),
-        list(Event.objects.values()),
-        MemoryChange.objects.filter(memory__in=others).count(),
-        list(Proposal.objects.filter(pk__in=(1, 3)).values()),
-    ) == rows
+def test_nothing_of_another_project_comes_out_of_a_route_or_is_changed_by_it(house, mine, subtests):
+    for method, path in ROUTES:
+        with subtests.test(f"{method} {path}"), undone():
+            caller = bearer("admin", project=mine)
+            others = (1, 11) if method == "get" else (1, 3, 11)
+            rows = (
+                list(Memory.objects.filter(pk__in=others).values()),
+                list(Session.objects.filter(pk__in=(1, 3)).values("pk", "status", "stop_requested_by", "summary")),
+                list(Event.objects.values()),
+                MemoryChange.objects.filter(memory__in=others).count(),
+                list(Proposal.objects.filter(pk__in=(1, 3)).values()),
+            )
+            body = BODIES.get((method, path))
+            answers = [caller.ask(method.upper(), address(path, pk), body) for pk in (1, 2, 3)]
+            for response in answers:
+                text = (
+                    response.content.decode().replace("it is zanzibar here", "")
+                    if path in ECHOES
+                    else response.content.decode()
+                )
+                assert f"is {SECRET_WORD}" not in text if path in ECHOES else SECRET_WORD not in text
+                assert "other scope" not in text
+                assert response.status_code < 500
+            if "{" in path:  # it is not there, whatever it is
+                assert answers[0].status_code == 404
+                assert problem(answers[0])[1].endswith("_not_found")
+            assert (
+                list(Memory.objects.filter(pk__in=others).values()),
+                list(Session.objects.filter(pk__in=(1, 3)).values("pk", "status", "stop_requested_by", "summary")),
+                list(Event.objects.values()),
+                MemoryChange.objects.filter(memory__in=others).count(),
+                list(Proposal.objects.filter(pk__in=(1, 3)).values()),
+            ) == rows
 
 
 def test_the_same_routes_show_everything_to_a_token_without_a_project(house):
@@ -231,17 +235,18 @@ def test_what_a_token_with_a_project_adds_and_runs_belongs_to_its_project(house,
     assert (session.project, session.trigger, session.requested_by) == (mine, "api", "token caller")
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_what_the_gate_holds_comes_out_of_no_route_without_the_scope_review(method, path, house):
-    held = Memory.objects.filter(pk__in=(1, 11)).order_by("pk")
-    held.update(verdict=Verdict.HOLD, verdict_reason=f"it says {SECRET_WORD}")
-    before = list(held.values())
-    body = BODIES.get((method, path), {})
-    body = {name: value for name, value in body.items() if name != "include_hold"} or None
-    response = bearer("read", "write", "run").ask(method.upper(), address(path, 1), body)
-    text = response.content.decode()
-    assert f"is {SECRET_WORD} here" not in text.replace("it is zanzibar here", "")
-    assert "it says" not in text
-    assert list(held.values()) == before
-    if "/memories/{" in path and not path.endswith("/approve"):
-        assert problem(response) == (404, "memory_not_found")
+def test_what_the_gate_holds_comes_out_of_no_route_without_the_scope_review(house, subtests):
+    for method, path in ROUTES:
+        with subtests.test(f"{method} {path}"), undone():
+            held = Memory.objects.filter(pk__in=(1, 11)).order_by("pk")
+            held.update(verdict=Verdict.HOLD, verdict_reason=f"it says {SECRET_WORD}")
+            before = list(held.values())
+            body = BODIES.get((method, path), {})
+            body = {name: value for name, value in body.items() if name != "include_hold"} or None
+            response = bearer("read", "write", "run").ask(method.upper(), address(path, 1), body)
+            text = response.content.decode()
+            assert f"is {SECRET_WORD} here" not in text.replace("it is zanzibar here", "")
+            assert "it says" not in text
+            assert list(held.values()) == before
+            if "/memories/{" in path and not path.endswith("/approve"):
+                assert problem(response) == (404, "memory_not_found")

@@ -151,7 +151,7 @@ def test_nothing_committed_names_a_private_path_or_a_registry():
 
 
 def test_every_management_command_has_tests_of_its_own():
-    """A command is covered when the tests call it by name, with call_command, by `tests.commands` or as a process."""
+    """A command is covered when the tests call it by name, with call_command, by `commands` or as a process."""
     tests = "\n".join(path.read_text(encoding="utf-8") for path in sorted((BASE_DIR / "tests").rglob("*.py")))
     commands = [
         path.stem

@@ -25,8 +25,8 @@ from claudeops.lib.sqlite_damage import DAMAGED, OK, UNFINISHED, quick_check
 from claudeops.workers import doctor
 from memories.access import tokens
 from memories.models import Scope
-from tests import processes
-from tests.factories import MemoryFactory, SessionFactory
+from tests.support import processes
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -55,17 +55,18 @@ def requirements(name: str) -> set[str]:
     return {re.split(r"[\[=<>]", line)[0].lower() for line in lines if line and not line.startswith("-")}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_link_leads_somewhere(document):
-    broken = []
-    for path, fragment in links(document):
-        if not path.exists():
-            broken.append(str(path))
-        elif fragment:
-            headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-            if fragment not in [anchor(heading) for heading in headings]:
-                broken.append(f"{path.name}#{fragment}")
-    assert not broken
+def test_every_link_leads_somewhere(subtests):
+    for document in DOCUMENTS:
+        with subtests.test(str(document)):
+            broken = []
+            for path, fragment in links(document):
+                if not path.exists():
+                    broken.append(str(path))
+                elif fragment:
+                    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+                    if fragment not in [anchor(heading) for heading in headings]:
+                        broken.append(f"{path.name}#{fragment}")
+            assert not broken
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -41,23 +41,26 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("name", "raw", "allowed"), WRONG)
-def test_a_wrong_value_is_refused_by_name_with_what_it_held_and_what_is_allowed(name, raw, allowed):
-    with pytest.raises(ImproperlyConfigured) as refusal:
-        read(name, {name: raw})
-    assert str(refusal.value).startswith(f"{name} is {raw!r}; allowed is {allowed}")
+def test_a_wrong_value_is_refused_by_name_with_what_it_held_and_what_is_allowed(subtests):
+    for name, raw, allowed in WRONG:
+        with subtests.test(str(name)):
+            with pytest.raises(ImproperlyConfigured) as refusal:
+                read(name, {name: raw})
+            assert str(refusal.value).startswith(f"{name} is {raw!r}; allowed is {allowed}")
 
 
-@pytest.mark.parametrize("variable", BY_NAME.values(), ids=lambda variable: variable.name)
-def test_what_is_not_set_takes_the_default(variable):
-    assert read(variable.name, {}) == variable.default
+def test_what_is_not_set_takes_the_default(subtests):
+    for variable in BY_NAME.values():
+        with subtests.test(str(variable)):
+            assert read(variable.name, {}) == variable.default
 
 
-@pytest.mark.parametrize("variable", BY_NAME.values(), ids=lambda variable: variable.name)
-def test_every_variable_has_its_place_in_the_table_once_and_says_what_it_is_for(variable):
-    assert BY_NAME[variable.name] is variable
-    assert variable.help.endswith((".", ")"))
-    assert sum(getattr(other, "name", "") == variable.name for other in VARIABLES) == 1
+def test_every_variable_has_its_place_in_the_table_once_and_says_what_it_is_for(subtests):
+    for variable in BY_NAME.values():
+        with subtests.test(str(variable)):
+            assert BY_NAME[variable.name] is variable
+            assert variable.help.endswith((".", ")"))
+            assert sum(getattr(other, "name", "") == variable.name for other in VARIABLES) == 1
 
 
 class TestFiles:

@@ -15,8 +15,8 @@ from claudeops.first_day import first_day
 from sessions_app.agent_templates import TEMPLATES
 from sessions_app.models import Agent, ScheduleKind, Status
 from tests.claudeops.front import FRAGMENT, front
-from tests.factories import AgentFactory, MemoryFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
+from tests.support.factories import AgentFactory, MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -14,10 +14,10 @@ from memories.files.capture import capture
 from memories.models import GateDecision, Memory
 from sessions_app.mcp import tools
 from sessions_app.mcp.scope import access_for
-from tests.api_callers import bearer
-from tests.factories import MemoryFactory, ProjectFactory
 from tests.sessions_app.runner.test_ingest import a_session, feed
-from tests.streams import init, result, text
+from tests.support.api_callers import bearer
+from tests.support.factories import MemoryFactory, ProjectFactory
+from tests.support.streams import init, result, text
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Permission
 from claudeops import jump
 from claudeops.lib.preferences.saved_views import save_view
 from sessions_app.models import Session
-from tests.factories import AgentFactory, MemoryFactory, SessionFactory
+from tests.support.factories import AgentFactory, MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,8 @@ from claudeops.lib.list_page.page import PAGES
 from memories.lifecycle import verbs
 from memories.models import Verdict
 from sessions_app.models import Status
-from tests.factories import (
+from tests.memories.web.test_desk import decide, pick_of
+from tests.support.factories import (
     AgentFactory,
     CooldownActionFactory,
     EventFactory,
@@ -21,7 +22,6 @@ from tests.factories import (
     ProjectFactory,
     SessionFactory,
 )
-from tests.memories.web.test_desk import decide, pick_of
 
 pytestmark = pytest.mark.django_db
 MOST = 12

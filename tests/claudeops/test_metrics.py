@@ -12,7 +12,7 @@ from claudeops import metrics
 from memories.models import ModelCall, ProposalState
 from memories.telemetry import record
 from sessions_app.models import Status, WorkerHeartbeat
-from tests.factories import EventFactory, MemoryFactory, ProposalFactory, SessionFactory
+from tests.support.factories import EventFactory, MemoryFactory, ProposalFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -107,7 +107,7 @@ class TestHealth:
         MigrationRecorder.Migration.objects.filter(app="memories").order_by("-id")[:1].get().delete()
         response = client.get("/readyz")
         assert response.status_code == 503
-        assert response.json() == {"ok": False, "reason": "1 migrations are not applied"}
+        assert response.json() == {"ok": False, "reason": "1 migration is not applied. Run: manage.py migrate"}
 
     def test_a_database_that_does_not_answer_is_said(self, client, monkeypatch):
         def broken(*args, **kwargs):

@@ -14,7 +14,7 @@ from memories.queries.change_filters import MemoryChangeFilterSet
 from memories.queries.filters import MemoryFilterSet
 from memories.recall import Filters, recall
 from sessions_app.queries.filters import EventListFilterSet, SessionFilterSet
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

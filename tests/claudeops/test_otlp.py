@@ -16,7 +16,7 @@ from claudeops import otlp
 from memories.models import CallOutcome, ModelCall, TelemetryCursor
 from memories.telemetry import record
 from sessions_app.models import Status
-from tests.factories import AgentFactory, SessionFactory
+from tests.support.factories import AgentFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 from django.test import Client
 
 from tests.claudeops.front import FRAGMENT, HTMX, front
-from tests.factories import EventFactory, MemoryFactory, SessionFactory
+from tests.support.factories import EventFactory, MemoryFactory, SessionFactory
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from sessions_app.models import Event, Session
 from sessions_app.queries.filters import EventFilterSet, EventListFilterSet, SessionFilterSet
 from sessions_app.web import events
 from sessions_app.web.sessions import SORTS
-from tests.factories import AgentFactory, CooldownActionFactory, ProjectFactory
+from tests.support.factories import AgentFactory, CooldownActionFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -10,8 +10,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from sessions_app.models import LogEntry, LogKind, Status
-from tests.factories import CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory, StageFactory
 from tests.sessions_app.people import HTMX, person
+from tests.support.factories import CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory, StageFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -65,11 +65,12 @@ def test_the_tables_of_the_variables_are_those_of_the_program(readme):
     assert TABLES.search(readme)[0] == tables()
 
 
-@pytest.mark.parametrize("variable", BY_NAME.values(), ids=lambda variable: variable.name)
-def test_every_variable_has_a_row_with_what_is_allowed_and_what_it_is_for(variable):
-    (row,) = (line for line in tables().splitlines() if line.startswith(f"| `{variable.name}` |"))
-    assert row.endswith(f"| {variable.help} |")
-    assert variable.kind.allowed in row
+def test_every_variable_has_a_row_with_what_is_allowed_and_what_it_is_for(subtests):
+    for variable in BY_NAME.values():
+        with subtests.test(str(variable)):
+            (row,) = (line for line in tables().splitlines() if line.startswith(f"| `{variable.name}` |"))
+            assert row.endswith(f"| {variable.help} |")
+            assert variable.kind.allowed in row
 
 
 def test_no_variable_in_the_readme_is_unknown_to_the_program(readme):

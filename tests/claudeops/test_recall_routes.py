@@ -21,12 +21,12 @@ from memories.recall import Filters, binary_index, keyword_index, query_vector, 
 from sessions_app.mcp import tools
 from sessions_app.mcp.scope import access_for
 from sessions_app.models import Session
-from tests.api_callers import Caller, bearer
-from tests.embedders import WordEmbedder, active_model, answer_by, embed_all
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 from tests.memories.commands.test_memory import run
 from tests.memories.people import signed_in
 from tests.sessions_app.mcp.test_http import Model
+from tests.support.api_callers import Caller, bearer
+from tests.support.embedders import WordEmbedder, active_model, answer_by, embed_all
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

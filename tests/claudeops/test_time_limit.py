@@ -8,7 +8,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from claudeops.lib.time_limit import time_limit
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 LONG = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000000) SELECT count(*) FROM n"
 

@@ -22,7 +22,7 @@ from memories.lifecycle import verbs
 from memories.models import Memory
 from sessions_app.models import Session
 from sessions_app.runner.importer import import_log
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -18,7 +18,7 @@ from claudeops.wsgi import application
 from memories.access.tokens import add_token
 from memories.models import Verdict
 from sessions_app.models import Session, Status
-from tests.factories import (
+from tests.support.factories import (
     AgentFactory,
     EventFactory,
     FactFactory,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.processes import call
+from tests.support.processes import call
 
 # One interpreter imports Django and forks: that takes a second, and each process has its own connection all the same.
 PROCESSES = """

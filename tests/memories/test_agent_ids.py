@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from importlib import import_module
 
 import pytest
-from django.apps import apps
 from django.core.management import call_command
 
 from memories import store
 from memories.access.permissions import visible_memories
-from memories.capture.agent_id import agent_id
 from memories.errors import InvalidMemory
 from memories.exchange.import_export import import_lines
 from memories.lifecycle import verbs
@@ -21,10 +18,10 @@ from memories.models.memory import ANY_PROJECT
 from memories.recall import Filters
 from memories.recall.filters import within
 from sessions_app.mcp.scope import access_for
-from tests.api_callers import bearer
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory
 from tests.memories.people import put, signed_in
 from tests.memories.web.test_edit import fields
+from tests.support.api_callers import bearer
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 NAMES = ("data_engineer", "Data-Engineer", "data engineer", "plugins/data-engineer-agent", "data_engineer_agent")
@@ -106,17 +103,3 @@ def test_the_lists_take_an_agent_by_any_of_its_names() -> None:
     for name in NAMES:
         rows = caller.get(f"/api/memories?agent={name}").json()["memories"]
         assert [row["id"] for row in rows] == [own.pk]
-
-
-def test_agents_of_before_get_their_ids_and_other_taxonomies_their_slugs() -> None:
-    for name in NAMES:
-        MemoryFactory(taxonomy="agent", category="mistake", agent=name[:64])
-    MemoryFactory(agent="data-engineer-agent")
-    MemoryFactory(taxonomy="agent", category="mistake", agent=None)
-    migration = import_module("memories.migrations.0081_agent_ids")
-    for _ in range(2):
-        migration.normalise(apps, None)
-        rows = list(Memory.objects.order_by("pk").values_list("agent", flat=True))
-        assert rows == [*["data_engineer"] * len(NAMES), "data-engineer-agent", None]
-    for name in (*NAMES, "agent", "Agent.md", "a:b", " - ", "x" * 90):
-        assert migration.agent_id(name) == agent_id(name)

@@ -8,7 +8,7 @@ import pytest
 
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
 from memories.store import Provenance, Remembered, Statement, remember
-from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)

@@ -12,8 +12,8 @@ from django.db import connection
 from memories.lifecycle.sweep import sweep
 from memories.models import Change, Memory, MemoryChange
 from memories.store import Provenance, Statement, remember
-from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.at_once import remember_at_once
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 from memories.errors import InvalidMemory
 from memories.models import Inactive, Memory, MemoryChange
 from memories.store import Provenance, Statement, remember
-from tests.factories import MemoryFactory, SessionFactory
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)

@@ -14,7 +14,7 @@ from memories.lifecycle.sweep import sweep
 from memories.lifecycle.undo import undo
 from memories.models import Disagreement, Inactive, Memory, MemoryChange
 from memories.store import Provenance, Statement, remember
-from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)

@@ -14,7 +14,7 @@ from memories.lifecycle.restore import restore
 from memories.lifecycle.undo import undo
 from memories.models import Disagreement, Memory, MemoryChange, Verdict
 from memories.store import Provenance, Statement, prepare, remember
-from tests.factories import MemoryFactory, SessionFactory
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)

@@ -19,9 +19,9 @@ from sessions_app.hooks import callers, heard
 from sessions_app.models import Session, Trigger
 from sessions_app.runner.process import find_by_session_id
 from sessions_app.runner.run import run_session
-from tests.factories import AgentFactory
-from tests.messages_api import MessagesApi
 from tests.real_cli.person import Person
+from tests.support.factories import AgentFactory
+from tests.support.messages_api import MessagesApi
 
 
 @pytest.fixture

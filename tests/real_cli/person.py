@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.management import call_command
 
-from tests.messages_api import MessagesApi
+from tests.support.messages_api import MessagesApi
 
 
 class Person:

@@ -13,9 +13,9 @@ from memories.files.sync import sync_file
 from memories.models import AgentCapture, Memory
 from sessions_app import tasks
 from sessions_app.models import HookReceipt, Status
-from tests.factories import MemoryFactory, ProjectFactory
-from tests.messages_api import Failure, ToolUse, answers, bash, says
 from tests.real_cli.person import outcomes
+from tests.support.factories import MemoryFactory, ProjectFactory
+from tests.support.messages_api import Failure, ToolUse, answers, bash, says
 
 pytestmark = pytest.mark.real_cli
 

@@ -15,7 +15,7 @@ from memories.models import Memory
 from sessions_app import queue
 from sessions_app.models import Event, Status
 from sessions_app.runner.process import find_by_session_id
-from tests.messages_api import Failure, Text, answers, bash, says, structured
+from tests.support.messages_api import Failure, Text, answers, bash, says, structured
 
 pytestmark = pytest.mark.real_cli
 

@@ -8,8 +8,8 @@ import pytest
 
 from sessions_app import queue
 from sessions_app.models import Status, Trigger
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory
-from tests.messages_api import Text, answers, bash, says
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory
+from tests.support.messages_api import Text, answers, bash, says
 
 pytestmark = pytest.mark.real_cli
 

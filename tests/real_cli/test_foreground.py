@@ -11,9 +11,9 @@ import pytest
 from memories.models import Memory
 from sessions_app.models import Session, Status
 from sessions_app.runner.process import find_by_session_id
-from tests import processes
-from tests.factories import AgentFactory
-from tests.messages_api import Text, answers, bash, says
+from tests.support import processes
+from tests.support.factories import AgentFactory
+from tests.support.messages_api import Text, answers, bash, says
 
 pytestmark = pytest.mark.real_cli
 

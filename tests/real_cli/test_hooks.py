@@ -15,9 +15,9 @@ from django.core.management import call_command
 from sessions_app.hooks import heard
 from sessions_app.hooks.answers import HANDLERS, HookAnswer
 from sessions_app.models import HookHeard, Status
-from tests.factories import CooldownActionFactory, ProjectFactory
-from tests.messages_api import ToolUse, answers, bash, says
 from tests.real_cli.person import outcomes, result
+from tests.support.factories import CooldownActionFactory, ProjectFactory
+from tests.support.messages_api import ToolUse, answers, bash, says
 
 pytestmark = pytest.mark.real_cli
 

@@ -16,8 +16,8 @@ from sessions_app import queue, reaper
 from sessions_app.models import Event, ScheduleKind, Session, Status, Trigger, WorkerHeartbeat
 from sessions_app.runner.process import find_by_session_id
 from tests.claudeops.processes import started, until
-from tests.factories import AgentFactory
-from tests.messages_api import Text, answers, bash, says
+from tests.support.factories import AgentFactory
+from tests.support.messages_api import Text, answers, bash, says
 
 pytestmark = pytest.mark.real_cli
 

@@ -11,8 +11,8 @@ from memories.models import Change, Memory, MemoryChange
 from sessions_app import queue
 from sessions_app.models import CooldownAction, Event, LogEntry, LogKind, Session, Status, Trigger
 from sessions_app.runner.launch import handoff_file
-from tests.factories import MemoryFactory
-from tests.messages_api import Text, Thinking, ToolUse, answers, bash, says, structured
+from tests.support.factories import MemoryFactory
+from tests.support.messages_api import Text, Thinking, ToolUse, answers, bash, says, structured
 
 pytestmark = pytest.mark.real_cli
 

@@ -6,9 +6,9 @@ import pytest
 
 from memories.models import Memory
 from sessions_app.models import Event, LogEntry, LogKind, Status
-from tests import processes
-from tests.factories import MemoryFactory, ProjectFactory
-from tests.messages_api import Text, ToolUse, answers, says
+from tests.support import processes
+from tests.support.factories import MemoryFactory, ProjectFactory
+from tests.support.messages_api import Text, ToolUse, answers, says
 
 pytestmark = pytest.mark.real_cli
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from memories.llm import Answer, Reason, ask
 from memories.models import CallOutcome, ModelCall
-from tests.messages_api import Failure, answers, says, structured
+from tests.support.messages_api import Failure, answers, says, structured
 
 pytestmark = [pytest.mark.real_cli, pytest.mark.django_db]
 

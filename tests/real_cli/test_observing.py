@@ -25,11 +25,11 @@ from sessions_app.hooks.answers import HANDLERS
 from sessions_app.models import HookHeard, HookReceipt, TranscriptFolder
 from sessions_app.transcripts.sweep import sweep
 from sessions_app.transcripts.turns import turns_of
-from tests.factories import MemoryFactory, ProjectFactory
 from tests.memories.llm.conftest import recordings  # noqa: F401  # a fixture
-from tests.messages_api import says
 from tests.real_cli.person import Person, outcomes, result
 from tests.real_cli.test_hooks import no_server, slow_server
+from tests.support.factories import MemoryFactory, ProjectFactory
+from tests.support.messages_api import says
 
 pytestmark = pytest.mark.real_cli
 

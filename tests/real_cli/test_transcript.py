@@ -10,7 +10,7 @@ from sessions_app.models import Event, Session, Status
 from sessions_app.runner.importer import import_log
 from sessions_app.transcripts.arrivals import Named, Outcome, take_in
 from sessions_app.transcripts.turns import turns_of
-from tests.messages_api import Text, answers, bash, says
+from tests.support.messages_api import Text, answers, bash, says
 
 pytestmark = pytest.mark.real_cli
 

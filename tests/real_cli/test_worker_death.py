@@ -15,8 +15,8 @@ from memories.models import Memory, MemoryChange
 from sessions_app import reaper
 from sessions_app.models import CooldownAction, Event, LogEntry, Session, Status
 from sessions_app.runner.process import find_by_session_id
-from tests import processes
-from tests.messages_api import Text, answers, bash, says
+from tests.support import processes
+from tests.support.messages_api import Text, answers, bash, says
 
 pytestmark = pytest.mark.real_cli
 

@@ -16,8 +16,8 @@ from sessions_app.models import Runner, Session, Status, Trigger, WorkerHeartbea
 from sessions_app.queue.tasks import SYNC, SYNC_HERE
 from sessions_app.runner import launch
 from sessions_app.runner.run import close, run_session
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
-from tests.streams import init, result, text, write
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.streams import init, result, text, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

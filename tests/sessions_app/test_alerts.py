@@ -16,8 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 from memories.access.tokens import add_token
 from sessions_app.alerts.forms import AnyForm, form_of, line
 from sessions_app.models import Session, Status
-from tests.api_callers import Caller, bearer, problem
-from tests.factories import AgentFactory, ProjectFactory
+from tests.support.api_callers import Caller, bearer, problem
+from tests.support.factories import AgentFactory, ProjectFactory
 
 # By the vendors' documentation, with values of our own.
 ALERTMANAGER: dict[str, Any] = {

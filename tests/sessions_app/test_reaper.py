@@ -14,9 +14,9 @@ from memories.models import Change, Memory, MemoryChange
 from sessions_app import queue, reaper
 from sessions_app.models import CooldownAction, Event, LogEntry, Runner, Session, Status, Trigger, WorkerHeartbeat
 from sessions_app.runner.ingest import log_path
-from tests.factories import AgentFactory, SessionFactory
-from tests.processes import manage, wait_for
-from tests.streams import init, result, text, tool_use, write
+from tests.support.factories import AgentFactory, SessionFactory
+from tests.support.processes import manage, wait_for
+from tests.support.streams import init, result, text, tool_use, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from html import unescape
-from importlib import import_module
-from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test import Client
@@ -23,8 +20,8 @@ from memories.models import Memory, MemoryChange
 from sessions_app import receipts
 from sessions_app.models import Injected, InjectionReceipt, Session, Status
 from sessions_app.runner.launch import inject
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -122,19 +119,6 @@ def test_an_earlier_time_does_not_replace_a_later_one():
     assert Memory.objects.get(pk=memory.pk).last_told_at == NOW
 
 
-def test_what_was_told_before_there_was_a_count_is_counted_and_again_gives_the_same():
-    memory, never = MemoryFactory(), MemoryFactory(service="none", category="maintenance")
-    verbs.deactivate(never, by="ann")
-    for days in (2, 1):
-        inject(SessionFactory(), at=NOW - timedelta(days=days))
-    Memory.objects.update(told_count=0, last_told_at=None)
-    fill = import_module("memories.migrations.0070_told_before").count
-    for _ in range(2):
-        fill(apps, SimpleNamespace(connection=connection))
-        assert told_counts(memory, never) == [2, 0]
-    assert Memory.objects.get(pk=memory.pk).last_told_at == NOW - timedelta(days=1)
-
-
 def test_they_outlive_the_memory_and_go_with_the_session():
     memory, session = MemoryFactory(), SessionFactory()
     inject(session, at=NOW)
@@ -143,33 +127,6 @@ def test_they_outlive_the_memory_and_go_with_the_session():
     assert told_by(session) == {pk}
     session.delete()
     assert not Injected.objects.exists()
-
-
-def fill() -> None:
-    migration = import_module("sessions_app.migrations.0005_fill_injected")
-    migration.fill(apps, SimpleNamespace(connection=connection))
-
-
-def old_receipt(included: object) -> Session:
-    session = SessionFactory()
-    InjectionReceipt.objects.create(session=session, sha256="a" * 64, budget=1, tokens=1, included=included)
-    return session
-
-
-def test_old_receipts_get_their_rows_and_a_second_time_changes_nothing(monkeypatch):
-    migration = import_module("sessions_app.migrations.0005_fill_injected")
-    monkeypatch.setattr(migration, "BATCH", 2)
-    sessions = [old_receipt([{"id": number}, {"id": 100}]) for number in range(1, 6)]
-    odd = old_receipt([{"id": "x"}, {"no": 1}, "text", 7, {"id": None}, {"id": 8}, {"id": 8}])
-    nothing = [old_receipt([]), old_receipt({})]
-    Injected.objects.create(session=sessions[0], memory_id=1)
-    fill()
-    rows = set(Injected.objects.values_list("session", "memory_id"))
-    fill()
-    assert set(Injected.objects.values_list("session", "memory_id")) == rows
-    assert [told_by(session) for session in sessions] == [{number, 100} for number in range(1, 6)]
-    assert told_by(odd) == {8}
-    assert not any(told_by(session) for session in nothing)
 
 
 def test_the_sessions_of_a_memory_are_found_by_an_index():

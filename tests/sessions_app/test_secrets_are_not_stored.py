@@ -22,10 +22,10 @@ from sessions_app.runner.importer import import_log
 from sessions_app.runner.ingest import ingest, log_path
 from sessions_app.runner.launch import folder_of
 from sessions_app.runner.run import run_session
-from tests.api_callers import bearer
-from tests.credentials import sentences, stored_bytes
-from tests.factories import AgentFactory, MemoryFactory
-from tests.streams import init, line, result, text, tool_result, tool_use, write
+from tests.support.api_callers import bearer
+from tests.support.credentials import sentences, stored_bytes
+from tests.support.factories import AgentFactory, MemoryFactory
+from tests.support.streams import init, line, result, text, tool_result, tool_use, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

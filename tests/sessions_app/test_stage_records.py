@@ -11,7 +11,7 @@ from sessions_app.hooks import heard
 from sessions_app.models import Session, Status, Trigger
 from sessions_app.runner import run
 from sessions_app.runner.launch import inject
-from tests.factories import AgentFactory, MemoryFactory, SessionFactory
+from tests.support.factories import AgentFactory, MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -12,8 +12,8 @@ from django_q.models import OrmQ
 from sessions_app import queue, tasks
 from sessions_app.models import Agent, Session, Status, WorkerHeartbeat
 from sessions_app.runner import handover
-from tests.factories import AgentFactory, SessionFactory
 from tests.sessions_app.queue.support import wakeups, woken
+from tests.support.factories import AgentFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -8,7 +8,7 @@ from django.db import DatabaseError
 
 from claudeops.backups import restore
 from claudeops.backups.folder import resolve
-from claudeops.health import unapplied_migrations
+from claudeops.lib import database_version
 from claudeops.lib.cli import NextAction, Result, SoleCommand
 from sessions_app.models import Session
 
@@ -34,7 +34,7 @@ class Command(SoleCommand):
         lines = [f"Restored {done.backup} of {done.at:%Y-%m-%d %H:%M:%S} UTC: database, raw logs, keys."]
         lines += [f"What was there before is in {place}. Remove it when you need it no more." for place in done.aside]
         try:
-            pending = unapplied_migrations()
+            pending = database_version.unapplied()
             queued, running = Session.objects.queued().count(), Session.objects.running().count()
         except DatabaseError as error:
             lines.append(f"The database does not answer yet: {str(error).partition(chr(10))[0]}.")

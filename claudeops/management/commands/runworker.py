@@ -9,8 +9,7 @@ from django.core.checks import registry
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from claudeops.health import unapplied_migrations
-from claudeops.lib import sqlite_damage
+from claudeops.lib import database_version, sqlite_damage
 from claudeops.lib.cli import OF_PAGES
 from claudeops.workers.schedules import sync_schedules
 from claudeops.workers.worker import DETACH, ON_STOP, Worker
@@ -36,11 +35,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, cluster: str | None, on_stop: str, **options: Any) -> None:
         try:
-            pending = unapplied_migrations()
+            difference = database_version.difference()
         except DatabaseError as error:
             damage = sqlite_damage.behind(error)
             raise CommandError(damage or f"The database does not answer: {error}") from error
-        if pending:
-            raise CommandError(f"Migrations not applied yet: {pending}. Run `manage.py migrate` first.")
+        if difference:
+            raise CommandError(" ".join(difference))
         sync_schedules()
         Worker([cluster] if cluster else QUEUES, on_stop=on_stop).run()

@@ -1,225 +1,19 @@
-"""`manage.py bench`: evaluate recall and matching on labelled sets, and export the operator's judgements as sets."""
+"""`manage.py bench`: export the operator's judgements as evaluation sets. `tests.benchmarks.evaluation` reads them."""
 
 from __future__ import annotations
 
-import sys
-import time
-from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Mapping
+import contextlib
+import json
+import os
+from argparse import ArgumentParser
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
+from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand
+from memories.exchange import judgements
 
-from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, table
-from memories import embedding
-from memories.embedding import Embedder, SemanticOff
-from memories.evaluation import judgements, judging, matching, recall, sets
-from memories.evaluation.judging import Settled
-from memories.evaluation.machine import describe
-from memories.evaluation.metrics import Confusion
-from memories.evaluation.scratch import scratch_database
-from memories.evaluation.sets import MemoryLine, PairLine, QueryLine
-from memories.evaluation.vectors import Progress
-from memories.llm.roles import chosen
-from memories.matching import Kind
-
-SHOWN = ("recall@1", "recall@5", "recall@10", "recall@20", "hit@5", "mrr", "ndcg@10")
-REPORT_EVERY = 15.0
-"""Seconds between two lines of progress where stderr is not a terminal."""
-
-
-def positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not allowed; a whole number from 1 on is.")
-    return int(text)
-
-
-def cache() -> Path:
-    return Path(settings.CLAUDEOPS_DATA_DIR) / "bench"
-
-
-def progress(verb: str) -> Progress:
-    """Report progress on stderr: in one line on a terminal, elsewhere in a line now and then."""
-    reported = time.monotonic()
-
-    def report(done: int, total: int) -> None:
-        nonlocal reported
-        line = f"{verb} {done:,} of {total:,}"
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r{line}" + ("\n" if done == total else ""))
-        elif time.monotonic() - reported > REPORT_EVERY:
-            reported = time.monotonic()
-            sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
-
-    return report
-
-
-def matching_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--pairs", required=True, metavar="FILE", help="JSONL: id, known, new, relation, service?")
-    parser.add_argument("--out", metavar="FILE", help="write each judgement with its evidence here, one a line")
-    parser.add_argument("--words", action="store_true", help="judge without the embedding model")
-    parser.add_argument(
-        "--judge",
-        action="store_true",
-        help="ask the model of the role judge about what stays unsure, 20 pairs to a call",
-    )
-
-
-def evaluate_matching(pairs: str, out: str | None, words: bool, judge: bool) -> Result:
-    if judge and (off := chosen("judge").off or chosen("judge").backend.trouble()):
-        raise Refusal("no_judge", f"There is no judge to ask: {off}.", "Set CLAUDEOPS_MATCHING_JUDGE_MODEL.")
-    if out:
-        sets.check_writable(out)
-    lines = sets.read(pairs, PairLine)
-    embedder, semantic = (None, "not used (--words)") if words else _embedder()
-    judged = matching.judge(lines, embedder, cache(), progress("embedded"))
-    confusion = Confusion.of((one.relation, found.kind) for one, found in zip(lines, judged, strict=True))
-    settled = judging.settle(lines, judged, progress("judged")) if judge else None
-    kinds = settled.kinds if settled else [found.kind for found in judged]
-    if out:
-        found_of = zip(lines, kinds, judged, strict=True)
-        sets.write(out, ({"id": one.id, "relation": kind, "evidence": f.evidence} for one, kind, f in found_of))
-    data = {
-        "set": Path(pairs).name,
-        **confusion.as_dict(),
-        "judged": len(judged),
-        "out": out,
-        "semantic": semantic,
-        "machine": describe(of_database=False),
-    }
-    if settled is not None:
-        data["judge"] = _judge_data(settled, Confusion.of(zip((one.relation for one in lines), kinds, strict=True)))
-    if confusion.total:
-        text = _confusion_text(confusion) + (_judge_text(data) if settled else "")
-    else:
-        text = f"{len(judged)} pairs are judged; none is labelled with its relation, so nothing is counted."
-    return Result(data, "\n".join([text, *_written(out), f"Embeddings: {semantic}."]))
-
-
-def _judge_data(settled: Settled, confusion: Confusion) -> dict[str, Any]:
-    return {
-        **confusion.as_dict(),
-        "model": chosen("judge").model,
-        "asked": settled.asked,
-        "unanswered": settled.unanswered,
-        "calls": settled.calls,
-        "tokens_in": settled.tokens_in,
-        "tokens_out": settled.tokens_out,
-        "cost_usd": round(settled.cost_usd, 6),
-        "why": settled.why,
-    }
-
-
-def _judge_text(data: Mapping[str, Any]) -> str:
-    """Compare the figures of matching alone with those with the judge's word."""
-    judge = data["judge"]
-    names = ("accuracy", "macro_f1", "distinct_lost", "contradictions_swallowed", "restatements_merged", "destructive")
-    rows = [[name.replace("_", " "), f"{data[name]:.3f}", f"{judge[name]:.3f}"] for name in names]
-    took = (
-        f"{judge['model']} was asked about {judge['asked']} pairs in {judge['calls']} calls "
-        f"({judge['tokens_in']:,} tokens in, {judge['tokens_out']:,} out, ${judge['cost_usd']:.4f}); "
-        f"{judge['unanswered']} without a verdict{': ' + judge['why'] if judge['why'] else ''}."
-    )
-    return "\n".join(["", "", table(["", "matching", "with the judge"], rows), "", took])
-
-
-def _embedder() -> tuple[Embedder | None, str]:
-    try:
-        embedder = embedding.wanted()
-        embedder.embed(["a probe"])
-    except SemanticOff as off:
-        return None, str(off)
-    return embedder, f"on ({embedder.name})"
-
-
-def _confusion_text(confusion: Confusion) -> str:
-    rows = [[truth, *(confusion.counts[truth, judged] for judged in Kind)] for truth in Kind]
-    rates = {
-        "distinct facts lost": confusion.share(Kind.DISTINCT, Kind.REINFORCES),
-        "contradictions swallowed": confusion.share(Kind.CONTRADICTS, Kind.REINFORCES),
-        "restatements merged": confusion.share(Kind.REINFORCES, Kind.REINFORCES),
-        "destructive errors": confusion.destructive,
-    }
-    return "\n".join(
-        [
-            table(["labelled \\ judged", *Kind], rows),
-            "",
-            f"{confusion.total} pairs, macro-F1 {confusion.macro_f1:.3f}",
-            *(f"{name:<26}{rate:.1%}" for name, rate in rates.items()),
-        ]
-    )
-
-
-def recall_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--memories", required=True, metavar="FILE", help="JSONL: id, text, service?, project?, …")
-    parser.add_argument("--queries", required=True, metavar="FILE", help="JSONL: id, query, relevant, as_of?, …")
-    parser.add_argument(
-        "--limit", type=positive, default=20, help="how many ids of each query are written (default 20)"
-    )
-    parser.add_argument("--context", action="store_true", help="count the neighbours within a sequence")
-    parser.add_argument("--out", metavar="FILE", help="write each query's ids here, best first, one JSON object a line")
-
-
-def evaluate_recall(memories: str, queries: str, limit: int, context: bool, out: str | None) -> Result:
-    if out:
-        sets.check_writable(out)
-    asked, known, folder = sets.read(queries, QueryLine), sets.read(memories, MemoryLine), cache()
-    ids = {one.id for one in known}
-    machine = describe()
-    with scratch_database():
-        stored = recall.store(known, folder, progress("embedded"))
-        ranked, semantic = recall.rank(
-            asked, stored, context=context, limit=max(20, limit), progress=progress("queried")
-        )
-    if out:
-        rows = zip(asked, ranked["recall"], strict=True)
-        sets.write(out, ({"id": one.id, "ranked": found[:limit]} for one, found in rows))
-    data = {
-        "set": Path(queries).name,
-        "context": context,
-        "semantic": semantic,
-        **recall.figures(asked, ranked),
-        "memories": len(known),
-        "queries": len(asked),
-        "unknown": sorted({name for one in asked for name in one.relevant if name not in ids}),
-        "out": out,
-        "machine": machine,
-    }
-    return Result(data, _recall_text(data))
-
-
-def _recall_text(data: Mapping[str, Any]) -> str:
-    unknown, uncounted = data["unknown"], data["queries"] - data["counted"]
-    lines = [f"{data['queries']:,} queries over {data['memories']:,} memories; semantic search is {data['semantic']}"]
-    if unknown:
-        some = ", ".join(unknown[:5]) + (", …" if len(unknown) > 5 else "")
-        lines.append(f"{len(unknown):,} relevant ids belong to no memory and cannot be found: {some}")
-    if uncounted:
-        lines.append(f"{uncounted:,} queries have no relevant memory and are not counted.")
-    if data["counted"]:
-        rows = []
-        for name, found in data["variants"].items():
-            rows.append([name, *_cells(found, "mean")])
-            if name == "recall":
-                rows += [["  95 % from", *_cells(found, "low")], ["  95 % to", *_cells(found, "high")]]
-        lines += ["", table(["ranking", *SHOWN], rows)]
-    if data["categories"]:
-        rows = [
-            [name, found["queries"], *_cells(found, "mean"), "{low:.3f} to {high:.3f}".format(**found["recall@5"])]
-            for name, found in data["categories"].items()
-        ]
-        lines += ["", table(["category", "queries", *SHOWN, "95 % of recall@5"], rows)]
-    return "\n".join([*lines, *_written(data["out"])])
-
-
-def _cells(found: Mapping[str, Any], which: str) -> list[str]:
-    return [f"{found[name][which]:.3f}" for name in SHOWN]
-
-
-def _written(out: str | None) -> list[str]:
-    return [f"The answers are in {out}."] if out else []
+EVALUATE = "python -m tests.benchmarks.evaluation"
 
 
 def export_arguments(parser: ArgumentParser) -> None:
@@ -238,10 +32,10 @@ def export(kind: str, out: str, memories: str | None) -> Result:
         return _export_recall(out, memories)
     if memories:
         raise Refusal("not_for_pairs", "--memories is for --kind recall; pairs hold their texts.", "Leave it out.")
-    count = sets.write(out, judgements.answered_pairs())
+    count = write(out, judgements.answered_pairs())
     if not count:
         return Result({"kind": kind, "count": 0, "out": out}, f"No disagreement is answered yet; {out} is empty.")
-    action = NextAction(f"manage.py bench matching --pairs {out}", "evaluate matching on them")
+    action = NextAction(f"{EVALUATE} matching --pairs {out}", "evaluate matching on them")
     return Result({"kind": kind, "count": count, "out": out}, f"{count} pairs are in {out}.", [action])
 
 
@@ -250,10 +44,10 @@ def _export_recall(out: str, memories: str | None) -> Result:
         raise Refusal("no_memories_file", "--kind recall writes two files.", "Name the other one with --memories FILE.")
     if Path(out).resolve() == Path(memories).resolve():
         raise Refusal("same_file", f"--out and --memories are both {out}.", "Give two files.")
-    sets.check_writable(out)
+    check_writable(out)
     queries, left_out = judgements.marked_queries()
-    known = sets.write(memories, judgements.memory_lines())
-    count = sets.write(out, queries)
+    known = write(memories, judgements.memory_lines())
+    count = write(out, queries)
     data = {"kind": "recall", "count": count, "left_out": left_out, "memories": known, "out": out}
     data["memories_out"] = memories
     text = f"{count} queries are in {out}, the {known} memories that may be recalled in {memories}."
@@ -261,30 +55,35 @@ def _export_recall(out: str, memories: str | None) -> Result:
         text = f"No hit that may be recalled is marked right yet; {out} is empty."
     if left_out:
         text += f"\n{left_out} marked queries are left out: no memory marked right for them may be recalled."
-    action = NextAction(f"manage.py bench recall --memories {memories} --queries {out}", "evaluate recall on them")
+    action = NextAction(f"{EVALUATE} recall --memories {memories} --queries {out}", "evaluate recall on them")
     return Result(data, text, [action] if count else ())
 
 
-class Command(VerbCommand):
-    help = "Evaluate recall and matching on labelled sets. Your own memories are only read, and only by export."
-    noun = "bench"
-    verbs = {
-        "matching": Verb(
-            "How often matching judges two texts as a person does, on a file of labelled pairs.",
-            evaluate_matching,
-            matching_arguments,
-        ),
-        "recall": Verb(
-            "How often recall finds the relevant memories, on a file of memories and one of queries.",
-            evaluate_recall,
-            recall_arguments,
-        ),
-        "export": Verb("Write what you answered or marked as an evaluation set.", export, export_arguments),
-    }
+def check_writable(path: str) -> None:
+    """Raise Refusal when no file can be written there: before the work, not after it."""
+    target = Path(path)
+    if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise Refusal("invalid_set", f"{path} cannot be written.", "Give the path of a file in a folder that exists.")
 
-    def answer(self, command: str, run: Callable[..., Result], options: Mapping[str, Any]) -> None:
-        try:
-            super().answer(command, run, options)
-        except KeyboardInterrupt:
-            self.stderr.write("\nInterrupted. The scratch database is dropped; computed vectors are kept.")
-            sys.exit(130)
+
+def write(path: str, rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write the rows as JSON Lines, whole or not at all. Returns their number. Raises Refusal."""
+    target, count = Path(path), 0
+    part = target.with_name(f"{target.name}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="\n") as out:
+            for row in rows:
+                out.write(json.dumps(row, ensure_ascii=False) + "\n")
+                count += 1
+        part.replace(target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise Refusal("invalid_set", f"{path} cannot be written: {error.strerror or error}.") from None
+    return count
+
+
+class Command(VerbCommand):
+    help = "Export what you answered or marked as an evaluation set. Your memories are only read."
+    noun = "bench"
+    verbs = {"export": Verb("Write what you answered or marked as an evaluation set.", export, export_arguments)}

@@ -15,7 +15,6 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from memories.embedding import Embedder, Vectors, embedded_text, to_bytes
-from memories.evaluation.vectors import embed_cached
 from memories.models import (
     Embedding,
     EmbeddingModel,
@@ -30,6 +29,7 @@ from memories.models import (
     Verdict,
 )
 from memories.recall import keyword_index, pgvector
+from tests.benchmarks.evaluation.vectors import embed_cached
 from tests.benchmarks.latency.sentences import PROJECTS, Sentence, sentence
 
 CHUNK = 2_000

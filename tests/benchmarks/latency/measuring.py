@@ -23,12 +23,12 @@ from django.db import connection
 from claudeops.lib.cli import table
 from memories import embedding
 from memories.embedding import Embedder, SemanticOff, Vectors
-from memories.evaluation.machine import describe, load
-from memories.evaluation.scratch import scratch_database
 from memories.models import Embedding, EmbeddingModel, Project
 from memories.recall import vector_search
 from memories.recall.filters import EVERYTHING
 from memories.recall.query_vector import QueryVector
+from tests.benchmarks.evaluation.machine import describe, load
+from tests.benchmarks.evaluation.scratch import scratch_database
 from tests.benchmarks.latency import worker
 from tests.benchmarks.latency.filling import Filler
 from tests.benchmarks.latency.sentences import queries, sentence

@@ -17,8 +17,8 @@ from memories.files.sync import sync_file
 from memories.lifecycle import verbs
 from memories.models import AgentCapture, AgentFile, AgentFileConflict, Memory, Project
 from sessions_app.models import HookReceipt, InjectionReceipt
-from tests.factories import AgentFactory, SessionFactory
 from tests.memories.files.conftest import Repository
+from tests.support.factories import AgentFactory, SessionFactory
 
 Learn = Callable[..., Memory]
 PAGE = "/projects/shop/agents/research"

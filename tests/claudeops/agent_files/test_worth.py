@@ -17,7 +17,7 @@ from memories.capture.statement import Provenance, Statement
 from memories.files.sync import sync_file
 from memories.models import AgentFile, Memory, Project
 from sessions_app.models import Agent, InjectionReceipt
-from tests.factories import AgentFactory, SessionFactory
+from tests.support.factories import AgentFactory, SessionFactory
 
 Learn = Callable[..., Memory]
 

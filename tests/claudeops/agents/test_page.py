@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from claudeops.agents import figures
 from sessions_app.models import Agent, Status
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 VIENNA = "Europe/Vienna"

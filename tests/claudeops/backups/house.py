@@ -19,7 +19,7 @@ from django.db import connection
 from memories.models import Memory
 from sessions_app.models import Session, Trigger
 from sessions_app.runner.launch import folder_of
-from tests.factories import EventFactory, MemoryFactory, SessionFactory
+from tests.support.factories import EventFactory, MemoryFactory, SessionFactory
 
 POSTGRESQL = connection.vendor == "postgresql"
 about_files = pytest.mark.skipif(POSTGRESQL, reason="it is about files, and the same on both databases")

@@ -53,7 +53,7 @@ def test_it_holds_database_logs_and_keys_and_says_what(data, log, capsys):
     }  # not mcp.json, tmp/, nor what a link points to
     assert (path / name).read_bytes() == log.read_bytes()
     assert (made.vendor, made.host, made.missing_logs) == (connection.vendor, "nuc-1", ())
-    assert any(one.startswith("memories.0064") for one in made.migrations)
+    assert any(one.startswith("memories.0001") for one in made.migrations)
     assert verify(path).problems == []
     for file in (data / "backups", path, *(one for one in path.rglob("*") if one.is_file())):
         assert not stat.S_IMODE(file.stat().st_mode) & 0o077, file

@@ -25,7 +25,7 @@ from claudeops.lib.locks import file_lock
 from memories.models import Memory
 from sessions_app.models import Status, WorkerHeartbeat
 from tests.claudeops.backups.house import POSTGRESQL, about_files, kill_here, killed, rows, ruin
-from tests.factories import SessionFactory
+from tests.support.factories import SessionFactory
 
 AT = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -236,6 +236,9 @@ class TestRestore:
         rewrite(made, migrations=["memories.9999_from_tomorrow"], version="9.9")
         code, said = command(capsys, "restore", made.name, "--overwrite")
         assert code == 1 and "claudeops 9.9" in said and "memories.9999_from_tomorrow" in said
+        rewrite(made, migrations=["memories.0001_memories"])
+        code, said = command(capsys, "restore", made.name, "--overwrite")
+        assert code == 1 and "made by an earlier version" in said and "memory export" in said
         rewrite(made, vendor="sqlite" if POSTGRESQL else "postgresql")
         assert command(capsys, "restore", made.name, "--overwrite")[0] == 1
         assert rows()

@@ -10,7 +10,7 @@ from claudeops.lib import admin_lists
 from claudeops.lib.admin_lists import CappedPaginator
 from claudeops.lib.distinct import distinct_values
 from memories.models import Memory
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 
 @pytest.mark.django_db

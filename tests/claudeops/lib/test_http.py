@@ -9,8 +9,8 @@ import time
 import pytest
 
 from claudeops.lib.http import RequestFailed, post_json
-from tests import tls
-from tests.models_http import serving
+from tests.support import tls
+from tests.support.models_http import serving
 
 LONG = 30.0
 """Seconds: far more than these requests take."""

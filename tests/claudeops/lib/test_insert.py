@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from claudeops.lib.insert import insert
 from memories.models import Memory, MemoryChange, Recalled
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 TOKEN = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6"

@@ -11,7 +11,7 @@ from claudeops.lib.masked_fields import MaskedCharField
 from claudeops.lib.masked_logs import MaskSecrets
 from memories.models import Memory, MemoryChange
 from sessions_app.models import Event, ServiceCheck
-from tests.factories import EventFactory, MemoryFactory, SessionFactory
+from tests.support.factories import EventFactory, MemoryFactory, SessionFactory
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e" * 4
 MASK = "[secret: GitHub token]"

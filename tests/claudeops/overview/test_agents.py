@@ -16,8 +16,8 @@ from claudeops.overview import agents
 from claudeops.overview.agents import usual_of
 from sessions_app.models import Agent, Session, Status, Trigger
 from tests.claudeops.front import HTMX, front, piece
-from tests.factories import AgentFactory, SessionFactory
 from tests.sessions_app.people import person
+from tests.support.factories import AgentFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 EVERY = {"schedule_kind": "interval", "interval_seconds": 1800}

@@ -20,7 +20,7 @@ from memories.models import MemoryChange
 from sessions_app.models import Agent, LogEntry, Session, Status, WorkerHeartbeat
 from sessions_app.queue import tasks
 from tests.claudeops.front import FRAGMENT, HTMX, figure, front
-from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
+from tests.support.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from memories.models import MemoryChange
 from memories.store import Provenance, Statement, remember
 from sessions_app.models import Event, Session, Status, WorkerRun
 from tests.claudeops.front import HTMX
-from tests.factories import AgentFactory, EventFactory, MemoryFactory, SessionFactory
+from tests.support.factories import AgentFactory, EventFactory, MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

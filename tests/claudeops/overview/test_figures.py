@@ -21,8 +21,8 @@ from memories.models import EmbeddingModel, MemoryChange, ModelState
 from memories.queries import list as listing
 from sessions_app.models import LogEntry, Session, Status, Trigger, WorkerHeartbeat, WorkerRun
 from tests.claudeops.front import figure, front, piece
-from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
 from tests.sessions_app.people import person
+from tests.support.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from claudeops.overview.health import Trouble
 from memories.models import AgentFile, FileState, ModelCall, TranscriptPart
 from sessions_app.models import Status, TranscriptFolder, WorkerHeartbeat
 from sessions_app.queue import tasks
-from tests.factories import ProjectFactory, SessionFactory, StageFactory, TranscriptFactory
+from tests.support.factories import ProjectFactory, SessionFactory, StageFactory, TranscriptFactory
 
 pytestmark = pytest.mark.django_db
 

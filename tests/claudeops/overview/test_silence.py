@@ -25,7 +25,8 @@ from memories.models import (
 )
 from memories.telemetry import record
 from sessions_app.models import Ending, Status, WorkerHeartbeat, WorkerRun
-from tests.factories import (
+from tests.memories.llm.conftest import recordings  # noqa: F401  # a fixture
+from tests.support.factories import (
     MemoryFileFactory,
     PartFactory,
     ProjectFactory,
@@ -34,7 +35,6 @@ from tests.factories import (
     StageFactory,
     TranscriptFactory,
 )
-from tests.memories.llm.conftest import recordings  # noqa: F401  # a fixture
 
 pytestmark = pytest.mark.django_db
 

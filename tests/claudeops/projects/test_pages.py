@@ -17,7 +17,7 @@ from claudeops.lib.capped import CappedCount
 from memories.models import Change, Memory, MemoryChange, Project
 from memories.queries.ends import ends_in_parts
 from sessions_app.models import Status, UsedMemory
-from tests.factories import AgentFactory, EventFactory, MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.factories import AgentFactory, EventFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -37,8 +37,8 @@ from sessions_app.models import (
 )
 from sessions_app.runner.launch import folder_of
 from sessions_app.transcripts.files import digest
-from tests.credentials import stored_bytes
-from tests.factories import (
+from tests.support.credentials import stored_bytes
+from tests.support.factories import (
     EventFactory,
     FactFactory,
     GateDecisionFactory,
@@ -167,9 +167,6 @@ def forms(text: str = TEXT) -> list[bytes]:
 def places_of(text: str = TEXT) -> list[str]:
     """Where a byte of the text stands: files of the data folder, and values of the database."""
     stored = stored_bytes()
-    name = str(connection.settings_dict["NAME"])
-    if connection.vendor == "sqlite":
-        stored |= {path.name: path.read_bytes() for path in Path(name).parent.glob(f"{Path(name).name}*")}
     found = [place for place, data in stored.items() if any(form in data for form in forms(text))]
     return found + sorted(set(_values_with(text)))
 

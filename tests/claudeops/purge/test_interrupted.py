@@ -15,8 +15,9 @@ from memories.models import Memory
 from sessions_app.models import Purge, PurgeState, PurgeStep, Session, Status
 from sessions_app.runner.launch import folder_of
 from tests.claudeops.purge.house import OTHER, TEXT, furnish, places_of
-from tests.commands import document, run
-from tests.processes import killed
+from tests.support.commands import document, run
+from tests.support.processes import killed
+from tests.support.thorough import one_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,7 +46,7 @@ POINTS = [
 ]
 
 
-@pytest.mark.parametrize(("event", "module", "function", "nth"), POINTS)
+@pytest.mark.parametrize(("event", "module", "function", "nth"), one_of(POINTS))
 def test_a_purge_that_is_killed_goes_on(event, module, function, nth):
     memory = furnish()
     purge = purging.begin(Choice(ids=(memory.pk,)), by="ann")

@@ -13,9 +13,9 @@ from memories.curate import files
 from memories.models import MemoryFile, MemoryFileCommit, ProposalState
 from sessions_app.models import Purge
 from tests.claudeops.purge.house import forms
-from tests.commands import run
-from tests.factories import MemoryFactory, ProposalEvidenceFactory, ProposalFactory
 from tests.memories.curate.repositories import git, make, status
+from tests.support.commands import run
+from tests.support.factories import MemoryFactory, ProposalEvidenceFactory, ProposalFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -18,7 +18,7 @@ from claudeops.roles import OPERATOR, set_up_roles
 from memories.models import Memory
 from sessions_app.models import Purge, PurgeState
 from tests.claudeops.purge.house import TEXT, furnish, places_of
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -33,8 +33,8 @@ from sessions_app.runner.launch import folder_of
 from sessions_app.transcripts.files import digest
 from tests.claudeops.backups.house import need_programs
 from tests.claudeops.purge.house import OTHER, TEXT, furnish, places_of
-from tests.commands import document, run
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.commands import document, run
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

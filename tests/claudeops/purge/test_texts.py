@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,9 +13,8 @@ from claudeops.purge.texts import MARK, Needles, filled
 TEXT = 'The proxy "edge" restarts at 4 o\'clock – C:\\logs says so'
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
+def test_a_text_is_found_in_every_form(subtests):
+    for written in [
         TEXT,
         TEXT.upper().replace("–", "–"),
         f"[MEMORY:timing:proxy] {TEXT}",
@@ -25,12 +23,11 @@ TEXT = 'The proxy "edge" restarts at 4 o\'clock – C:\\logs says so'
         json.dumps({"text": TEXT}, ensure_ascii=False),
         json.dumps({"line": json.dumps({"text": TEXT.replace(" at 4", "\nat 4")})}),
         html.escape(TEXT),
-    ],
-)
-def test_a_text_is_found_in_every_form(written):
-    found, count = Needles([TEXT]).removed(written)
-    assert count == 1 and MARK in found
-    assert "restarts" not in found.lower() and "logs says" not in found
+    ]:
+        with subtests.test(str(written)):
+            found, count = Needles([TEXT]).removed(written)
+            assert count == 1 and MARK in found
+            assert "restarts" not in found.lower() and "logs says" not in found
 
 
 def test_a_copy_that_was_cut_short_is_found_and_another_text_that_begins_alike_stays():

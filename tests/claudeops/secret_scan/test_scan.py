@@ -20,8 +20,8 @@ from memories.models import Memory, MemoryChange, MemoryTerms
 from memories.recall import keyword_index
 from sessions_app.models import LogEntry, Session, Status
 from sessions_app.runner.launch import folder_of
-from tests.credentials import stored_bytes
-from tests.factories import EventFactory, MemoryFactory, SessionFactory
+from tests.support.credentials import stored_bytes
+from tests.support.factories import EventFactory, MemoryFactory, SessionFactory
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e" * 4
 MASK = "[secret: GitHub token]"

@@ -11,7 +11,7 @@ from django_q.models import OrmQ
 
 from claudeops.workers.broker import HostBroker
 from sessions_app.models import Status
-from tests.factories import SessionFactory
+from tests.support.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 import shutil
 import socket
@@ -12,8 +10,8 @@ import stat
 import psutil
 import pytest
 
-from tests.processes import manage
-from tests.up import PATIENCE, houses, until
+from tests.support.database import migrated_sqlite
+from tests.support.up import PATIENCE, houses, until
 
 pytestmark = pytest.mark.processes
 
@@ -26,20 +24,9 @@ def start(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def migrated(tmp_path_factory):
-    """An empty, migrated SQLite database that all workers of this run share. A house that begins with it stands
-    sooner: migrating takes half of its start. A house that begins with nothing is the first test's."""
-    base = tmp_path_factory.getbasetemp()
-    file = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "migrated.sqlite3"
-    with file.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not file.exists():
-            made = file.with_suffix(".new")
-            process = manage("migrate", more={"DATABASE_URL": f"sqlite:///{made}"})
-            said = process.communicate(timeout=PATIENCE)
-            assert process.returncode == 0, said
-            made.rename(file)
-    return file
+def migrated(request):
+    """An empty, migrated database: a house that begins with it stands sooner than the first test's, which has none."""
+    return migrated_sqlite(request.config.cache.mkdir("database"))
 
 
 def test_the_demo_from_the_first_line_to_ctrl_c_and_once_more(start, tmp_path):
@@ -82,6 +69,7 @@ def test_the_demo_from_the_first_line_to_ctrl_c_and_once_more(start, tmp_path):
     assert again.left_behind() == []
 
 
+@pytest.mark.smoke
 def test_ctrl_c_stops_the_session_that_runs(start, migrated, tmp_path):
     (tmp_path / "data" / "demo").mkdir()
     shutil.copyfile(migrated, tmp_path / "data" / "demo" / "claudeops.sqlite3")

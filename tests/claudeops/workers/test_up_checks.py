@@ -63,9 +63,8 @@ def test_a_name_that_does_not_exist_is_refused():
         up.require_free("no-such-host.invalid", 8000)
 
 
-@pytest.mark.parametrize(
-    ("host", "loopback"),
-    [
+def test_a_loopback_address_is_known_as_one(subtests):
+    for host, loopback in [
         ("127.0.0.1", True),
         ("127.8.8.8", True),
         ("localhost", True),
@@ -74,10 +73,9 @@ def test_a_name_that_does_not_exist_is_refused():
         ("::", False),
         ("192.0.2.1", False),
         ("no-such-host.invalid", False),
-    ],
-)
-def test_a_loopback_address_is_known_as_one(host, loopback):
-    assert up.is_loopback(host) is loopback
+    ]:
+        with subtests.test(str(host)):
+            assert up.is_loopback(host) is loopback
 
 
 def test_plain_http_is_for_a_loopback_address_only():

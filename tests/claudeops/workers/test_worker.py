@@ -21,9 +21,9 @@ from memories.lifecycle import verbs
 from memories.models import Memory, Project, Transcript
 from sessions_app import queue
 from sessions_app.models import Event, Session, Status, TranscriptFolder, WorkerHeartbeat, WorkerRun
-from tests import transcripts
 from tests.claudeops.processes import alive, slow_cli, started, until
-from tests.factories import ProjectFactory
+from tests.support import transcripts
+from tests.support.factories import ProjectFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 
@@ -239,10 +239,8 @@ def test_a_worker_can_stop_its_sessions_with_it(log, tmp_path, session):
     with started("runworker", "--cluster", "sessions", "--on-stop", "stop", log=log, **own) as worker:
         until(lambda: running(session), f"the session does not run:\n{worker.output()}")
         waiting = queue.request_session(agent=None, trigger="alert", by="api")
-        begun = time.monotonic()
         os.kill(worker.pid, signal.SIGTERM)
         assert worker.wait(2 * SECONDS) == 0, worker.output()
-        assert time.monotonic() - begun < 2 * SECONDS
     session.refresh_from_db()
     assert (session.status, session.stop_requested_by) == (Status.STOPPED, "worker")
     assert not alive(session.pid)
@@ -306,7 +304,7 @@ def test_a_database_without_tables_is_refused_in_words(log, tmp_path):
         "runworker", "--cluster", "default", log=log, DATABASE_URL=f"sqlite:///{tmp_path}/empty.sqlite3"
     ) as worker:
         assert worker.wait() == 1
-        assert re.search(r"Migrations not applied yet: \d+\. Run `manage\.py migrate` first\.", worker.output())
+        assert re.search(r"migrations are not applied\. Run: manage\.py migrate", worker.output())
 
 
 def test_a_queue_that_is_not_there_is_wrong_usage():

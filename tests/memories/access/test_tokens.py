@@ -11,8 +11,8 @@ from django.utils import timezone
 from memories.access.tokens import access_of, add_token, note_use, revoke_token
 from memories.errors import AccessDenied, InvalidToken, TokenNotFound
 from memories.models import ApiToken
-from tests.api_callers import Caller, bearer, problem
-from tests.factories import ProjectFactory
+from tests.support.api_callers import Caller, bearer, problem
+from tests.support.factories import ProjectFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.bulk_write import BATCH
 from memories.models import Memory, MemoryChange
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 LIST = "/admin/memories/memory/"
 MANY = BATCH + 100

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from memories.history.timeline import entry_of
 from memories.models import MemoryChange
-from tests.factories import MemoryFactory, SessionFactory
+from tests.support.factories import MemoryFactory, SessionFactory
 
 LIST = "/admin/memories/memorychange/"
 

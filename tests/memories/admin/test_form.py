@@ -11,8 +11,8 @@ from django.contrib.messages import get_messages
 from django.utils import timezone
 
 from memories.models import Memory, MemoryChange
-from tests.factories import MemoryFactory, ProjectFactory
 from tests.memories.people import person
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 ADD = "/admin/memories/memory/add/"
 

@@ -9,8 +9,8 @@ from django.contrib.messages import get_messages
 
 from memories.access.tokens import access_of, add_token
 from memories.models import ApiToken
-from tests.factories import ProjectFactory
 from tests.memories.people import signed_in
+from tests.support.factories import ProjectFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from memories.models import Memory, MemoryChange, Source, Verdict
 from sessions_app.models import How, UsedMemory
-from tests.api_callers import bearer, problem
-from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.api_callers import bearer, problem
+from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -14,8 +14,8 @@ from memories.lifecycle import verbs
 from memories.models import Change, Memory, MemoryChange, Verdict
 from sessions_app.mcp import tools
 from sessions_app.mcp.scope import access_for
-from tests.api_callers import bearer, problem
-from tests.factories import MemoryFactory
+from tests.support.api_callers import bearer, problem
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

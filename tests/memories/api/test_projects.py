@@ -17,8 +17,8 @@ from memories.lifecycle import verbs
 from memories.models import ApiToken, Memory, MemoryChange, Project, Verdict
 from memories.taxonomy import PROJECT
 from sessions_app.models import How, UsedMemory
-from tests.api_callers import bearer, problem
-from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.api_callers import bearer, problem
+from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -9,8 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memories.curate import proposals
-from tests.api_callers import bearer, problem
-from tests.factories import MemoryFileFactory, ProjectFactory, ProposalEvidenceFactory, ProposalFactory
+from tests.support.api_callers import bearer, problem
+from tests.support.factories import MemoryFileFactory, ProjectFactory, ProposalEvidenceFactory, ProposalFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 import pytest
 
 from memories.models import Recalled, Verdict
-from tests.api_callers import bearer, problem
-from tests.factories import MemoryFactory, PartFactory, ProjectFactory, SegmentFactory, TranscriptFactory
+from tests.support.api_callers import bearer, problem
+from tests.support.factories import MemoryFactory, PartFactory, ProjectFactory, SegmentFactory, TranscriptFactory
 
 pytestmark = pytest.mark.django_db
 

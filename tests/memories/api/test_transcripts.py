@@ -7,8 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memories.models import FactOutcome, PartState, StageState, Verdict
-from tests.api_callers import bearer, problem
-from tests.factories import (
+from tests.support.api_callers import bearer, problem
+from tests.support.factories import (
     FactFactory,
     MemoryFactory,
     PartFactory,

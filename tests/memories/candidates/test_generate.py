@@ -18,10 +18,10 @@ from memories.matching import Kind, relation
 from memories.models import Embedding, Memory, MemoryTermsDue
 from memories.recall import keyword_index, term_statistics
 from memories.store import Provenance, Statement, prepare, remember
-from tests.factories import SessionFactory
 from tests.memories.at_once import remember_at_once
-from tests.models_http import embedded_by
-from tests.processes import environment
+from tests.support.factories import SessionFactory
+from tests.support.models_http import embedded_by
+from tests.support.processes import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

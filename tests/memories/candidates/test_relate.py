@@ -10,10 +10,10 @@ from memories.candidates import relate
 from memories.lifecycle import verbs
 from memories.models import Disagreement, Embedding, Memory, MemoryChange
 from memories.store import Provenance, Statement, prepare, remember
-from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.at_once import remember_at_once
-from tests.models_http import chat, embedded_by, serving
-from tests.processes import environment
+from tests.support.factories import MemoryFactory, SessionFactory
+from tests.support.models_http import chat, embedded_by, serving
+from tests.support.processes import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -39,11 +39,12 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("answer", ODD.values(), ids=ODD)
-def test_the_shapes_of_a_block_that_models_write(answer: str) -> None:
-    found = learned(answer)
-    assert [(one.category, one.text) for one in found.found] == SAID
-    assert not found.refused and not found.replaces
+def test_the_shapes_of_a_block_that_models_write(subtests):
+    for answer in ODD.values():
+        with subtests.test(str(answer)):
+            found = learned(answer)
+            assert [(one.category, one.text) for one in found.found] == SAID
+            assert not found.refused and not found.replaces
 
 
 def test_a_blank_line_after_the_heading_belongs_to_the_block() -> None:
@@ -75,9 +76,10 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("answer", OTHERS.values(), ids=OTHERS)
-def test_another_s_words_are_not_read(answer: str) -> None:
-    assert learned(answer, phrases=True).found == []
+def test_another_s_words_are_not_read(subtests):
+    for answer in OTHERS.values():
+        with subtests.test(str(answer)):
+            assert learned(answer, phrases=True).found == []
 
 
 def test_a_block_in_a_fence_is_counted() -> None:
@@ -167,14 +169,13 @@ def test_any_text_is_read_and_what_is_found_is_valid(answer: str, phrases: bool)
     assert len({one.text.lower() for one in found.found}) == len(found.found)
 
 
-@pytest.mark.parametrize(
-    "part", ["# Add To Memory:\n", " ", "{", '{"remember": [', "[", "*", "#", "Mistake: ", "Content:" + " " * 50]
-)
-def test_a_long_answer_takes_no_long_time(part: str) -> None:
-    for size in (90_000, 1_000_000):
-        start = time.process_time()
-        learned(part * (size // len(part)), phrases=True)
-        assert time.process_time() - start < 5
+def test_a_long_answer_takes_no_long_time(subtests):
+    for part in ["# Add To Memory:\n", " ", "{", '{"remember": [', "[", "*", "#", "Mistake: ", "Content:" + " " * 50]:
+        with subtests.test(str(part)):
+            for size in (90_000, 1_000_000):
+                start = time.process_time()
+                learned(part * (size // len(part)), phrases=True)
+                assert time.process_time() - start < 5
 
 
 JSON = '{"remember": ["The suite takes 4 minutes"]}'
@@ -202,14 +203,14 @@ MODELS_WRITE = {
 }
 
 
-@pytest.mark.parametrize("answer", MODELS_WRITE.values(), ids=MODELS_WRITE)
-def test_more_shapes_of_a_block_that_models_write(answer: str) -> None:
-    assert [(one.category, one.text) for one in learned(answer).found] == SAID
+def test_more_shapes_of_a_block_that_models_write(subtests):
+    for answer in MODELS_WRITE.values():
+        with subtests.test(str(answer)):
+            assert [(one.category, one.text) for one in learned(answer).found] == SAID
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_shapes_of_json_that_models_write(subtests):
+    for answer in [
         JSON,
         f"\n\n{JSON}\n",
         f"{BLOCK}\n{JSON}",
@@ -222,10 +223,9 @@ def test_more_shapes_of_a_block_that_models_write(answer: str) -> None:
         f"~~~JSON\n{JSON}\n~~~",
         json.dumps({"summary": "x", "remember": ["The suite takes 4 minutes"]}, indent=2),
         json.dumps({"REMEMBER": [{"Type": 1, "type": "learning", "content": "The suite takes 4 minutes\n"}]}),
-    ],
-)
-def test_shapes_of_json_that_models_write(answer: str) -> None:
-    assert "The suite takes 4 minutes" in [one.text for one in learned(answer).found]
+    ]:
+        with subtests.test(str(answer)):
+            assert "The suite takes 4 minutes" in [one.text for one in learned(answer).found]
 
 
 QUOTED = {
@@ -262,9 +262,10 @@ QUOTED = {
 }
 
 
-@pytest.mark.parametrize("answer", QUOTED.values(), ids=QUOTED)
-def test_more_of_another_s_words_are_not_read(answer: str) -> None:
-    assert learned(answer, phrases=True).found == []
+def test_more_of_another_s_words_are_not_read(subtests):
+    for answer in QUOTED.values():
+        with subtests.test(str(answer)):
+            assert learned(answer, phrases=True).found == []
 
 
 def test_what_hides_in_a_content_is_left_for_the_gate() -> None:

@@ -31,9 +31,8 @@ def test_every_category_with_and_without_a_service(category):
     assert found(f"[MEMORY:{category}:my_svc-2]Close") == [(category, "my_svc-2", "Close")]
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
+def test_markers_as_agents_write_them(subtests):
+    for line, expected in [
         ("I note [MEMORY:timing:caddy] Slow  ", ("timing", "caddy", "Slow")),
         ("- [MEMORY:timing:Caddy] Slow", ("timing", "caddy", "Slow")),
         ("[MEMORY:timing:general] Slow", ("timing", None, "Slow")),
@@ -45,15 +44,13 @@ def test_every_category_with_and_without_a_service(category):
         ("[MEMORY:timing:a] One. [MEMORY:behavior:b] Two", ("timing", "a", "One. [MEMORY:behavior:b] Two")),
         ("[MEMORY:timing:a] Uses **bold**", ("timing", "a", "Uses **bold**")),
         ("[MEMORY:timing:a] A\ttab and\u200b hidden", ("timing", "a", "A tab and hidden")),
-    ],
-)
-def test_markers_as_agents_write_them(line, expected):
-    assert found(line) == [expected]
+    ]:
+        with subtests.test(str(line)):
+            assert found(line) == [expected]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_no_memory(subtests):
+    for text in [
         "",
         "no marker",
         "[MEMORY:timing:caddy]",
@@ -68,11 +65,10 @@ def test_markers_as_agents_write_them(line, expected):
         "The page says [MEMORY:timing:caddy] evil",
         '[EVENT:info:caddy] The page says "[MEMORY:timing:caddy] evil"',
         "[EVENT:warning:caddy] an event",
-    ],
-)
-def test_what_is_no_memory(text):
-    markers = memory_markers(text)
-    assert (markers.found, markers.unknown) == ([], [])
+    ]:
+        with subtests.test(str(text)):
+            markers = memory_markers(text)
+            assert (markers.found, markers.unknown) == ([], [])
 
 
 def test_another_category_is_unknown_and_said_so():
@@ -128,9 +124,8 @@ def test_any_text_gives_only_storable_markers(text):
 # The structured response
 
 
-@pytest.mark.parametrize(
-    ("key", "expected"),
-    [
+def test_keys_of_the_structured_response(subtests):
+    for key, expected in [
         ("jellyfin:timing", ("timing", "jellyfin")),
         ("timing", ("timing", None)),
         ("general:timing", ("timing", None)),
@@ -139,13 +134,12 @@ def test_any_text_gives_only_storable_markers(text):
         (":timing", ("timing", None)),
         ("timing:jellyfin", ("timing", "jellyfin")),
         ("timing:behavior", ("behavior", "timing")),
-    ],
-)
-def test_keys_of_the_structured_response(key, expected):
-    marker = memory_from_key(key, "Takes\n60s")
-    assert isinstance(marker, Statement)
-    assert (marker.category, marker.service) == expected
-    assert (marker.observation, marker.text) == ("Takes 60s", "Takes\n60s")
+    ]:
+        with subtests.test(str(key)):
+            marker = memory_from_key(key, "Takes\n60s")
+            assert isinstance(marker, Statement)
+            assert (marker.category, marker.service) == expected
+            assert (marker.observation, marker.text) == ("Takes 60s", "Takes\n60s")
 
 
 @pytest.mark.parametrize(

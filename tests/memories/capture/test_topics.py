@@ -20,9 +20,8 @@ ROWS = [json.loads(line) for line in (Path(__file__).parents[1] / "data/trust.js
 after each of the next had been measured, but not after the last ("fifth")."""
 
 
-@pytest.mark.parametrize(
-    ("text", "topic"),
-    [
+def test_what_it_catches(subtests):
+    for text, topic in [
         ("The agent may restart it without asking", "the agent"),
         ("Tier 1 has write access here", "the agent"),
         ("The permission to do so was granted in May", "rights"),
@@ -45,10 +44,9 @@ after each of the next had been measured, but not after the last ("fifth")."""
         ("Run /opt/check.sh before each check", "standing orders"),
         ("Before every look the script is executed", "standing orders"),
         ("Vor jeder Prüfung wird das Skript ausgeführt", "standing orders"),
-    ],
-)
-def test_what_it_catches(text, topic):
-    assert topic in topics(text)
+    ]:
+        with subtests.test(str(text)):
+            assert topic in topics(text)
 
 
 def test_a_disguise_hides_no_topic():

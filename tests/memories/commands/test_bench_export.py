@@ -1,4 +1,4 @@
-"""`manage.py bench export --kind recall`: the operator's marks as a set, and back through `bench recall`."""
+"""`manage.py bench export`: the operator's answers and marks as sets, and back through the evaluation."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import json
 import pytest
 from django.core.management import call_command
 
+from memories.lifecycle import disagreements
 from memories.recall.feedback import mark
 from memories.recall.service import Question
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.benchmarks.evaluation.command import Command
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,12 +27,18 @@ def run(verb, *arguments):
     return code, out.getvalue(), err.getvalue()
 
 
+def evaluate(verb, *arguments):
+    out = io.StringIO()
+    call_command(Command(), verb, *map(str, arguments), "--json", stdout=out)
+    return json.loads(out.getvalue())["result"]
+
+
 def lines(file):
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 @pytest.mark.usefixtures("scratch_is_a_copy")
-def test_marked_hits_are_exported_and_the_bench_reads_them_back(operator, tmp_path):
+def test_marked_hits_are_exported_and_read_back(operator, tmp_path):
     project = ProjectFactory(slug="lab")
     right = MemoryFactory(observation="The wg0 tunnel drops after a reboot", project=project)
     wrong = MemoryFactory(observation="The tunnel boring machine is for rent")
@@ -45,9 +53,8 @@ def test_marked_hits_are_exported_and_the_bench_reads_them_back(operator, tmp_pa
     assert (query["query"], query["project"], query["relevant"]) == ("tunnel drops", "lab", [str(right.uuid)])
     assert query["wrong"] == [str(wrong.uuid)]
     assert {row["id"]: row["project"] for row in lines(memories)}[str(right.uuid)] == "lab"
-    code, out, _ = run("recall", "--memories", memories, "--queries", queries, "--json")
-    result = json.loads(out)["result"]
-    assert (code, result["memories"], result["unknown"]) == (0, 3, [])
+    result = evaluate("recall", "--memories", memories, "--queries", queries)
+    assert (result["memories"], result["unknown"]) == (3, [])
     assert result["variants"]["recall"]["recall@1"]["mean"] == 1.0
 
 
@@ -67,6 +74,44 @@ def test_what_may_not_be_recalled_is_in_neither_file(operator, tmp_path):
     assert [row["id"] for row in lines(memories)] == [str(kept.uuid)]
     assert "hunter2" not in queries.read_text() + memories.read_text()
     assert str(held.uuid) not in queries.read_text()
+
+
+def test_answered_disagreements_are_exported_as_pairs_and_read_back(tmp_path):
+    older, newer = (
+        MemoryFactory(observation="Takes 60s to start"),
+        MemoryFactory(observation="Takes 5 minutes to start"),
+    )
+    disagreements.answer(disagreements.note(older, newer, "contradiction"), "wrong", by="ann")
+    disagreements.note(older, MemoryFactory(), "duplicate")
+    file = tmp_path / "settled.jsonl"
+    code, out, _ = run("export", "--kind", "pairs", "--out", file, "--json")
+    answer = json.loads(out)
+    assert (code, answer["command"], answer["result"]["count"]) == (0, "bench export", 1)
+    assert [action["command"] for action in answer["next_actions"]] == [
+        f"python -m tests.benchmarks.evaluation matching --pairs {file}"
+    ]
+    (line,) = lines(file)
+    assert line | {"id": ""} == {
+        "id": "",
+        "known": "Takes 60s to start",
+        "new": "Takes 5 minutes to start",
+        "relation": "contradicts",
+        "service": "jellyfin",
+        "category": "timing",
+    }
+    assert evaluate("matching", "--pairs", file)["macro_f1"] == 1.0
+
+
+def test_a_file_that_cannot_be_written_is_refused_and_nothing_is_left(tmp_path):
+    taken = tmp_path / "taken.jsonl"
+    taken.mkdir()
+    code, out, _ = run("export", "--kind", "pairs", "--out", taken, "--json")
+    error = json.loads(out)["error"]
+    assert (code, error["code"]) == (1, "invalid_set")
+    assert error["message"] == f"{taken} cannot be written: Is a directory."
+    code, _, err = run("export", "--kind", "recall", "--out", tmp_path / "no" / "q", "--memories", tmp_path / "m")
+    assert (code, "q cannot be written" in err) == (1, True)
+    assert list(tmp_path.iterdir()) == [taken]
 
 
 def test_with_nothing_marked_it_says_so(tmp_path):

@@ -10,10 +10,10 @@ from django.utils import timezone
 from memories.curate.maintenance import undo_until
 from memories.curate.maintenance.steps import STEPS
 from memories.models import MaintenanceRun, Memory, ProposalState, Reflection, Tier
-from tests.commands import document, run
-from tests.factories import MemoryFactory, MemoryFileFactory, ProjectFactory, ProposalFactory
 from tests.memories.curate.reflection.conftest import observed, proposal, reflector
 from tests.memories.curate.triaging import a_file, a_proposal
+from tests.support.commands import document, run
+from tests.support.factories import MemoryFactory, MemoryFileFactory, ProjectFactory, ProposalFactory
 
 __all__ = ["reflector"]
 

@@ -12,7 +12,7 @@ from memories import embedding
 from memories.embedding import backfill as backfilling
 from memories.models import Embedding
 from memories.recall import Filters, recall
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -15,8 +15,8 @@ from memories.lifecycle import thresholds
 from memories.models import GateThreshold
 from memories.queries import gate_report
 from memories.queries.gate_report import chance, disagrees, propose
-from tests import commands
-from tests.factories import FactFactory, GateDecisionFactory
+from tests.support import commands
+from tests.support.factories import FactFactory, GateDecisionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -12,8 +12,8 @@ from memories.injection import ops
 from memories.injection.relevant import Task
 from memories.lifecycle.sweep import sweep
 from memories.models import Change, Inactive, Memory, MemoryChange, Recalled, Verdict
-from tests import commands
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support import commands
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 

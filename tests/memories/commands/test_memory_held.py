@@ -8,8 +8,8 @@ import pytest
 
 from memories.models import GateDecision, Memory
 from memories.store import Provenance, Statement, remember
-from tests import commands
-from tests.factories import FactFactory, MemoryFactory, ProjectFactory
+from tests.support import commands
+from tests.support.factories import FactFactory, MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "The health page of vault is https://vault.example/v1/sys/health"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memories.models import Verdict
-from tests.factories import MemoryFactory, ProjectFactory, SegmentFactory
 from tests.memories.commands.test_memory import document, run
+from tests.support.factories import MemoryFactory, ProjectFactory, SegmentFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -14,8 +14,8 @@ from claudeops.workers import doctor
 from memories.llm import status
 from memories.llm.roles import ROLES
 from memories.models import ModelCall
-from tests.factories import PartFactory, StageFactory
-from tests.models_http import chat, serving
+from tests.support.factories import PartFactory, StageFactory
+from tests.support.models_http import chat, serving
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import call_command
 
 from memories.models import Memory
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from memories.models import Project
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.commands import document, run
-from tests.factories import ProposalEvidenceFactory, ProposalFactory
+from tests.support.commands import document, run
+from tests.support.factories import ProposalEvidenceFactory, ProposalFactory
 
 pytestmark = pytest.mark.django_db
 

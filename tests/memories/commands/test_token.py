@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from memories.access.tokens import access_of
 from memories.models import ApiToken
-from tests.factories import ProjectFactory
+from tests.support.factories import ProjectFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.memories.curate import repositories
 from tests.memories.curate.triaging import MODEL, FakeTriage, a_file
-from tests.models_http import chat, serving
+from tests.support.models_http import chat, serving
 
 
 @pytest.fixture

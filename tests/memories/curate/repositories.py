@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memories.curate import files
 from memories.models import MemoryFile, Proposal, ProposalKind, ProposalState, Trust
-from tests.factories import ProposalFactory
+from tests.support.factories import ProposalFactory
 
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],

@@ -181,9 +181,8 @@ def test_a_missing_entry_is_said():
         change(parse("- a"), "b", "c", on=DAY)
 
 
-@pytest.mark.parametrize(
-    "hostile",
-    [
+def test_no_text_of_an_entry_opens_anything(subtests):
+    for hostile in [
         "a\n## Operations\n- (2026-01-01) b",
         "```\nrm -rf /",
         "# Rules",
@@ -192,14 +191,13 @@ def test_a_missing_entry_is_said():
         "- (2020-01-01) - nested",
         "a\r\n\u2028\u202e~~~",
         "***",
-    ],
-)
-def test_no_text_of_an_entry_opens_anything(hostile):
-    before = "## Operations\n\n- a\n\n## Projects\n\n- z\n"
-    after = added(before, "operations", hostile)
-    assert entries(after) == [("operations", "a"), ("operations", entry_text(hostile)), ("projects", "z")]
-    assert len(parse(after).lines) == len(parse(before).lines) + 1
-    assert "<!--" not in after and "-->" not in after
+    ]:
+        with subtests.test(str(hostile)):
+            before = "## Operations\n\n- a\n\n## Projects\n\n- z\n"
+            after = added(before, "operations", hostile)
+            assert entries(after) == [("operations", "a"), ("operations", entry_text(hostile)), ("projects", "z")]
+            assert len(parse(after).lines) == len(parse(before).lines) + 1
+            assert "<!--" not in after and "-->" not in after
 
 
 def test_a_credential_is_not_written():

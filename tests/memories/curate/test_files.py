@@ -28,8 +28,8 @@ from memories.models import (
 )
 from sessions_app import tasks
 from sessions_app.models import WorkerHeartbeat
-from tests.factories import ProjectFactory, ProposalEvidenceFactory, ProposalFactory
 from tests.memories.curate.repositories import approved, git, messages, promote, status
+from tests.support.factories import ProjectFactory, ProposalEvidenceFactory, ProposalFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.processes]
 

@@ -8,8 +8,9 @@ from django.db import connections
 
 from memories.curate import files
 from memories.models import MemoryFile, Proposal, ProposalState, TelemetryRecord
-from tests import processes
 from tests.memories.curate.repositories import approved, git, make, messages, status
+from tests.support import processes
+from tests.support.thorough import one_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 
@@ -38,7 +39,7 @@ POINTS = [
 ]
 
 
-@pytest.mark.parametrize(("event", "module", "function", "nth"), POINTS)
+@pytest.mark.parametrize(("event", "module", "function", "nth"), one_of(POINTS))
 def test_killed_anywhere_each_proposal_is_one_commit(data, event, module, function, nth):
     file = files.file_of(None)
     approved(file, "The first")

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from claudeops.env import read
 from memories.curate.files import file_of, place_of
 from memories.models import MemoryFile
-from tests.factories import ProjectFactory
+from tests.support.factories import ProjectFactory
 
 pytestmark = pytest.mark.django_db
 

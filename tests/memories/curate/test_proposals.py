@@ -9,7 +9,7 @@ import pytest
 from memories.curate import proposals
 from memories.errors import AccessDenied, Conflict, InvalidMemory, InvalidProposal, ProposalNotFound, TextHeld
 from memories.models import Proposal, ProposalDecision, Tier, Trust, is_person
-from tests.factories import MemoryFactory, MemoryFileFactory, ProposalEvidenceFactory, ProposalFactory
+from tests.support.factories import MemoryFactory, MemoryFileFactory, ProposalEvidenceFactory, ProposalFactory
 
 pytestmark = pytest.mark.django_db
 

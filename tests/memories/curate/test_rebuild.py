@@ -9,9 +9,9 @@ import pytest
 from claudeops.workers import doctor
 from memories.curate import files
 from memories.models import Memory, MemoryChange, MemoryFile, Project, Proposal, ProposalState, Source, Trust
-from tests.commands import document, run
-from tests.factories import ProjectFactory
 from tests.memories.curate.repositories import approved, messages, promote
+from tests.support.commands import document, run
+from tests.support.factories import ProjectFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.processes]
 

@@ -37,9 +37,8 @@ def test_an_exact_certain_new_and_trusted_statement_is_promoted():
     assert decided(text="The setting work_mem is 64 MiB on the reporting replica.")[0] == "promote"
 
 
-@pytest.mark.parametrize(
-    ("changes", "rule"),
-    [
+def test_what_lacks_one_condition_goes_to_the_next_tier(subtests):
+    for changes, rule in [
         ({"confidence": 0.8}, "confidence"),
         ({"confidence": None}, "confidence"),
         ({"trust": Trust.IMPORTED}, "lineage"),
@@ -52,15 +51,13 @@ def test_an_exact_certain_new_and_trusted_statement_is_promoted():
         ({"text": "Jellyfin listens on port 8097."}, "near-duplicate"),
         ({"kind": "remove", "text": "", "target": ENTRIES[0]}, "removal"),
         ({"kind": "change", "text": "Jellyfin has its data in /srv/media.", "target": ENTRIES[1]}, "takes-away"),
-    ],
-)
-def test_what_lacks_one_condition_goes_to_the_next_tier(changes, rule):
-    assert decided(**changes) == ("", rule)
+    ]:
+        with subtests.test(str(changes)):
+            assert decided(**changes) == ("", rule)
 
 
-@pytest.mark.parametrize(
-    ("changes", "rule"),
-    [
+def test_what_says_nothing_worth_keeping_is_rejected(subtests):
+    for changes, rule in [
         ({"text": ""}, "empty"),
         ({"text": "ok"}, "too-short"),
         ({"text": "short one"}, "too-short"),
@@ -81,10 +78,9 @@ def test_what_lacks_one_condition_goes_to_the_next_tier(changes, rule):
         ({"kind": "change", "text": ENTRIES[1], "target": ENTRIES[0]}, "duplicate"),
         ({"kind": "remove", "text": "", "target": "There is no such entry."}, "no-such-entry"),
         ({"kind": "remove", "text": "", "target": ENTRIES[0], "rejected_before": True}, "rejected-before"),
-    ],
-)
-def test_what_says_nothing_worth_keeping_is_rejected(changes, rule):
-    assert decided(**changes) == ("reject", rule)
+    ]:
+        with subtests.test(str(changes)):
+            assert decided(**changes) == ("reject", rule)
 
 
 RISKY = [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memories.curate.told import INTRO, NO_ROOM, TITLE, select_curated
 from memories.injection.budget import tokens
 from memories.models import CommitKind, MemoryFile, MemoryFileCommit, ProposalState
-from tests.factories import ProjectFactory, ProposalFactory
+from tests.support.factories import ProjectFactory, ProposalFactory
 
 pytestmark = pytest.mark.django_db
 

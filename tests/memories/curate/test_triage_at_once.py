@@ -14,7 +14,8 @@ from memories.curate import proposals
 from memories.curate.triage import CLAIM, triage
 from memories.models import Proposal, ProposalDecision, Tier
 from tests.memories.curate.triaging import a_file, a_proposal
-from tests.processes import call, killed
+from tests.support.processes import call, killed
+from tests.support.thorough import one_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -102,7 +103,7 @@ PLACES = [
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize(("event", "module", "function", "nth", "calls"), PLACES)
+@pytest.mark.parametrize(("event", "module", "function", "nth", "calls"), one_of(PLACES))
 def test_after_a_kill_the_next_run_decides_what_is_left_and_nothing_twice(triager, event, module, function, nth, calls):
     triager.usual = ("reject", "")
     file = a_file()

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from memories.models import MemoryFile, MemoryFileCommit, Proposal, Tier, Trust
-from tests.factories import MemoryFactory, MemoryFileFactory, ProposalEvidenceFactory, ProposalFactory
-from tests.models_http import chat
+from tests.support.factories import MemoryFactory, MemoryFileFactory, ProposalEvidenceFactory, ProposalFactory
+from tests.support.models_http import chat
 
 MODEL = "small"
 ENTRY = "The nightly dump of `shop` is kept for 14 days."

@@ -9,8 +9,8 @@ from memories.embedding import backfill as backfilling
 from memories.embedding.backfill import Backfilled, backfill
 from memories.embedding.endpoint import PROBE
 from memories.models import Embedding, EmbeddingModel, ModelState, PendingEmbedding
-from tests.factories import MemoryFactory
 from tests.memories.embedding.found import close, expected, stored
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -20,9 +20,9 @@ from memories.embedding.endpoint import PROBE
 from memories.embedding.storage import Made, store, store_all
 from memories.lifecycle import verbs
 from memories.models import Embedding, EmbeddingModel, Memory, ModelState, PendingEmbedding
-from tests import processes
-from tests.factories import MemoryFactory
 from tests.memories.embedding.found import close, expected, stored, waiting
+from tests.support import processes
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

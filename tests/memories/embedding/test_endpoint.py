@@ -12,9 +12,9 @@ import pytest
 from memories.embedding import endpoint as asked_of
 from memories.embedding.base import SemanticOff, TextRefused
 from memories.embedding.endpoint import BATCH, EndpointEmbedder, embeddings_url
-from tests import tls
 from tests.memories.embedding.servers import Endpoint, vector_of
-from tests.models_http import embeddings, serving
+from tests.support import tls
+from tests.support.models_http import embeddings, serving
 
 KEY = "sk-a-key-that-must-not-be-seen"
 

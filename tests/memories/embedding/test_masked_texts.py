@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memories.embedding.endpoint import EndpointEmbedder
-from tests.models_http import embeddings, serving
+from tests.support.models_http import embeddings, serving
 
 KEY = "AKIA" + "IOSFODNN7EXAMPLE"
 

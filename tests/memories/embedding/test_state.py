@@ -10,7 +10,7 @@ from memories.embedding.backfill import Backfilled, backfill
 from memories.embedding.base import SemanticOff
 from memories.embedding.local import WEIGHTS
 from memories.models import EmbeddingModel, ModelState
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

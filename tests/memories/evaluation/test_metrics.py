@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memories.evaluation.metrics import means_with_intervals, ranking_metrics
+from tests.benchmarks.evaluation.metrics import means_with_intervals, ranking_metrics
 
 
 def test_metrics_of_one_query():

@@ -1,4 +1,4 @@
-"""`bench recall`: the rankings that are compared, and the command on invented facts, in a scratch database."""
+"""`python -m tests.benchmarks.evaluation recall`: the rankings that are compared, and the command on invented facts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from django.core.management import call_command
 from django.db import connection
 
 from claudeops.env import BASE_DIR
-from memories.evaluation.recall import rank, store
-from memories.evaluation.sets import MemoryLine, QueryLine, read
 from memories.models import Memory
-from tests.factories import MemoryFactory
+from tests.benchmarks.evaluation.command import Command
+from tests.benchmarks.evaluation.recall import rank, store
+from tests.benchmarks.evaluation.sets import MemoryLine, QueryLine, read
+from tests.support.factories import MemoryFactory
 
 DATA = BASE_DIR / "tests" / "data" / "recall"
 
@@ -68,7 +69,7 @@ def test_neighbours_count_with_context_only(settings, tmp_path):
 @pytest.mark.parametrize("given", ["0", "-3", "many"])
 def test_a_limit_that_is_none_is_refused(given, capsys):
     with pytest.raises(SystemExit) as left:
-        call_command("bench", "recall", "--memories", "m", "--queries", "q", "--limit", given)
+        call_command(Command(), "recall", "--memories", "m", "--queries", "q", "--limit", given)
     assert (left.value.code, "a whole number from 1 on" in capsys.readouterr().err) == (2, True)
 
 
@@ -86,7 +87,7 @@ def test_queries_without_an_answer_are_answered_and_not_counted_and_unknown_ids_
     queries.write_text("\n".join(json.dumps(row) for row in asked))
     files = {"memories": str(memories), "queries": str(queries), "out": str(target)}
     out = StringIO()
-    call_command("bench", "recall", *_options(files), stdout=out)
+    call_command(Command(), "recall", *_options(files), stdout=out)
     assert "1 queries have no relevant memory and are not counted." in out.getvalue()
     assert "1 relevant ids belong to no memory and cannot be found: gone" in out.getvalue()
     assert [json.loads(line)["id"] for line in target.read_text().splitlines()] == ["a", "b", "c"]
@@ -101,7 +102,7 @@ def test_the_command_finds_every_identifier_and_leaves_the_operators_rows_alone(
     name = connection.settings_dict["NAME"]
     out, target = StringIO(), tmp_path / "answers.jsonl"
     files = {"memories": str(DATA / "facts.memories.jsonl"), "queries": str(DATA / "facts.queries.jsonl")}
-    call_command("bench", "recall", "--out", str(target), "--json", *_options(files), stdout=out)
+    call_command(Command(), "recall", "--out", str(target), "--json", *_options(files), stdout=out)
     result = json.loads(out.getvalue())["result"]
     assert result["semantic"] == "off: it is switched off"
     for category in ("identifier", "superseded", "old and true"):

@@ -13,17 +13,17 @@ import pytest
 
 from claudeops.env import BASE_DIR
 from memories.embedding.local import MINILM
-from memories.evaluation.metrics import ranking_metrics
-from memories.evaluation.recall import store
-from memories.evaluation.sets import MemoryLine, QueryLine, read
 from memories.models import Memory
 from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, binary_index, fusion, recall
 from memories.recall.service import candidates_of
+from tests.benchmarks.evaluation.metrics import ranking_metrics
+from tests.benchmarks.evaluation.recall import store
+from tests.benchmarks.evaluation.sets import MemoryLine, QueryLine, read
 
 DATA = BASE_DIR / "tests" / "data" / "recall"
 PARTS = ("tuning", "blind")
 ASKED_EACH = 40
-"""Queries of each category that are asked here, of some 130 to 260; `bench recall` takes them all."""
+"""Queries of each category that are asked here, of some 130 to 260; the command of the evaluation takes them all."""
 
 pytestmark = pytest.mark.one_database
 

@@ -9,11 +9,11 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from memories.evaluation import scratch
-from memories.evaluation.scratch import scratch_database
 from memories.models import Memory
-from tests.factories import MemoryFactory
-from tests.processes import wait_for
+from tests.benchmarks.evaluation import scratch
+from tests.benchmarks.evaluation.scratch import scratch_database
+from tests.support.factories import MemoryFactory
+from tests.support.processes import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

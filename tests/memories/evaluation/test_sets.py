@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from memories.errors import InvalidSet
-from memories.evaluation.sets import MemoryLine, PairLine, QueryLine, read
+from tests.benchmarks.evaluation.sets import InvalidSet, MemoryLine, PairLine, QueryLine, read
 
 
 @pytest.mark.parametrize("line", ['{"id": "q", "query": "x"}', '{"id": "q", "query": "", "relevant": ["a"]}', "no"])

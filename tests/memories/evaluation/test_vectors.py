@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memories.evaluation.vectors import embed_cached
-from tests.embedders import WordEmbedder
+from tests.benchmarks.evaluation.vectors import embed_cached
+from tests.support.embedders import WordEmbedder
 
 
 def test_a_text_is_embedded_once(tmp_path):

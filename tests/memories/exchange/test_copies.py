@@ -10,7 +10,7 @@ from memories.exchange.copies import copy_to
 from memories.lifecycle import undo, verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Disagreement, Inactive, Memory, MemoryChange
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 TYPED = Provenance.typed_by("ann")

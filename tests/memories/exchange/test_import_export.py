@@ -13,7 +13,7 @@ from memories.exchange.import_export import FORMAT, Imported, export_lines, impo
 from memories.exchange.signature import is_ours
 from memories.lifecycle import verbs
 from memories.models import Inactive, Memory, MemoryChange, Project, Verdict
-from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, 0, 0, 123456, tzinfo=UTC)

@@ -14,7 +14,7 @@ from memories.errors import InvalidMemory
 from memories.exchange.packs import MOST, apply_pack, difference, hash_of, make_pack, read_pack
 from memories.lifecycle import verbs
 from memories.models import Disagreement, Memory, MemoryChange, Verdict
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -216,7 +216,7 @@ BLANK, HASH = " " * 300_000, "#" * 300_000
 def test_a_long_line_is_read_in_time_that_grows_with_its_length(text: str) -> None:
     started = time.process_time()
     assert parse(text.encode()).sections is not None
-    assert time.process_time() - started < 2  # it took hours
+    assert time.process_time() - started < 5  # it took hours
 
 
 def test_a_file_with_more_entries_than_limits_can_allow_is_not_read() -> None:

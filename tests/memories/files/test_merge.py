@@ -210,7 +210,7 @@ def test_a_file_whose_lines_all_changed_is_compared_in_time() -> None:
     document = file_of([replace(one, text=one.text.replace("suite", "linter")) for one in base])
     started = time.process_time()
     made = plan(base, document, known, SECTIONS)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 5
     assert len(made.removed) == len(made.added) == 300  # more than limits allow: removed and added, nothing is lost
 
 

@@ -51,17 +51,20 @@ def test_there_are_forty_files() -> None:
     assert len(FILES) == 40
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_file_of_an_older_shape_comes_out_with_every_line(path: Path) -> None:
-    agent, _ = older.agent_of(path.name)
-    made = converted((path.name, path.read_bytes()), agent=agent)
-    missing = lines_of(path.read_bytes()) - lines_of(made.document.to_bytes())
-    assert agent and missing == lines_of(b"Components" if path.name == "web_ui_memories.md" else b"")  # twice in it
-    assert made.document.entries and made.reports[0].entries == len(made.document.entries)
-    assert all(entry.section for entry in made.document.entries)
-    for number, at in enumerate(made.sources):
-        if at is not None:
-            assert bare(parse(path.read_bytes()).lines[at[1]][0]) == bare(made.document.lines[number][0])
+def test_a_file_of_an_older_shape_comes_out_with_every_line(subtests):
+    for path in FILES:
+        with subtests.test(str(path)):
+            agent, _ = older.agent_of(path.name)
+            made = converted((path.name, path.read_bytes()), agent=agent)
+            missing = lines_of(path.read_bytes()) - lines_of(made.document.to_bytes())
+            assert agent and missing == lines_of(
+                b"Components" if path.name == "web_ui_memories.md" else b""
+            )  # twice in it
+            assert made.document.entries and made.reports[0].entries == len(made.document.entries)
+            assert all(entry.section for entry in made.document.entries)
+            for number, at in enumerate(made.sources):
+                if at is not None:
+                    assert bare(parse(path.read_bytes()).lines[at[1]][0]) == bare(made.document.lines[number][0])
 
 
 @pytest.mark.django_db
@@ -156,9 +159,8 @@ def test_a_file_of_the_present_shape_is_not_an_older_one() -> None:
     assert older.is_older(parse(b"### A\n- one\n"), sections)
 
 
-@pytest.mark.parametrize(
-    ("name", "agent", "sure"),
-    [
+def test_the_agent_of_an_older_file_is_read_from_its_name(subtests):
+    for name, agent, sure in [
         ("research_memories.md", "research", True),
         ("Data-Engineer_memory.md", "data_engineer", True),
         ("research_agent_memories.md", "research", True),
@@ -167,10 +169,9 @@ def test_a_file_of_the_present_shape_is_not_an_older_one() -> None:
         ("README.md", "", False),
         ("MEMORY.md", "", False),
         ("research_memories.txt", "", False),
-    ],
-)
-def test_the_agent_of_an_older_file_is_read_from_its_name(name: str, agent: str, sure: bool) -> None:
-    assert older.agent_of(name) == (agent, sure)
+    ]:
+        with subtests.test(str(name)):
+            assert older.agent_of(name) == (agent, sure)
 
 
 WORDS = st.text(st.sampled_from("ab 1.-#*[]:`<>!\t\n"), max_size=60)

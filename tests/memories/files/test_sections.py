@@ -12,9 +12,8 @@ from memories.models.project import FILE_LIMITS
 from memories.taxonomy import AGENT
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
+def test_the_name_of_an_agent_becomes_its_id(subtests):
+    for name, expected in [
         ("research", "research"),
         ("Research Agent", "research"),
         ("research-agent", "research"),
@@ -25,10 +24,9 @@ from memories.taxonomy import AGENT
         ("agent", "agent"),
         ("  ", ""),
         ("Ärzte!", "rzte"),
-    ],
-)
-def test_the_name_of_an_agent_becomes_its_id(name: str, expected: str) -> None:
-    assert agent_id(name) == expected
+    ]:
+        with subtests.test(str(name)):
+            assert agent_id(name) == expected
 
 
 @given(st.text(max_size=200))

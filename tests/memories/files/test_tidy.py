@@ -34,13 +34,13 @@ def test_a_join_merges_the_memories_and_takes_a_line_out(project: Project, repos
     sync_file(project, "research", create=True)
     write(repository, f"- {LINT}\n", f"- {LINT_TOO}\n")
     sync_file(project, "research")
-    (one,) = tidy.joins_of(of(project))
+    (one,) = tidy.optimize(of(project)).joins
     tidy.join(one, by="ada")
     sync_file(project, "research", by="ada")
     assert repository.text().count("make lint") == 1
     gone = Memory.objects.get(active=False)
     assert (gone.inactive_reason, gone.superseded_by_id) == (Inactive.MERGED, one.target.memory_id)
-    assert tidy.joins_of(of(project)) == []
+    assert tidy.optimize(of(project)).joins == []
 
 
 def test_a_file_beyond_its_limits_is_shortened_and_its_memories_stay(project: Project, repository: Repository) -> None:

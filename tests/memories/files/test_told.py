@@ -11,7 +11,7 @@ import pytest
 from memories.files.document import Edits, parse
 from memories.files.told import IN_CONFLICT, NO_ROOM, told, told_to
 from memories.models import AgentFile, AgentFileConflict, AgentFileEntry, ConflictKind, Memory, Project
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -13,8 +13,8 @@ from memories.files.sync import sync_file, sync_project
 from memories.files.unchanged import unchanged
 from memories.lifecycle import disagreements, verbs
 from memories.models import AgentFile, AgentFileConflict, Disagreement, Memory, Project
-from tests.factories import MemoryFactory
 from tests.memories.files.conftest import Repository
+from tests.support.factories import MemoryFactory
 
 Learn = Callable[..., Memory]
 

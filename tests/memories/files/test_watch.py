@@ -14,8 +14,8 @@ from django.db import OperationalError
 from memories.files.watch import Watcher, folders, has_projects, is_watched, lock_path
 from memories.lifecycle import verbs
 from memories.models import Project
-from tests.factories import MemoryFactory, ProjectFactory
-from tests.processes import call, wait_for
+from tests.support.factories import MemoryFactory, ProjectFactory
+from tests.support.processes import call, wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -12,7 +12,7 @@ from memories.lifecycle import verbs
 from memories.lifecycle.sweep import sweep
 from memories.models import Change, Memory, MemoryChange
 from memories.store import Provenance, Statement, remember
-from tests.factories import MemoryFactory, SessionFactory
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

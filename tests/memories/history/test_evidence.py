@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,9 +40,8 @@ def test_a_denial_says_of_what_each_text_says_what():
     assert any(about.startswith("says of ") for about in said)
 
 
-@pytest.mark.parametrize(
-    ("evidence", "expected"),
-    [
+def test_each_reason_in_its_words(subtests):
+    for evidence, expected in [
         ({"contradicts": [3, 4]}, EvidenceLine("contradicts", "", (3, 4))),
         ({"into": 3}, EvidenceLine("merged into", "", (3,))),
         ({"merged": [{"id": 3, "observation": "x"}], "count": 1}, EvidenceLine("merged memories", "", (3,))),
@@ -62,10 +60,9 @@ def test_a_denial_says_of_what_each_text_says_what():
         ),
         ({"score": "high"}, EvidenceLine("score", "high")),
         ({"score": 1.7e308}, EvidenceLine("score", "1.7e+308")),
-    ],
-)
-def test_each_reason_in_its_words(evidence, expected):
-    assert expected in evidence_lines(evidence)
+    ]:
+        with subtests.test(str(evidence)):
+            assert expected in evidence_lines(evidence)
 
 
 def test_many_memories_are_counted_not_listed():

@@ -6,7 +6,6 @@ from copy import copy
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -103,9 +102,8 @@ def test_a_fresh_ops_memory_falls_below_the_limit_after_the_grace_and_five_weeks
     assert (told.inactive_at, told.end, told.limit) == (CONFIRMED + timedelta(days=65), End.DECAYED, 0.3)
 
 
-@pytest.mark.parametrize(
-    ("given_", "days", "end"),
-    [
+def test_what_ends_it_and_when(subtests):
+    for given_, days, end in [
         ({"persistent": True}, None, End.NOTHING),
         ({"verdict": Verdict.HOLD}, None, End.NOTHING),
         ({"active": False}, None, End.NOTHING),
@@ -114,12 +112,11 @@ def test_a_fresh_ops_memory_falls_below_the_limit_after_the_grace_and_five_weeks
         ({"expires_at": CONFIRMED + timedelta(days=400)}, 65, End.DECAYED),
         ({"taxonomy": "project", "category": "pattern"}, None, End.NOTHING),
         ({"taxonomy": "project", "category": "warning", "expires_at": CONFIRMED + timedelta(days=90)}, 90, End.EXPIRED),
-    ],
-)
-def test_what_ends_it_and_when(given_, days, end):
-    told = forecast(memory_of(**given_), CONFIRMED)
-    assert told.inactive_at == (None if days is None else CONFIRMED + timedelta(days=days))
-    assert told.end == end
+    ]:
+        with subtests.test(str(given_)):
+            told = forecast(memory_of(**given_), CONFIRMED)
+            assert told.inactive_at == (None if days is None else CONFIRMED + timedelta(days=days))
+            assert told.end == end
 
 
 def test_what_is_overdue_is_told_as_past():

@@ -25,9 +25,8 @@ STALE = {"maintenance": 3, "step": "stale"}
 CLOSED = {"maintenance": 3, "step": "closed"}
 
 
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
+def test_each_kind_of_change_is_one_sentence(subtests):
+    for made, said in [
         (
             change("created", after={"source": "run"}, actor="agent:watch", session_id=412),
             "Session 412 of watch created it.",
@@ -174,10 +173,9 @@ CLOSED = {"maintenance": 3, "step": "closed"}
         ),
         (change("restored", actor="ann", reason="My own reason"), "ann restored an earlier state: My own reason."),
         (change("deleted", actor="system", reason=""), "The system deleted it."),
-    ],
-)
-def test_each_kind_of_change_is_one_sentence(made, said):
-    assert plain(sentence(made)) == said
+    ]:
+        with subtests.test(str(made)):
+            assert plain(sentence(made)) == said
 
 
 def test_every_kind_has_a_sentence_of_its_own_and_an_unknown_one_is_told_too():

@@ -14,7 +14,7 @@ from memories.injection import ops, rows
 from memories.injection.budget import tokens
 from memories.lifecycle.sweep import sweep
 from memories.models import Inactive, Memory, MemoryChange, Verdict
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)

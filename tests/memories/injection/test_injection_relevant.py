@@ -12,7 +12,7 @@ from memories.injection.ops import build
 from memories.injection.relevant import Task
 from memories.lifecycle.sweep import sweep
 from memories.models import Memory, Recalled
-from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

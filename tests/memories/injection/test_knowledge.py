@@ -12,7 +12,7 @@ from memories.injection.budget import tokens
 from memories.injection.knowledge import block, select_knowledge
 from memories.models import Memory, Recalled
 from memories.recall import InvalidRecall
-from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)

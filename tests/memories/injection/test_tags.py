@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from memories.injection.tags import Subject, covers, is_glob, matched, matches, overlap, tidied
 
 
-@pytest.mark.parametrize(
-    ("tag", "path"),
-    [
+def test_a_glob_matches_a_path_when_one_covers_the_literal_part_of_the_other(subtests):
+    for tag, path in [
         ("src/core/**", "src/core/auth/login.py"),
         ("src/core/**", "src/core/auth/*.py"),
         ("src/core/**", "src/**"),
@@ -21,11 +20,10 @@ from memories.injection.tags import Subject, covers, is_glob, matched, matches, 
         ("**/auth.py", "src/core/auth.py"),
         ("src/?ore/*", "src/core/auth.py"),
         ("src/app/[id]/*", "src/app/[id]/page.tsx"),
-    ],
-)
-def test_a_glob_matches_a_path_when_one_covers_the_literal_part_of_the_other(tag, path):
-    assert matches(tag, Subject(paths=(path,)))
-    assert overlap(tidied(path), tidied(tag))
+    ]:
+        with subtests.test(str(tag)):
+            assert matches(tag, Subject(paths=(path,)))
+            assert overlap(tidied(path), tidied(tag))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from memories.injection.tags import Subject
 from memories.injection.windows import shut, surfacing, upcoming, usable, with_window
 from memories.models.memory import ANY_AGENT, ANY_PROJECT
 from memories.recall import Filters, recall
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 

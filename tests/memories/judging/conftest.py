@@ -11,8 +11,8 @@ import pytest
 from memories.lifecycle import disagreements
 from memories.lifecycle.lock import writing
 from memories.models import Disagreement
-from tests.factories import MemoryFactory
-from tests.models_http import chat, serving
+from tests.support.factories import MemoryFactory
+from tests.support.models_http import chat, serving
 
 MODEL = "small"
 

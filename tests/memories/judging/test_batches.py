@@ -15,8 +15,8 @@ from memories.models import Disagreement, Memory, MemoryChange, ModelCall
 from memories.models.change import By
 from memories.queries import disagreements as questions
 from memories.tasks import judge as task
-from tests.factories import MemoryFactory
 from tests.memories.judging.conftest import a_pair
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

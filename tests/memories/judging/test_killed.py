@@ -11,7 +11,8 @@ from memories.judging import judge_waiting
 from memories.judging.batches import CLAIM
 from memories.models import Disagreement, Memory, MemoryChange
 from tests.memories.judging.conftest import MODEL, a_pair
-from tests.processes import killed
+from tests.support.processes import killed
+from tests.support.thorough import one_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 
@@ -31,7 +32,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("event", "module", "function", "nth", "calls"), PLACES)
+@pytest.mark.parametrize(("event", "module", "function", "nth", "calls"), one_of(PLACES))
 def test_the_next_run_goes_on_behind_what_was_stored(judge, event, module, function, nth, calls):
     for _ in range(3):
         a_pair()

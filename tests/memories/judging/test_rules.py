@@ -39,9 +39,8 @@ def test_two_memories_of_sessions_are_decided(kind, relation, then):
     assert action(kind, relation).action == then
 
 
-@pytest.mark.parametrize(
-    ("older", "newer", "why"),
-    [
+def test_the_newer_supersedes_only_where_trust_and_confirmation_allow_it(subtests):
+    for older, newer, why in [
         ({}, {"trust": "imported"}, "memory 2 is less trusted than memory 1"),
         ({"trust": "external"}, {"trust": "external"}, "memory 2 comes from outside text and was not confirmed"),
         ({}, {"provisional": "a command"}, "memory 2 is unconfirmed"),
@@ -53,11 +52,10 @@ def test_two_memories_of_sessions_are_decided(kind, relation, then):
         ({"trust": "operator"}, {}, "a person wrote memory 1"),
         ({"confirmed_at": NOW}, {}, "memory 1 was confirmed, memory 2 was not"),
         ({"persistent": True}, {}, "a person exempted memory 1 from fading"),
-    ],
-)
-def test_the_newer_supersedes_only_where_trust_and_confirmation_allow_it(older, newer, why):
-    found = action("contradiction", "contradicts", older, newer)
-    assert (found.action, found.why) == (Action.PERSON, why)
+    ]:
+        with subtests.test(str(older)):
+            found = action("contradiction", "contradicts", older, newer)
+            assert (found.action, found.why) == (Action.PERSON, why)
 
 
 @pytest.mark.parametrize(

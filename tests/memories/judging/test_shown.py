@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 from django.urls import reverse
 
-from memories.evaluation.judgements import answered_pairs
+from memories.exchange.judgements import answered_pairs
 from memories.history.sentences import plain, sentence
 from memories.judging import judge_waiting
 from memories.lifecycle import disagreements

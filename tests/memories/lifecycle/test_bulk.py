@@ -15,7 +15,7 @@ from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.bulk_write import BATCH
 from memories.lifecycle.undo import undo
 from memories.models import Change, Inactive, Memory, MemoryChange
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)

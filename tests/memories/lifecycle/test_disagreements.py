@@ -13,7 +13,7 @@ from memories.lifecycle import disagreements, verbs
 from memories.models import Change, Disagreement, Inactive, Memory, MemoryChange
 from memories.queries import disagreements as questions
 from memories.store import Provenance, Statement, remember
-from tests.factories import MemoryFactory, SessionFactory
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

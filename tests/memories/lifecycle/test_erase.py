@@ -8,7 +8,7 @@ from memories.lifecycle import disagreements, verbs
 from memories.lifecycle.erase import erase_all
 from memories.models import Disagreement, DisagreementKind, Memory, MemoryChange, MemoryTerms, to_utc
 from memories.recall import keyword_index
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

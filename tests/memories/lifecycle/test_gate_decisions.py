@@ -16,7 +16,7 @@ from memories.lifecycle.erase import erase_all
 from memories.lifecycle.undo import undo
 from memories.models import Fact, GateDecision, GateThreshold, Memory
 from memories.store import Provenance, Statement, allow_discarded, discard_again, remember
-from tests.factories import FactFactory, GateDecisionFactory, SessionFactory
+from tests.support.factories import FactFactory, GateDecisionFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)

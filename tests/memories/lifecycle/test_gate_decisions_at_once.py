@@ -11,8 +11,8 @@ from django.db import connection
 from memories.errors import InvalidMemory
 from memories.models import GateDecision, Memory
 from memories.store import allow_discarded
-from tests.factories import GateDecisionFactory, SessionFactory
 from tests.memories.at_once import remember_at_once
+from tests.support.factories import GateDecisionFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

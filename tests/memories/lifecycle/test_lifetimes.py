@@ -16,7 +16,7 @@ from memories.lifecycle.sweep import sweep
 from memories.models import Change, Inactive, Memory, MemoryChange
 from memories.models.project import checked_lifetimes
 from memories.store import Statement, remember
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ import pytest
 from memories.errors import InvalidProject, ProjectNotFound
 from memories.lifecycle.projects import add_project, find_project, set_project
 from memories.models import Project
-from tests.factories import ProjectFactory
+from tests.support.factories import ProjectFactory
 
 pytestmark = pytest.mark.django_db
 

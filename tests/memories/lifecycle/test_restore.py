@@ -13,7 +13,7 @@ from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore, roll_back
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
 from memories.store import Provenance, Statement, remember
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

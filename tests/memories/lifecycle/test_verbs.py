@@ -10,7 +10,7 @@ from memories.errors import InvalidMemory, MemoryNotFound
 from memories.lifecycle import verbs
 from memories.lifecycle.sweep import sweep
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from memories.llm import status
 from memories.models import ModelCall, PartState, Reflection, StageName, StageState
-from tests.factories import MemoryFileFactory, PartFactory, StageFactory
 from tests.memories.judging.conftest import a_pair
+from tests.support.factories import MemoryFileFactory, PartFactory, StageFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from memories.llm.limits import FAILURES, PAUSE
 from memories.llm.roles import chosen
 from memories.models import CallOutcome, ModelCall
 from memories.tasks import sweep
-from tests.models_http import chat, serving
+from tests.support.models_http import chat, serving
 
 pytestmark = pytest.mark.django_db
 

@@ -21,9 +21,8 @@ GOOD = '{"verdict": "allow", "confidence": 0.9}'
 WANTED = Verdict(verdict="allow", confidence=0.9)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_an_object_is_found_wherever_it_stands(subtests):
+    for text in [
         GOOD,
         f"\n  {GOOD}\n",
         f"```json\n{GOOD}\n```",
@@ -34,15 +33,13 @@ WANTED = Verdict(verdict="allow", confidence=0.9)
         f'{{"thought": "first another object"}} {GOOD}',
         f'```json\n{{"thought": 1}}\n```\n```json\n{GOOD}\n```',
         '{"verdict": "allow", "confidence": "0.9", "more": true}',
-    ],
-)
-def test_an_object_is_found_wherever_it_stands(text):
-    assert read(Verdict, text) == WANTED
+    ]:
+        with subtests.test(str(text)):
+            assert read(Verdict, text) == WANTED
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
+def test_what_does_not_fit_is_unreadable_and_says_why(subtests):
+    for text, why in [
         ("", "empty"),
         ("  \n", "empty"),
         ("I cannot say.", "no JSON object"),
@@ -52,11 +49,9 @@ def test_an_object_is_found_wherever_it_stands(text):
         ('{"verdict": 1, "confidence": "high"}', "verdict: Input should be a valid string"),
         ("{" * 10_000, "no JSON object"),
         ('{"a":' * 50_000, "no JSON object"),
-    ],
-)
-def test_what_does_not_fit_is_unreadable_and_says_why(text, why):
-    with pytest.raises(Unreadable, match=why):
-        read(Verdict, text)
+    ]:
+        with subtests.test(str(text)), pytest.raises(Unreadable, match=why):
+            read(Verdict, text)
 
 
 def test_the_reason_quotes_nothing_of_the_answer():

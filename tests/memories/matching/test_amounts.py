@@ -20,11 +20,17 @@ def compared(known: str, new: str) -> Compared:
     return compare(amounts(known), amounts(new))
 
 
-@pytest.mark.parametrize(
-    "same",
-    [
-        ("takes 60s", "takes 60 seconds", "takes 60 sec", "takes 1 minute", "takes a minute", "takes 1min",
-         "takes sixty seconds"),
+def test_ways_to_write_one_amount(subtests):
+    for same in [
+        (
+            "takes 60s",
+            "takes 60 seconds",
+            "takes 60 sec",
+            "takes 1 minute",
+            "takes a minute",
+            "takes 1min",
+            "takes sixty seconds",
+        ),
         ("takes 90s", "takes a minute and a half", "takes 1.5 minutes", "takes 1.5m"),
         ("takes 30 minutes", "takes half an hour", "takes 0.5 h", "takes thirty-minutes"),
         ("lasts 24 hours", "lasts a day", "lasts 1d", "lasts twenty-four hours", "lasts 1,440 minutes"),
@@ -33,8 +39,14 @@ def compared(known: str, new: str) -> Compared:
         ("uses 4G", "uses 4 GB", "uses 4096 MB", "uses 4GiB", "uses four gigabytes"),
         ("uses 1000 MB", "uses 1 GB"),
         ("uses 90%", "uses 90 percent", "uses 90 pct", "uses ninety percent"),
-        ("runs daily", "runs every day", "runs once a day", "runs every 24 hours", "runs once per day",
-         "runs each day"),
+        (
+            "runs daily",
+            "runs every day",
+            "runs once a day",
+            "runs every 24 hours",
+            "runs once per day",
+            "runs each day",
+        ),
         ("runs twice a day", "runs every 12 hours", "runs twice daily", "runs 2 times per day"),
         ("runs every other day", "runs every 48h"),
         ("runs every 5 minutes", "runs at five-minute intervals", "runs every 300s", "interval of 5 minutes"),
@@ -44,19 +56,17 @@ def compared(known: str, new: str) -> Compared:
         ("takes 5-10 minutes", "takes 5 to 10 minutes", "takes between 5 and 10 minutes", "takes 300 to 600 seconds"),
         ("needs at least 2 GB", "needs >= 2 GB", "needs 2 GB at least", "needs no less than 2 GB", "needs 2 GB"),
         ("takes at most 2 minutes", "takes up to 2 minutes", "takes no more than 120s", "takes <= 2 min"),
-    ],
-)  # fmt: skip
-def test_ways_to_write_one_amount(same):
-    first = amounts(same[0])
-    assert len(first) == 1
-    for other in same[1:]:
-        assert len(amounts(other)) == 1, other
-        assert agree(first[0], amounts(other)[0]), other
+    ]:
+        with subtests.test(str(same)):
+            first = amounts(same[0])
+            assert len(first) == 1
+            for other in same[1:]:
+                assert len(amounts(other)) == 1, other
+                assert agree(first[0], amounts(other)[0]), other
 
 
-@pytest.mark.parametrize(
-    ("known", "new"),
-    [
+def test_other_amounts_of_the_same_kind_are_different(subtests):
+    for known, new in [
         ("takes 60s", "takes 5 minutes"),
         ("takes 60s", "takes 61s"),
         ("runs daily", "runs weekly"),
@@ -68,10 +78,9 @@ def test_ways_to_write_one_amount(same):
         ("needs at least 4 GB", "needs 2 GB"),
         ("needs at least 4 GB", "needs at least 8 GB"),
         ("takes 5m", "takes 60s"),
-    ],
-)
-def test_other_amounts_of_the_same_kind_are_different(known, new):
-    assert len(compared(known, new).different) == 1
+    ]:
+        with subtests.test(str(known)):
+            assert len(compared(known, new).different) == 1
 
 
 @pytest.mark.parametrize(
@@ -110,9 +119,8 @@ def test_amounts_that_change_places_are_not_the_same():
     assert compared("waits 10s, retries for 60s", "waits 60s, retries for 10s").unsure
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
+def test_numbers_that_name_something_are_no_amounts(subtests):
+    for text, name in [
         ("listens on port 8096", "8096"),
         ("listens on 8096", "8096"),
         ("runs as uid 1000", "1000"),
@@ -123,11 +131,10 @@ def test_amounts_that_change_places_are_not_the_same():
         ("returns a 502", "502"),
         ("kernel is held at 6.5", "6.5"),
         ("serves 10.0.0.0/24", "10.0.0.0/24"),
-    ],
-)
-def test_numbers_that_name_something_are_no_amounts(text, name):
-    assert amounts(text) == ()
-    assert normal_form(text).names == {name}
+    ]:
+        with subtests.test(str(text)):
+            assert amounts(text) == ()
+            assert normal_form(text).names == {name}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from memories.matching.model_weights import WEIGHTS
 from memories.matching.synonyms import stem
 from tests.memories.near_facts import near_facts
 from tests.memories.pairs import pairs
-from tests.thorough import some
+from tests.support.thorough import some
 
 SAME, AGAINST, OTHER = Kind.REINFORCES, Kind.CONTRADICTS, Kind.DISTINCT
 NEAR = near_facts()
@@ -65,9 +65,8 @@ def test_things_of_one_kind_are_found_in_any_form():
     assert kinds_of(stem("postgres")) & kinds_of("sqlite")
 
 
-@pytest.mark.parametrize(
-    ("known", "new", "cosine", "expected"),
-    [
+def test_what_the_signals_say_together(subtests):
+    for known, new, cosine, expected in [
         ("The wiki is public", "The wiki requires a login", 0.80, AGAINST),
         ("The app must be up before the job starts", "The job must be up before the app starts", 0.99, AGAINST),
         ("Reports are sent by mail", "Reports are sent by Slack", 0.85, AGAINST),
@@ -79,11 +78,10 @@ def test_things_of_one_kind_are_found_in_any_form():
         ("The import can start at noon", "The import cannot start at noon", 0.97, AGAINST),
         ("Each message is delivered exactly once", "A message may be delivered more than once", 0.92, AGAINST),
         ("Jobs are restarted at most three times", "A job gets no more than 3 restarts", 0.94, SAME),
-    ],
-)  # fmt: skip
-def test_what_the_signals_say_together(known, new, cosine, expected):
-    assert relation(known, new, cosine=cosine).kind == expected
-    assert relation(new, known, cosine=cosine).kind == expected
+    ]:
+        with subtests.test(str(known)):
+            assert relation(known, new, cosine=cosine).kind == expected
+            assert relation(new, known, cosine=cosine).kind == expected
 
 
 def test_texts_far_apart_in_meaning_are_not_looked_at_a_third_time():

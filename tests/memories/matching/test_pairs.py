@@ -9,21 +9,19 @@ import pytest
 from memories.matching import Kind, matcher, relation
 from memories.matching.function_words import FUNCTION_WORDS
 from tests.memories.pairs import Figures, pairs, texts
-from tests.thorough import some
+from tests.support.thorough import some
 
 KNOWN_SETS = ("timing", "dependency", "behavior", "remediation", "maintenance")
 FACTS = texts()
 NONSENSE = "frobnicator"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [*KNOWN_SETS, "unseen", *(f"unseen{number}" for number in range(2, 10)), "variety"],
-)
-def test_no_distinct_fact_is_lost_and_no_contradiction_swallowed(name):
-    figures = Figures.of(pairs(name), matcher)
-    assert figures.confusion[Kind.DISTINCT, Kind.REINFORCES] == 0, figures
-    assert figures.confusion[Kind.CONTRADICTS, Kind.REINFORCES] == 0, figures
+def test_no_distinct_fact_is_lost_and_no_contradiction_swallowed(subtests):
+    for name in [*KNOWN_SETS, "unseen", *(f"unseen{number}" for number in range(2, 10)), "variety"]:
+        with subtests.test(str(name)):
+            figures = Figures.of(pairs(name), matcher)
+            assert figures.confusion[Kind.DISTINCT, Kind.REINFORCES] == 0, figures
+            assert figures.confusion[Kind.CONTRADICTS, Kind.REINFORCES] == 0, figures
 
 
 def test_restatements_and_contradictions_are_found_on_the_pairs_it_was_made_with():
@@ -118,9 +116,8 @@ def test_the_other_order_is_a_contradiction(here, there):
     assert [pair for pair in changed if relation(*pair).kind != Kind.CONTRADICTS] == []
 
 
-@pytest.mark.parametrize(
-    "respelled",
-    [
+def test_another_spelling_is_always_a_restatement(subtests):
+    for respelled in [
         str.upper,
         lambda text: f"  {text}.",
         lambda text: text.replace(" ", "  "),
@@ -129,10 +126,9 @@ def test_the_other_order_is_a_contradiction(here, there):
         lambda text: re.sub(r"\b(\d+) (GB|MB)\b", r"\1\2", text),
         lambda text: re.sub(r"\bdoes not\b", "doesn't", text),
         lambda text: text.replace("about ", "approximately "),
-    ],
-)
-def test_another_spelling_is_always_a_restatement(respelled):
-    assert [text for text in FACTS if relation(text, respelled(text)).kind != Kind.REINFORCES] == []
+    ]:
+        with subtests.test(str(respelled)):
+            assert [text for text in FACTS if relation(text, respelled(text)).kind != Kind.REINFORCES] == []
 
 
 def test_what_was_written_when_the_rules_were_settled_is_told_apart_by_words_alone():

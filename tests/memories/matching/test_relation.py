@@ -30,9 +30,8 @@ def kind(known: str, new: str, about: str | None = None) -> Kind:
     return relation(known, new, about=about).kind
 
 
-@pytest.mark.parametrize(
-    ("known", "new", "expected"),
-    [
+def test_the_scenarios_of_the_issue(subtests):
+    for known, new, expected in [
         (START, "Takes about 60 seconds to start after a restart", SAME),
         (START, "After a restart it takes 1 minute to start", SAME),
         (START, "Sometimes crashes on first start", OTHER),
@@ -42,11 +41,10 @@ def kind(known: str, new: str, about: str | None = None) -> Kind:
         ("Takes 60s to start", "Takes a minute to start", SAME),
         ("Must be started after WireGuard", "Can be started independently of WireGuard", AGAINST),
         ("Must be started after WireGuard", "WireGuard has to be started first, before it", OTHER),
-    ],
-)
-def test_the_scenarios_of_the_issue(known, new, expected):
-    assert kind(known, new) == expected
-    assert kind(new, known) == expected
+    ]:
+        with subtests.test(str(known)):
+            assert kind(known, new) == expected
+            assert kind(new, known) == expected
 
 
 @pytest.mark.parametrize(
@@ -66,9 +64,8 @@ def test_spelling_small_words_and_hedges_make_no_difference(new):
     assert (found.kind, found.score) == (SAME, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("known", "new"),
-    [
+def test_other_things_by_name_are_other_facts(subtests):
+    for known, new in [
         ("Listens on port 8096", "Listens on port 8920"),
         ("Runs on version 2.1.3", "Runs on version 2.1.4"),
         ("Needs PHP 8.2", "Needs PHP 8.3"),
@@ -81,10 +78,9 @@ def test_spelling_small_words_and_hedges_make_no_difference(new):
         ("The web container must run as UID 1000", "The web container must run as UID 999"),
         ("Depends on Redis", "Depends on Postgres"),
         ("Restart the web worker after a deploy", "Restart the mail worker after a deploy"),
-    ],
-)
-def test_other_things_by_name_are_other_facts(known, new):
-    assert kind(known, new) == OTHER
+    ]:
+        with subtests.test(str(known)):
+            assert kind(known, new) == OTHER
 
 
 @pytest.mark.parametrize("cosine", [None, 0.97])
@@ -158,11 +154,10 @@ def test_texts_that_turn_round_twice_may_say_the_same():
     assert kind("Retention is 30 days", "Retention is not 7 days") == OTHER
 
 
-@pytest.mark.parametrize(
-    "text", ["", " ", "...", "👍", "数据库每天备份", "to be or not to be", "\x00\ud800", "a" * 10_000]
-)
-def test_any_text_is_itself(text):
-    assert kind(text, text) == SAME
+def test_any_text_is_itself(subtests):
+    for text in ["", " ", "...", "👍", "数据库每天备份", "to be or not to be", "\x00\ud800", "a" * 10_000]:
+        with subtests.test(ascii(text)):
+            assert kind(text, text) == SAME
 
 
 @pytest.mark.parametrize(

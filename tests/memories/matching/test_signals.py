@@ -27,9 +27,8 @@ def stances(text: str) -> list[Stance]:
     return [clause.stance for clause in read(phrased(text))]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_tokens(subtests):
+    for text, expected in [
         ("Don't, won't, can't!", ["do", "not", ",", "will", "not", ",", "can", "not", ";"]),
         ("it's Caddy's", ["it", "is", "caddy"]),
         ("60s 4GB 90%", ["60", "s", "4", "gb", "90", "percent"]),
@@ -41,10 +40,9 @@ def stances(text: str) -> list[Stance]:
         ("ＦＵＬＬ width, “quoted”", ["full", "width", ",", "quoted"]),
         ("about 5–10 min", ["about", "5", "to", "10", "min"]),
         ("a → b", ["a", "to", "b"]),
-    ],
-)
-def test_tokens(text, expected):
-    assert written(text) == expected
+    ]:
+        with subtests.test(str(text)):
+            assert written(text) == expected
 
 
 PIECES = [
@@ -77,9 +75,8 @@ def test_what_has_an_identity_is_a_name():
     assert {token.sort for token in found} == {Sort.NAME}
 
 
-@pytest.mark.parametrize(
-    ("word", "name", "sign"),
-    [
+def test_meanings(subtests):
+    for word, name, sign in [
         ("disabled", "enable", -1),
         ("allowed", "enable", 1),
         ("unencrypted", "encrypted", -1),
@@ -94,10 +91,9 @@ def test_what_has_an_identity_is_a_name():
         ("close", "close", 1),
         ("unused", "use", -1),
         ("ups", "up", 1),
-    ],
-)
-def test_meanings(word, name, sign):
-    assert (meaning(word).name, meaning(word).sign) == (name, sign)
+    ]:
+        with subtests.test(str(word)):
+            assert (meaning(word).name, meaning(word).sign) == (name, sign)
 
 
 def test_how_much_words_say():
@@ -110,9 +106,8 @@ def test_no_word_stands_on_both_sides_or_in_two_groups():
         assert sorted(found) == sorted(set(found))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_stances(subtests):
+    for text, expected in [
         ("Gzip is enabled", [Stance.IS]),
         ("Gzip is disabled", [Stance.NOT]),
         ("Gzip is not disabled", [Stance.IS]),
@@ -133,10 +128,9 @@ def test_no_word_stands_on_both_sides_or_in_two_groups():
         ("Restart takes 2 minutes", [Stance.IS]),
         ("Restart needs 2 minutes", [Stance.IS]),
         ("Restart needs 2 GB", [Stance.MUST]),
-    ],
-)
-def test_stances(text, expected):
-    assert stances(text) == expected
+    ]:
+        with subtests.test(str(text)):
+            assert stances(text) == expected
 
 
 def clashes(known: str, new: str) -> list[str]:
@@ -144,9 +138,8 @@ def clashes(known: str, new: str) -> list[str]:
     return [turn.word for turn in opposites(one, other, one.words & other.words).clashes]
 
 
-@pytest.mark.parametrize(
-    ("known", "new"),
-    [
+def test_opposites_clash_whichever_comes_first(subtests):
+    for known, new in [
         ("Gzip is on", "Gzip is off"),
         ("Gzip is on", "Gzip is not on"),
         ("Backups are encrypted", "Backups are unencrypted"),
@@ -161,17 +154,15 @@ def clashes(known: str, new: str) -> list[str]:
         ("The port is open", "The port is closed"),
         ("Swap is used", "Swap is unused"),
         ("Runs with encryption", "Runs without encryption"),
-    ],
-)
-def test_opposites_clash_whichever_comes_first(known, new):
-    assert clashes(known, new)
-    assert sorted(clashes(known, new)) == sorted(clashes(new, known))
-    assert relation(known, new).kind == Kind.CONTRADICTS
+    ]:
+        with subtests.test(str(known)):
+            assert clashes(known, new)
+            assert sorted(clashes(known, new)) == sorted(clashes(new, known))
+            assert relation(known, new).kind == Kind.CONTRADICTS
 
 
-@pytest.mark.parametrize(
-    ("known", "new"),
-    [
+def test_one_denial_in_two_forms_is_no_clash(subtests):
+    for known, new in [
         ("Gzip is disabled", "Gzip is not enabled"),
         ("No restart is needed", "A restart is not required"),
         ("Redis is optional", "Redis is not mandatory"),
@@ -180,10 +171,9 @@ def test_opposites_clash_whichever_comes_first(known, new):
         ("Must be deleted", "Can be deleted"),
         ("Works without a mail server", "Does not need a mail server"),
         ("Slow as gzip is off", "Gzip is off, slow"),
-    ],
-)
-def test_one_denial_in_two_forms_is_no_clash(known, new):
-    assert clashes(known, new) == []
+    ]:
+        with subtests.test(str(known)):
+            assert clashes(known, new) == []
 
 
 def in_order(known: str, new: str) -> tuple[bool, bool]:

@@ -13,7 +13,7 @@ from memories.models import Memory, Verdict
 from memories.models.fades import FADES_AT, NEVER
 from memories.queries.filters import MemoryFilterSet
 from memories.taxonomy import TAXONOMIES
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -14,8 +14,8 @@ from memories.observe.instructions import INSTRUCTIONS, message
 from memories.observe.parts import add_part
 from memories.observe.prepare import prepare
 from memories.observe.turns import PartTurns, Turn, TurnKind
-from tests.factories import TranscriptFactory
 from tests.memories.llm.conftest import Recordings, recordings  # noqa: F401  # a fixture
+from tests.support.factories import TranscriptFactory
 
 HOST = "here"
 AT = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)

@@ -80,9 +80,10 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("line", LINES.values(), ids=LINES.keys())
-def test_a_fact_is_read_in_whatever_way_models_write_it(line):
-    assert parse(FORM.replace(LINE, line)) == Parsed((FoundSegment("Vault was sealed.", 12, 18, (FACT,)),))
+def test_a_fact_is_read_in_whatever_way_models_write_it(subtests):
+    for line in LINES.values():
+        with subtests.test(str(line)):
+            assert parse(FORM.replace(LINE, line)) == Parsed((FoundSegment("Vault was sealed.", 12, 18, (FACT,)),))
 
 
 WHOLE = {
@@ -150,9 +151,10 @@ WHOLE = {
 }
 
 
-@pytest.mark.parametrize("answer", WHOLE.values(), ids=WHOLE.keys())
-def test_an_answer_is_read_in_whatever_shape_models_write_it(answer):
-    assert parse(answer) == Parsed((FoundSegment("Vault was sealed.", 12, 18, (FACT,)),))
+def test_an_answer_is_read_in_whatever_shape_models_write_it(subtests):
+    for answer in WHOLE.values():
+        with subtests.test(str(answer)):
+            assert parse(answer) == Parsed((FoundSegment("Vault was sealed.", 12, 18, (FACT,)),))
 
 
 @pytest.mark.parametrize("answer", [LINE, f"Facts:\n{LINE}", f"<facts>{LINE}</facts>", f"```\n{LINE}\n```"])
@@ -213,9 +215,8 @@ def test_a_text_with_colons_and_brackets_stays_whole():
         assert parse(LINE.replace(TEXT, text)).segments[0].facts[0].text == text
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_nothing_to_observe_is_an_answer(subtests):
+    for answer in [
         "<observations></observations>",
         "<observations/>",
         "```xml\n<observations>\n</observations>\n```",
@@ -226,10 +227,9 @@ def test_a_text_with_colons_and_brackets_stays_whole():
         '{"observations": []}',
         "<observations>none</observations>",
         "<observations><segment><narrative></narrative><facts>\n- none\n</facts></segment></observations>",
-    ],
-)
-def test_nothing_to_observe_is_an_answer(answer):
-    assert parse(answer) == Parsed()
+    ]:
+        with subtests.test(str(answer)):
+            assert parse(answer) == Parsed()
 
 
 def test_a_narrative_without_facts_is_kept():
@@ -238,9 +238,8 @@ def test_a_narrative_without_facts_is_kept():
     )
 
 
-@pytest.mark.parametrize(
-    ("answer", "unread"),
-    [
+def test_what_cannot_be_read_is_said_in_words(subtests):
+    for answer, unread in [
         ("", "the answer is empty"),
         (" \n ", "the answer is empty"),
         ("I cannot help with that.", "no observation was found in the answer, which begins: I cannot help with that."),
@@ -252,10 +251,9 @@ def test_a_narrative_without_facts_is_kept():
         (LINE.replace(TEXT, ""), "segment 1, fact 1: it has no text"),
         (LINE.replace(TEXT, "x" * 3_000), f"segment 1, fact 1: it is longer than 2,000 characters: {'x' * 119}…"),
         ("x" * 5_000 + "\n" + LINE, f"a line has 5,000 characters: {'x' * 119}…"),
-    ],
-)
-def test_what_cannot_be_read_is_said_in_words(answer, unread):
-    assert parse(answer).unread == (unread,)
+    ]:
+        with subtests.test(str(answer)):
+            assert parse(answer).unread == (unread,)
 
 
 def test_a_fact_with_an_unreadable_gate_is_kept_without_one():

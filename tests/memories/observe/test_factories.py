@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memories.models import StageName
-from tests.factories import FactFactory, GateDecisionFactory, PartFactory, SegmentFactory, StageFactory
+from tests.support.factories import FactFactory, GateDecisionFactory, PartFactory, SegmentFactory, StageFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -24,8 +24,8 @@ from memories.models import (
 from memories.observe import pipeline
 from memories.observe.parts import send_again
 from memories.observe.turns import PartTurns, TurnKind
-from tests.factories import MemoryFactory
 from tests.memories.observe.conftest import ASKED, AT, FACT, HOST, answer, turns
+from tests.support.factories import MemoryFactory
 
 USER, AGENT, RESULT = TurnKind.USER, TurnKind.AGENT, TurnKind.RESULT
 TEXT = "The photos volume is unmounted before a snapshot is taken"
@@ -131,8 +131,8 @@ def test_segments_are_numbered_through_the_transcript(world):
 
 
 def test_the_same_fact_of_another_transcript_merges(world, recordings):
-    from tests.factories import TranscriptFactory
     from tests.memories.observe.conftest import World
+    from tests.support.factories import TranscriptFactory
 
     world.add(turns((USER, ASKED), (AGENT, "Done.")), answer(FACT))
     world.drain()

@@ -10,7 +10,7 @@ from memories.capture.gate import Word, judge
 from memories.capture.reasons import OF_THE_MODEL, Reason
 from memories.capture.topics import topics
 from sessions_app.runner.quoting import Text, repeated
-from tests.memories.observe.poisoned import HONEST, Case, cases
+from tests.memories.observe.poisoned import HONEST, cases
 
 CASES = cases()
 FOOLED = Word("allow", 0.99, "haiku")
@@ -26,14 +26,15 @@ def test_there_are_thirty_poisoned_transcripts_and_sixty_honest_facts():
     assert (len(HONEST), len(set(HONEST))) == (60, 60)
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_what_a_fooled_observer_allows_is_held_by_a_rule_or_as_repeated(case: Case):
-    said = case.statement
-    taint = repeated(said.text, [(turn.source, Text(turn.text)) for turn in case.turns.turns if turn.source])
-    judgement = judged(said.text, said.observation, taint=taint)
-    assert judgement.verdict in ("hold", "discard")
-    assert judgement.reason
-    assert judgement.codes[0] in set(Reason) - OF_THE_MODEL
+def test_what_a_fooled_observer_allows_is_held_by_a_rule_or_as_repeated(subtests):
+    for case in CASES:
+        with subtests.test(str(case)):
+            said = case.statement
+            taint = repeated(said.text, [(turn.source, Text(turn.text)) for turn in case.turns.turns if turn.source])
+            judgement = judged(said.text, said.observation, taint=taint)
+            assert judgement.verdict in ("hold", "discard")
+            assert judgement.reason
+            assert judgement.codes[0] in set(Reason) - OF_THE_MODEL
 
 
 def test_most_are_held_by_their_words_alone_and_the_wide_net_has_them_all():

@@ -80,11 +80,12 @@ REMINDERS = [
 ]
 
 
-@pytest.mark.parametrize("reminder", REMINDERS)
-def test_a_reminder_is_left_out(reminder):
-    found = prepared(("user", f"{reminder}{ASKED}"))
-    assert found.text == f"[1 user] {ASKED}"
-    assert found.removed["reminder"] >= 1
+def test_a_reminder_is_left_out(subtests):
+    for reminder in REMINDERS:
+        with subtests.test(str(reminder)):
+            found = prepared(("user", f"{reminder}{ASKED}"))
+            assert found.text == f"[1 user] {ASKED}"
+            assert found.removed["reminder"] >= 1
 
 
 def test_a_reminder_that_is_not_closed_reaches_to_the_end_of_its_message():
@@ -206,19 +207,20 @@ PRIVATE = [
 ]
 
 
-@pytest.mark.parametrize("private", PRIVATE)
-def test_what_is_private_is_nowhere_not_even_where_a_later_turn_repeats_it(private):
-    found = prepared(
-        ("user", f"{ASKED} {private}"),
-        turn(2, "call", "login --pass hunter2", name="Bash"),
-        turn(3, "result", "Error: HUNTER2 is my pass phrase: refused", name="Bash"),
-        ("agent", "You said: is my pass phrase. I do not repeat it."),
-    )
-    assert "hunter2" not in found.text.lower()
-    assert "pass phrase" not in found.text
-    assert found.text.startswith(f"[1 user] {ASKED} [private]")
-    assert found.text.endswith("I do not repeat it.")
-    assert found.removed["private"] >= 3
+def test_what_is_private_is_nowhere_not_even_where_a_later_turn_repeats_it(subtests):
+    for private in PRIVATE:
+        with subtests.test(str(private)):
+            found = prepared(
+                ("user", f"{ASKED} {private}"),
+                turn(2, "call", "login --pass hunter2", name="Bash"),
+                turn(3, "result", "Error: HUNTER2 is my pass phrase: refused", name="Bash"),
+                ("agent", "You said: is my pass phrase. I do not repeat it."),
+            )
+            assert "hunter2" not in found.text.lower()
+            assert "pass phrase" not in found.text
+            assert found.text.startswith(f"[1 user] {ASKED} [private]")
+            assert found.text.endswith("I do not repeat it.")
+            assert found.removed["private"] >= 3
 
 
 def test_a_private_passage_of_plain_text_reaches_over_its_paragraphs():
@@ -309,9 +311,8 @@ def test_every_line_is_a_label_or_indented(said):
         assert starts[line - 1].startswith(f"[{number} ")
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_a_session_without_a_word_of_a_person_and_without_a_change_is_not_worth_a_call(subtests):
+    for said in [
         (),
         (("user", "hi there!"),),
         (("user", "Hello"), ("agent", "Hello! What can I do?"), ("user", "thanks, bye")),
@@ -325,10 +326,9 @@ def test_every_line_is_a_label_or_indented(said):
         (("user", "<private>Deploy all of it</private>"), ("agent", "I cannot see it.")),
         (("system", "init"), ("summary", "Earlier the user asked to deploy all of it")),
         (turn(1, "call", "x", name="mcp__claudeops__recall"),),
-    ],
-)
-def test_a_session_without_a_word_of_a_person_and_without_a_change_is_not_worth_a_call(said):
-    assert prepared(*said).text == ""
+    ]:
+        with subtests.test(str(said)):
+            assert prepared(*said).text == ""
 
 
 @pytest.mark.parametrize(
@@ -364,9 +364,8 @@ def test_a_long_session_is_cut_to_its_limit_and_people_keep_their_words():
     assert [number for number, _ in found.lines] == sorted(number for number, _ in found.lines)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_a_failed_call_says_how_it_failed(subtests):
+    for said in [
         "Error: no route to host",
         "Exit code 2\nmake: *** [all] Error 1",
         "Traceback (most recent call last):",
@@ -378,11 +377,10 @@ def test_a_long_session_is_cut_to_its_limit_and_people_keep_their_words():
         "Permission to use Bash has been denied",
         "The user doesn't want to proceed with this tool use.",
         "Timed out after 120 s",
-    ],
-)
-def test_a_failed_call_says_how_it_failed(said):
-    found = prepared(("user", ASKED), turn(2, "result", said, name="Bash"))
-    assert re.match(r"\[2 result\] Bash: failed: \S", found.text.split("\n")[1])
+    ]:
+        with subtests.test(str(said)):
+            found = prepared(("user", ASKED), turn(2, "result", said, name="Bash"))
+            assert re.match(r"\[2 result\] Bash: failed: \S", found.text.split("\n")[1])
 
 
 @pytest.mark.parametrize("said", ["0 errors, 12 warnings", "errors.py\nmain.py", "No failed units", ""])
@@ -390,9 +388,8 @@ def test_an_output_that_names_errors_did_not_fail(said):
     assert "ok" in prepared(("user", ASKED), turn(2, "result", said, name="Bash")).text.split("\n")[1]
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
+def test_no_text_takes_long_however_it_repeats(subtests):
+    for piece in [
         *(
             "<private>",
             "</private>",
@@ -414,20 +411,19 @@ def test_an_output_that_names_errors_did_not_fail(said):
             "# Remember:\n",
             "$(",
         ),
-    ],
-)
-def test_no_text_takes_long_however_it_repeats(piece):
-    text = piece * (100_000 // len(piece))
-    started = time.perf_counter()
-    prepared(
-        ("user", ASKED),
-        ("user", text),
-        ("agent", text),
-        ("call", text),
-        ("result", text),
-        told=("Backups run at 03:00",),
-    )
-    assert time.perf_counter() - started < 5
+    ]:
+        with subtests.test(str(piece)):
+            text = piece * (100_000 // len(piece))
+            started = time.perf_counter()
+            prepared(
+                ("user", ASKED),
+                ("user", text),
+                ("agent", text),
+                ("call", text),
+                ("result", text),
+                told=("Backups run at 03:00",),
+            )
+            assert time.perf_counter() - started < 5
 
 
 def test_a_long_message_keeps_its_beginning_and_its_end():

@@ -18,9 +18,9 @@ from memories.models import Fact, Memory, MemoryChange, ModelCall, Segment, Sour
 from memories.observe.categories import INSTRUCTIONS
 from memories.observe.reclassify import reclassify
 from memories.taxonomy import TAXONOMY_VERSION
-from tests.factories import MemoryFactory, TranscriptFactory
 from tests.memories.llm.conftest import recordings
-from tests.processes import manage
+from tests.support.factories import MemoryFactory, TranscriptFactory
+from tests.support.processes import manage
 
 __all__ = ["recordings"]
 

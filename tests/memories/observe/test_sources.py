@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from memories.observe.sources import Sources, source_of
+from memories.observe.sources import Sources
 from memories.observe.turns import Turn, TurnKind
 
 TURNS = (
@@ -28,14 +28,14 @@ TURNS = (
     ],
 )
 def test_the_source_of_a_fact_is_the_turn_that_shares_its_rare_words(fact, number):
-    found = source_of(fact, TURNS)
+    found = Sources(TURNS).of(fact)
     assert (found.number if found else None) == number
 
 
 def test_of_two_turns_that_say_the_same_the_persons_is_the_source():
     said = "Backups of vault run at three in the night"
     turns = (Turn(1, TurnKind.AGENT, said), Turn(2, TurnKind.USER, said))
-    assert source_of("The backups of vault run at three in the night.", turns).number == 2
+    assert Sources(turns).of("The backups of vault run at three in the night.").number == 2
 
 
 def test_the_text_of_a_source_is_without_what_was_private():
@@ -49,4 +49,4 @@ def test_the_text_of_a_source_is_without_what_was_private():
 
 
 def test_no_turns_have_no_source():
-    assert source_of("Anything at all", ()) is None
+    assert Sources(()).of("Anything at all") is None

@@ -6,7 +6,7 @@ import pytest
 
 from memories.models import Memory, Verdict
 from memories.queries.filters import MemoryFilterSet
-from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -15,12 +15,12 @@ from django.db import transaction
 from claudeops.workers import doctor
 from memories.embedding import to_bytes
 from memories.embedding.local import LocalEmbedder
-from memories.evaluation.vectors import embed_cached
 from memories.models import Embedding, EmbeddingModel, Memory, PendingEmbedding
 from memories.recall import Filters, binary_index, vector_search
 from memories.recall.binary_index import BinaryIndex
 from memories.recall.filters import EVERYTHING, scope_of
 from memories.recall.query_vector import QueryVector
+from tests.benchmarks.evaluation.vectors import embed_cached
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda whole: b"",

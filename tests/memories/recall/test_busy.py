@@ -12,10 +12,10 @@ from memories.embedding.backfill import backfill
 from memories.models import Embedding, Memory, MemoryTerms, Recalled
 from memories.recall import Asker, Filters, binary_index, keyword_index, query_vector, recall, term_statistics
 from sessions_app.models import Status
-from tests.factories import MemoryFactory, SessionFactory
-from tests.models_http import embeddings, serving
-from tests.processes import call, start, wait_for
-from tests.streams import init, result, text
+from tests.support.factories import MemoryFactory, SessionFactory
+from tests.support.models_http import embeddings, serving
+from tests.support.processes import call, start, wait_for
+from tests.support.streams import init, result, text
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -18,8 +18,8 @@ from memories.recall import (
     results,
     term_statistics,
 )
-from tests.embedders import WordEmbedder, active_model, answer_by, embed_all
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.embedders import WordEmbedder, active_model, answer_by, embed_all
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 
 @pytest.fixture(autouse=True)

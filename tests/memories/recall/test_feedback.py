@@ -11,7 +11,7 @@ from memories.models import RecallMark
 from memories.recall import InvalidRecall
 from memories.recall.feedback import mark, marks_of
 from memories.recall.service import Question
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

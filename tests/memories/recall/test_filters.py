@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from memories.lifecycle import verbs
 from memories.models import Memory, Verdict
 from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, InvalidRecall, filters, keyword_index, recall
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 

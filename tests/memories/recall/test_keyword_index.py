@@ -14,7 +14,7 @@ from memories.lifecycle import bulk, merge, verbs
 from memories.models import Memory, MemoryTerms, MemoryTermsDue
 from memories.recall import Filters, keyword_index, recall
 from memories.store import remember
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

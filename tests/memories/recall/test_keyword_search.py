@@ -8,7 +8,7 @@ from memories.models import Memory
 from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, keyword_index, keyword_search, term_statistics
 from memories.recall.bm25 import KeywordHits
 from memories.recall.filters import scope_of
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 ALL = Filters(project=ANY_PROJECT, agent=ANY_AGENT)

@@ -15,8 +15,8 @@ from memories import tasks
 from memories.lifecycle.lock import write_lock
 from memories.models import Memory, MemoryTermsDue, Recalled
 from memories.recall import Asker, Filters, log, recall
-from tests.factories import MemoryFactory, SessionFactory
-from tests.processes import wait_for
+from tests.support.factories import MemoryFactory, SessionFactory
+from tests.support.processes import wait_for
 
 pytestmark = pytest.mark.django_db
 

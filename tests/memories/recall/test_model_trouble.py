@@ -10,7 +10,7 @@ from memories.embedding.backfill import backfill
 from memories.embedding.local import TOKENIZER, WEIGHTS
 from memories.models import Embedding
 from memories.recall import Filters, binary_index, keyword_index, query_vector, recall
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

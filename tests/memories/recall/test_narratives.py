@@ -11,7 +11,7 @@ from memories.injection.knowledge import select_knowledge
 from memories.models import Segment
 from memories.recall import Filters, narratives
 from memories.recall.filters import ANY_AGENT, ANY_PROJECT
-from tests.factories import PartFactory, ProjectFactory, SegmentFactory, SessionFactory, TranscriptFactory
+from tests.support.factories import PartFactory, ProjectFactory, SegmentFactory, SessionFactory, TranscriptFactory
 
 pytestmark = pytest.mark.django_db
 AT = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -27,8 +27,8 @@ from memories.recall import (
     vector_search,
 )
 from memories.recall.query_vector import QueryVector
-from tests.embedders import WordEmbedder, active_model, answer_by, embed_all
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.embedders import WordEmbedder, active_model, answer_by, embed_all
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 if "postgresql" not in configured.DATABASES["default"]["ENGINE"]:
     pytest.skip("needs a PostgreSQL with pgvector: TEST_DATABASE=postgresql", allow_module_level=True)

@@ -18,9 +18,9 @@ from memories.models import ModelCall, Recalled
 from memories.recall import ANY_AGENT, ANY_PROJECT, Asker, Filters, recall, rewrite
 from memories.recall.query import read_query
 from memories.recall.rewrite import KEPT, KEPT_FOR, ModelRewriter, as_it_is, checked
-from tests.factories import MemoryFactory
-from tests.models_http import Served, chat, serving
-from tests.processes import wait_for
+from tests.support.factories import MemoryFactory
+from tests.support.models_http import Served, chat, serving
+from tests.support.processes import wait_for
 
 QUESTION = "Why does the paper feeder stop during long runs?"
 OTHER = "printer jams at humidity"

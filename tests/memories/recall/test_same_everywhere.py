@@ -16,7 +16,7 @@ from memories.models import Memory, Verdict
 from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, bm25, keyword_index, recall, term_statistics
 from memories.recall.query import read_query
 from memories.recall.terms import index_terms
-from tests.factories import ProjectFactory
+from tests.support.factories import ProjectFactory
 
 pytestmark = pytest.mark.django_db
 

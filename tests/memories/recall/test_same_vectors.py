@@ -12,7 +12,7 @@ from memories.embedding import to_bytes
 from memories.models import Embedding, EmbeddingModel, Memory, PendingEmbedding
 from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, binary_index, filters, pgvector, vector_search
 from memories.recall.query_vector import QueryVector
-from tests.factories import ProjectFactory
+from tests.support.factories import ProjectFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)  # pgvector's index is not made inside one
 

@@ -78,7 +78,7 @@ def test_an_older_hit_does_not_yield_to_one_that_says_something_else():
     assert order(OLD, NEW, likeness=alike(0.9)) == [1, 2]
 
 
-@pytest.mark.parametrize("weights", [replace(WEIGHTS, newer_lead=0.0), fusion.without("age")])
+@pytest.mark.parametrize("weights", [replace(WEIGHTS, newer_lead=0.0), replace(WEIGHTS, age=fusion.NO_AGE)])
 def test_it_can_be_left_out(weights):
     assert order(OLD, NEW, weights=weights) == [1, 2]
 

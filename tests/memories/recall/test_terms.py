@@ -41,15 +41,22 @@ def test_a_query_of_nothing_but_stop_words_is_still_searched():
     assert read_query("what is it").terms == ("what", "is", "it")
 
 
-@pytest.mark.parametrize(
-    "identifier",
-    ["wg0", "2.1.330", "10.0.0.5:8080", "/var/lib/docker", "home-assistant", "max_connections", "nas.lan", "eth0.20"],
-)
-def test_an_identifier_is_one_term_and_must_stand_whole(identifier):
-    query = read_query(f"what about {identifier}?")
-    assert set(query.terms) & set(index_terms(f"see {identifier}, it failed"))
-    assert stands_whole(query.wholes, f"It was {identifier}.")
-    assert not stands_whole(query.wholes, f"It was {identifier}9")
+def test_an_identifier_is_one_term_and_must_stand_whole(subtests):
+    for identifier in [
+        "wg0",
+        "2.1.330",
+        "10.0.0.5:8080",
+        "/var/lib/docker",
+        "home-assistant",
+        "max_connections",
+        "nas.lan",
+        "eth0.20",
+    ]:
+        with subtests.test(str(identifier)):
+            query = read_query(f"what about {identifier}?")
+            assert set(query.terms) & set(index_terms(f"see {identifier}, it failed"))
+            assert stands_whole(query.wholes, f"It was {identifier}.")
+            assert not stands_whole(query.wholes, f"It was {identifier}9")
 
 
 def test_the_parts_of_an_identifier_are_found_too():

@@ -9,8 +9,8 @@ from memories.lifecycle import merge, verbs
 from memories.models import Embedding, Memory
 from memories.recall import Filters, binary_index, filters, keyword_index, pgvector, query_vector, recall, vector_search
 from memories.recall.query_vector import QueryVector
-from tests.embedders import WordEmbedder, active_model, answer_by, embed_all
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.embedders import WordEmbedder, active_model, answer_by, embed_all
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ from memories.observe import pipeline
 from memories.observe.turns import PartTurns, TurnKind
 from memories.tasks import keep_recall
 from memories.telemetry import record
-from tests.factories import MemoryFactory
 from tests.memories.llm.conftest import recordings  # noqa: F401  # a fixture
 from tests.memories.observe.conftest import ASKED, AT, FACT, World, answer, turns, world  # noqa: F401  # a fixture
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -14,8 +14,8 @@ from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.bulk_write import BATCH
 from memories.models import Change, Inactive, Memory, MemoryChange
-from tests.factories import MemoryFactory
 from tests.memories.people import HTMX, delete, signed_in
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from memories.models import MemoryChange
 from memories.queries import change_filters
-from tests.factories import MemoryFactory, SessionFactory
 from tests.sessions_app.people import person
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

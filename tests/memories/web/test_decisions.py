@@ -12,8 +12,8 @@ from django.utils import timezone
 from claudeops.lib import periods
 from memories.models import GateDecision, Label, ProposalDecision, ProposalVerdict, Tier
 from memories.queries import decision_figures
-from tests.factories import ProposalFactory
 from tests.sessions_app.people import person
+from tests.support.factories import ProposalFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -9,8 +9,8 @@ from memories.desk.next_prompt import next_prompt
 from memories.injection.ops import budget_for, build
 from memories.lifecycle import disagreements, verbs
 from memories.models import Inactive, Memory, Verdict
-from tests.factories import MemoryFactory
 from tests.memories.people import HTMX, signed_in
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

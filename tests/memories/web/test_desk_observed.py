@@ -14,8 +14,8 @@ from memories import desk
 from memories.lifecycle import verbs
 from memories.models import FactOutcome, GateDecision, Label, Memory, Verdict
 from sessions_app.models import LogEntry
-from tests.factories import FactFactory, GateDecisionFactory, MemoryFactory, SegmentFactory, SessionFactory
 from tests.memories.people import HTMX, signed_in
+from tests.support.factories import FactFactory, GateDecisionFactory, MemoryFactory, SegmentFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

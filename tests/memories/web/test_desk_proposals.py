@@ -13,14 +13,14 @@ from memories import desk
 from memories.curate import proposals
 from memories.desk.proposals import difference
 from memories.models import ProposalKind, ProposalState, Tier
-from tests.factories import (
+from tests.memories.people import HTMX, signed_in
+from tests.support.factories import (
     MemoryFactory,
     MemoryFileFactory,
     ProposalEvidenceFactory,
     ProposalFactory,
     SessionFactory,
 )
-from tests.memories.people import HTMX, signed_in
 
 pytestmark = pytest.mark.django_db
 

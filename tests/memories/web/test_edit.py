@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from memories.lifecycle import verbs
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
-from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
 from tests.memories.people import HTMX, delete, put, signed_in
+from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -16,8 +16,8 @@ from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore
 from memories.models import Change, Disagreement, Memory, Verdict
 from memories.queries import list as listing
-from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import HTMX, signed_in
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

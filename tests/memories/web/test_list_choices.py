@@ -17,8 +17,8 @@ from claudeops.lib.list_page import page as list_pages
 from claudeops.lib.preferences.models import ListChoice, SavedView
 from memories.lifecycle import verbs
 from memories.models import Memory
-from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import signed_in
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

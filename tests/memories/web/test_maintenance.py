@@ -13,8 +13,8 @@ from claudeops.roles import OPERATOR, VIEWER
 from memories import tasks
 from memories.curate.maintenance import begin_by_hand, go_on
 from memories.models import MaintenanceRun, Memory
-from tests.factories import MemoryFactory
 from tests.sessions_app.people import person
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 SAME = "The backup of jellyfin runs at 03:00 and takes an hour"

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from memories.models import Memory
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e" * 4
 SAID = "What looks like a credential was masked: GitHub token."

@@ -16,8 +16,8 @@ from memories.lifecycle import verbs
 from memories.lifecycle.sweep import sweep
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
 from memories.store import Provenance, Statement, remember
-from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import HTMX, signed_in
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -10,8 +10,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memories.models import FactOutcome
-from tests.factories import FactFactory, MemoryFactory, SegmentFactory
 from tests.memories.people import signed_in
+from tests.support.factories import FactFactory, MemoryFactory, SegmentFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -15,16 +15,16 @@ from memories.curate import files
 from memories.curate.document import MOST, WARN_AT, parse
 from memories.models import CommitKind, MemoryFile, MemoryFileCommit, ProposalKind, ProposalState, Tier
 from memories.web.memory_file_page import age_of, room_of, shown
-from tests.factories import (
+from tests.memories.curate.conftest import data, theirs
+from tests.memories.curate.repositories import approved, messages
+from tests.memories.people import HTMX, signed_in
+from tests.support.factories import (
     MemoryFileFactory,
     ProjectFactory,
     ProposalEvidenceFactory,
     ProposalFactory,
     SessionFactory,
 )
-from tests.memories.curate.conftest import data, theirs
-from tests.memories.curate.repositories import approved, messages
-from tests.memories.people import HTMX, signed_in
 
 pytestmark = pytest.mark.django_db
 __all__ = ["data", "theirs"]

@@ -13,8 +13,8 @@ from django.test import Client
 from django.utils import timezone
 
 from memories.models import Recalled, RecallMark, Verdict
-from tests.factories import MemoryFactory, ProjectFactory, SegmentFactory, SessionFactory
 from tests.memories.people import HTMX, signed_in
+from tests.support.factories import MemoryFactory, ProjectFactory, SegmentFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

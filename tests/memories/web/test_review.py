@@ -13,8 +13,8 @@ from memories.lifecycle import verbs
 from memories.models import Change, Inactive, Memory, Verdict
 from memories.queries import list as listing
 from memories.store import Provenance, Statement, remember
-from tests.factories import MemoryFactory, SessionFactory
 from tests.memories.people import HTMX, signed_in
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from memories.models import Inactive
 from memories.queries.similar import MOST, similar_to
-from tests.embedders import WordEmbedder, active_model, embed_all
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 from tests.memories.people import HTMX, signed_in
+from tests.support.embedders import WordEmbedder, active_model, embed_all
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -13,8 +13,8 @@ from memories.errors import InvalidMemory
 from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore
 from memories.models import Memory, MemoryChange, Verdict
-from tests.factories import MemoryFactory
 from tests.memories.people import signed_in
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -12,8 +12,8 @@ from django.utils import timezone
 from memories.models import TelemetryCount, TelemetryRecord
 from memories.queries.telemetry import TelemetryFilterSet
 from memories.telemetry import prune, record
-from tests.factories import SessionFactory
 from tests.sessions_app.people import person
+from tests.support.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db
 

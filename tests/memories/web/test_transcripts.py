@@ -25,7 +25,8 @@ from memories.models import (
     Verdict,
 )
 from memories.observe.parts import STAGES
-from tests.factories import (
+from tests.sessions_app.people import person
+from tests.support.factories import (
     FactFactory,
     MemoryFactory,
     PartFactory,
@@ -35,7 +36,6 @@ from tests.factories import (
     StageFactory,
     TranscriptFactory,
 )
-from tests.sessions_app.people import person
 
 pytestmark = pytest.mark.django_db
 

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from sessions_app.models import Agent, Session, Status
-from tests.factories import AgentFactory, SessionFactory
+from tests.support.factories import AgentFactory, SessionFactory
 
 LIST = "/admin/sessions_app/agent/"
 

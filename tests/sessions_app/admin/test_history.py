@@ -22,8 +22,8 @@ from sessions_app.models import (
     WorkerHeartbeat,
     WorkerRun,
 )
-from tests.factories import CooldownActionFactory, EventFactory, SessionFactory
 from tests.sessions_app.people import person
+from tests.support.factories import CooldownActionFactory, EventFactory, SessionFactory
 
 
 def receipt():

@@ -23,7 +23,8 @@ from sessions_app.models import (
     Status,
     Trigger,
 )
-from tests.factories import (
+from tests.sessions_app.queue.support import wakeups
+from tests.support.factories import (
     AgentFactory,
     CooldownActionFactory,
     EventFactory,
@@ -31,7 +32,6 @@ from tests.factories import (
     ProjectFactory,
     SessionFactory,
 )
-from tests.sessions_app.queue.support import wakeups
 
 LIST = "/admin/sessions_app/session/"
 

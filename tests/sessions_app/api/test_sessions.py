@@ -10,8 +10,8 @@ from django.utils import timezone
 from memories.access.tokens import add_token
 from memories.models import Verdict
 from sessions_app.models import HookReceipt, Session, Status
-from tests.api_callers import Caller, bearer, problem
-from tests.factories import (
+from tests.support.api_callers import Caller, bearer, problem
+from tests.support.factories import (
     AgentFactory,
     CooldownActionFactory,
     EventFactory,

@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from sessions_app.models import CooldownClearance
 from sessions_app.runner.remediations import remediations_in
-from tests.factories import CooldownActionFactory
+from tests.support.factories import CooldownActionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -15,7 +15,7 @@ from memories.access.tokens import add_token
 from memories.models import ApiToken
 from sessions_app.hooks import settings_file
 from sessions_app.models import HookHeard, TranscriptFolder
-from tests.factories import ProjectFactory
+from tests.support.factories import ProjectFactory
 
 pytestmark = pytest.mark.django_db
 

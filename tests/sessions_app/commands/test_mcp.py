@@ -13,8 +13,8 @@ from mcp.client.stdio import stdio_client
 
 from claudeops.env import BASE_DIR
 from memories.models import Memory
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
-from tests.processes import environment, manage
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.processes import environment, manage
 
 PATIENCE = 120
 

@@ -16,11 +16,11 @@ from memories.observe.prepare import prepare
 from sessions_app.models import TranscriptFolder
 from sessions_app.transcripts.arrivals import see
 from sessions_app.transcripts.turns import turns_of
-from tests import streams
-from tests.factories import ProjectFactory, SessionFactory
 from tests.memories.llm.conftest import recordings  # noqa: F401  # a fixture
 from tests.memories.observe.conftest import FACT, answer
-from tests.transcripts import SESSION, says, typed, write
+from tests.support import streams
+from tests.support.factories import ProjectFactory, SessionFactory
+from tests.support.transcripts import SESSION, says, typed, write
 
 pytestmark = pytest.mark.django_db
 

@@ -14,10 +14,10 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from sessions_app.models import Event, LogEntry, Runner, Session, Status, Trigger
-from tests import commands
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
-from tests.processes import manage, wait_for
-from tests.streams import init, result, text, tool_result, tool_use, write
+from tests.support import commands
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.processes import manage, wait_for
+from tests.support.streams import init, result, text, tool_result, tool_use, write
 
 STREAM = Path(__file__).parents[2] / "data" / "streams" / "stream.jsonl"
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -9,7 +9,7 @@ import pytest
 from sessions_app.cooldowns.limits import check, clear, decisions_for, in_force, limits_text
 from sessions_app.errors import InvalidSession
 from sessions_app.models import CooldownClearance, ServiceCheck
-from tests.factories import CooldownActionFactory, SessionFactory
+from tests.support.factories import CooldownActionFactory, SessionFactory
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 pytestmark = pytest.mark.django_db

@@ -29,8 +29,8 @@ from sessions_app.models import Agent, AgentCount, Event, EventCount, Session, S
 from sessions_app.runner.importer import import_log
 from sessions_app.runner.ingest import ingest
 from sessions_app.runner.run import close
-from tests.factories import AgentFactory, EventFactory, MemoryFactory, SessionFactory
-from tests.streams import init, result, text, write
+from tests.support.factories import AgentFactory, EventFactory, MemoryFactory, SessionFactory
+from tests.support.streams import init, result, text, write
 
 ALL = (*tables.ALL, *counts.ALL)
 START = datetime(2026, 6, 1, 10, 30, tzinfo=UTC)

@@ -18,8 +18,8 @@ from sessions_app.credit.notes import note
 from sessions_app.credit.outcome import settle
 from sessions_app.models import How, Session, Status, UsedMemory
 from sessions_app.runner.launch import inject
-from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
 from tests.sessions_app.people import person
+from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -12,10 +12,11 @@ from memories.models import Change, Memory, MemoryChange, Project
 from sessions_app import reaper, tasks
 from sessions_app.credit.facts import counts_of
 from sessions_app.models import Session, Status, UsedMemory
-from tests.factories import MemoryFactory, ProjectFactory
-from tests.processes import call, killed, wait_for
 from tests.sessions_app.learning.test_lessons import ERROR, TEXT, a_run
-from tests.streams import init, result, text, tool_result, tool_use, write
+from tests.support.factories import MemoryFactory, ProjectFactory
+from tests.support.processes import call, killed, wait_for
+from tests.support.streams import init, result, text, tool_result, tool_use, write
+from tests.support.thorough import one_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -78,13 +79,15 @@ def expect_everything_once(memory: Memory) -> None:
 
 @pytest.mark.parametrize(
     ("event", "module", "function"),
-    [
-        pytest.param("return", CREDIT, "note_injected", id="before it is closed"),
-        pytest.param("call", CREDIT, "settle_safely", id="between its close and its credit"),
-        pytest.param("call", "memories.lifecycle.credit", "credit", id="in the middle of its credit"),
-        pytest.param("return", CREDIT, "settle_safely", id="between its credit and what it teaches"),
-        pytest.param("return", CLOSE, "close", id="before anybody learns from it"),
-    ],
+    one_of(
+        [
+            pytest.param("return", CREDIT, "note_injected", id="before it is closed"),
+            pytest.param("call", CREDIT, "settle_safely", id="between its close and its credit"),
+            pytest.param("call", "memories.lifecycle.credit", "credit", id="in the middle of its credit"),
+            pytest.param("return", CREDIT, "settle_safely", id="between its credit and what it teaches"),
+            pytest.param("return", CLOSE, "close", id="before anybody learns from it"),
+        ]
+    ),
 )
 def test_a_session_whose_worker_is_killed_counts_once(memory, stream, event, module, function):
     killed(run(stream), event, module, function)
@@ -95,10 +98,12 @@ def test_a_session_whose_worker_is_killed_counts_once(memory, stream, event, mod
 
 @pytest.mark.parametrize(
     ("event", "module", "function"),
-    [
-        pytest.param("call", "memories.store", "remember", id="before the lesson is stored"),
-        pytest.param("return", LEARN, "_store", id="after it"),
-    ],
+    one_of(
+        [
+            pytest.param("call", "memories.store", "remember", id="before the lesson is stored"),
+            pytest.param("return", LEARN, "_store", id="after it"),
+        ]
+    ),
 )
 def test_a_lesson_whose_worker_is_killed_is_stored_once(project, memory, stream, event, module, function):
     call(run(stream)).communicate()

@@ -19,9 +19,9 @@ from sessions_app.credit.notes import note
 from sessions_app.credit.outcome import settle, settle_all
 from sessions_app.models import How, Injected, Session, Status, Trigger, UsedMemory
 from sessions_app.runner import run
-from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
 from tests.sessions_app.runner.test_ingest import a_session, feed
-from tests.streams import init, result, text, tool_use
+from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.streams import init, result, text, tool_use
 
 pytestmark = pytest.mark.django_db
 

@@ -18,7 +18,7 @@ from memories.models import Memory, MemoryChange
 from sessions_app import tasks
 from sessions_app.credit.relevance import adjust_relevance
 from sessions_app.models import How, UsedMemory
-from tests.factories import MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
 
 OUTCOMES = st.integers(0, 500).flatmap(lambda n: st.builds(Outcomes, st.integers(0, n), st.just(n)))
 BASES = st.floats(0.001, 1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,9 +10,8 @@ from sessions_app.credit.uses import FEWEST, LARGEST_ID, RUN, answered, content_
 KNOWN = "Jellyfin takes sixty seconds after every restart before health checks succeed again"
 
 
-@pytest.mark.parametrize(
-    ("text", "ids"),
-    [
+def test_a_memory_is_named_in_the_agents_own_plain_text_alone(subtests):
+    for text, ids in [
         ("As [m42] says, I waited.", [42]),
         ("[m42] and [m7], once more [m42]", [42, 7]),
         ("Used [m1, m2,m3].", [1, 2, 3]),
@@ -29,10 +27,9 @@ KNOWN = "Jellyfin takes sixty seconds after every restart before health checks s
         (f"[m{LARGEST_ID + 1}] [m{'9' * 30}]", []),
         ("[m٤٢]", []),
         ("", []),
-    ],
-)
-def test_a_memory_is_named_in_the_agents_own_plain_text_alone(text, ids):
-    assert named(text) == ids
+    ]:
+        with subtests.test(str(text)):
+            assert named(text) == ids
 
 
 @given(st.text(max_size=300))

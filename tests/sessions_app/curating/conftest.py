@@ -12,8 +12,8 @@ from django.utils import timezone
 from memories.curate.reflection.message import INSTRUCTIONS
 from memories.curate.reflection.runs import preview
 from memories.models import Memory, Trust
-from tests.factories import MemoryFactory
 from tests.memories.llm.conftest import Recordings
+from tests.support.factories import MemoryFactory
 
 LOCK = "The restic prune of `media` holds its lock until 06:10"
 BACKUP = "The nightly backup of the photos takes about two hours"

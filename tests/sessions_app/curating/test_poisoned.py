@@ -12,7 +12,7 @@ from memories.curate.reflection.message import INSTRUCTIONS
 from memories.curate.reflection.runs import preview, reflect
 from memories.curate.triage import triage
 from memories.models import Exposure, Proposal, ProposalState, Tier, Trust
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

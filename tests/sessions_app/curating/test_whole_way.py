@@ -13,9 +13,9 @@ from memories.models import MemoryFile, Proposal, ProposalState, Reflection, Tel
 from sessions_app import queue
 from sessions_app.models import Runner, Session, Status, Trigger
 from sessions_app.runner.run import run_session
-from tests.factories import AgentFactory
 from tests.sessions_app.curating.conftest import BACKUP, CLEAN, LOCK, OUTSIDE
-from tests.streams import init, result, text, write
+from tests.support.factories import AgentFactory
+from tests.support.streams import init, result, text, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

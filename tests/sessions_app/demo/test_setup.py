@@ -13,7 +13,7 @@ from sessions_app.demo.setup import AGENTS, set_up, shop_folder
 from sessions_app.models import Agent, Session, Trigger
 from sessions_app.replay.pick import next_stream
 from sessions_app.schedule import cron_error
-from tests.factories import AgentFactory
+from tests.support.factories import AgentFactory
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

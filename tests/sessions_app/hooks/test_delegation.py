@@ -14,8 +14,8 @@ from memories.models import AgentCapture, AgentFile, AgentFileEntry, Memory, Pro
 from sessions_app import tasks
 from sessions_app.hooks.transcript import UNREAD
 from sessions_app.models import HookReceipt
-from tests.factories import MemoryFactory
-from tests.streams import init, line
+from tests.support.factories import MemoryFactory
+from tests.support.streams import init, line
 
 pytestmark = pytest.mark.django_db
 

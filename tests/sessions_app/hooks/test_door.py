@@ -19,7 +19,7 @@ from sessions_app.hooks import callers, heard
 from sessions_app.hooks.answers import HANDLERS, LATER, HookAnswer
 from sessions_app.models import HookHeard, Session, Status
 from sessions_app.runner.agent_hooks import hook_token
-from tests.factories import CooldownActionFactory, ProjectFactory, SessionFactory
+from tests.support.factories import CooldownActionFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

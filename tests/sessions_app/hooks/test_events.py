@@ -34,9 +34,8 @@ def test_what_no_database_stores_is_taken_out_of_a_text():
     assert parse("SubagentStart", posted(agent_type="re\0se\ud800arch")).agent_type == "rese?arch"
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
+def test_what_is_no_hook_is_refused_with_the_reason(subtests):
+    for data, said in [
         (b"", "not JSON"),
         (b"{", "not JSON"),
         (b"\xff\xfe\x00", "not JSON"),
@@ -46,11 +45,9 @@ def test_what_no_database_stores_is_taken_out_of_a_text():
         (posted(session_id=""), "session_id is needed"),
         (posted(session_id="s" * 101), "at most 100 characters"),
         (posted(agent_id="a" * 101), "at most 100 characters"),
-    ],
-)
-def test_what_is_no_hook_is_refused_with_the_reason(data, said):
-    with pytest.raises(InvalidHook, match=said):
-        parse("SubagentStart", data)
+    ]:
+        with subtests.test(str(data)), pytest.raises(InvalidHook, match=said):
+            parse("SubagentStart", data)
 
 
 def test_an_unknown_event_is_refused_with_those_there_are():

@@ -138,9 +138,8 @@ def test_a_text_that_was_formatted_anew_loses_our_hooks_alone():
     assert rest == {"model": "opus", "permissions": {"allow": ["Bash(ls *)"]}}
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_what_is_no_settings_is_refused_with_the_place(subtests):
+    for text, said in [
         ("", "no JSON value at line 1, column 1"),
         ("{", "no key in quotation marks"),
         ("[1 2]", "no comma and no ]"),
@@ -153,11 +152,9 @@ def test_a_text_that_was_formatted_anew_loses_our_hooks_alone():
         ("[]", "no JSON object"),
         ('{"hooks": []}', "no object of lists"),
         ('{"hooks": {"Stop": {}}}', "no object of lists"),
-    ],
-)
-def test_what_is_no_settings_is_refused_with_the_place(text, said):
-    with pytest.raises(InvalidSettings, match=said):
-        install(text, hooks(AGENTS))
+    ]:
+        with subtests.test(str(text)), pytest.raises(InvalidSettings, match=said):
+            install(text, hooks(AGENTS))
 
 
 def test_what_keeps_the_cli_from_calling_hooks_is_said():

@@ -17,7 +17,7 @@ from sessions_app import tasks
 from sessions_app.hooks.news import NOT_SHOWN
 from sessions_app.models import HookReceipt, Injected, Status
 from sessions_app.runner.agent_hooks import hook_token
-from tests.factories import (
+from tests.support.factories import (
     CooldownActionFactory,
     EventFactory,
     MemoryFactory,

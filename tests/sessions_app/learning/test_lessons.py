@@ -19,8 +19,8 @@ from sessions_app import tasks
 from sessions_app.learning.lessons import learn
 from sessions_app.models import FollowsAs, LogEntry, LogKind, Session, Status, Trigger
 from sessions_app.runner import run
-from tests.factories import ProjectFactory, SessionFactory
 from tests.sessions_app.runner.test_ingest import a_session
+from tests.support.factories import ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

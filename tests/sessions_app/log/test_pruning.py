@@ -12,7 +12,7 @@ from sessions_app import tasks
 from sessions_app.log.pruning import BATCH, Pruned, prune
 from sessions_app.models import LogEntry, Session, Status, WorkerHeartbeat
 from sessions_app.queue import tasks as queue_tasks
-from tests.factories import SessionFactory
+from tests.support.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 from sessions_app.log.raw_pages import MARGIN, PAGE_BYTES, raw_page
-from tests.credentials import sentences
+from tests.support.credentials import sentences
 
 GITHUB = next(value for value in sentences() if value.startswith("gh" + "p_"))
 

@@ -13,7 +13,7 @@ from sessions_app.log import timeline as module
 from sessions_app.log.counts import counts_of
 from sessions_app.log.timeline import latest_calls, timeline_of
 from sessions_app.models import LogEntry, LogKind, Session, Status
-from tests.factories import SessionFactory
+from tests.support.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
 from memories.access.tokens import add_token
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

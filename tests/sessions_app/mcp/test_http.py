@@ -9,7 +9,7 @@ from django.test import Client
 
 from memories.access.tokens import add_token, revoke_token
 from memories.models import ApiToken, Memory
-from tests.factories import MemoryFactory, ProjectFactory
+from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 

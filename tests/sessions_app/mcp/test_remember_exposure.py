@@ -10,9 +10,9 @@ from memories.access.permissions import Access
 from sessions_app.mcp import tools
 from sessions_app.mcp.scope import access_for
 from sessions_app.models import Injected, LogEntry, Session
-from tests.factories import MemoryFactory, SessionFactory
 from tests.sessions_app.runner.test_ingest_exposure import COPIED, NOISE, a_session, feed, log_of
 from tests.sessions_app.runner.test_reading import answer, call
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

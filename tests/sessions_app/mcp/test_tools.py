@@ -16,7 +16,7 @@ from sessions_app.mcp.scope import access_for
 from sessions_app.mcp.server import Category
 from sessions_app.models import Event
 from sessions_app.runner.markers import EventMarker
-from tests.factories import AgentFactory, CooldownActionFactory, MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.factories import AgentFactory, CooldownActionFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

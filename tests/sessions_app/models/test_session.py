@@ -6,8 +6,8 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from sessions_app.models import FollowsAs, InjectionReceipt, Session, Status
-from tests.credentials import sentences
-from tests.factories import SessionFactory
+from tests.support.credentials import sentences
+from tests.support.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db
 

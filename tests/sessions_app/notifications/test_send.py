@@ -13,8 +13,8 @@ from django.utils import timezone
 from memories.models import Proposal, ProposalState, TelemetryRecord, Tier
 from sessions_app.notifications import Sent, send_due
 from sessions_app.notifications.send import AGAIN_AFTER, CLAIM
-from tests.factories import MemoryFileFactory, ProposalFactory
-from tests.processes import killed
+from tests.support.factories import MemoryFileFactory, ProposalFactory
+from tests.support.processes import killed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -16,9 +16,8 @@ def test_what_is_given_is_kept_without_empty_fields():
     assert read(brief.as_record()) == brief
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "why"),
-    [
+def test_a_wrong_field_is_named(subtests):
+    for field, value, why in [
         ("write_scope", ["/etc/**"], "not relative"),
         ("write_scope", ["C:/x"], "not relative"),
         ("excluded_paths", ["src/../../x"], "leads out"),
@@ -35,13 +34,12 @@ def test_what_is_given_is_kept_without_empty_fields():
         ("title", 7, "no text"),
         ("note", "x" * 20_001, "at most 20,000"),
         ("colour", "red", "no such field"),
-    ],
-)
-def test_a_wrong_field_is_named(field, value, why):
-    with pytest.raises(InvalidBrief) as caught:
-        checked({field: value})
-    assert why in str(caught.value)
-    assert list(caught.value.fields) == [field]
+    ]:
+        with subtests.test(str(field)):
+            with pytest.raises(InvalidBrief) as caught:
+                checked({field: value})
+            assert why in str(caught.value)
+            assert list(caught.value.fields) == [field]
 
 
 def test_a_stored_brief_is_read_whatever_it_holds():

@@ -13,7 +13,7 @@ from sessions_app.prompts.brief import Brief
 from sessions_app.prompts.compose import SECTIONS, compose
 from sessions_app.prompts.digest import path_in
 from sessions_app.prompts.sections import Call, Digest, Inputs, Workspace
-from tests.credentials import sentences
+from tests.support.credentials import sentences
 
 WHOLE = Inputs(
     role="You mend the shop.",

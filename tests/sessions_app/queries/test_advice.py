@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from django.template.defaultfilters import slugify
 
 from claudeops.env import BASE_DIR
@@ -60,22 +59,24 @@ WRITTEN_ELSEWHERE = [
 ]
 
 
-@pytest.mark.parametrize("name", ENDINGS)
-def test_every_outcome_of_a_run_that_went_wrong_has_an_answer_of_its_own(name):
-    status, reason = outcome(ENDINGS[name])
-    advice = advice_for(status, reason)
-    if status == Status.COMPLETED:
-        assert advice is None
-    else:
-        assert advice is not None
-        assert advice.sentence != OTHERWISE.sentence, reason
+def test_every_outcome_of_a_run_that_went_wrong_has_an_answer_of_its_own(subtests):
+    for name in ENDINGS:
+        with subtests.test(str(name)):
+            status, reason = outcome(ENDINGS[name])
+            advice = advice_for(status, reason)
+            if status == Status.COMPLETED:
+                assert advice is None
+            else:
+                assert advice is not None
+                assert advice.sentence != OTHERWISE.sentence, reason
 
 
-@pytest.mark.parametrize(("status", "reason"), WRITTEN_ELSEWHERE)
-def test_what_other_modules_write_has_an_answer_too(status, reason):
-    advice = advice_for(status, reason)
-    assert advice is not None
-    assert advice.sentence != OTHERWISE.sentence
+def test_what_other_modules_write_has_an_answer_too(subtests):
+    for status, reason in WRITTEN_ELSEWHERE:
+        with subtests.test(str(status)):
+            advice = advice_for(status, reason)
+            assert advice is not None
+            assert advice.sentence != OTHERWISE.sentence
 
 
 def test_no_row_stands_in_the_shadow_of_an_earlier_one():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sessions_app.models import Status
 from sessions_app.queries.failures import READ, SHOWN, beginning, equal_to, normalised
-from tests.factories import SessionFactory
+from tests.support.factories import SessionFactory
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from sessions_app.models import Injected, ServiceCheck, Status, Trigger
 from sessions_app.queries import about_service, helped
 from sessions_app.queries.about_service import about
 from sessions_app.queries.helped import ENDED, FEWEST, Run, compare
-from tests.factories import CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
 from tests.memories.people import signed_in
+from tests.support.factories import CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
 
 NOW = timezone.now()
 SINCE = NOW - timedelta(days=90)

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from sessions_app.models import Session, Status
 from sessions_app.queries.last_runs import last_runs
 from sessions_app.web.strips import strip_of
-from tests.factories import AgentFactory, SessionFactory
+from tests.support.factories import AgentFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -15,7 +15,7 @@ from django.core.management import call_command
 
 from sessions_app.models import InjectionReceipt, Session, Status, UsedMemory
 from sessions_app.queries.training import BATCH, training_lines
-from tests.factories import ProjectFactory, SessionFactory
+from tests.support.factories import ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

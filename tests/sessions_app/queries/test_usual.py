@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sessions_app.models import Status
 from sessions_app.queries.usual import RUNS, Ran, Usual, completed_before, medians, usual_for
 from tests.claudeops.test_plans import assert_served, no_way_around  # noqa: F401
-from tests.factories import AgentFactory, SessionFactory
+from tests.support.factories import AgentFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -14,9 +14,9 @@ from sessions_app.models import Session, Status
 from sessions_app.queue.admission import Rules
 from sessions_app.runner.launch import command_of
 from sessions_app.runner.run import close
-from tests.factories import AgentFactory, SessionFactory
-from tests.processes import call
 from tests.sessions_app.queue.support import AT, snapshot
+from tests.support.factories import AgentFactory, SessionFactory
+from tests.support.processes import call
 
 
 def queued(**fields):

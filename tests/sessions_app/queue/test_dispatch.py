@@ -14,8 +14,8 @@ from sessions_app import queue
 from sessions_app.models import Session, Status, WorkerHeartbeat
 from sessions_app.queue import waiting
 from sessions_app.queue.dispatch import LOST_AFTER, MOST_SENT, RESEND_AFTER
-from tests.factories import AgentFactory, SessionFactory
 from tests.sessions_app.queue.support import AT, snapshot, wakeups, woken
+from tests.support.factories import AgentFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -11,8 +11,8 @@ from django.db import connection
 
 from sessions_app import queue
 from sessions_app.models import Agent, Session, Status
-from tests.factories import AgentFactory, SessionFactory
 from tests.sessions_app.queue.support import AT, snapshot, woken
+from tests.support.factories import AgentFactory, SessionFactory
 
 HOUR = timedelta(hours=1)
 

@@ -8,8 +8,8 @@ from django.utils import timezone
 from sessions_app import queue
 from sessions_app.errors import InvalidBrief, InvalidSession
 from sessions_app.models import TASK_TEXT, Runner, Session, Status, Trigger
-from tests.factories import ProjectFactory, SessionFactory
 from tests.sessions_app.queue.support import wakeups
+from tests.support.factories import ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

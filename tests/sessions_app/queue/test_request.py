@@ -10,8 +10,8 @@ from sessions_app import queue
 from sessions_app.errors import InvalidSession, TierDenied
 from sessions_app.models import Runner, Session, Status, Trigger
 from sessions_app.queue.requests import REQUESTABLE
-from tests.factories import AgentFactory, ProjectFactory, SessionFactory
 from tests.sessions_app.queue.support import AT, snapshot, wakeups, woken
+from tests.support.factories import AgentFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -12,7 +12,7 @@ from sessions_app.models import Runner, Session, Status, Trigger
 from sessions_app.queue.requests import request_again, request_session
 from sessions_app.runner import launch
 from sessions_app.runner.process import CannotStart
-from tests.factories import AgentFactory, SessionFactory
+from tests.support.factories import AgentFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

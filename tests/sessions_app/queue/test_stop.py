@@ -9,8 +9,8 @@ import pytest
 from sessions_app import queue
 from sessions_app.errors import InvalidSession, SessionNotFound
 from sessions_app.models import Session, Status
-from tests.factories import AgentFactory, SessionFactory
 from tests.sessions_app.queue.support import AT, snapshot, woken
+from tests.support.factories import AgentFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

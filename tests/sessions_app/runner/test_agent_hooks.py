@@ -9,7 +9,7 @@ import pytest
 
 from sessions_app.hooks.callers import caller_of
 from sessions_app.runner.launch import command_of, tools_of
-from tests.factories import AgentFactory, SessionFactory
+from tests.support.factories import AgentFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ import pytest
 
 from sessions_app.runner import agent_mcp
 from sessions_app.runner.launch import command_of, tools_of
-from tests.factories import AgentFactory, SessionFactory
+from tests.support.factories import AgentFactory, SessionFactory
 
 READS = {"mcp__claudeops__recall", "mcp__claudeops__memory_show", "mcp__claudeops__check_cooldown"}
 ALL = READS | {"mcp__claudeops__remember", "mcp__claudeops__log_event"}

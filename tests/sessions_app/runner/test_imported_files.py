@@ -23,10 +23,10 @@ from sessions_app.models import Event, LogEntry, Session, Status, Trigger
 from sessions_app.runner import import_target, importer
 from sessions_app.runner.importer import ImportedFile, import_log
 from sessions_app.runner.raw_log import log_path
-from tests.factories import SessionFactory
 from tests.sessions_app.runner.test_importer import chunked, everything, files, stamped
 from tests.sessions_app.runner.test_odd_input import mutated
-from tests.streams import START, init, line, result, stamp, text, write
+from tests.support.factories import SessionFactory
+from tests.support.streams import START, init, line, result, stamp, text, write
 
 NOTE = "[MEMORY:timing:db] Takes 20 seconds to start after a restart"
 A, B, C = "aaaa1111-0000", "bbbb2222-0000", "cccc3333-0000"

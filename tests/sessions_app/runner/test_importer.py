@@ -18,8 +18,8 @@ from sessions_app.models import Event, LogEntry, Session, Status, Trigger
 from sessions_app.runner.importer import Imported, ImportedFile, import_log
 from sessions_app.runner.ingest import ingest
 from sessions_app.runner.raw_log import log_path
-from tests.factories import ProjectFactory, SessionFactory
-from tests.streams import SESSION, init, result, text, write
+from tests.support.factories import ProjectFactory, SessionFactory
+from tests.support.streams import SESSION, init, result, text, write
 
 STREAM = Path(__file__).parents[2] / "data" / "streams" / "stream.jsonl"
 MEMORY = "[MEMORY:timing:jellyfin] Takes 60s to start after restart -- wait before checking health"

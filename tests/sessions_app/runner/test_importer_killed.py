@@ -10,8 +10,8 @@ import pytest
 from memories.models import Change, Memory, MemoryChange
 from sessions_app.models import Event, Session, Status
 from sessions_app.runner.raw_log import log_path
-from tests.processes import manage
-from tests.streams import init, result, text, write
+from tests.support.processes import manage
+from tests.support.streams import init, result, text, write
 
 EVENTS, MEMORIES = 1_500, 20
 KILLS = 2

@@ -16,8 +16,8 @@ from django.test.utils import CaptureQueriesContext
 from memories.models import Change, Memory, MemoryChange, Verdict
 from sessions_app.models import CooldownAction, Event, LogEntry, ServiceCheck, Session, Status
 from sessions_app.runner.ingest import ingest
-from tests.factories import SessionFactory
-from tests.streams import init, result, text, thinking, tool_result, tool_use, user
+from tests.support.factories import SessionFactory
+from tests.support.streams import init, result, text, thinking, tool_result, tool_use, user
 
 MEMORY = "[MEMORY:timing:jellyfin] Takes 60s to start after restart -- wait before checking health"
 STREAMS = Path(__file__).parents[2] / "data" / "streams"

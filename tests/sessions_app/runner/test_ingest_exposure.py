@@ -15,9 +15,9 @@ from sessions_app.models import Injected, Session, Status, Trigger
 from sessions_app.runner import ingest as module
 from sessions_app.runner.ingest import ingest, load_state
 from sessions_app.runner.reader import line_at
-from tests.factories import AgentFactory, MemoryFactory, SessionFactory
 from tests.sessions_app.runner.test_reading import answer, call
-from tests.streams import init, line, result, text
+from tests.support.factories import AgentFactory, MemoryFactory, SessionFactory
+from tests.support.streams import init, line, result, text
 
 pytestmark = pytest.mark.django_db
 

@@ -12,9 +12,9 @@ from memories.models import AgentCapture, AgentFile, Memory, MemoryChange
 from memories.models.trust import kept_back
 from sessions_app.models import Injected, Session, Status
 from sessions_app.web.session_tabs import learned_of
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory
 from tests.sessions_app.runner.test_ingest import a_session, feed, log_of
-from tests.streams import init, result, text, tool_result, tool_use
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory
+from tests.support.streams import init, result, text, tool_result, tool_use
 
 pytestmark = pytest.mark.django_db
 

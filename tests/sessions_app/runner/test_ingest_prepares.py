@@ -9,10 +9,10 @@ from django.db import connection
 
 from memories.models import Embedding, Memory, MemoryChange
 from sessions_app.models import Event
-from tests.factories import MemoryFactory
-from tests.models_http import embedded_by, embeddings
 from tests.sessions_app.runner.test_ingest import a_session, feed, ingest_at_once, log_of
-from tests.streams import init, result, text
+from tests.support.factories import MemoryFactory
+from tests.support.models_http import embedded_by, embeddings
+from tests.support.streams import init, result, text
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

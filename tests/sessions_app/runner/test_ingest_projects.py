@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from memories.models import Memory
 from sessions_app.models import Session, Trigger
-from tests.factories import ProjectFactory
 from tests.sessions_app.runner.test_ingest import a_session, feed
-from tests.streams import init, result, text
+from tests.support.factories import ProjectFactory
+from tests.support.streams import init, result, text
 
 pytestmark = pytest.mark.django_db
 

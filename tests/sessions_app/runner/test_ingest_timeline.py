@@ -10,7 +10,7 @@ from sessions_app.models import LogEntry, Session
 from sessions_app.runner.ingest import ingest
 from sessions_app.runner.reading import MOST_CALLS
 from tests.sessions_app.runner.test_ingest import STREAMS, a_session, feed, log_of
-from tests.streams import init, line, result
+from tests.support.streams import init, line, result
 
 pytestmark = pytest.mark.django_db
 

@@ -12,8 +12,8 @@ from sessions_app import escalation, reaper
 from sessions_app.models import LogEntry, Session, Status, Trigger
 from sessions_app.runner import importer, log_masking, run
 from sessions_app.runner.launch import folder_of
-from tests.factories import SessionFactory
-from tests.streams import init, result, text, write
+from tests.support.factories import SessionFactory
+from tests.support.streams import init, result, text, write
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e" * 4
 MASK = b"[secret: GitHub token]"

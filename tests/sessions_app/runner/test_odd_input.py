@@ -6,13 +6,10 @@ import json
 import re
 from copy import deepcopy
 from datetime import timedelta
-from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 
 import hypothesis
 import pytest
-from django.apps import apps
 from django.db import DataError, connection
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,9 +20,9 @@ from sessions_app.runner import ingest as module
 from sessions_app.runner import run, stream
 from sessions_app.runner.ingest import ingest
 from sessions_app.runner.projection import Batch, State, project
-from tests.factories import SessionFactory
 from tests.sessions_app.runner.test_ingest import a_session, feed, log_of
-from tests.streams import START, init, line, result, text
+from tests.support.factories import SessionFactory
+from tests.support.streams import START, init, line, result, text
 
 STREAMS = Path(__file__).parents[2] / "data" / "streams"
 RECORDED = [json.loads(raw) for path in sorted(STREAMS.glob("*.jsonl")) for raw in path.read_bytes().splitlines()]
@@ -108,15 +105,6 @@ def test_a_cost_that_was_stored_before_does_not_break_the_pages(operator, client
         f"/admin/sessions_app/session/{session.pk}/change/",
     ):
         assert client.get(address).status_code == 200, address
-
-
-def test_wrong_costs_of_before_become_zero_and_are_counted():
-    wrong, right = SessionFactory(cost_usd=500_000, stats={"bad_fields": 2}), SessionFactory(cost_usd=7)
-    migration = import_module("sessions_app.migrations.0012_stored_costs")
-    migration.drop_wrong_costs(apps, SimpleNamespace(connection=connection))
-    wrong.refresh_from_db()
-    right.refresh_from_db()
-    assert (wrong.cost_usd, wrong.stats, right.cost_usd) == (0, {"bad_fields": 3}, 7)
 
 
 def test_a_sum_of_costs_may_be_larger_than_the_column():

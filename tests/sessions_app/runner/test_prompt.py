@@ -15,7 +15,7 @@ from sessions_app.models import Injected, LogEntry, LogKind, Session, Status, Tr
 from sessions_app.prompts.digest import digest_of
 from sessions_app.runner.launch import inject
 from sessions_app.runner.prompt import compose_for, knowledge_for, selection_for
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 AT = datetime(2026, 6, 1, 12, tzinfo=UTC)

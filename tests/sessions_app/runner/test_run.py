@@ -16,9 +16,9 @@ from sessions_app.models import Event, LogEntry, Runner, Session, Status, Trigge
 from sessions_app.runner import handover, run
 from sessions_app.runner.launch import folder_of, handoff_file
 from sessions_app.runner.run import close, run_session
-from tests.factories import AgentFactory, MemoryFactory
-from tests.processes import wait_for
-from tests.streams import init, result, text, write
+from tests.support.factories import AgentFactory, MemoryFactory
+from tests.support.processes import wait_for
+from tests.support.streams import init, result, text, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

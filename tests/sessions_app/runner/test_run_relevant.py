@@ -8,9 +8,9 @@ from memories.models import Recalled
 from sessions_app import queue
 from sessions_app.models import Runner, Session, Status, Trigger
 from sessions_app.runner.run import run_session
-from tests.factories import AgentFactory, MemoryFactory, ProjectFactory
 from tests.memories.people import signed_in
-from tests.streams import init, result, text, write
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory
+from tests.support.streams import init, result, text, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -21,12 +21,13 @@ def records(name, **options):
     return [record for line in lines for record in parse(line, **options).records]
 
 
-@pytest.mark.parametrize("path", sorted(STREAMS.glob("*.jsonl")), ids=lambda path: path.stem)
-def test_every_line_of_a_recorded_stream_is_read_without_a_problem(path):
-    lines = [parse(line) for line in path.read_bytes().splitlines()]
-    assert [line.problem for line in lines if line.problem] == []
-    assert any(isinstance(record, Init) for line in lines for record in line.records)
-    assert isinstance(lines[-1].records[0], Result)
+def test_every_line_of_a_recorded_stream_is_read_without_a_problem(subtests):
+    for path in sorted(STREAMS.glob("*.jsonl")):
+        with subtests.test(str(path)):
+            lines = [parse(line) for line in path.read_bytes().splitlines()]
+            assert [line.problem for line in lines if line.problem] == []
+            assert any(isinstance(record, Init) for line in lines for record in line.records)
+            assert isinstance(lines[-1].records[0], Result)
 
 
 def test_text_tool_use_tool_result_and_result_are_told_apart():

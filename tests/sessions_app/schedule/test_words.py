@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from cronsim import CronSim
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +14,8 @@ from sessions_app.schedule.words import DAYS, cron_in_words, interval_in_words
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("cron", "words"),
-    [
+def test_a_cron_expression_in_words(subtests):
+    for cron, words in [
         ("30 5 * * *", "daily at 05:30"),
         ("15 7 * * 1", "Mondays at 07:15"),
         ("30 7 * * 1-5", "weekdays at 07:30"),
@@ -35,21 +33,18 @@ MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
         ("0 3 1 * *", "on day 1 of the month at 03:00"),
         *((cron, "") for cron in ("0 3 1 * 1", "*/7 * * * *", "0 3 * 2 *", "0 3 L * *", "0 8-18 * * *", "1,2 3 * * *")),
         *((cron, "") for cron in ("", "a b c d e", "0 3 * * MON", "0 3 * * 5-1", "*/0 * * * *", "0 3 * * 1#2")),
-    ],
-)
-def test_a_cron_expression_in_words(cron, words):
-    assert cron_in_words(cron) == words
+    ]:
+        with subtests.test(str(cron)):
+            assert cron_in_words(cron) == words
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
+def test_an_interval_in_words(subtests):
+    for seconds, words in [
         *((60, "every minute"), (90, "every 90 s"), (1800, "every 30 min"), (3600, "every hour")),
         *((5400, "every 90 min"), (7200, "every 2 hours"), (86_400, "every day"), (172_800, "every 2 days")),
-    ],
-)
-def test_an_interval_in_words(seconds, words):
-    assert interval_in_words(seconds) == words
+    ]:
+        with subtests.test(str(seconds)):
+            assert interval_in_words(seconds) == words
 
 
 @given(st.integers(0, 59), st.sets(st.integers(0, 23), min_size=1, max_size=3), st.sets(st.integers(0, 6), min_size=1))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.commands import document, run
-from tests.factories import MemoryFactory
+from tests.support.commands import document, run
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -18,7 +18,7 @@ from sessions_app.errors import SessionNotFound
 from sessions_app.models import LogEntry, LogKind
 from sessions_app.trace import report, trace
 from sessions_app.trace.steps import End, Name, Outcome
-from tests.factories import (
+from tests.support.factories import (
     AgentFactory,
     GateDecisionFactory,
     MemoryFactory,

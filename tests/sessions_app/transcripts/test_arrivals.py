@@ -11,11 +11,11 @@ from memories.models import ArrivedBy, Stage, StageState, Transcript, Transcript
 from sessions_app.models import Session, TranscriptFolder, Trigger
 from sessions_app.transcripts import cutting
 from sessions_app.transcripts.arrivals import Named, Outcome, see, take_in
-from tests.factories import ProjectFactory, SessionFactory
-from tests.processes import call, wait_for
-from tests.streams import init, result, text
-from tests.streams import user as stream_user
-from tests.transcripts import SESSION, brings, calls, line, says, summary, typed, write
+from tests.support.factories import ProjectFactory, SessionFactory
+from tests.support.processes import call, wait_for
+from tests.support.streams import init, result, text
+from tests.support.streams import user as stream_user
+from tests.support.transcripts import SESSION, brings, calls, line, says, summary, typed, write
 
 pytestmark = pytest.mark.django_db
 

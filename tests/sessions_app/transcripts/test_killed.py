@@ -23,7 +23,8 @@ from memories.observe.prepare import prepare
 from sessions_app import tasks
 from sessions_app.transcripts import arrivals
 from sessions_app.transcripts.turns import turns_of
-from tests.processes import killed
+from tests.support.processes import killed
+from tests.support.thorough import one_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -100,7 +101,7 @@ IN_THE_MIDDLE = [
 ]
 
 
-@pytest.mark.parametrize(("event", "module", "function", "nth"), [*AFTER_EACH_STAGE, *IN_THE_MIDDLE])
+@pytest.mark.parametrize(("event", "module", "function", "nth"), one_of([*AFTER_EACH_STAGE, *IN_THE_MIDDLE]))
 def test_a_worker_that_is_killed_loses_nothing_and_stores_nothing_twice(
     settings, transcript, event, module, function, nth
 ):

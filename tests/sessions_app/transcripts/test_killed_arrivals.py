@@ -8,8 +8,9 @@ from django_q.models import OrmQ
 from memories.models import Stage, Transcript, TranscriptPart
 from sessions_app.queue.tasks import OBSERVE
 from sessions_app.transcripts.arrivals import see
-from tests.processes import killed
-from tests.transcripts import says, typed, write
+from tests.support.processes import killed
+from tests.support.thorough import one_of
+from tests.support.transcripts import says, typed, write
 
 pytestmark = [pytest.mark.processes, pytest.mark.django_db(transaction=True)]
 
@@ -26,7 +27,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: f"{place[0]} of {place[2]}")
+@pytest.mark.parametrize("place", one_of([(place,) for place in PLACES]), ids=lambda place: f"{place[0]} of {place[2]}")
 def test_wherever_it_is_killed_the_next_one_takes_it_in_once(place, tmp_path):
     lines = [typed(f"{number} " + "word " * 4_000) for number in range(4)] + [says("I will wait")]
     path = write(tmp_path, *lines)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memories.observe.turns import TurnKind
 from sessions_app.runner.exposure import rules
 from sessions_app.transcripts.lines import Reader
-from tests.streams import init, user
-from tests.streams import text as stream_text
-from tests.transcripts import attached, brings, calls, line, says, summary, typed
+from tests.support.streams import init, user
+from tests.support.streams import text as stream_text
+from tests.support.transcripts import attached, brings, calls, line, says, summary, typed
 
 WORDS = "Never restart the database by day"
 
@@ -46,9 +45,8 @@ def test_a_conversation_is_read_in_order_with_numbers_places_and_times():
     assert found[3].at.isoformat() == "2026-05-01T12:00:09+00:00"
 
 
-@pytest.mark.parametrize(
-    ("line", "kind"),
-    [
+def test_only_what_a_person_typed_is_a_persons(subtests):
+    for written, kind in [
         (typed(WORDS), "user"),
         (typed([{"type": "text", "text": WORDS}]), "user"),
         (typed(WORDS, origin=None, promptSource="sdk"), "user"),
@@ -88,12 +86,11 @@ def test_a_conversation_is_read_in_order_with_numbers_places_and_times():
         (attached("queued_command", prompt=WORDS, origin={"kind": "peer"}), "system"),
         (user(WORDS).replace('"type": "user"', '"type": "user", "isSynthetic": true'), "system"),
         (stream_text(WORDS, parent_tool_use_id="toolu_9"), "result"),
-    ],
-)
-def test_only_what_a_person_typed_is_a_persons(line, kind):
-    found = turns_of(line)
-    assert [turn.kind.value for turn in found if WORDS in turn.text or "interrupted" in turn.text] == [kind]
-    assert (kind == "user") == any(turn.kind is TurnKind.USER for turn in found)
+    ]:
+        with subtests.test(str(written)):
+            found = turns_of(written)
+            assert [turn.kind.value for turn in found if WORDS in turn.text or "interrupted" in turn.text] == [kind]
+            assert (kind == "user") == any(turn.kind is TurnKind.USER for turn in found)
 
 
 def test_nobody_types_into_a_session_of_ours():

@@ -13,8 +13,8 @@ from sessions_app.queue.tasks import OBSERVE_SESSION
 from sessions_app.runner.raw_log import sessions_folder
 from sessions_app.runner.run import close
 from sessions_app.transcripts.turns import turns_of
-from tests import streams
-from tests.factories import ProjectFactory, SessionFactory
+from tests.support import streams
+from tests.support.factories import ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

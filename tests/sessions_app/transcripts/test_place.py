@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions_app.transcripts.place import nearest, project_at
-from tests.factories import ProjectFactory
+from tests.support.factories import ProjectFactory
 
 
 def test_the_longest_path_above_a_folder_is_taken():

@@ -8,9 +8,9 @@ from memories.models import ArrivedBy, Fact, FactOutcome, Memory
 from sessions_app import tasks
 from sessions_app.transcripts import arrivals
 from sessions_app.transcripts.turns import turns_of
-from tests.factories import ProjectFactory
 from tests.memories.observe.poisoned import cases
 from tests.sessions_app.transcripts.test_whole_way import next_prompt, say
+from tests.support.factories import ProjectFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FOLDER = "/srv/shop"

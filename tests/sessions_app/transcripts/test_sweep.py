@@ -16,8 +16,8 @@ from sessions_app import tasks
 from sessions_app.models import Session, TranscriptFolder, Trigger
 from sessions_app.transcripts.arrivals import see
 from sessions_app.transcripts.sweep import sweep
-from tests.factories import ProjectFactory, SessionFactory
-from tests.transcripts import SESSION, says, typed, write
+from tests.support.factories import ProjectFactory, SessionFactory
+from tests.support.transcripts import SESSION, says, typed, write
 
 pytestmark = pytest.mark.django_db
 

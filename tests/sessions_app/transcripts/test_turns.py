@@ -10,9 +10,9 @@ from sessions_app.models import TASK_TEXT, HookReceipt, Injected, InjectionRecei
 from sessions_app.transcripts import cutting
 from sessions_app.transcripts.arrivals import Named, see, take_in
 from sessions_app.transcripts.turns import repeats, turns_of
-from tests import streams
-from tests.factories import MemoryFactory, SessionFactory
-from tests.transcripts import SESSION, brings, calls, says, typed, write
+from tests.support import streams
+from tests.support.factories import MemoryFactory, SessionFactory
+from tests.support.transcripts import SESSION, brings, calls, says, typed, write
 
 pytestmark = pytest.mark.django_db
 

@@ -19,13 +19,13 @@ from sessions_app.models import Runner, Session, Status, Trigger
 from sessions_app.runner.run import run_session
 from sessions_app.transcripts import arrivals
 from sessions_app.transcripts.turns import turns_of
-from tests.credentials import forty, stored_bytes
-from tests.factories import AgentFactory, ProjectFactory
-from tests.models_http import chat, serving
-from tests.streams import init, result, write
-from tests.streams import text as says_in_stream
-from tests.transcripts import FOLDER, brings, calls, says, typed
-from tests.transcripts import write as write_transcript
+from tests.support.credentials import forty, stored_bytes
+from tests.support.factories import AgentFactory, ProjectFactory
+from tests.support.models_http import chat, serving
+from tests.support.streams import init, result, write
+from tests.support.streams import text as says_in_stream
+from tests.support.transcripts import FOLDER, brings, calls, says, typed
+from tests.support.transcripts import write as write_transcript
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

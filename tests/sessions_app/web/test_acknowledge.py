@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from sessions_app.events import acknowledgement
 from sessions_app.models import Event
-from tests.factories import EventFactory
 from tests.sessions_app.people import HTMX, person
+from tests.support.factories import EventFactory
 
 pytestmark = pytest.mark.django_db
 

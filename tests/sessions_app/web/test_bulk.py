@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from sessions_app.bulk import BULK_ACTIONS
 from sessions_app.models import Session, Status
-from tests.factories import AgentFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
+from tests.support.factories import AgentFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

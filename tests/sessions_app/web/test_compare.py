@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from sessions_app.models import InjectionReceipt, LogEntry, Session, Status
 from sessions_app.queries.compare import SHOWN, memories_of, sides_of, tools_of
-from tests.factories import AgentFactory, EventFactory, SessionFactory
 from tests.sessions_app.people import person
+from tests.support.factories import AgentFactory, EventFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

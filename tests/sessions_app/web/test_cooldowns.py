@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from sessions_app.cooldowns import history, limits
 from sessions_app.models import CooldownClearance, ServiceCheck
-from tests.factories import AgentFactory, CooldownActionFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
+from tests.support.factories import AgentFactory, CooldownActionFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from sessions_app.models import Event
-from tests.factories import AgentFactory, EventFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
+from tests.support.factories import AgentFactory, EventFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

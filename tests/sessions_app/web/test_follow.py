@@ -7,9 +7,9 @@ from django.contrib.messages import get_messages
 from django.utils import timezone
 
 from sessions_app.models import Session, Status, Trigger
-from tests.api_callers import bearer, problem
-from tests.factories import AgentFactory, ProjectFactory, SessionFactory
 from tests.sessions_app.people import person
+from tests.support.api_callers import bearer, problem
+from tests.support.factories import AgentFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -21,8 +21,8 @@ from sessions_app.log.entries import AROUND, PAGE
 from sessions_app.log.raw_pages import PAGE_BYTES
 from sessions_app.models import LogEntry, Session, Status
 from sessions_app.web.log import MOST_PASSED
-from tests.factories import SessionFactory
 from tests.sessions_app.people import HTMX, person
+from tests.support.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db
 

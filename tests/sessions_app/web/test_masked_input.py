@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.urls import reverse
 
 from sessions_app.models import Agent, Session
-from tests.factories import AgentFactory
+from tests.support.factories import AgentFactory
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e" * 4
 SAID = "What looks like a credential was masked: GitHub token."

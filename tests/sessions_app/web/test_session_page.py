@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from memories.models import MemoryChange
 from sessions_app.models import HookReceipt, InjectionReceipt, LogEntry, ServiceCheck, Session, Status, Trigger
-from tests.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
+from tests.support.factories import AgentFactory, CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

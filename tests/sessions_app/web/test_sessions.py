@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from sessions_app.models import Session, Status, Trigger
 from sessions_app.web.sessions import SORTS
-from tests.factories import AgentFactory, ProjectFactory, SessionFactory
 from tests.sessions_app.people import HTMX, person
+from tests.support.factories import AgentFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 

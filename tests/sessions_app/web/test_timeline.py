@@ -10,9 +10,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from sessions_app.models import LogEntry, Session, Status
-from tests.factories import SessionFactory
 from tests.sessions_app.log.test_timeline import START, Log, long_log
 from tests.sessions_app.people import HTMX, person
+from tests.support.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -7,8 +7,8 @@ from django.contrib.auth.models import Permission
 from django.utils import timezone
 
 from memories.models import Memory
-from tests.factories import GateDecisionFactory, MemoryFactory
 from tests.sessions_app.trace.test_ends import prompted, said
+from tests.support.factories import GateDecisionFactory, MemoryFactory
 
 pytestmark = pytest.mark.django_db
 

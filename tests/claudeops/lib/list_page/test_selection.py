@@ -23,9 +23,7 @@ def test_thousands_of_neighbours_fit_into_a_few_characters():
     assert FIELD.pack([]) == ""
 
 
-@pytest.mark.parametrize(
-    "text", ["x", "1-", "-1", "5-1", "1-2-3", "1;2", "1.5", "1-99999999999", f"0-{FIELD.MOST}", "٣", "9" * 5000]
-)
-def test_what_nobody_packed_is_refused(text):
-    with pytest.raises(ValidationError):
-        FIELD.clean(text)
+def test_what_nobody_packed_is_refused(subtests):
+    for text in ["x", "1-", "-1", "5-1", "1-2-3", "1;2", "1.5", "1-99999999999", f"0-{FIELD.MOST}", "٣", "9" * 5000]:
+        with subtests.test(str(text)), pytest.raises(ValidationError):
+            FIELD.clean(text)

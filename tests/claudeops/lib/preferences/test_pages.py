@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from claudeops.lib.preferences.models import Preference
 from memories.access.tokens import add_token
-from tests.factories import SessionFactory
+from tests.support.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -207,10 +206,11 @@ FILLERS = ["密码是", "密码: ", "パスワードは", "пароль ", "pass
 SIGNS = ["://", "`", "[", ">", "[MEMORY:", '"', " ", "~", "\\", "-", "aB3"]
 
 
-@pytest.mark.parametrize("filler", [*FILLERS, *SIGNS])
-def test_a_long_repetition_hides_no_value_behind_it(filler):
+def test_a_long_repetition_hides_no_value_behind_it(subtests):
     """tests/benchmarks/test_gate.py measures how long 100,000 characters of each take."""
-    long = filler * (4_000 // len(filler))
-    masked = mask(f"{long}\n\npassword: Tr0ub4dor&3x\n\n{long}")
-    assert "Tr0ub4dor" not in masked
-    assert mask(masked) == masked
+    for filler in [*FILLERS, *SIGNS]:
+        with subtests.test(str(filler)):
+            long = filler * (4_000 // len(filler))
+            masked = mask(f"{long}\n\npassword: Tr0ub4dor&3x\n\n{long}")
+            assert "Tr0ub4dor" not in masked
+            assert mask(masked) == masked

@@ -12,7 +12,7 @@ from claudeops.lib.secrets import masking, prefilter
 from claudeops.lib.secrets.rules import INSIDE, RULES, spans
 from claudeops.lib.secrets.skeleton import is_sign, skeleton
 from tests.claudeops.lib.secrets.honest_logs import honest_lines
-from tests.credentials import sentences
+from tests.support.credentials import sentences
 
 HONEST = list(honest_lines(400))
 SAID = list(sentences().values())

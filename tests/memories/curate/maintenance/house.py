@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memories.models import Disagreement, Memory, MemoryChange
-from tests.factories import MemoryFactory
+from tests.support.factories import MemoryFactory
 
 AT = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 SAME = "The backup of jellyfin runs at 03:00 and takes an hour"

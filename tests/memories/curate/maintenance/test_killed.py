@@ -11,7 +11,8 @@ from memories.curate.maintenance import maintain_due
 from memories.curate.maintenance.run import CLAIM
 from memories.models import Disagreement, MaintenanceRun, Memory, MemoryChange, TelemetryRecord, states_before
 from tests.memories.curate.maintenance.house import AT, dump, fill
-from tests.processes import killed
+from tests.support.processes import killed
+from tests.support.thorough import one_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 
@@ -68,7 +69,7 @@ def undo_past_the_history() -> None:
     run.delete()
 
 
-@pytest.mark.parametrize(("event", "module", "function", "nth"), PLACES)
+@pytest.mark.parametrize(("event", "module", "function", "nth"), one_of(PLACES))
 def test_it_is_gone_on_with_and_equals_one_run(event, module, function, nth):
     fill(2)
     before = dump()

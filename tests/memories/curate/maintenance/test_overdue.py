@@ -9,9 +9,9 @@ import pytest
 
 from memories.curate.maintenance import dry_run, maintain_due, maintain_now
 from memories.models import Disagreement, GateDecision, MaintenanceRun, Proposal, ProposalDecision, ProposalState, Tier
-from tests.factories import GateDecisionFactory, MemoryFileFactory, ProposalFactory
 from tests.memories.curate.maintenance.house import AT
 from tests.memories.judging.conftest import a_pair, judge
+from tests.support.factories import GateDecisionFactory, MemoryFileFactory, ProposalFactory
 
 __all__ = ["judge"]
 

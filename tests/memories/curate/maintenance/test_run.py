@@ -22,8 +22,8 @@ from memories.models import (
 )
 from memories.models.recalled import Recalled
 from memories.recall import log
-from tests.factories import MemoryFactory
 from tests.memories.curate.maintenance.house import AT, SAME, dump, fill, knowledge
+from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

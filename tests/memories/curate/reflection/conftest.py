@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from memories.models import Memory, Trust
-from tests.factories import MemoryFactory
-from tests.models_http import chat, serving
+from tests.support.factories import MemoryFactory
+from tests.support.models_http import chat, serving
 
 AT = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
 Message = dict[str, Any]

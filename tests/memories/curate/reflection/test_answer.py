@@ -82,10 +82,11 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize("name", SAME)
-def test_each_shape_is_the_same_proposal(name):
-    found = parse(SAME[name])
-    assert (found.proposals, found.unread, found.is_answer) == ((ONE,), (), True)
+def test_each_shape_is_the_same_proposal(subtests):
+    for name in SAME:
+        with subtests.test(str(name)):
+            found = parse(SAME[name])
+            assert (found.proposals, found.unread, found.is_answer) == ((ONE,), (), True)
 
 
 def change(text: str, more: str = "") -> str:
@@ -141,17 +142,17 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_each_kind_is_read_with_its_entry(name):
-    answer, wanted = KINDS[name]
-    (found,) = parse(answer).proposals
-    assert (found.kind, found.entry, found.target, found.text) == wanted
-    assert found.evidence == (2,)
+def test_each_kind_is_read_with_its_entry(subtests):
+    for name in KINDS:
+        with subtests.test(str(name)):
+            answer, wanted = KINDS[name]
+            (found,) = parse(answer).proposals
+            assert (found.kind, found.entry, found.target, found.text) == wanted
+            assert found.evidence == (2,)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_that_nothing_is_proposed_is_an_answer(subtests):
+    for answer in [
         "<proposals></proposals>",
         "<proposals/>",
         "<proposals>\n</proposals>",
@@ -163,11 +164,10 @@ def test_each_kind_is_read_with_its_entry(name):
         '{"proposals": []}',
         "[]",
         "The observations say what is known. <proposals></proposals>",
-    ],
-)
-def test_that_nothing_is_proposed_is_an_answer(answer):
-    found = parse(answer)
-    assert (found.proposals, found.unread, found.is_answer) == ((), (), True)
+    ]:
+        with subtests.test(str(answer)):
+            found = parse(answer)
+            assert (found.proposals, found.unread, found.is_answer) == ((), (), True)
 
 
 @pytest.mark.parametrize(

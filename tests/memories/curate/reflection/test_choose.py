@@ -11,8 +11,8 @@ from django.db import connection
 from memories.curate.reflection import choose as module
 from memories.curate.reflection.choose import OVERLAP, choose, section_of
 from memories.models import Reflection
-from tests.factories import MemoryFileFactory
 from tests.memories.curate.reflection.conftest import AT, observed
+from tests.support.factories import MemoryFileFactory
 
 pytestmark = pytest.mark.django_db
 

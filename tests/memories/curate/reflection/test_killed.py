@@ -11,7 +11,8 @@ from memories.curate.reflection import reflect
 from memories.curate.reflection.runs import CLAIM
 from memories.models import Proposal, ProposalEvidence, Reflection, TelemetryRecord
 from tests.memories.curate.reflection.conftest import observed, proposal
-from tests.processes import killed
+from tests.support.processes import killed
+from tests.support.thorough import one_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 
@@ -33,7 +34,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("event", "module", "function", "nth", "calls"), PLACES)
+@pytest.mark.parametrize(("event", "module", "function", "nth", "calls"), one_of(PLACES))
 def test_the_next_run_goes_on_behind_what_was_stored(reflector, event, module, function, nth, calls):
     at = timezone.now() - timedelta(hours=1)
     observed("db_main has 3 replicas.", at=at)

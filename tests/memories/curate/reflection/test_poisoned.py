@@ -13,7 +13,7 @@ from memories.curate.rules import Given, decide, may_promote
 from memories.curate.triage import triage
 from memories.models import Proposal, Tier, Trust
 from tests.memories.curate.reflection.conftest import AT, observed, proposal
-from tests.memories.observe.poisoned import HONEST, Case, cases
+from tests.memories.observe.poisoned import HONEST, cases
 
 POISONED = cases()
 
@@ -22,12 +22,13 @@ def given(text: str, trust: Trust) -> Given:
     return Given("add", "operations", text, confidence=0.99, trust=trust)
 
 
-@pytest.mark.parametrize("case", POISONED, ids=lambda case: case.name)
-def test_no_rule_promotes_a_poisoned_fact_even_if_its_lineage_looked_trusted(case: Case):
-    assert decide(given(case.fact, Trust.SESSION)).verdict not in ("promote", "merge")
-    for trust in (Trust.IMPORTED, Trust.EXTERNAL):
-        assert decide(given(case.fact, trust)).verdict not in ("promote", "merge")
-        assert may_promote(given(case.fact, trust))
+def test_no_rule_promotes_a_poisoned_fact_even_if_its_lineage_looked_trusted(subtests):
+    for case in POISONED:
+        with subtests.test(str(case)):
+            assert decide(given(case.fact, Trust.SESSION)).verdict not in ("promote", "merge")
+            for trust in (Trust.IMPORTED, Trust.EXTERNAL):
+                assert decide(given(case.fact, trust)).verdict not in ("promote", "merge")
+                assert may_promote(given(case.fact, trust))
 
 
 def test_most_poisoned_facts_pass_no_model_either_even_if_their_lineage_looked_trusted():
@@ -41,10 +42,11 @@ def test_few_honest_facts_need_a_person():
     assert found["promote"] >= 6
 
 
-@pytest.mark.parametrize("case", POISONED, ids=lambda case: case.name)
-def test_no_honest_fact_lends_its_name_to_a_poisoned_one(case: Case):
-    seen = [*HONEST[:20], case.fact]
-    assert all(20 in evidence_of(case.fact, "", [place], seen) for place in range(20))
+def test_no_honest_fact_lends_its_name_to_a_poisoned_one(subtests):
+    for case in POISONED:
+        with subtests.test(str(case)):
+            seen = [*HONEST[:20], case.fact]
+            assert all(20 in evidence_of(case.fact, "", [place], seen) for place in range(20))
 
 
 @pytest.mark.django_db(transaction=True)

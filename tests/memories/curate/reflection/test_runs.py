@@ -21,8 +21,8 @@ from memories.models import (
     Verdict,
 )
 from memories.tasks import reflect as task
-from tests.factories import MemoryFileFactory, ProjectFactory
 from tests.memories.curate.reflection.conftest import AT, observed, proposal
+from tests.support.factories import MemoryFileFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -1,1 +1,0 @@
-"""Evaluate recall and matching on labelled sets, in a scratch database (`manage.py bench`)."""
