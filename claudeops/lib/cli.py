@@ -21,7 +21,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DatabaseError
 
-from claudeops.lib import database_version, sqlite_damage
+from claudeops.lib import database_version, outage
 from claudeops.lib.secrets import mask
 
 OF_PAGES = frozenset({Tags.urls, Tags.admin, Tags.templates})
@@ -72,16 +72,11 @@ def error_of(error: Exception) -> tuple[str, str, str] | None:
     code = getattr(error, "code", None)
     if isinstance(code, str) and getattr(type(error), "is_refusal", False):
         return code, str(error), getattr(error, "fix", "")
-    if sqlite_damage.said_in(error):
-        return _damaged(sqlite_damage.behind(error))
-    if isinstance(error, DatabaseError) and (difference := _difference()):
+    found = outage.named_in(error)
+    if not found and isinstance(error, DatabaseError) and (difference := _difference()):
         return "not_migrated", *difference
-    damage = sqlite_damage.behind(error)
-    return _damaged(damage) if damage else None
-
-
-def _damaged(damage: str) -> tuple[str, str, str]:
-    return "database_damaged", damage, sqlite_damage.FIX
+    found = found or outage.behind(error)
+    return (found.code, found.message, found.fix) if found else None
 
 
 def _difference() -> tuple[str, str] | None:
