@@ -32,19 +32,20 @@ from django_q.scheduler import scheduler
 from django_q.signing import BadSignature, SignedPackage
 from django_q.worker import worker as run_tasks
 
-from claudeops.lib import sqlite_damage
+from claudeops.lib import outage
+from claudeops.lib.clock import Clock
 from claudeops.lib.secrets import mask_value
 from claudeops.workers import runs
 from claudeops.workers.broker import HostBroker
 from claudeops.workers.file_watcher import FileWatcher
 from claudeops.workers.parent_death import die_with_parent
-from claudeops.workers.schedules import APPS
+from claudeops.workers.schedules import APPS, sync_schedules
 from sessions_app.checks import clusters
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session, WorkerHeartbeat
 from sessions_app.queue import dispatch, request_stop
 from sessions_app.queue.dispatch import LOST_AFTER
-from sessions_app.queue.tasks import DEFAULT, SESSIONS, send_reap, send_sweep
+from sessions_app.queue.tasks import DEFAULT, SESSIONS, give_back_taken, send_reap, send_sweep
 from sessions_app.runner import handover
 
 logger = logging.getLogger(__name__)
@@ -163,6 +164,7 @@ class Worker:
         self.stop_sessions = on_stop == STOP and SESSIONS in names
         self._file_watcher = FileWatcher() if DEFAULT in names else None
         self._started_at = timezone.now()
+        self._clock, self._clock_jump = Clock(), ""
         self._run_id: int | None = None
         self._asked = 0
         self._next_heartbeat = self._next_schedules = self._next_dispatch = self._ask_database_at = 0.0
@@ -203,12 +205,15 @@ class Worker:
         try:
             act()
         except AnyDatabaseError as error:
-            said = sqlite_damage.said_in(error) and sqlite_damage.behind(error)
-            logger.warning("worker: %s", said or f"the database does not answer ({error})")
+            found = outage.named_in(error)
+            logger.warning("worker: %s", found.message if found else f"the database does not answer ({error})")
             connections.close_all()
             self._ask_database_at = time.monotonic() + DATABASE_PAUSE
 
     def _work(self) -> None:
+        self._clock_jump = self._clock.jump() or self._clock_jump
+        if self._clock_jump:
+            self._follow_clock()
         self._beat()
         schedules_are_due = time.monotonic() >= self._next_schedules
         if schedules_are_due:
@@ -224,6 +229,17 @@ class Worker:
             one.start_waiting_tasks()
         if self._file_watcher is not None:
             self._file_watcher.look_after()
+
+    def _follow_clock(self) -> None:
+        """Set anew what the database has by the time of day: heartbeats, when schedules run, the locks of tasks."""
+        logger.warning("worker: the clock was %s", self._clock_jump)
+        self._next_heartbeat = 0.0
+        self._beat()
+        sync_schedules()
+        for one in self.queues:
+            one.broker.renew()
+        give_back_taken(timezone.now())
+        self._clock_jump = ""
 
     def _rest(self, seconds: float) -> None:
         processes = [process for one in self.queues for process in one.running]

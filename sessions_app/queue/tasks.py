@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, Min
 from django_q.models import Failure, OrmQ
 from django_q.tasks import async_task
+
+from sessions_app.models import WorkerHeartbeat
 
 RUN = "sessions_app.tasks.run_session"
 FOLLOW = "sessions_app.tasks.follow_session"
@@ -29,6 +31,11 @@ PROMOTE = "sessions_app.tasks.promote_here"
 DEFAULT = "default"
 SESSIONS = "sessions"
 
+TAKEN = "#"
+"""In the key of a task that a worker took: `queue@host#pid`; of one for any host `queue@host##pid`."""
+GONE = timedelta(minutes=5)
+"""A worker without a heartbeat for this long is gone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Depth:
@@ -40,7 +47,7 @@ class Depth:
 
 
 def address(cluster: str, host: str) -> str:
-    return f"{cluster}@{host}"[:100]
+    return f"{cluster}@{host}"[:90]  # a key has at most 100 letters; some are for who took the task
 
 
 def send_run(session_id: int) -> None:
@@ -111,7 +118,8 @@ def waiting(function: str, at: datetime) -> set[int]:
 
 
 def depths(at: datetime) -> list[Depth]:
-    rows = OrmQ.objects.filter(lock__lte=at).values("key").annotate(n=Count("id"), since=Min("lock")).order_by("key")
+    rows = OrmQ.objects.exclude(key__contains=TAKEN).filter(lock__lte=at).values("key")
+    rows = rows.annotate(n=Count("id"), since=Min("lock")).order_by("key")
     return [Depth(row["key"], row["n"], row["since"]) for row in rows]
 
 
@@ -126,6 +134,24 @@ def failures(since: datetime) -> dict[str, int]:
 
 def queue_of(address_or_queue: str) -> str:
     return address_or_queue.partition("@")[0]
+
+
+def give_back_taken(at: datetime) -> int:
+    """Let other workers take the tasks of workers that are gone, at `at` (UTC), or whose `retry` is over.
+
+    So with tasks that wait for a later time: they were sent before the clock was set back. Returns how many.
+    """
+    beats = WorkerHeartbeat.objects.filter(beat_at__gte=at - GONE).values_list("cluster", "host", "pid")
+    living = {(address(cluster, host), str(pid)) for cluster, host, pid in beats}
+    taken = OrmQ.objects.filter(key__contains=TAKEN)
+    given = OrmQ.objects.exclude(key__contains=TAKEN).filter(lock__gt=at + timedelta(minutes=1)).update(lock=at)
+    for pk, key, lock in taken.values_list("pk", "key", "lock"):
+        head, _, pid = key.rpartition(TAKEN)
+        own = head.removesuffix(TAKEN)
+        if lock < at or (own, pid) not in living:
+            before = own if own == head else queue_of(own)
+            given += taken.filter(pk=pk, key=key, lock=lock).update(key=before, lock=at)
+    return given
 
 
 def forget(before: datetime) -> tuple[int, int]:

@@ -118,10 +118,10 @@ def test_a_stop_asked_for_while_nobody_followed_is_carried_out_by_the_reaper(str
 
 
 @pytest.mark.processes
-def test_a_deadline_that_passed_while_nobody_followed_is_kept_by_the_reaper(stream):
+def test_a_deadline_that_passed_while_nobody_followed_is_kept_by_the_reaper(stream, settings):
     worker, session = start_worker(stream, 1)
     kill(worker)
-    Session.objects.filter(pk=session.pk).update(started_at=timezone.now() - timedelta(days=1))
+    settings.CLAUDEOPS_SESSION_TIMEOUT = 0
     assert reaper.reap(at=later(session)).closed == [session.pk]
     session.refresh_from_db()
     assert session.status == Status.TIMED_OUT
