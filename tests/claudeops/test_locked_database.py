@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 from django.test import Client
 
 from claudeops.lib import outage
+from claudeops.purge import files as purged
+from claudeops.purge.texts import Needles
+from claudeops.secret_scan import files as scanned
 from memories.access import tokens
 from memories.models import Memory, Scope
 from tests import processes
@@ -78,6 +81,18 @@ def test_a_command_says_it_and_exits_with_1(house):
     assert (out, err.splitlines()) == ("", [f"Error: {SENTENCE}", outage.TRY_AGAIN])
     assert json.loads(document)["error"] == {"code": "database_locked", "message": SENTENCE}
     assert Memory.objects.count() == 0
+
+
+def test_what_looks_through_the_data_folder_keeps_the_locks_of_the_live_database(settings, tmp_path):
+    settings.CLAUDEOPS_DATA_DIR = tmp_path
+    live = copy_of_database(tmp_path / "house.db")  # no name that is known as a database's
+    begin = "import sqlite3, sys; sqlite3.connect(sys.argv[1], 0).execute('BEGIN IMMEDIATE')"
+    with connected(live), transaction.atomic():
+        Memory.objects.all().delete()
+        assert list(scanned.scan(masking=False)) == []
+        assert purged.scrub(Needles(["jellyfin"]), write=False).left == {}
+        other = processes.start(["-c", begin, str(live)])
+        assert "database is locked" in other.communicate()[1]
 
 
 def test_a_database_that_cannot_be_opened_is_said_by_readyz_and_the_commands(house, tmp_path):
