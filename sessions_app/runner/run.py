@@ -22,6 +22,7 @@ from django.utils import timezone
 from claudeops.lib import outage
 from claudeops.lib.clock import Clock
 from claudeops.lib.secrets import mask
+from memories.embedding import state as embedding
 from memories.errors import MemoriesError
 from memories.telemetry import record as report
 from sessions_app import escalation, queue
@@ -322,6 +323,7 @@ class _Monitor:
         if now >= self.next_heartbeat:
             rows.filter(status=Status.RUNNING).update(heartbeat_at=timezone.now())
             self.next_heartbeat = now + HEARTBEAT_SECONDS
+            embedding.release()  # a session may be silent for an hour
         row = rows.values_list("status", "stop_requested_at", "stop_requested_by").first()
         status, stop_requested_at, stopped_by = row or ("", None, "")
         return _Row(status == Status.RUNNING, stop_requested_at is not None, stopped_by)
