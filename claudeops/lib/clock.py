@@ -1,9 +1,15 @@
-"""Notice that the clock was set, by comparing the time of day with the monotonic clock, which nobody sets."""
+"""Notice that the clock was set, by comparing the time of day with the monotonic clock, which nobody sets.
+
+And a cache that does not care.
+"""
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
+from django.core.cache.backends.base import DEFAULT_TIMEOUT
+from django.core.cache.backends.locmem import LocMemCache
 from django.utils import timezone
 
 from claudeops.lib.humanize import span
@@ -28,6 +34,18 @@ class Clock:
         if abs(seconds) < LEAST:
             return ""
         return f"set {span(abs(seconds))} {'forward' if seconds > 0 else 'back'}"
+
+
+class ProcessCache(LocMemCache):
+    """Django's cache of a process. With Django's own, a clock that is set back by hours leaves pages as old."""
+
+    def get_backend_timeout(self, timeout: Any = DEFAULT_TIMEOUT) -> float | None:
+        ends = super().get_backend_timeout(timeout)
+        return None if ends is None else ends - time.time() + time.monotonic()
+
+    def _has_expired(self, key: str) -> bool:
+        ends = self._expire_info.get(key, -1.0)  # type: ignore[attr-defined]  # the stubs leave it out
+        return ends is not None and ends <= time.monotonic()
 
 
 def _difference() -> float:
