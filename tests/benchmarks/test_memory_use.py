@@ -13,8 +13,8 @@ import pytest
 from sessions_app import queue
 from sessions_app.models import Session
 from tests.claudeops.processes import slow_cli, started, until
-from tests.factories import MemoryFactory
-from tests.processes import manage
+from tests.support.factories import MemoryFactory
+from tests.support.processes import manage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FACT = "[MEMORY:timing:caddy] Takes two minutes to start after its certificate was renewed"

@@ -15,9 +15,9 @@ from memories.models import Memory, Scope
 from sessions_app import queue, reaper
 from sessions_app.models import Session, Status
 from tests.claudeops.processes import slow_cli, started, until
-from tests.factories import AgentFactory
-from tests.processes import manage
+from tests.support.factories import AgentFactory
 from tests.support.outages import connected, copy_of_database, fill, small_disk
+from tests.support.processes import manage
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -17,8 +17,8 @@ from claudeops.purge.texts import Needles
 from claudeops.secret_scan import files as scanned
 from memories.access import tokens
 from memories.models import Memory, Scope
-from tests import processes
-from tests.factories import AgentFactory
+from tests.support import processes
+from tests.support.factories import AgentFactory
 from tests.support.outages import connected, copy_of_database, locked
 
 pytestmark = [

@@ -13,8 +13,8 @@ from sessions_app import queue, reaper
 from sessions_app.models import Session, Status, WorkerHeartbeat
 from sessions_app.queue import tasks
 from tests.claudeops.processes import slow_cli
-from tests.factories import AgentFactory
-from tests.processes import start, wait_for
+from tests.support.factories import AgentFactory
+from tests.support.processes import start, wait_for
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 
