@@ -45,7 +45,7 @@ from sessions_app.errors import SessionsError
 from sessions_app.models import Session, WorkerHeartbeat
 from sessions_app.queue import dispatch, request_stop
 from sessions_app.queue.dispatch import LOST_AFTER
-from sessions_app.queue.tasks import DEFAULT, SESSIONS, give_back_taken, send_reap, send_sweep
+from sessions_app.queue.tasks import DEFAULT, REAP, SESSIONS, SWEEP, give_back_taken, send
 from sessions_app.runner import handover
 
 logger = logging.getLogger(__name__)
@@ -183,10 +183,10 @@ class Worker:
         self._next_schedules = time.monotonic() + SCHEDULES_EVERY
         if any(one.name == SESSIONS for one in self.queues):
             # Sessions of the last worker need not wait for the reaper's minute.
-            self._with_database(lambda: send_reap(settings.CLAUDEOPS_HOST, SESSIONS))
+            self._with_database(lambda: send(REAP, host=settings.CLAUDEOPS_HOST, cluster=SESSIONS))
         if settings.CLAUDEOPS_OBSERVE and any(one.name == DEFAULT for one in self.queues):
             # Transcripts were written while no worker was there.
-            self._with_database(lambda: send_sweep(settings.CLAUDEOPS_HOST))
+            self._with_database(lambda: send(SWEEP, host=settings.CLAUDEOPS_HOST))
         try:
             while not self._asked:
                 self._with_database(self._work)

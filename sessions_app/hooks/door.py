@@ -17,13 +17,13 @@ from claudeops.lib.secrets import mask, mask_value
 from memories.access.tokens import note_use
 from memories.models import Project
 from memories.telemetry import record
-from sessions_app import queue
 from sessions_app.errors import HookFailed, SessionsError
 from sessions_app.hooks import cooldowns, delegation, heard, observing
 from sessions_app.hooks.answers import HANDLERS, LATER, HookAnswer, HookCall, document
 from sessions_app.hooks.callers import Caller, caller_of
 from sessions_app.hooks.events import Payload, known, parse
 from sessions_app.models import Session
+from sessions_app.queue import tasks
 from sessions_app.transcripts.place import project_at
 
 REGISTERED = (cooldowns, delegation, observing)
@@ -132,7 +132,7 @@ def _store(call: HookCall, records: list[Callable[[], object]]) -> None:
             for record in records:
                 record()
             if LATER[call.event]:
-                queue.enqueue_hook(call.event, stored)
+                tasks.send(tasks.HOOK, call.event, stored)
     except DatabaseError as error:
         logger.exception("the hook %s could not be stored", call.event)
         _fail("stored", error)

@@ -50,60 +50,12 @@ def address(cluster: str, host: str) -> str:
     return f"{cluster}@{host}"[:90]  # a key has at most 100 letters; some are for who took the task
 
 
-def send_run(session_id: int) -> None:
-    """Wake a worker of the sessions' cluster, on any host."""
-    async_task(RUN, session_id, cluster=SESSIONS, task_name=f"run session {session_id}")
-
-
-def send_follow(session_id: int, host: str) -> None:
-    """Make the host of a session follow it again: only that host has its process and its log."""
-    async_task(FOLLOW, session_id, cluster=address(SESSIONS, host), task_name=f"follow session {session_id}")
-
-
-def send_reap(host: str, cluster: str = DEFAULT) -> None:
-    """Make the workers of `cluster` on `host` reap its sessions: only that host sees their processes."""
-    async_task(REAP, cluster=address(cluster, host), task_name=f"reap on {host}"[:100])
-
-
-def send_learn(project_id: int) -> None:
-    """Have what the runs of a project teach looked for, on any host."""
-    async_task(LEARN, project_id, cluster=DEFAULT, task_name=f"learn in project {project_id}")
-
-
-def send_sync(project_id: int, cluster: str = DEFAULT) -> None:
-    """Have the agent files of a project synced by the workers of `cluster`, which may be an address."""
-    async_task(SYNC, project_id, cluster=cluster, task_name=f"sync agent files of project {project_id}")
-
-
-def send_sync_here(host: str, cluster: str = DEFAULT) -> None:
-    """Make the workers of `cluster` on `host` sync all agent files: another host may not have the repositories."""
-    async_task(SYNC_HERE, cluster=address(cluster, host), task_name=f"sync agent files on {host}"[:100])
-
-
-def send_hook(event: str, stored: dict[str, Any]) -> None:
-    """Have a worker on any host do what a hook of the CLI could wait for; `stored` holds plain values."""
-    async_task(HOOK, event, stored, cluster=DEFAULT, task_name=f"hook {event}")
-
-
-def send_observe(host: str, cluster: str = DEFAULT) -> None:
-    """Make the workers of `cluster` on `host` observe its transcripts: only that host has the files."""
-    async_task(OBSERVE, cluster=address(cluster, host), task_name=f"observe on {host}"[:100])
-
-
-def send_observe_session(session_id: int, host: str, cluster: str = DEFAULT) -> None:
-    """Make the host of a session that has ended take in its log."""
-    name = f"observe session {session_id}"
-    async_task(OBSERVE_SESSION, session_id, cluster=address(cluster, host), task_name=name)
-
-
-def send_sweep(host: str, cluster: str = DEFAULT) -> None:
-    """Make the workers of `cluster` on `host` look through its folders of transcripts."""
-    async_task(SWEEP, cluster=address(cluster, host), task_name=f"sweep transcripts on {host}"[:100])
-
-
-def send_promote(host: str, cluster: str = DEFAULT) -> None:
-    """Make the workers of `cluster` on `host` read and write its MEMORY.md files: only that host has them."""
-    async_task(PROMOTE, cluster=address(cluster, host), task_name=f"promote on {host}"[:100])
+def send(function: str, *arguments: Any, host: str = "", cluster: str = DEFAULT) -> None:
+    """Have a worker of `cluster` call a task; with `host` one of that host, which has the files or the processes."""
+    words = [function.rpartition(".")[2].removesuffix("_here").replace("_", " "), *map(str, arguments[:1])]
+    name = " ".join([*words, f"on {host}" if host else ""]).strip()
+    to = address(cluster, host) if host else cluster
+    async_task(function, *arguments, cluster=to, task_name=name[:100])
 
 
 def waiting(function: str, at: datetime) -> set[int]:

@@ -67,7 +67,7 @@ def test_a_clock_that_is_set_ends_no_session_and_the_worker_goes_on(tmp_path, se
             wait_for(lambda near=near: Session.objects.filter(heartbeat_at__range=near).exists())
             wait_for(lambda near=near: WorkerHeartbeat.objects.filter(beat_at__range=near).count() == 2)
             done = Success.objects.filter(func=tasks.REAP).count()
-            tasks.send_reap(settings.CLAUDEOPS_HOST)
+            tasks.send(tasks.REAP, host=settings.CLAUDEOPS_HOST)
             OrmQ.objects.filter(key__startswith="default").update(lock=near[0])
             wait_for(lambda done=done: Success.objects.filter(func=tasks.REAP).count() > done)
             session.refresh_from_db()
