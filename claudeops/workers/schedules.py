@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 from django_q.models import Schedule
+
+from claudeops.lib.locks import one_at_a_time
 
 PREFIX = "claudeops:"
 """Prefix of our rows' names; other rows are an operator's own."""
@@ -74,10 +76,7 @@ def sync_schedules(at: datetime | None = None) -> Synced:
     further away than the interval: the clock was set back.
     """
     with transaction.atomic():
-        # SQLite's IMMEDIATE transactions exclude each other: two hosts that start at once must not both insert.
-        if connection.vendor == "postgresql":
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        one_at_a_time(LOCK)  # two hosts that start at once must not both insert
         return _sync(at or timezone.now(), write=True)
 
 

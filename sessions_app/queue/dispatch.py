@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from claudeops.lib.locks import one_at_a_time
 from sessions_app.models import FollowsAs, Session, Status, Trigger, WorkerHeartbeat
 from sessions_app.queue import tasks
 from sessions_app.queue.admission import Rules, in_order
@@ -46,20 +47,10 @@ def dispatch(*, at: datetime | None = None, resend_after: timedelta = RESEND_AFT
     Called every minute, after each request, after each end of a session, and by idle workers (LOST_AFTER). Two calls
     at once send one wake-up: a conditional UPDATE of `dispatched_at` claims it, in one transaction with the wake-up.
     """
-    with _one_at_a_time():
+    # On PostgreSQL two calls would lock rows in different orders; on SQLite others write between the short ones.
+    with transaction.atomic() if connection.vendor == "postgresql" else nullcontext():
+        one_at_a_time(LOCK_KEY)
         return _dispatch(at or timezone.now(), resend_after)
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Prevent a deadlock on PostgreSQL, where two calls would lock rows in different orders. SQLite has one writer."""
-    if connection.vendor != "postgresql":
-        yield
-        return
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_KEY])
-        yield
 
 
 def _dispatch(at: datetime, resend_after: timedelta) -> Dispatched:
