@@ -17,6 +17,9 @@ from claudeops.purge.texts import Needles
 from claudeops.secret_scan import files as scanned
 from memories.access import tokens
 from memories.models import Memory, Scope
+from sessions_app import queue
+from sessions_app.models import Session, Status
+from tests.claudeops.processes import slow_cli, started, until
 from tests.support import processes
 from tests.support.factories import AgentFactory
 from tests.support.outages import connected, copy_of_database, locked
@@ -81,6 +84,23 @@ def test_a_command_says_it_and_exits_with_1(house):
     assert (out, err.splitlines()) == ("", [f"Error: {SENTENCE}", outage.TRY_AGAIN])
     assert json.loads(document)["error"] == {"code": "database_locked", "message": SENTENCE}
     assert Memory.objects.count() == 0
+
+
+def test_a_session_that_runs_meanwhile_is_followed_to_its_end(house, settings, tmp_path):
+    settings.CLAUDEOPS_CLAUDE_BIN = str(slow_cli(tmp_path))
+    settings.CLAUDEOPS_CLAUDE_HOME = settings.CLAUDEOPS_WORK_DIR = str(tmp_path)
+    name = connection.settings_dict["NAME"]
+    queue.request_session(agent=None, trigger="manual", by="operator", prompt_task="look")
+    with started("runworker", log=tmp_path / "log", DATABASE_URL=f"sqlite:///{name}?timeout=1") as worker:
+        until(lambda: Session.objects.running().exclude(ingest_offset=0).exists(), worker.output())
+        with locked(Path(name)):
+            until(lambda: f"{SENTENCE} Trying again." in worker.output(), "the follower meets the lock")
+            assert house.get("/sessions/1").status_code == 200
+        queue.request_stop(Session.objects.get().pk, by="operator")
+        until(lambda: not Session.objects.running().exists(), "the session stops")
+    session = Session.objects.get()
+    assert (session.status, session.status_reason) == (Status.STOPPED, "Stopped by operator.")
+    assert "Traceback" not in worker.output()
 
 
 def test_what_looks_through_the_data_folder_keeps_the_locks_of_the_live_database(settings, tmp_path):

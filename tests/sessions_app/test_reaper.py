@@ -132,6 +132,11 @@ def unfollowed(**fields) -> Session:
     return SessionFactory(**{**options, **fields})
 
 
+def test_a_heartbeat_from_before_the_clock_was_set_back_is_no_follower():
+    session = unfollowed(heartbeat_at=timezone.now() + timedelta(hours=5))
+    assert reaper.reap().requeued == [session.pk]
+
+
 def test_a_session_with_a_fresh_heartbeat_is_left_alone():
     session = unfollowed(heartbeat_at=timezone.now())
     assert reaper.reap() == reaper.Reaped()
