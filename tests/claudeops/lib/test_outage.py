@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from django.db import DatabaseError, Error, IntegrityError, connection, transaction
 
 from claudeops.lib import outage
+from claudeops.lib.masked_logs import MaskSecrets
 from sessions_app.models import Session
 from tests.support.outages import connected, fill_database
 
@@ -32,6 +34,18 @@ def test_a_full_disk_of_the_system_and_of_the_database():
         raise ValueError("half a file") from raised.value
     except ValueError as error:
         assert named(error) == (507, "disk_full")
+
+
+def test_the_log_has_its_sentence_in_the_place_of_a_traceback():
+    texts = []
+    for act in (fill_database, lambda: 1 / 0):
+        with pytest.raises(Exception) as raised:
+            act()
+        record = logging.LogRecord("x", logging.ERROR, "", 0, "it failed", None, (raised.type, raised.value, raised.tb))
+        MaskSecrets().filter(record)
+        texts.append(str(record.exc_text))
+    assert texts[0].startswith("A disk is full: ") and "Traceback" not in texts[0]
+    assert "Traceback" in texts[1]
 
 
 def test_other_errors_are_no_outage():
