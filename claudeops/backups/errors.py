@@ -5,16 +5,11 @@ from __future__ import annotations
 import os
 
 from claudeops.lib import outage
+from claudeops.lib.cli import Refusal
 
 
-class BackupError(Exception):
-    """`code` is stable, the text is for people, `fix` says what to do."""
-
-    is_refusal = True
-
-    def __init__(self, code: str, message: str, fix: str = "") -> None:
-        super().__init__(message)
-        self.code, self.fix = code, fix
+class BackupError(Refusal):
+    pass
 
 
 def printable(path: object) -> str:
