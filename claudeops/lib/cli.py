@@ -22,6 +22,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DatabaseError
 
 from claudeops.lib import database_version, outage
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.secrets import mask
 
 OF_PAGES = frozenset({Tags.urls, Tags.admin, Tags.templates})
@@ -69,9 +70,8 @@ def error_of(error: Exception) -> tuple[str, str, str] | None:
     """Return (code, message, fix) of an error that the user can correct; None for a bug."""
     if isinstance(error, Refusal):
         return error.code, error.message, error.fix
-    code = getattr(error, "code", None)
-    if isinstance(code, str) and getattr(type(error), "is_refusal", False):
-        return code, str(error), getattr(error, "fix", "")
+    if isinstance(error, DomainError):
+        return error.code, str(error), error.fix
     found = outage.named_in(error)
     if not found and isinstance(error, DatabaseError) and (difference := _difference()):
         return "not_migrated", *difference
