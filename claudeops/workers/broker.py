@@ -8,7 +8,7 @@ that it can be given back when that worker is gone.
 from __future__ import annotations
 
 import os
-from datetime import timedelta
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
 
@@ -40,9 +40,9 @@ class HostBroker(ORM):
         """Return when `task` is delivered again unless it is acknowledged: after this queue's own `retry`."""
         return timezone.now() + timedelta(seconds=dict(clusters())[self.list_key]["retry"])
 
-    def renew(self) -> None:
-        """Set the end of `retry` anew for the tasks of this process, because the clock was set."""
-        self.get_connection().filter(key__in=self._taken_keys()).update(lock=self.timeout(None))
+    def hold_until(self, at: datetime) -> None:
+        """Set until when (UTC) the tasks that this process took are its own."""
+        self.get_connection().filter(key__in=self._taken_keys()).update(lock=at)
 
     def _taken_keys(self) -> tuple[str, str]:
         """Return the keys of tasks that this process took: one for any host, one addressed to this one."""

@@ -16,6 +16,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from importlib import import_module
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
@@ -181,6 +182,8 @@ class Worker:
         names = " and ".join(one.name for one in self.queues)
         logger.info("worker: serving %s on %s (pid %s)", names, settings.CLAUDEOPS_HOST, os.getpid())
         self._next_schedules = time.monotonic() + SCHEDULES_EVERY
+        for one in self.queues:  # in a container each worker has the same pid: what is this one's now is the last one's
+            self._with_database(partial(one.broker.hold_until, timezone.now()))
         if any(one.name == SESSIONS for one in self.queues):
             # Sessions of the last worker need not wait for the reaper's minute.
             self._with_database(lambda: send(REAP, host=settings.CLAUDEOPS_HOST, cluster=SESSIONS))
@@ -237,7 +240,7 @@ class Worker:
         self._beat()
         sync_schedules()
         for one in self.queues:
-            one.broker.renew()
+            one.broker.hold_until(one.broker.timeout(None))
         give_back_taken(timezone.now())
         self._clock_jump = ""
 

@@ -127,8 +127,11 @@ def test_taken_tasks_are_given_back_when_their_worker_is_gone_or_their_retry_is_
         "its worker never beat": "sessions@there",
         "sent before the clock was set back": "default",
     }
+    broker.hold_until(at - timedelta(seconds=1))  # a worker that starts with the pid of the one before
+    assert tasks.give_back_taken(at) == 2
+    assert take(HostBroker("sessions")) == ["this host", "any host", "its worker is gone"]
     late = at + timedelta(days=1)
     assert tasks.depths(at)[0].waiting == 1
     WorkerHeartbeat.objects.update(beat_at=late)
-    assert tasks.give_back_taken(late) == 2  # theirs: no longer than `retry`, also when the worker lives
+    assert tasks.give_back_taken(late) == 3  # theirs: no longer than `retry`, also when the worker lives
     assert not OrmQ.objects.filter(key__contains=tasks.TAKEN).exists()
