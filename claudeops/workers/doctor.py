@@ -194,7 +194,7 @@ def _database() -> tuple[Finding, bool]:
     try:
         difference = database_version.difference()
     except DatabaseError as error:
-        if found := outage.behind(error):
+        if (found := outage.behind(error)) and found.fix != outage.UNREACHABLE:  # of that one the error says more
             return Finding(ERROR, "database", found.message, found.fix), False
         return Finding(ERROR, "database", f"no answer: {error}".strip(), outage.UNREACHABLE), False
     if difference:
