@@ -7,15 +7,16 @@ import sys
 import memories  # which imports nothing of Django by itself
 
 
-def damage_behind(error: Exception) -> str:
-    """Say what is damaged when the database caused an error: any command may meet it first. "" otherwise."""
+def outage_behind(error: Exception) -> str:
+    """Say what outage is behind an error, and what to do: any command may meet it first. "" for other errors."""
     from django.apps import apps
 
     if not apps.ready:
         return ""
-    from claudeops.lib import sqlite_damage
+    from claudeops.lib import outage
 
-    return sqlite_damage.behind(error)
+    found = outage.behind(error)
+    return f"{found.message}\n{found.fix}" if found else ""
 
 
 def main() -> None:
@@ -34,8 +35,8 @@ def main() -> None:
     except ImproperlyConfigured as error:
         raise SystemExit(f"claudeops cannot start: {error}") from None
     except Exception as error:
-        if damage := damage_behind(error):
-            raise SystemExit(damage) from None
+        if said := outage_behind(error):
+            raise SystemExit(said) from None
         raise
 
 

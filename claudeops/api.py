@@ -14,8 +14,9 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
 from claudeops import __version__
-from claudeops.lib import sqlite_damage
+from claudeops.lib import outage
 from claudeops.lib.api_errors import Refused
+from claudeops.lib.outage import Outage
 from memories.access.bearer import note_when_sent
 from memories.api.memories import router as memories_router
 from memories.api.projects import router as projects_router
@@ -71,6 +72,13 @@ def problem(
     answer = JsonResponse({"error": error, "fix": fix} if fix else {"error": error}, status=status)
     if status == 401:
         answer["WWW-Authenticate"] = 'Bearer realm="claudeops"'
+    return answer
+
+
+def unavailable(found: Outage) -> JsonResponse:
+    answer = problem(found.status, found.code, found.message, found.fix)
+    if found.retry_after:
+        answer["Retry-After"] = str(found.retry_after)
     return answer
 
 
@@ -131,9 +139,9 @@ def too_big(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
 @api.exception_handler(Exception)
 def fault(request: HttpRequest, error: Exception) -> HttpResponse:
     """Log the details of a bug and keep them from the caller."""
-    if damage := sqlite_damage.behind(error):
-        log.error("%s %s failed: %s", request.method, request.path, damage)
-        return problem(503, "database_damaged", damage, sqlite_damage.FIX)
+    if found := outage.behind(error):
+        log.error("%s %s failed: %s", request.method, request.path, found.message)
+        return unavailable(found)
     log.error("%s %s failed", request.method, request.path, exc_info=error)
     return problem(500, "internal_error", "Something went wrong inside claudeops.", "The server's log has the details.")
 

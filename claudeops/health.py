@@ -9,7 +9,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError
 from django.http import HttpRequest, JsonResponse
 
-from claudeops.lib import database_version, sqlite_damage
+from claudeops.lib import database_version, outage, sqlite_damage
 from claudeops.lib.sqlite_damage import DAMAGED, OK, Checked
 from memories.llm import status as models
 
@@ -42,6 +42,8 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 @login_not_required
 def readyz(request: HttpRequest) -> JsonResponse:
+    if full := outage.full_disk():
+        return JsonResponse({"ok": False, "reason": full}, status=503)
     checked = integrity()
     if checked and checked.state == DAMAGED:
         return JsonResponse({"ok": False, "reason": sqlite_damage.sentence(checked.said)}, status=503)
@@ -49,7 +51,8 @@ def readyz(request: HttpRequest) -> JsonResponse:
         difference = database_version.difference()
         troubled = [] if difference else models.troubles()
     except DatabaseError as error:
-        reason = sqlite_damage.behind(error) or "the database does not answer"
+        found = outage.behind(error)
+        reason = found.message if found else "the database does not answer"
         return JsonResponse({"ok": False, "reason": reason}, status=503)
     if difference:
         return JsonResponse({"ok": False, "reason": " ".join(difference)}, status=503)

@@ -231,6 +231,7 @@ def database(url: str) -> dict[str, Any]:
 
 
 DATABASES = {"default": database(read("DATABASE_URL"))}
+CACHES = {"default": {"BACKEND": "claudeops.lib.clock.ProcessCache"}}
 
 
 def cluster(workers: int, timeout: int) -> dict[str, int]:

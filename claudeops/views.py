@@ -19,7 +19,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from claudeops import api, first_day, sign_in
 from claudeops.context import DEMO_NOTE_HIDDEN
-from claudeops.lib import sqlite_damage
+from claudeops.lib import outage
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
 from claudeops.lib.periods import RANGES, Range, range_of
 from claudeops.overview import changes, charts, feed
@@ -70,17 +70,15 @@ def _hidden(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer for an error that nothing else caught: 503 in one sentence when the database is damaged, else 500."""
-    error = sys.exc_info()[1]
-    damage = sqlite_damage.behind(error)
-    if not damage:
+    """Answer for an error that nothing else caught: in the sentence of the outage behind it, else 500."""
+    found = outage.behind(sys.exc_info()[1])
+    if found is None:
         return defaults.server_error(request)
-    log.error("%s %s failed: %s", request.method, request.path, damage)
-    if request.path.startswith(IN_JSON):
-        response: HttpResponse = api.problem(503, "database_damaged", damage, sqlite_damage.FIX)
-    else:  # without the context of pages, which asks the database
-        page = render_to_string("503.html", {"damage": damage, "fix": sqlite_damage.FIX})
-        response = HttpResponse(page, status=503)
+    log.error("%s %s failed: %s", request.method, request.path, found.message)
+    response: HttpResponse = api.unavailable(found)
+    if not request.path.startswith(IN_JSON):  # without the context of pages, which asks the database
+        response.content = render_to_string("outage.html", {"outage": found})
+        response["Content-Type"] = "text/html; charset=utf-8"
     response._has_been_logged = True  # type: ignore[attr-defined]  # Django would log a traceback for every poll
     return response
 

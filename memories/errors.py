@@ -1,33 +1,20 @@
-"""Errors of the memory store. A surface turns them into a message, a 4xx response or an exit code."""
+"""Errors of the memory store."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from claudeops.lib.domain_error import DomainError
 
-class MemoriesError(Exception):
-    """Base class; `code` is stable, the text is for a person, `fix` says what to do.
 
-    `fields` says by the name of a field what is wrong with it.
-    """
-
+class MemoriesError(DomainError):
     code = "memories_error"
-    is_refusal = True
-
-    def __init__(self, message: str, fix: str = "") -> None:
-        super().__init__(message)
-        self.fix = fix
-        self.fields: dict[str, str] = {}
 
 
 class InvalidMemory(MemoriesError):
     """A field of a memory cannot be stored as given."""
 
     code = "invalid_memory"
-
-    def __init__(self, message: str, fix: str = "", *, field: str = "") -> None:
-        super().__init__(message, fix)
-        self.fields = {field: message} if field else {}
 
 
 class InvalidProposal(InvalidMemory):

@@ -1,29 +1,16 @@
-"""The errors of this app. A surface turns them into a message, a status 4xx or an exit code."""
+"""The errors of this app."""
+
+from claudeops.lib.domain_error import DomainError
 
 
-class SessionsError(Exception):
-    """Base of the errors. `code` is stable, the text is for people, `fix` says what to do.
-
-    `fields` says by the name of a field what is wrong with it.
-    """
-
+class SessionsError(DomainError):
     code = "sessions_error"
-    is_refusal = True
-
-    def __init__(self, message: str, fix: str = "") -> None:
-        super().__init__(message)
-        self.fix = fix
-        self.fields: dict[str, str] = {}
 
 
 class InvalidSession(SessionsError):
     """A request for a session, a stop or a cooldown is not valid."""
 
     code = "invalid_session"
-
-    def __init__(self, message: str, fix: str = "", *, field: str = "") -> None:
-        super().__init__(message, fix)
-        self.fields = {field: message} if field else {}
 
 
 class InvalidBrief(InvalidSession):

@@ -1,7 +1,8 @@
 """Reap running sessions without a follower: their worker died, was stopped, or its host is gone.
 
 A living process gets a new follower; the log of a dead one is ingested to its end and decides the outcome; a session
-that never started is queued again. Sessions of another host are closed only when that host is gone.
+that never started is queued again, as are the tasks that a dead worker had taken. Sessions of another host are closed
+only when that host is gone.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import psutil
 from django.conf import settings
 from django.db.models import F, Q
 from django.utils import timezone
@@ -22,6 +24,7 @@ from sessions_app import queue
 from sessions_app.credit.outcome import settle_all
 from sessions_app.errors import RawLogOutside
 from sessions_app.models import Session, Status, Trigger, WorkerHeartbeat
+from sessions_app.queue import tasks
 from sessions_app.runner import log_masking, run
 from sessions_app.runner.ingest import OnEntries
 from sessions_app.runner.launch import folder_of
@@ -54,8 +57,12 @@ class Reaped:
 
 
 def unfollowed(at: datetime) -> Q:
-    """Match running sessions without a recent heartbeat: they have no follower."""
-    return Q(status=Status.RUNNING) & (Q(heartbeat_at=None) | Q(heartbeat_at__lt=at - STALE))
+    """Match running sessions without a recent heartbeat: they have no follower.
+
+    A heartbeat far in the future was written before the clock was set back; a follower would have written another.
+    """
+    stale = Q(heartbeat_at=None) | Q(heartbeat_at__lt=at - STALE) | Q(heartbeat_at__gt=at + STALE)
+    return Q(status=Status.RUNNING) & stale
 
 
 def reap(
@@ -69,6 +76,7 @@ def reap(
     at = at or timezone.now()
     follow = follow or queue.enqueue_follow
     done = Reaped()
+    _forget_dead_workers(at)
     for session in Session.objects.filter(unfollowed(at)).select_related("agent").order_by("pk"):
         if session.host and session.host != settings.CLAUDEOPS_HOST:
             _reap_foreign(session, at, done)
@@ -86,6 +94,14 @@ def reap(
         level = RecordLevel.WARNING if done.lost or done.failed else RecordLevel.INFO
         record("sessions.reap.completed", component="reaper", source=source, level=level, **numbers)
     return done
+
+
+def _forget_dead_workers(at: datetime) -> None:
+    """Delete the heartbeats of workers of this host that were killed, and give back the tasks of all that are gone."""
+    mine = WorkerHeartbeat.objects.filter(host=settings.CLAUDEOPS_HOST)
+    mine.filter(pid__in=[pid for pid in mine.values_list("pid", flat=True) if not psutil.pid_exists(pid)]).delete()
+    if given := tasks.give_back_taken(at):
+        logger.info("tasks of workers that are gone were given back: %s", given)
 
 
 def take_over(session_id: int, *, at: datetime | None = None, on_entries: OnEntries | None = None) -> Status | None:
@@ -137,8 +153,7 @@ def _reap_own(session: Session, at: datetime, follow: Callable[[int], object], d
 def _reap_living(
     session: Session, process: Process, at: datetime, follow: Callable[[int], object], done: Reaped
 ) -> None:
-    deadline = (session.started_at or at) + timedelta(seconds=run.timeout_of(session))
-    if not session.stop_requested_at and at < deadline:
+    if not session.stop_requested_at and process.age < run.timeout_of(session):
         follow(session.pk)
         done.followed.append(session.pk)
         return

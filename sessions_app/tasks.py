@@ -56,7 +56,7 @@ def tick() -> None:
 
 def reap() -> None:
     """Reap sessions without a follower, on this host and on every other host with workers."""
-    queue.reap_elsewhere(settings.CLAUDEOPS_HOST)
+    queue.ask_elsewhere(tasks.REAP)
     reap_here()
 
 
@@ -77,7 +77,7 @@ def learn(project_id: int) -> None:
 
 def sync_files() -> None:
     """Sync the agent files of all projects, on this host and on every other one, where the repositories may be."""
-    queue.sync_elsewhere(settings.CLAUDEOPS_HOST)
+    queue.ask_elsewhere(tasks.SYNC_HERE)
     sync_files_here()
 
 
@@ -116,7 +116,7 @@ def observe_session(session_id: int) -> str:
 
 def sweep_transcripts() -> None:
     """Look through the folders of transcripts, on this host and on every other one with workers."""
-    queue.sweep_elsewhere(settings.CLAUDEOPS_HOST)
+    queue.ask_elsewhere(tasks.SWEEP)
     sweep_transcripts_here()
 
 

@@ -18,6 +18,7 @@ from django.db import DatabaseError, connection, transaction
 
 from claudeops.backups.errors import BackupError
 from claudeops.backups.files import sync_file
+from claudeops.lib import outage
 
 FILES = {"sqlite": "claudeops.sqlite3", "postgresql": "claudeops.dump"}
 LOGS = "SELECT id, log_file, ingest_offset FROM sessions WHERE log_file <> '' AND ingest_offset > 0 AND host = {}"
@@ -42,12 +43,12 @@ def copy(target: Path) -> Snapshot:
             raise BackupError("empty", "No backup was made: the database is empty.", "Run: manage.py migrate")
         return _copy_sqlite(target) if connection.vendor == "sqlite" else _copy_postgresql(target)
     except DatabaseError as error:
-        said = _first_line(error)
-        full = "full" in said
+        found = outage.named_in(error)
+        said = found.message if found else f"{_first_line(error)}."
         raise BackupError(
-            "disk_full" if full else "not_copied",
-            f"No backup was made: the database was not copied to {target.parents[2]}: {said}.",
-            "Make room, then run it again." if full else "Run: manage.py doctor",
+            found.code if found else "not_copied",
+            f"No backup was made: the database was not copied to {target.parents[2]}: {said}",
+            found.fix if found else "Run: manage.py doctor",
         ) from error
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
 
+from claudeops.lib import outage
+from claudeops.lib.cli import Refusal
 
-class BackupError(Exception):
-    """`code` is stable, the text is for people, `fix` says what to do."""
 
-    is_refusal = True
-
-    def __init__(self, code: str, message: str, fix: str = "") -> None:
-        super().__init__(message)
-        self.code, self.fix = code, fix
+class BackupError(Refusal):
+    pass
 
 
 def printable(path: object) -> str:
@@ -28,6 +24,6 @@ def busy() -> BackupError:
 def cannot_write(what: str, error: OSError, path: os.PathLike[str] | str) -> BackupError:
     """Return the error of a file that could not be read or written. `what` says in words what was not done."""
     place = printable(error.filename if error.filename else path)
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    fix = "Make room, then run it again." if full else "Nothing was changed."
-    return BackupError("disk_full" if full else "cannot_write", f"{what}: {place}: {error.strerror or error}.", fix)
+    if full := outage.named_in(error):
+        return BackupError(full.code, f"{what}: {place}: {full.message}", full.fix)
+    return BackupError("cannot_write", f"{what}: {place}: {error.strerror or error}.", "Nothing was changed.")

@@ -8,8 +8,6 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from django.template.defaultfilters import filesizeformat
-
 from claudeops.backups.errors import BackupError
 from claudeops.backups.folder import MANIFEST
 
@@ -101,7 +99,3 @@ def _entry(found: dict[str, Any]) -> Entry:
     if path.is_absolute() or ".." in path.parts or len(path.parts) < 2 or path.parts[0] not in (DATABASE, LOGS, KEYS):
         raise ValueError(f"{str(path)!r} is no file of a backup")
     return Entry(str(path), int(found["size"]), str(found["sha256"]))
-
-
-def size_in_words(size: int) -> str:
-    return str(filesizeformat(size)).replace("\xa0", " ")

@@ -95,8 +95,9 @@ class Problem(Schema):
     fix: str = Field("", description="What to do.")
 
 
-FAULTS = frozenset({401, 403, 404, 422, 500, 503})
-"""What any route may answer: 404 for what the caller may not see, 503 for a damaged database."""
+FAULTS = frozenset({401, 403, 404, 422, 500, 503, 507})
+"""What any route may answer: 404 for what the caller may not see, 503 for a database
+that is locked, away or damaged (`Retry-After` says when to try again), 507 for a full disk."""
 
 WITH_A_BODY = frozenset({400, 409, 413})
 """What a route may also answer that changes something."""

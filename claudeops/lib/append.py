@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import groupby
 
-from django.db import DatabaseError, OperationalError, connection, models, transaction
+from django.db import DatabaseError, connection, models, transaction
+
+from claudeops.lib.outage import is_locked
 
 from claudeops.lib.insert import insert
 
@@ -33,13 +35,11 @@ def append(row: models.Model) -> int | None:
                     cursor.execute("SET LOCAL synchronous_commit = off")
             insert(row)
             return int(row.pk)
-    except OperationalError as error:
-        if connection.in_atomic_block or "locked" not in str(error):
-            logger.warning(NOT_WRITTEN, row._meta.db_table, error)
-        else:
-            _later.write(row)
     except DatabaseError as error:
-        logger.warning(NOT_WRITTEN, row._meta.db_table, error)
+        if is_locked(error) and not connection.in_atomic_block:
+            _later.write(row)
+        else:
+            logger.warning(NOT_WRITTEN, row._meta.db_table, error)
     return None
 
 

@@ -21,7 +21,8 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DatabaseError
 
-from claudeops.lib import database_version, sqlite_damage
+from claudeops.lib import database_version, outage
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.secrets import mask
 
 OF_PAGES = frozenset({Tags.urls, Tags.admin, Tags.templates})
@@ -69,19 +70,13 @@ def error_of(error: Exception) -> tuple[str, str, str] | None:
     """Return (code, message, fix) of an error that the user can correct; None for a bug."""
     if isinstance(error, Refusal):
         return error.code, error.message, error.fix
-    code = getattr(error, "code", None)
-    if isinstance(code, str) and getattr(type(error), "is_refusal", False):
-        return code, str(error), getattr(error, "fix", "")
-    if sqlite_damage.said_in(error):
-        return _damaged(sqlite_damage.behind(error))
-    if isinstance(error, DatabaseError) and (difference := _difference()):
+    if isinstance(error, DomainError):
+        return error.code, str(error), error.fix
+    found = outage.named_in(error)
+    if not found and isinstance(error, DatabaseError) and (difference := _difference()):
         return "not_migrated", *difference
-    damage = sqlite_damage.behind(error)
-    return _damaged(damage) if damage else None
-
-
-def _damaged(damage: str) -> tuple[str, str, str]:
-    return "database_damaged", damage, sqlite_damage.FIX
+    found = found or outage.behind(error)
+    return (found.code, found.message, found.fix) if found else None
 
 
 def _difference() -> tuple[str, str] | None:

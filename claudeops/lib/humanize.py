@@ -1,4 +1,4 @@
-"""Format ages, durations and amounts of money for people. Pure."""
+"""Format ages, durations, sizes and amounts of money for people. Pure."""
 
 from __future__ import annotations
 
@@ -50,6 +50,15 @@ def span(seconds: float) -> str:
             rest = whole % size // smaller_size
             return f"{whole // size} {name}" + (f" {rest} {smaller}" if rest else "")
     return f"{whole} s"
+
+
+def size(count: float) -> str:
+    """Format a number of bytes: "0 bytes", "1.5 KB", "3.2 GB" (1 KB is 1,024 bytes)."""
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TB"
 
 
 def dollars(amount: Decimal | float) -> str:

@@ -28,6 +28,13 @@ def single_flight(key: int, path: Path) -> Iterator[bool]:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [key])
 
 
+def one_at_a_time(key: int) -> None:
+    """Hold back others with this `key` until the transaction ends, on PostgreSQL. SQLite has one writer anyhow."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+
+
 @contextlib.contextmanager
 def file_lock(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """Yield whether this process has the lock file at `path`, created when missing. With `wait`, wait for it.

@@ -1,4 +1,7 @@
-"""A filter for the handlers of Python's logging that masks credentials in messages, exceptions and stack traces."""
+"""A filter for the handlers of Python's logging that masks credentials in messages, exceptions and stack traces.
+
+A full disk or a locked database is no bug: such an exception is one sentence, not a traceback each time.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ class MaskSecrets(logging.Filter):
     """Mask the record's text before it is written. A record whose arguments do not fit its message is left as it is."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        from claudeops.lib import outage  # here: the settings are not yet read when logging is configured
         from claudeops.lib.secrets import mask  # here: its patterns take long to compile
 
         try:
@@ -18,7 +22,8 @@ class MaskSecrets(logging.Filter):
         except (TypeError, ValueError):  # the handler reports it
             return True
         if record.exc_info and not record.exc_text:
-            record.exc_text = _FORMATTER.formatException(record.exc_info)
+            found = outage.named_in(record.exc_info[1])
+            record.exc_text = found.message if found else _FORMATTER.formatException(record.exc_info)
         if record.exc_text:
             record.exc_text = mask(record.exc_text)
         if record.stack_info:

@@ -14,6 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from claudeops.backups import folder as backups
+from claudeops.lib import outage
 from claudeops.workers import schedules
 from memories.files import trouble
 from memories.llm import status as models
@@ -145,10 +146,11 @@ class Health:
     transcripts: Seen = field(default_factory=Seen)
     folders: tuple[Folder, ...] = ()
     """The folders of transcripts that are swept."""
+    full_disk: str = ""
 
     @property
     def troubles(self) -> list[Trouble]:
-        found = []
+        found = [Trouble(self.full_disk, outage.MAKE_ROOM)] if self.full_disk else []
         if self.orphaned:
             sessions = "one running session" if self.orphaned == 1 else f"{self.orphaned} running sessions"
             found.append(Trouble(f"No worker follows {sessions}.", REAP))
@@ -225,6 +227,7 @@ def read(at: datetime | None = None) -> Health:
         models=tuple(_model(state, at) for state in models.of_needed(at)),
         transcripts=transcripts.seen(at),
         folders=tuple(transcripts.folders()),
+        full_disk=outage.full_disk(),
     )
 
 

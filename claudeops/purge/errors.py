@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
+from claudeops.lib.cli import Refusal
 
-class PurgeError(Exception):
-    """`code` is stable, the text is for a person, `fix` says what to do."""
 
-    is_refusal = True
-
-    def __init__(self, code: str, message: str, fix: str = "") -> None:
-        super().__init__(message)
-        self.code, self.fix = code, fix
+class PurgeError(Refusal):
+    pass

@@ -15,6 +15,7 @@ from django.conf import settings
 
 from claudeops.backups.folder import backups_folder, complete, time_of
 from claudeops.purge.texts import Needles
+from claudeops.secret_scan.files import LOOKED_AT, is_apart
 from memories.models import Transcript
 from sessions_app.models import Session
 from sessions_app.runner.launch import folder_of
@@ -26,10 +27,7 @@ LEFT_OUT = ("models", "vectors", "backups", "demo")
 ASIDE = ("before-restore-", ".restore")
 """How the folders begin in which a restore keeps what was there before."""
 GIT = ".git"
-DATABASES = (".sqlite3", ".sqlite3-wal", ".sqlite3-shm", ".sqlite3-journal", ".lock", ".npz", ".bits")
 KEYS = ("secret_key", "first-sign-in.txt")
-LOOKED_AT = 8192
-"""A file with a NUL in so many first bytes is no text."""
 BLOCK = 16 * 1024 * 1024
 """Bytes of a file that are read at once, with the rest of the line."""
 
@@ -61,10 +59,8 @@ def text_files() -> Iterator[Path]:
             and not (here / name).is_symlink()
         )
         for name in sorted(names):
-            file = here / name
-            if name in KEYS or name.endswith(DATABASES) or file.is_symlink() or not file.is_file():
-                continue
-            yield file
+            if not is_apart(here / name, KEYS):
+                yield here / name
 
 
 def scrub(

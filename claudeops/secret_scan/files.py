@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from django.conf import settings
 
 from claudeops.backups.folder import backups_folder
+from claudeops.lib import sqlite_damage
 from claudeops.secret_scan import last
 from sessions_app.models import Session
 from sessions_app.runner.launch import MCP_CONFIG, folder_of
@@ -24,6 +25,17 @@ LOOKED_AT = 8192
 """A file with a NUL in so many first bytes is no text."""
 
 
+def is_apart(file: Path, keys: Collection[str] = KEYS) -> bool:
+    """Whether a file of the data folder is a key, a database or a link, and not looked at.
+
+    To open the live database would be harm enough: closing the file drops the locks that SQLite has in this process.
+    """
+    live = sqlite_damage.file()
+    names = {f"{live.name}{ending}" for ending in ("", "-wal", "-shm", "-journal")} if live else ()
+    apart = file.name in keys or file.name in names or file.name.endswith(DATABASES)
+    return apart or file.is_symlink() or not file.is_file()
+
+
 def text_files() -> Iterator[Path]:
     folder = Path(settings.CLAUDEOPS_DATA_DIR)
     for path, folders, names in os.walk(folder):
@@ -34,7 +46,7 @@ def text_files() -> Iterator[Path]:
         folders.sort()
         for name in sorted(names):
             file = here / name
-            if name in KEYS or name.endswith(DATABASES) or file.is_symlink() or not file.is_file():
+            if is_apart(file):
                 continue
             with file.open("rb") as opened:
                 if b"\0" not in opened.read(LOOKED_AT):

@@ -1,12 +1,14 @@
 """django-q2's ORM broker with a queue for each host, which is read first.
 
 A session's process and log are on one host: its tasks go to `<queue>@<host>`, which only that host reads. A host
-without room for a session takes no wake-up that another host could use.
+without room for a session takes no wake-up that another host could use. A taken task names its worker in its key, so
+that it can be given back when that worker is gone.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+import os
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
 
@@ -17,7 +19,7 @@ from django_q.brokers.orm import ORM
 
 from sessions_app.checks import clusters
 from sessions_app.models import Session
-from sessions_app.queue.tasks import SESSIONS, address
+from sessions_app.queue.tasks import SESSIONS, TAKEN, address
 
 SETTLE = 2.0
 """Seconds from taking a wake-up until its session is seen as running."""
@@ -38,6 +40,15 @@ class HostBroker(ORM):
         """Return when `task` is delivered again unless it is acknowledged: after this queue's own `retry`."""
         return timezone.now() + timedelta(seconds=dict(clusters())[self.list_key]["retry"])
 
+    def hold_until(self, at: datetime) -> None:
+        """Set until when (UTC) the tasks that this process took are its own."""
+        self.get_connection().filter(key__in=self._taken_keys()).update(lock=at)
+
+    def _taken_keys(self) -> tuple[str, str]:
+        """Return the keys of tasks that this process took: one for any host, one addressed to this one."""
+        own, pid = address(self.list_key, settings.CLAUDEOPS_HOST), os.getpid()
+        return f"{own}{TAKEN * 2}{pid}", f"{own}{TAKEN}{pid}"
+
     def _has_room(self) -> bool:
         if self.list_key != SESSIONS:
             return True
@@ -52,7 +63,10 @@ class HostBroker(ORM):
         keys = [own, self.list_key] if self._has_room() else [own]
         rows = self.get_connection().filter(key__in=keys, lock__lt=timezone.now())
         task = rows.order_by(first, "id").first()
-        if task is None or not rows.filter(pk=task.pk, lock=task.lock).update(lock=self.timeout(task)):
+        if task is None:
+            return []
+        taken = self._taken_keys()[task.key == own]
+        if not rows.filter(pk=task.pk, lock=task.lock).update(key=taken, lock=self.timeout(task)):
             return []
         if task.key != own:
             self._taken.append(monotonic())

@@ -22,8 +22,8 @@ from django.utils import timezone
 
 from claudeops import __version__
 from claudeops.backups import folder as backups
-from claudeops.lib import database_version, sqlite_damage
-from claudeops.lib.humanize import exact
+from claudeops.lib import database_version, outage, sqlite_damage
+from claudeops.lib.humanize import exact, size
 from claudeops.overview import health, silence
 from claudeops.secret_scan import last
 from claudeops.workers import schedules
@@ -154,8 +154,10 @@ def _data_folder() -> Iterator[Finding]:
     folder = Path(settings.CLAUDEOPS_DATA_DIR)
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(nearest).free
-    text = f"{folder}, {_size(free)} free"
-    if free < LITTLE_SPACE:
+    text = f"{folder}, {size(free)} free"
+    if full := outage.full_disk():
+        yield Finding(ERROR, "data folder", full, outage.MAKE_ROOM)
+    elif free < LITTLE_SPACE:
         yield Finding(WARNING, "data folder", text, "Raw logs and the database grow here. Free space or move it.")
     else:
         yield Finding(OK, "data folder", text)
@@ -192,17 +194,16 @@ def _database() -> tuple[Finding, bool]:
     try:
         difference = database_version.difference()
     except DatabaseError as error:
-        if damage := sqlite_damage.behind(error):
-            return Finding(ERROR, "database", damage, sqlite_damage.FIX), False
-        hint = "Check DATABASE_URL, and whether the database runs."
-        return Finding(ERROR, "database", f"no answer: {error}".strip(), hint), False
+        if (found := outage.behind(error)) and found.fix != outage.UNREACHABLE:  # of that one the error says more
+            return Finding(ERROR, "database", found.message, found.fix), False
+        return Finding(ERROR, "database", f"no answer: {error}".strip(), outage.UNREACHABLE), False
     if difference:
         text, fix = difference
         return Finding(ERROR, "database", f"{name}: {text}", fix), False
     text = f"{connection.display_name} {name}"
     if path and checked:
         result = "ok" if checked.state == sqlite_damage.OK else checked.said
-        text += f", {_size(path.stat().st_size)}, quick check {result}"
+        text += f", {size(path.stat().st_size)}, quick check {result}"
     return Finding(OK, "database", f"{text}, all migrations applied"), True
 
 
@@ -438,14 +439,6 @@ def _vector_search() -> Iterator[Finding]:
         yield Finding(WARNING, "vector search", f"CLAUDEOPS_VECTOR_SEARCH asks for pgvector, served by {by}", hint)
     else:
         yield Finding(OK, "vector search", by)
-
-
-def _size(count: float) -> str:
-    for unit in ("bytes", "KB", "MB", "GB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TB"
 
 
 def _ago(then: datetime, at: datetime) -> str:

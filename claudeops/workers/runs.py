@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from datetime import datetime
 
+import psutil
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
@@ -21,7 +21,7 @@ def started(*, host: str, pid: int, queues: Sequence[str], at: datetime) -> int:
     names = ", ".join(queues)[:200]
     with transaction.atomic():
         running = WorkerRun.objects.filter(host=host, ended_at=None)
-        gone = [pk for pk, known in running.values_list("pk", "pid") if known == pid or not _exists(known)]
+        gone = [pk for pk, known in running.values_list("pk", "pid") if known == pid or not psutil.pid_exists(known)]
         lost = running.filter(pk__in=gone).update(ended_at=at, ending=Ending.LOST)
         before = WorkerRun.objects.filter(host=host, queues=names).order_by("-pk").values_list("ending", flat=True)
         after = Ending.LOST if lost else before.first() or ""
@@ -42,13 +42,3 @@ def mark_lost(at: datetime) -> int:
     beats = WorkerHeartbeat.objects.filter(host=OuterRef("host"), pid=OuterRef("pid"), beat_at__gte=at - HOST_ALIVE)
     silent = WorkerRun.objects.filter(~Exists(beats), ended_at=None, started_at__lt=at - HOST_ALIVE)
     return silent.update(ended_at=at, ending=Ending.LOST)
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True  # it is another account's
-    return True

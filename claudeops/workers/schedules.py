@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 from django_q.models import Schedule
+
+from claudeops.lib.locks import one_at_a_time
 
 PREFIX = "claudeops:"
 """Prefix of our rows' names; other rows are an operator's own."""
@@ -70,13 +72,11 @@ def declared() -> list[Declared]:
 def sync_schedules(at: datetime | None = None) -> Synced:
     """Make the table hold what is declared, at `at` (UTC; now when None). Idempotent.
 
-    `next_run` is recomputed only for a schedule that is new, has another interval, or has none.
+    `next_run` is recomputed only for a schedule that is new, has another interval, or has none, and for one that is
+    further away than the interval: the clock was set back.
     """
     with transaction.atomic():
-        # SQLite's IMMEDIATE transactions exclude each other: two hosts that start at once must not both insert.
-        if connection.vendor == "postgresql":
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        one_at_a_time(LOCK)  # two hosts that start at once must not both insert
         return _sync(at or timezone.now(), write=True)
 
 
@@ -107,14 +107,15 @@ def _sync(at: datetime, *, write: bool) -> Synced:
     for name, schedule in wanted.items():
         row = rows.get(name) or Schedule(name=name)
         fields = _fields(schedule)
-        if row.pk and row.next_run and all(getattr(row, field) == value for field, value in fields.items()):
+        in_time = row.next_run is not None and row.next_run <= at + timedelta(minutes=schedule.minutes)
+        if row.pk and in_time and all(getattr(row, field) == value for field, value in fields.items()):
             continue
         (changed if row.pk else created).append(name.removeprefix(PREFIX))
         if write:
             same_interval = row.pk and (row.schedule_type, row.minutes) == (Schedule.MINUTES, schedule.minutes)
             for field, value in fields.items():
                 setattr(row, field, value)
-            if not same_interval or row.next_run is None:
+            if not same_interval or not in_time:
                 row.next_run = schedule.first_run(at)
             row.save()
     return Synced(tuple(created), tuple(changed), tuple(removed))

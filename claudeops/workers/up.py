@@ -22,7 +22,7 @@ from django.db import DatabaseError, connections
 from django.http.request import validate_host
 
 from claudeops.env import BASE_DIR, boolean
-from claudeops.lib import database_version, sqlite_damage
+from claudeops.lib import database_version, outage
 from claudeops.lib.cli import Refusal
 from claudeops.workers.first_account import FirstSignIn, first_account
 from claudeops.workers.schedules import sync_schedules
@@ -71,9 +71,12 @@ def up(host: str, port: int, *, demo: bool) -> NoReturn:
         if demo:
             set_up()
     except DatabaseError as error:
-        said = sqlite_damage.behind(error) or f"The database does not answer as it should: {error}"
-        raise Refusal("database", said) from error
+        found = outage.behind(error)
+        said = found.message if found else f"The database does not answer as it should: {error}"
+        raise Refusal("database", said, found.fix if found else "") from error
     except OSError as error:
+        if outage.named_in(error):
+            raise
         raise Refusal("data_folder", f"The data folder {data_dir} cannot be written: {error.strerror}.") from error
     address = f"http://{in_url(reached_at(host))}:{port}/"
     text = welcome(

@@ -16,6 +16,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from importlib import import_module
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
@@ -32,19 +33,20 @@ from django_q.scheduler import scheduler
 from django_q.signing import BadSignature, SignedPackage
 from django_q.worker import worker as run_tasks
 
-from claudeops.lib import sqlite_damage
+from claudeops.lib import outage
+from claudeops.lib.clock import Clock
 from claudeops.lib.secrets import mask_value
 from claudeops.workers import runs
 from claudeops.workers.broker import HostBroker
 from claudeops.workers.file_watcher import FileWatcher
 from claudeops.workers.parent_death import die_with_parent
-from claudeops.workers.schedules import APPS
+from claudeops.workers.schedules import APPS, sync_schedules
 from sessions_app.checks import clusters
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session, WorkerHeartbeat
 from sessions_app.queue import dispatch, request_stop
 from sessions_app.queue.dispatch import LOST_AFTER
-from sessions_app.queue.tasks import DEFAULT, SESSIONS, send_reap, send_sweep
+from sessions_app.queue.tasks import DEFAULT, REAP, SESSIONS, SWEEP, give_back_taken, send
 from sessions_app.runner import handover
 
 logger = logging.getLogger(__name__)
@@ -163,6 +165,7 @@ class Worker:
         self.stop_sessions = on_stop == STOP and SESSIONS in names
         self._file_watcher = FileWatcher() if DEFAULT in names else None
         self._started_at = timezone.now()
+        self._clock, self._clock_jump = Clock(), ""
         self._run_id: int | None = None
         self._asked = 0
         self._next_heartbeat = self._next_schedules = self._next_dispatch = self._ask_database_at = 0.0
@@ -179,12 +182,14 @@ class Worker:
         names = " and ".join(one.name for one in self.queues)
         logger.info("worker: serving %s on %s (pid %s)", names, settings.CLAUDEOPS_HOST, os.getpid())
         self._next_schedules = time.monotonic() + SCHEDULES_EVERY
+        for one in self.queues:  # in a container each worker has the same pid: what is this one's now is the last one's
+            self._with_database(partial(one.broker.hold_until, timezone.now()))
         if any(one.name == SESSIONS for one in self.queues):
             # Sessions of the last worker need not wait for the reaper's minute.
-            self._with_database(lambda: send_reap(settings.CLAUDEOPS_HOST, SESSIONS))
+            self._with_database(lambda: send(REAP, host=settings.CLAUDEOPS_HOST, cluster=SESSIONS))
         if settings.CLAUDEOPS_OBSERVE and any(one.name == DEFAULT for one in self.queues):
             # Transcripts were written while no worker was there.
-            self._with_database(lambda: send_sweep(settings.CLAUDEOPS_HOST))
+            self._with_database(lambda: send(SWEEP, host=settings.CLAUDEOPS_HOST))
         try:
             while not self._asked:
                 self._with_database(self._work)
@@ -203,12 +208,15 @@ class Worker:
         try:
             act()
         except AnyDatabaseError as error:
-            said = sqlite_damage.said_in(error) and sqlite_damage.behind(error)
-            logger.warning("worker: %s", said or f"the database does not answer ({error})")
+            found = outage.named_in(error)
+            logger.warning("worker: %s", found.message if found else f"the database does not answer ({error})")
             connections.close_all()
             self._ask_database_at = time.monotonic() + DATABASE_PAUSE
 
     def _work(self) -> None:
+        self._clock_jump = self._clock.jump() or self._clock_jump
+        if self._clock_jump:
+            self._follow_clock()
         self._beat()
         schedules_are_due = time.monotonic() >= self._next_schedules
         if schedules_are_due:
@@ -224,6 +232,17 @@ class Worker:
             one.start_waiting_tasks()
         if self._file_watcher is not None:
             self._file_watcher.look_after()
+
+    def _follow_clock(self) -> None:
+        """Set anew what the database has by the time of day: heartbeats, when schedules run, the locks of tasks."""
+        logger.warning("worker: the clock was %s", self._clock_jump)
+        self._next_heartbeat = 0.0
+        self._beat()
+        sync_schedules()
+        for one in self.queues:
+            one.broker.hold_until(one.broker.timeout(None))
+        give_back_taken(timezone.now())
+        self._clock_jump = ""
 
     def _rest(self, seconds: float) -> None:
         processes = [process for one in self.queues for process in one.running]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ LOCAL: Spec = MINILM
 
 MOST_COUNTED = 10_000
 """Limit of a count of waiting memories: a page does not wait for a count of a million."""
+
+TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
+"""glibc's: without it freed memory stays with the process."""
 
 _lock = threading.Lock()
 _loaded: dict[Hashable, tuple[Hashable, Embedder | SemanticOff]] = {}
@@ -164,6 +168,16 @@ def reset() -> None:
     """Forget what was loaded: after an endpoint's failure, and between tests."""
     with _lock:
         _loaded.clear()
+
+
+def release() -> None:
+    """Give the memory of the local model back to the system. Whoever needs the model next loads it again."""
+    with _lock:
+        local = [place for place, (_, found) in _loaded.items() if isinstance(found, LocalEmbedder)]
+        for place in local:
+            del _loaded[place]
+    if local and TRIM:
+        TRIM(0)
 
 
 def _switched_off() -> SemanticOff:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 from django.db import connection, transaction
 
+from claudeops.lib.locks import one_at_a_time
+
 LOCK_KEY = 0x636C_6D65_6D6F  # any fixed number; this one spells "clmemo"
 
 
@@ -19,9 +21,7 @@ def write_lock() -> Iterator[None]:
     """Hold back other writers until the surrounding transaction ends; on SQLite its BEGIN IMMEDIATE is the lock."""
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError("write_lock() needs a transaction around it.")
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_KEY])
+    one_at_a_time(LOCK_KEY)
     yield
 
 

@@ -11,6 +11,7 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import Case, F, IntegerField, Q, Value, When
 
 from claudeops.lib.append import append
+from claudeops.lib.outage import is_locked
 from claudeops.lib.secrets import mask
 from memories.capture.text import fold
 from memories.lifecycle.lock import write_lock
@@ -26,8 +27,6 @@ COUNTED_AT_ONCE = 50
 """Entries of one transaction: other writers wait for it."""
 LONGEST_LOCK_WAIT = 0.3
 """Seconds on PostgreSQL: less than its deadlock_timeout, so that the count gives way and never another writer."""
-GIVES_WAY = ("55P03", "40P01")
-"""PostgreSQL's codes of a lock timeout and of a deadlock."""
 PAGE = 50
 SHOWN = 3
 """Hits of an entry that are shown with their text."""
@@ -62,7 +61,7 @@ def count() -> int:
         try:
             counted = _count_batch()
         except OperationalError as error:
-            if getattr(error.__cause__, "sqlstate", "") not in GIVES_WAY and "locked" not in str(error):
+            if not is_locked(error):
                 raise
             logger.info("recalls are counted later: %s", error)
             return done

@@ -7,22 +7,23 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
+from claudeops.lib import outage
 from claudeops.lib.secrets import mask, mask_value
 from memories.access.tokens import note_use
 from memories.models import Project
 from memories.telemetry import record
-from sessions_app import queue
 from sessions_app.errors import HookFailed, SessionsError
 from sessions_app.hooks import cooldowns, delegation, heard, observing
 from sessions_app.hooks.answers import HANDLERS, LATER, HookAnswer, HookCall, document
 from sessions_app.hooks.callers import Caller, caller_of
 from sessions_app.hooks.events import Payload, known, parse
 from sessions_app.models import Session
+from sessions_app.queue import tasks
 from sessions_app.transcripts.place import project_at
 
 REGISTERED = (cooldowns, delegation, observing)
@@ -101,16 +102,24 @@ def _stored(call: HookCall) -> dict[str, Any]:
 def _answers(call: HookCall) -> list[HookAnswer]:
     """Return the answers of all handlers. Raises HookFailed when one fails and none denies."""
     answers: list[HookAnswer] = []
-    failed = ""
+    failed: Exception | None = None
     for handler in HANDLERS[call.event]:
         try:
             answers += filter(None, [handler(call)])
         except Exception as error:  # whatever it is, the person who looks at `hook status` must learn of it
             logger.exception("a handler of the hook %s failed", call.event)
-            failed = failed or mask(f"{type(error).__name__}: {error}")
+            failed = failed or error
     if failed and not any(answer.deny for answer in answers):
-        raise HookFailed(f"The hook could not be answered: {failed}", "See the log of the web server.")
+        _fail("answered", failed)
     return answers
+
+
+def _fail(what: str, error: Exception) -> NoReturn:
+    """Raise HookFailed; of an outage the error itself, for which the web server has the answer."""
+    if outage.named_in(error):
+        raise error
+    said = mask(f"{type(error).__name__}: {error}")
+    raise HookFailed(f"The hook could not be {what}: {said}", "See the log of the web server.") from error
 
 
 def _store(call: HookCall, records: list[Callable[[], object]]) -> None:
@@ -123,11 +132,10 @@ def _store(call: HookCall, records: list[Callable[[], object]]) -> None:
             for record in records:
                 record()
             if LATER[call.event]:
-                queue.enqueue_hook(call.event, stored)
+                tasks.send(tasks.HOOK, call.event, stored)
     except DatabaseError as error:
         logger.exception("the hook %s could not be stored", call.event)
-        said = mask(f"{type(error).__name__}: {error}")
-        raise HookFailed(f"The hook could not be stored: {said}", "See the log of the web server.") from error
+        _fail("stored", error)
 
 
 def _note(event: str, caller: Caller, problem: str, at: datetime) -> None:

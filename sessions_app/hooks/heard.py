@@ -40,7 +40,8 @@ class Tally:
         with self._lock:
             count = self._counts.setdefault(key, _Count(0, None, ""))
             count.calls += 1
-            if count.written_at and problem == count.problem and at - count.written_at < WRITTEN_EVERY:
+            age = at - count.written_at if count.written_at else WRITTEN_EVERY
+            if problem == count.problem and timedelta(0) <= age < WRITTEN_EVERY:  # negative: the clock was set back
                 return 0
             calls, count.calls, count.written_at, count.problem = count.calls, 0, at, problem
             return calls

@@ -13,6 +13,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 
+from claudeops.lib import outage
 from memories.access.permissions import Access
 from memories.errors import MemoriesError
 from memories.models import Scope
@@ -180,5 +181,9 @@ def _in_thread(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
             return function(*args, **kwargs)
         except (MemoriesError, SessionsError) as refusal:
             raise ToolError(f"{refusal} {refusal.fix}".strip()) from refusal
+        except Exception as error:
+            if found := outage.behind(error):
+                raise ToolError(f"{found.message} {found.fix}") from error
+            raise
 
     return sync_to_async(run, thread_sensitive=True)

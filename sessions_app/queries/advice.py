@@ -171,7 +171,7 @@ TABLE: Sequence[Row] = (
         ),
     ),
     Row(
-        r"^Could not be started:.*(?:no space|disk|read-only file system)",
+        r"^(?:Could not be started|Ended):.*(?:no space|disk|read-only file system)",
         Advice("The worker's host cannot write. Make room, then run it again.", (_read("the disk fills"),)),
     ),
     Row(

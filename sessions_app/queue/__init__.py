@@ -8,9 +8,9 @@ from sessions_app.queue.admission import rules_for
 from sessions_app.queue.claims import claim
 from sessions_app.queue.dispatch import (
     Dispatched,
+    ask_elsewhere,
     dispatch,
     enqueue_follow,
-    enqueue_hook,
     enqueue_learn,
     enqueue_observe,
     enqueue_observe_session,
@@ -19,9 +19,6 @@ from sessions_app.queue.dispatch import (
     give_back,
     in_line,
     living_hosts,
-    reap_elsewhere,
-    sweep_elsewhere,
-    sync_elsewhere,
 )
 from sessions_app.queue.due import reschedule, set_enabled, tick
 from sessions_app.queue.requests import (
@@ -36,10 +33,10 @@ from sessions_app.queue.requests import (
 
 __all__ = [
     "Dispatched",
+    "ask_elsewhere",
     "claim",
     "dispatch",
     "enqueue_follow",
-    "enqueue_hook",
     "enqueue_learn",
     "enqueue_observe",
     "enqueue_observe_session",
@@ -50,7 +47,6 @@ __all__ = [
     "living_hosts",
     "may_not_continue",
     "may_not_follow",
-    "reap_elsewhere",
     "request_again",
     "request_continue",
     "request_retry",
@@ -59,7 +55,5 @@ __all__ = [
     "reschedule",
     "rules_for",
     "set_enabled",
-    "sweep_elsewhere",
-    "sync_elsewhere",
     "tick",
 ]

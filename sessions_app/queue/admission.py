@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db.models import Case, IntegerField, QuerySet, Value, When
 from django.utils import timezone
 
+from claudeops.lib import outage
 from sessions_app.models import Agent, Session, Status, Trigger
 
 CENT = Decimal("0.01")
@@ -74,6 +75,10 @@ class Rules:
     def reserved(self) -> Decimal:
         return reserved()
 
+    @cached_property
+    def full_disk(self) -> str:
+        return outage.full_disk()
+
     def budget_reason(self, own: Decimal) -> str:
         """Why a scheduled session that may cost `own` dollars has to wait for the daily budget; empty if it need not.
 
@@ -106,6 +111,8 @@ class Rules:
 
     def reason(self, session: Session) -> str:
         """Say why `session` has to wait; empty when it may start. Reads `session.agent`."""
+        if self.full_disk:
+            return f"{self.full_disk} No session starts until there is room."
         agent = session.agent
         if agent is not None and agent.pk in self.busy:
             return (

@@ -9,6 +9,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
+from claudeops.lib.locks import one_at_a_time
 from sessions_app.models import Session, Status, Trigger
 from sessions_app.queue.admission import rules_for
 
@@ -25,7 +26,11 @@ def claim(session_id: int, *, host: str, at: datetime | None = None) -> Session 
     """
     at = at or timezone.now()
     with transaction.atomic():
-        _one_scheduled_at_a_time(session_id)
+        if (
+            connection.vendor == "postgresql"
+            and Session.objects.filter(pk=session_id, trigger=Trigger.SCHEDULED).exists()
+        ):
+            one_at_a_time(LOCK_KEY)  # two scheduled sessions must not reserve the same dollars
         session = Session.objects.select_related("agent").filter(pk=session_id, status=Status.QUEUED).first()
         if session is None:
             return None
@@ -37,15 +42,6 @@ def claim(session_id: int, *, host: str, at: datetime | None = None) -> Session 
             hold_reason=reason or AGENT_BUSY, dispatched_at=None
         )
         return None
-
-
-def _one_scheduled_at_a_time(session_id: int) -> None:
-    """Keep two scheduled sessions from reserving the same dollars on PostgreSQL. SQLite has one writer."""
-    if connection.vendor != "postgresql":
-        return
-    if Session.objects.filter(pk=session_id, trigger=Trigger.SCHEDULED).exists():
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_KEY])
 
 
 def _take(session: Session, host: str, at: datetime, budget: Decimal) -> bool:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from claudeops.lib.locks import one_at_a_time
 from sessions_app.models import FollowsAs, Session, Status, Trigger, WorkerHeartbeat
 from sessions_app.queue import tasks
 from sessions_app.queue.admission import Rules, in_order
@@ -47,20 +47,10 @@ def dispatch(*, at: datetime | None = None, resend_after: timedelta = RESEND_AFT
     Called every minute, after each request, after each end of a session, and by idle workers (LOST_AFTER). Two calls
     at once send one wake-up: a conditional UPDATE of `dispatched_at` claims it, in one transaction with the wake-up.
     """
-    with _one_at_a_time():
+    # On PostgreSQL two calls would lock rows in different orders; on SQLite others write between the short ones.
+    with transaction.atomic() if connection.vendor == "postgresql" else nullcontext():
+        one_at_a_time(LOCK_KEY)
         return _dispatch(at or timezone.now(), resend_after)
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Prevent a deadlock on PostgreSQL, where two calls would lock rows in different orders. SQLite has one writer."""
-    if connection.vendor != "postgresql":
-        yield
-        return
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_KEY])
-        yield
 
 
 def _dispatch(at: datetime, resend_after: timedelta) -> Dispatched:
@@ -129,7 +119,7 @@ def _send(session: Session, at: datetime) -> bool:
             pk=session.pk, status=Status.QUEUED, dispatched_at=session.dispatched_at
         ).update(dispatched_at=at, hold_reason="")
         if claimed:
-            tasks.send_run(session.pk)
+            tasks.send(tasks.RUN, session.pk, cluster=tasks.SESSIONS)
     return bool(claimed)
 
 
@@ -157,7 +147,7 @@ def enqueue_follow(session_id: int, *, at: datetime | None = None) -> bool:
         host = Session.objects.running().filter(pk=session_id).values_list("host", flat=True).first()
         if not host or session_id in tasks.waiting(tasks.FOLLOW, at):
             return False
-        tasks.send_follow(session_id, host)
+        tasks.send(tasks.FOLLOW, session_id, host=host, cluster=tasks.SESSIONS)
     return True
 
 
@@ -166,7 +156,7 @@ def enqueue_learn(session: Session, status: Status) -> bool:
     retried = status == Status.COMPLETED and session.follows_as == FollowsAs.RETRY
     if session.project_id is None or session.trigger == Trigger.IMPORT or not (retried or status == Status.FAILED):
         return False
-    tasks.send_learn(session.project_id)
+    tasks.send(tasks.LEARN, session.project_id)
     return True
 
 
@@ -176,25 +166,20 @@ def enqueue_sync(session: Session, *, at: datetime | None = None) -> bool:
     if project is None or not project.path or session.trigger == Trigger.IMPORT:
         return False
     cluster = living_hosts(at).get(session.host)
-    tasks.send_sync(project.pk, tasks.address(cluster, session.host) if cluster else tasks.DEFAULT)
+    tasks.send(tasks.SYNC, project.pk, host=session.host if cluster else "", cluster=cluster or tasks.DEFAULT)
     return True
-
-
-def enqueue_hook(event: str, stored: dict[str, Any]) -> None:
-    """Have a worker do what a hook of the CLI could wait for; `stored` holds plain values."""
-    tasks.send_hook(event, stored)
 
 
 def enqueue_observe(host: str, *, at: datetime | None = None) -> None:
     """Have the parts of transcripts on `host` observed that are due; in the transaction that stores new ones."""
-    tasks.send_observe(host, living_hosts(at).get(host, tasks.DEFAULT))
+    tasks.send(tasks.OBSERVE, host=host, cluster=living_hosts(at).get(host, tasks.DEFAULT))
 
 
 def enqueue_promote(host: str, *, at: datetime | None = None) -> bool:
     """Have approved proposals committed on `host`, which has their files; False when it has no worker."""
     cluster = living_hosts(at).get(host)
     if cluster:
-        tasks.send_promote(host, cluster)
+        tasks.send(tasks.PROMOTE, host=host, cluster=cluster)
     return bool(cluster)
 
 
@@ -204,29 +189,16 @@ def enqueue_observe_session(session: Session, *, at: datetime | None = None) -> 
         return False
     if session.project is not None and not session.project.observed:
         return False
-    tasks.send_observe_session(session.pk, session.host, living_hosts(at).get(session.host, tasks.DEFAULT))
+    cluster = living_hosts(at).get(session.host, tasks.DEFAULT)
+    tasks.send(tasks.OBSERVE_SESSION, session.pk, host=session.host, cluster=cluster)
     return True
 
 
-def reap_elsewhere(host: str, *, at: datetime | None = None) -> int:
-    """Ask every other living host to reap its own sessions; return how many were asked."""
-    return _ask_others(host, tasks.send_reap, at)
-
-
-def sync_elsewhere(host: str, *, at: datetime | None = None) -> int:
-    """Ask every other living host to sync the agent files of its repositories; return how many were asked."""
-    return _ask_others(host, tasks.send_sync_here, at)
-
-
-def sweep_elsewhere(host: str, *, at: datetime | None = None) -> int:
-    """Ask every other living host to look through its folders of transcripts; return how many were asked."""
-    return _ask_others(host, tasks.send_sweep, at)
-
-
-def _ask_others(host: str, send: Callable[[str, str], None], at: datetime | None) -> int:
-    others = {name: cluster for name, cluster in living_hosts(at).items() if name != host}
-    for other, cluster in others.items():
-        send(other, cluster)
+def ask_elsewhere(function: str, *, at: datetime | None = None) -> int:
+    """Have every other living host call a task that is about its own processes or files; return how many were asked."""
+    others = {name: cluster for name, cluster in living_hosts(at).items() if name != settings.CLAUDEOPS_HOST}
+    for host, cluster in others.items():
+        tasks.send(function, host=host, cluster=cluster)
     return len(others)
 
 

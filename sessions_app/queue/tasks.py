@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, Min
 from django_q.models import Failure, OrmQ
 from django_q.tasks import async_task
+
+from sessions_app.models import WorkerHeartbeat
 
 RUN = "sessions_app.tasks.run_session"
 FOLLOW = "sessions_app.tasks.follow_session"
@@ -29,6 +31,11 @@ PROMOTE = "sessions_app.tasks.promote_here"
 DEFAULT = "default"
 SESSIONS = "sessions"
 
+TAKEN = "#"
+"""In the key of a task that a worker took: `queue@host#pid`; of one for any host `queue@host##pid`."""
+GONE = timedelta(minutes=5)
+"""A worker without a heartbeat for this long is gone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Depth:
@@ -40,63 +47,15 @@ class Depth:
 
 
 def address(cluster: str, host: str) -> str:
-    return f"{cluster}@{host}"[:100]
+    return f"{cluster}@{host}"[:90]  # a key has at most 100 letters; some are for who took the task
 
 
-def send_run(session_id: int) -> None:
-    """Wake a worker of the sessions' cluster, on any host."""
-    async_task(RUN, session_id, cluster=SESSIONS, task_name=f"run session {session_id}")
-
-
-def send_follow(session_id: int, host: str) -> None:
-    """Make the host of a session follow it again: only that host has its process and its log."""
-    async_task(FOLLOW, session_id, cluster=address(SESSIONS, host), task_name=f"follow session {session_id}")
-
-
-def send_reap(host: str, cluster: str = DEFAULT) -> None:
-    """Make the workers of `cluster` on `host` reap its sessions: only that host sees their processes."""
-    async_task(REAP, cluster=address(cluster, host), task_name=f"reap on {host}"[:100])
-
-
-def send_learn(project_id: int) -> None:
-    """Have what the runs of a project teach looked for, on any host."""
-    async_task(LEARN, project_id, cluster=DEFAULT, task_name=f"learn in project {project_id}")
-
-
-def send_sync(project_id: int, cluster: str = DEFAULT) -> None:
-    """Have the agent files of a project synced by the workers of `cluster`, which may be an address."""
-    async_task(SYNC, project_id, cluster=cluster, task_name=f"sync agent files of project {project_id}")
-
-
-def send_sync_here(host: str, cluster: str = DEFAULT) -> None:
-    """Make the workers of `cluster` on `host` sync all agent files: another host may not have the repositories."""
-    async_task(SYNC_HERE, cluster=address(cluster, host), task_name=f"sync agent files on {host}"[:100])
-
-
-def send_hook(event: str, stored: dict[str, Any]) -> None:
-    """Have a worker on any host do what a hook of the CLI could wait for; `stored` holds plain values."""
-    async_task(HOOK, event, stored, cluster=DEFAULT, task_name=f"hook {event}")
-
-
-def send_observe(host: str, cluster: str = DEFAULT) -> None:
-    """Make the workers of `cluster` on `host` observe its transcripts: only that host has the files."""
-    async_task(OBSERVE, cluster=address(cluster, host), task_name=f"observe on {host}"[:100])
-
-
-def send_observe_session(session_id: int, host: str, cluster: str = DEFAULT) -> None:
-    """Make the host of a session that has ended take in its log."""
-    name = f"observe session {session_id}"
-    async_task(OBSERVE_SESSION, session_id, cluster=address(cluster, host), task_name=name)
-
-
-def send_sweep(host: str, cluster: str = DEFAULT) -> None:
-    """Make the workers of `cluster` on `host` look through its folders of transcripts."""
-    async_task(SWEEP, cluster=address(cluster, host), task_name=f"sweep transcripts on {host}"[:100])
-
-
-def send_promote(host: str, cluster: str = DEFAULT) -> None:
-    """Make the workers of `cluster` on `host` read and write its MEMORY.md files: only that host has them."""
-    async_task(PROMOTE, cluster=address(cluster, host), task_name=f"promote on {host}"[:100])
+def send(function: str, *arguments: Any, host: str = "", cluster: str = DEFAULT) -> None:
+    """Have a worker of `cluster` call a task; with `host` one of that host, which has the files or the processes."""
+    words = [function.rpartition(".")[2].removesuffix("_here").replace("_", " "), *map(str, arguments[:1])]
+    name = " ".join([*words, f"on {host}" if host else ""]).strip()
+    to = address(cluster, host) if host else cluster
+    async_task(function, *arguments, cluster=to, task_name=name[:100])
 
 
 def waiting(function: str, at: datetime) -> set[int]:
@@ -111,7 +70,8 @@ def waiting(function: str, at: datetime) -> set[int]:
 
 
 def depths(at: datetime) -> list[Depth]:
-    rows = OrmQ.objects.filter(lock__lte=at).values("key").annotate(n=Count("id"), since=Min("lock")).order_by("key")
+    rows = OrmQ.objects.exclude(key__contains=TAKEN).filter(lock__lte=at).values("key")
+    rows = rows.annotate(n=Count("id"), since=Min("lock")).order_by("key")
     return [Depth(row["key"], row["n"], row["since"]) for row in rows]
 
 
@@ -126,6 +86,24 @@ def failures(since: datetime) -> dict[str, int]:
 
 def queue_of(address_or_queue: str) -> str:
     return address_or_queue.partition("@")[0]
+
+
+def give_back_taken(at: datetime) -> int:
+    """Let other workers take the tasks of workers that are gone, at `at` (UTC), or whose `retry` is over.
+
+    So with tasks that wait for a later time: they were sent before the clock was set back. Returns how many.
+    """
+    beats = WorkerHeartbeat.objects.filter(beat_at__gte=at - GONE).values_list("cluster", "host", "pid")
+    living = {(address(cluster, host), str(pid)) for cluster, host, pid in beats}
+    taken = OrmQ.objects.filter(key__contains=TAKEN)
+    given = OrmQ.objects.exclude(key__contains=TAKEN).filter(lock__gt=at + timedelta(minutes=1)).update(lock=at)
+    for pk, key, lock in taken.values_list("pk", "key", "lock"):
+        head, _, pid = key.rpartition(TAKEN)
+        own = head.removesuffix(TAKEN)
+        if lock < at or (own, pid) not in living:
+            before = own if own == head else queue_of(own)
+            given += taken.filter(pk=pk, key=key, lock=lock).update(key=before, lock=at)
+    return given
 
 
 def forget(before: datetime) -> tuple[int, int]:

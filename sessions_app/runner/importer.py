@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from django.conf import settings
-from django.db import OperationalError
 from django.utils import timezone
 
-from claudeops.lib import times
+from claudeops.lib import outage, times
 from claudeops.lib.locks import file_lock
 from memories.models import Project
 from sessions_app.errors import CannotStore, InvalidStream, SessionsError
@@ -34,8 +33,6 @@ SAMPLE_BYTES = 2 * 1024 * 1024
 LEAST_UNDERSTOOD = 0.5
 """The share of lines below which a file is refused."""
 AGAIN = "Make room and run the same command again: it continues there."
-FULL = ("disk is full", "disk i/o error", "no space left", "could not extend file", "quota")
-"""What databases say when their disk is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +100,8 @@ def import_log(
             splitter.finish()
         except BaseException as error:
             kept = splitter.leave()
-            if full := _why_full(error):
-                raise CannotStore(f"{path} was not imported to its end: {full}.", f"Kept: {kept}. {AGAIN}") from error
+            if why := _why_not(error):
+                raise CannotStore(f"{path} was not imported to its end: {why}.", f"Kept: {kept}. {AGAIN}") from error
             raise
     done.dated_by = splitter.dated_by("--at" if at else "the file's modification time")
     for target in splitter.targets.values():
@@ -171,13 +168,13 @@ class _Splitter:
         return ", ".join(words for target in self.targets.values() if (words := target.leave())) or "nothing"
 
 
-def _why_full(error: BaseException) -> str:
-    """Say what cannot be written; empty for an error of another kind."""
+def _why_not(error: BaseException) -> str:
+    """Say why nothing can be written; empty for an error of another kind."""
+    if found := outage.named_in(error):
+        return found.message.removesuffix(".")
     if isinstance(error, OSError):
         return f"{error.filename or settings.CLAUDEOPS_DATA_DIR} cannot be written: {error.strerror or error}"
-    why = str(error).partition("\n")[0]
-    full = isinstance(error, OperationalError) and any(words in why.lower() for words in FULL)
-    return f"the database cannot be written: {why}" if full else ""
+    return ""
 
 
 def _wait_for_others(path: Path, stack: ExitStack) -> None:

@@ -19,6 +19,7 @@ class EndedBy(StrEnum):
     DEADLINE = "deadline"
     STOP = "stop"
     LINGER = "linger"
+    FULL_DISK = "full_disk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class LastResult:
 class Ending:
     """Facts about an ended process. `exit_code` is None when its parent was gone; times are in seconds.
 
-    `turn`, of a transcript, says how far its last turn came: open, ended, error or interrupted.
+    `turn`, of a transcript, says how far its last turn came: open, ended, error or interrupted. `full_disk` says that
+    the disk was full at the end; empty when it had room.
     """
 
     exit_code: int | None
@@ -47,6 +49,7 @@ class Ending:
     denials: Sequence[str] = ()
     mcp_failed: Sequence[str] = ()
     turn: str = ""
+    full_disk: str = ""
 
 
 ERROR_SUBTYPES = {
@@ -73,6 +76,8 @@ def outcome(ending: Ending) -> tuple[Status, str]:
     if ending.ended_by is EndedBy.DEADLINE:
         return Status.TIMED_OUT, f"Ended at its time limit of {ending.timeout:g} seconds."
     result = ending.result
+    if ending.full_disk and (ending.ended_by is EndedBy.FULL_DISK or result is None):
+        return Status.FAILED, f"Ended: {ending.full_disk}"
     if result is not None and result.is_error:
         return Status.FAILED, _error(result)
     if result is not None and ending.ended_by is EndedBy.LINGER:

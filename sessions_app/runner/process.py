@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 
+SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 START_TOLERANCE = 0.1
 """Most seconds between two readings of one process's start time."""
 
@@ -28,12 +29,18 @@ class CannotStart(Exception):
 class Process:
     """A started process. `child` is set when this process is its parent.
 
-    `started_at` is the kernel's start time (seconds since the epoch): with the pid it identifies the process.
+    `started_at` is when it started (seconds since the host's boot, which no clock that is set moves): with the pid it
+    identifies the process.
     """
 
     pid: int
     started_at: float
     child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def age(self) -> float:
+        """Seconds since the start, also those that the host slept."""
+        return max(0.0, time.clock_gettime(SINCE_BOOT) - self.started_at)
 
     def poll(self) -> tuple[bool, int | None]:
         """Return (alive, exit code). Only the parent knows the code; that of a signal is negative."""
@@ -77,10 +84,14 @@ def start(
     except (OSError, ValueError) as error:
         raise CannotStart(f"{argv[0]} could not be started: {error}.") from error
     try:
-        started_at = psutil.Process(child.pid).create_time()
+        started_at = _started_at(psutil.Process(child.pid))
     except psutil.NoSuchProcess:  # ended and reaped already
-        started_at = time.time()
+        started_at = time.clock_gettime(SINCE_BOOT)
     return Process(child.pid, started_at, child)
+
+
+def _started_at(process: psutil.Process) -> float:
+    return float(process.create_time() - psutil.boot_time())
 
 
 def _private(path: str, flags: int) -> int:
@@ -91,7 +102,7 @@ def find(pid: int, started_at: float) -> psutil.Process | None:
     """Find the process with this pid and start time; None when it has ended (a zombie has)."""
     try:
         process = psutil.Process(pid)
-        if abs(process.create_time() - started_at) > START_TOLERANCE:
+        if abs(_started_at(process) - started_at) > START_TOLERANCE:
             return None
         return None if process.status() == psutil.STATUS_ZOMBIE else process
     except (psutil.NoSuchProcess, psutil.AccessDenied):
@@ -100,10 +111,11 @@ def find(pid: int, started_at: float) -> psutil.Process | None:
 
 def find_by_session_id(cli_session_id: str) -> Process | None:
     """Find the process started with this session id, if the worker died before it stored the pid; None without one."""
-    for process in psutil.process_iter(["pid", "cmdline", "create_time", "status"]):
+    for process in psutil.process_iter(["pid", "cmdline", "status"]):
         arguments = process.info["cmdline"] or []
         if cli_session_id in arguments and process.info["status"] != psutil.STATUS_ZOMBIE:
-            return Process(process.info["pid"], process.info["create_time"])
+            with contextlib.suppress(psutil.NoSuchProcess):
+                return Process(process.pid, _started_at(psutil.Process(process.pid)))
     return None
 
 
@@ -135,7 +147,7 @@ def _descendants(process: Process) -> set[tuple[int, float]]:
     with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
         for child in found.children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
-                descendants.add((child.pid, child.create_time()))
+                descendants.add((child.pid, _started_at(child)))
     return descendants
 
 

@@ -12,13 +12,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
+from claudeops.lib import outage
+from claudeops.lib.clock import Clock
 from claudeops.lib.secrets import mask
+from memories.embedding import state as embedding
 from memories.errors import MemoriesError
 from memories.telemetry import record as report
 from sessions_app import escalation, queue
@@ -42,6 +46,8 @@ ROW_CHECK_SECONDS = 1.0
 """Between two reads of the session's row: was a stop requested, is it still running?"""
 HEARTBEAT_SECONDS = 10.0
 """Between two heartbeats; the reaper takes a session over after `reaper.STALE` without one."""
+FULL_DISK_SHARE = 0.1
+"""The part of the disk's reserve that is kept to store how the sessions ended: with less free, they are ended."""
 LINGER_SECONDS = 60.0
 """A process that is silent for this long after its result is ended."""
 CAPTURED = ("memor", "structured_memories", "learnings", "quoted_markers", "unknown_categories")
@@ -66,8 +72,9 @@ def run_session(
     try:
         process = launch(session)
     except (CannotStart, SessionsError, MemoriesError, OSError) as error:
-        fix = getattr(error, "fix", "")
-        return close(session.pk, Status.FAILED, " ".join(filter(None, [f"Could not be started: {error}", fix])))
+        found = outage.named_in(error)
+        why, fix = (found.message, found.fix) if found else (str(error), getattr(error, "fix", ""))
+        return close(session.pk, Status.FAILED, f"Could not be started: {why} {fix}".rstrip())
     return follow(session.pk, process, on_entries=on_entries, stop_wanted=stop_wanted)
 
 
@@ -80,13 +87,13 @@ def follow(
 ) -> Status | None:
     """Follow a process and its log to the end, then close it. None when it was handed over or closed elsewhere."""
     session = Session.objects.select_related("agent").get(pk=session_id)
-    timeout = timeout_of(session)
-    deadline = (session.started_at or timezone.now()) + timedelta(seconds=timeout)
+    deadline = time.monotonic() + timeout_of(session) - process.age
     monitor = _Monitor(session_id)
     ended_by, stopped_by = EndedBy.ITSELF, ""
     while ended_by is EndedBy.ITSELF:
         alive, code = process.wait(POLL_SECONDS)
         done = retry_when_database_is_down(lambda: ingest(session_id, on_entries=on_entries))
+        full = outage.full_disk(FULL_DISK_SHARE)
         if not alive:
             break
         if handover.requested():
@@ -103,13 +110,28 @@ def follow(
             ended_by, stopped_by = EndedBy.STOP, row.stopped_by
         elif stop_wanted and (stopped_by := stop_wanted()):
             ended_by = EndedBy.STOP
-        elif timezone.now() >= deadline:
+        elif full:
+            ended_by = EndedBy.FULL_DISK
+        elif time.monotonic() >= deadline:
             ended_by = EndedBy.DEADLINE
         elif monitor.lingers(done):
             ended_by = EndedBy.LINGER
         if ended_by is not EndedBy.ITSELF:
             code = terminate(process, settings.CLAUDEOPS_STOP_GRACE)
-    return finish(session_id, exit_code=code, ended_by=ended_by, stopped_by=stopped_by, on_entries=on_entries)
+    end = partial(
+        finish,
+        session_id,
+        exit_code=code,
+        ended_by=ended_by,
+        stopped_by=stopped_by,
+        full_disk=full,
+        note=" ".join(monitor.jumps),
+        on_entries=on_entries,
+    )
+    # Only this process has seen how it ended: it waits until that can be stored.
+    while not (closed := retry_when_database_is_down(lambda: [end()])) and not handover.requested():
+        pass
+    return closed[0] if closed else None
 
 
 def finish(
@@ -118,11 +140,14 @@ def finish(
     exit_code: int | None,
     ended_by: EndedBy = EndedBy.ITSELF,
     stopped_by: str = "",
+    full_disk: str = "",
+    note: str = "",
     on_entries: OnEntries | None = None,
     at: datetime | None = None,
 ) -> Status | None:
     """Ingest the rest of an ended process's log, and close the session with the outcome.
 
+    `full_disk` says that the disk was full when the process ended; `note` is added to the reason.
     `at` is UTC, now when None. An imported session ends with the last time stamp of its log; without one, at `at`, or
     at its start when None.
     """
@@ -145,8 +170,10 @@ def finish(
             denials=state.denials,
             mcp_failed=state.mcp_failed,
             turn=state.turn if state.transcript else "",
+            full_disk=full_disk,
         )
     )
+    reason = " ".join(filter(None, [reason, note]))
     error = "" if status == Status.COMPLETED else stderr
     return close(session_id, status, reason, exit_code=exit_code, error=error, at=at)
 
@@ -279,9 +306,15 @@ class _Monitor:
         self.session_id = session_id
         self.next_check = self.next_heartbeat = 0.0
         self.silent_since: float | None = None
+        self.clock = Clock()
+        self.jumps: list[str] = []
 
     def check_row(self) -> _Row | None:
         """Read the row, and write a heartbeat when one is due; None between two checks."""
+        if jump := self.clock.jump():
+            logger.warning("session %s: the clock was %s", self.session_id, jump)
+            self.jumps.append(f"The clock was {jump} while it ran.")
+            self.next_check = self.next_heartbeat = 0.0  # the reaper compares the heartbeat with the clock
         now = time.monotonic()
         if now < self.next_check:
             return None
@@ -290,6 +323,7 @@ class _Monitor:
         if now >= self.next_heartbeat:
             rows.filter(status=Status.RUNNING).update(heartbeat_at=timezone.now())
             self.next_heartbeat = now + HEARTBEAT_SECONDS
+            embedding.release()  # a session may be silent for an hour
         row = rows.values_list("status", "stop_requested_at", "stop_requested_by").first()
         status, stop_requested_at, stopped_by = row or ("", None, "")
         return _Row(status == Status.RUNNING, stop_requested_at is not None, stopped_by)
@@ -310,7 +344,8 @@ def retry_when_database_is_down(step: Callable[[], T]) -> T | None:
     except (OperationalError, InterfaceError) as error:
         if connection.in_atomic_block:
             raise
-        logger.warning("The database did not answer (%s); trying again.", error)
+        found = outage.named_in(error)
+        logger.warning("%s Trying again.", found.message if found else f"The database did not answer ({error}).")
         connection.close()
         time.sleep(1)
         return None

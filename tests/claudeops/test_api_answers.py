@@ -152,5 +152,5 @@ def test_a_body_that_is_too_big_is_refused(settings):
 def test_the_document_states_the_refusals_that_a_route_can_give():
     paths = bearer("read").get("/api/openapi.json").json()["paths"]
     reading, changing = paths["/api/memories"]["get"]["responses"], paths["/api/memories"]["post"]["responses"]
-    assert set(reading) == {"200", "401", "403", "404", "422", "500", "503"}
+    assert set(reading) == {"200", "401", "403", "404", "422", "500", "503", "507"}
     assert set(changing) - set(reading) == {"201", "202", "400", "409", "413"}

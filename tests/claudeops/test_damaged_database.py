@@ -8,7 +8,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from io import StringIO
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from memories.access import tokens
 from memories.models import Scope
 from tests.support import processes
 from tests.support.factories import MemoryFactory, SessionFactory
+from tests.support.outages import connected, copy_of_database
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -51,26 +52,12 @@ COMMANDS = [
 PAGES = ["/", "/feed", "/sessions", "/sessions/1", "/memories", "/events", "/cooldowns", "/admin/memories/memory/"]
 
 
-@contextmanager
-def connected(path: Path) -> Iterator[None]:
-    """Use another database file in this process."""
-    name = connection.settings_dict["NAME"]
-    connection.close()
-    connection.settings_dict["NAME"] = str(path)
-    try:
-        yield
-    finally:
-        connection.close()
-        connection.settings_dict["NAME"] = name
-
-
 class House:
     """A database with some rows, and what signs in to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with sqlite3.connect(str(connection.settings_dict["NAME"])) as database:
-            database.execute("VACUUM INTO ?", [str(path)])
+        copy_of_database(path)
         with connected(path):
             for number in range(200):
                 MemoryFactory(observation=f"Fact number {number} of the house, which is long enough to need pages")

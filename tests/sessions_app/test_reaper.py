@@ -118,10 +118,10 @@ def test_a_stop_asked_for_while_nobody_followed_is_carried_out_by_the_reaper(str
 
 
 @pytest.mark.processes
-def test_a_deadline_that_passed_while_nobody_followed_is_kept_by_the_reaper(stream):
+def test_a_deadline_that_passed_while_nobody_followed_is_kept_by_the_reaper(stream, settings):
     worker, session = start_worker(stream, 1)
     kill(worker)
-    Session.objects.filter(pk=session.pk).update(started_at=timezone.now() - timedelta(days=1))
+    settings.CLAUDEOPS_SESSION_TIMEOUT = 0
     assert reaper.reap(at=later(session)).closed == [session.pk]
     session.refresh_from_db()
     assert session.status == Status.TIMED_OUT
@@ -130,6 +130,11 @@ def test_a_deadline_that_passed_while_nobody_followed_is_kept_by_the_reaper(stre
 def unfollowed(**fields) -> Session:
     options = {"status": Status.RUNNING, "host": "", "heartbeat_at": None, "started_at": timezone.now(), "attempts": 1}
     return SessionFactory(**{**options, **fields})
+
+
+def test_a_heartbeat_from_before_the_clock_was_set_back_is_no_follower():
+    session = unfollowed(heartbeat_at=timezone.now() + timedelta(hours=5))
+    assert reaper.reap().requeued == [session.pk]
 
 
 def test_a_session_with_a_fresh_heartbeat_is_left_alone():

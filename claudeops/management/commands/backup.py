@@ -7,8 +7,9 @@ from pathlib import Path
 
 from claudeops.backups.errors import printable
 from claudeops.backups.make import Made, make
-from claudeops.backups.manifest import KEYS, LOGS, size_in_words
+from claudeops.backups.manifest import KEYS, LOGS
 from claudeops.lib.cli import NextAction, Result, SoleCommand
+from claudeops.lib.humanize import size
 
 
 def number_to_keep(raw: str) -> int:
@@ -58,8 +59,8 @@ def as_text(made: Made) -> str:
     logs, keys = made.manifest.of(LOGS), made.manifest.of(KEYS)
     lines = [
         f"Backup {made.path}",
-        f"  database  {size_in_words(made.manifest.database.size)}",
-        f"  raw logs  {len(logs)} files, {size_in_words(sum(log.size for log in logs))}; "
+        f"  database  {size(made.manifest.database.size)}",
+        f"  raw logs  {len(logs)} files, {size(sum(log.size for log in logs))}; "
         f"{made.linked} unchanged since the backup before",
         f"  keys      {', '.join(key.path for key in keys) or 'none'}",
     ]

@@ -9,7 +9,7 @@ from django.core.checks import registry
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from claudeops.lib import database_version, sqlite_damage
+from claudeops.lib import database_version, outage
 from claudeops.lib.cli import OF_PAGES
 from claudeops.workers.schedules import sync_schedules
 from claudeops.workers.worker import DETACH, ON_STOP, Worker
@@ -37,8 +37,8 @@ class Command(BaseCommand):
         try:
             difference = database_version.difference()
         except DatabaseError as error:
-            damage = sqlite_damage.behind(error)
-            raise CommandError(damage or f"The database does not answer: {error}") from error
+            found = outage.behind(error)
+            raise CommandError(found.message if found else f"The database does not answer: {error}") from error
         if difference:
             raise CommandError(" ".join(difference))
         sync_schedules()

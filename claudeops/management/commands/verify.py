@@ -6,9 +6,9 @@ from argparse import ArgumentParser
 
 from claudeops.backups.errors import BackupError
 from claudeops.backups.folder import backups_folder, complete, resolve
-from claudeops.backups.manifest import size_in_words
 from claudeops.backups.verify import verify
 from claudeops.lib.cli import Result, SoleCommand
+from claudeops.lib.humanize import size
 
 
 class Command(SoleCommand):
@@ -37,7 +37,7 @@ class Command(SoleCommand):
             "problems": found.problems,
             "notes": found.notes,
         }
-        about = f"{found.path}: {len(manifest.files)} files, {size_in_words(manifest.size)}, {manifest.vendor}"
+        about = f"{found.path}: {len(manifest.files)} files, {size(manifest.size)}, {manifest.vendor}"
         state = "DAMAGED" if found.problems else "whole"
         text = "\n".join([f"{about}, claudeops {manifest.version}: {state}.", *found.problems, *found.notes])
         error = ("damaged_backup", found.problems[0], "Use another backup.") if found.problems else None

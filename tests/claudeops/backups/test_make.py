@@ -14,16 +14,18 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError, connection
+from django.db import connection
 
 from claudeops import tasks
 from claudeops.backups import database, files, folder, make
 from claudeops.backups.errors import BackupError
 from claudeops.backups.manifest import DATABASE, KEYS, LOGS, read
 from claudeops.backups.verify import verify
+from claudeops.lib import outage
 from claudeops.lib.locks import file_lock
 from sessions_app.runner.ingest import ingest
 from tests.claudeops.backups.house import POSTGRESQL, about_files, kill_here, killed, line, session_with_log
+from tests.support.outages import fill_database
 
 AT = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -204,7 +206,7 @@ def test_a_full_disk_is_named_in_one_line_and_nothing_is_left(data, log, monkeyp
 
         def full(target):
             target.write_text("half")
-            raise OperationalError("database or disk is full")
+            fill_database()
 
         monkeypatch.setattr(database, "_copy_sqlite", full)
         monkeypatch.setattr(database, "_copy_postgresql", full)
@@ -212,9 +214,7 @@ def test_a_full_disk_is_named_in_one_line_and_nothing_is_left(data, log, monkeyp
         call_command("backup", keep=1)
     said = capsys.readouterr().err
     assert ended.value.code == 1
-    assert re.fullmatch(
-        r"Error: No backup was made: .*(No space left on device|disk is full)\.\nMake room, then .*\n", said
-    )
+    assert re.fullmatch(rf"Error: No backup was made: .*: A disk is full: .*\.\n{re.escape(outage.MAKE_ROOM)}\n", said)
     assert str(data / "backups") in said
     assert names(data / "backups") == [earlier.path.name]
 

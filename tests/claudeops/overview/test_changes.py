@@ -144,7 +144,7 @@ def test_a_change_brings_the_parts_that_show_it_and_no_others(signed_in, still, 
     elif what == "restarted":
         CooldownActionFactory(session=None, service="caddy", created_at=still - minute)
     elif what == "waiting":
-        tasks.send_reap("nuc-1")
+        tasks.send(tasks.REAP, host="nuc-1")
         OrmQ.objects.update(lock=still - minute)
     response = poll(signed_in, token)
     if not brings:

@@ -68,9 +68,9 @@ def test_a_worker_that_fell_silent_is_named():
 
 def test_what_waits_is_counted_with_what_is_addressed_to_a_host():
     worker(), worker("sessions")
-    tasks.send_reap("nuc-1")
-    tasks.send_run(1)
-    tasks.send_follow(1, "nuc-1")
+    tasks.send(tasks.REAP, host="nuc-1")
+    tasks.send(tasks.RUN, 1, cluster=tasks.SESSIONS)
+    tasks.send(tasks.FOLLOW, 1, host="nuc-1", cluster=tasks.SESSIONS)
     OrmQ.objects.filter(key="default@nuc-1").update(lock=AT - 2 * MINUTE)
     OrmQ.objects.filter(key="sessions").update(lock=AT - 9 * MINUTE)
     OrmQ.objects.filter(key="sessions@nuc-1").update(lock=AT + 9 * MINUTE)  # a worker has it
@@ -81,7 +81,7 @@ def test_what_waits_is_counted_with_what_is_addressed_to_a_host():
 
 def test_tasks_that_wait_for_too_long_say_what_to_restart():
     worker()
-    tasks.send_reap("nuc-1")
+    tasks.send(tasks.REAP, host="nuc-1")
     OrmQ.objects.update(lock=AT - 6 * MINUTE)
     assert queue("default").troubles == [Trouble("Its tasks have waited too long.", health.STUCK)]
 
@@ -172,7 +172,7 @@ def test_it_asks_the_same_number_of_times_however_much_there_is():
     def queries(count: int) -> int:
         for n in range(count):
             worker(host=f"host-{WorkerHeartbeat.objects.count()}")
-            tasks.send_reap(f"host-{n}")
+            tasks.send(tasks.REAP, host=f"host-{n}")
             failure("default", MINUTE)
             AgentFile.objects.create(project=ProjectFactory(), agent="research", state="unreadable", problem="Why.")
         with CaptureQueriesContext(connection) as captured:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 
 import pytest
@@ -10,7 +11,8 @@ from django_q.brokers import get_broker
 from django_q.models import OrmQ
 
 from claudeops.workers.broker import HostBroker
-from sessions_app.models import Status
+from sessions_app.models import Status, WorkerHeartbeat
+from sessions_app.queue import tasks
 from tests.support.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db
@@ -103,3 +105,33 @@ def test_short_tasks_are_taken_however_many_sessions_run():
     SessionFactory.create_batch(5, status=Status.RUNNING, host="here")
     put("default", "a")
     assert take(HostBroker("default")) == ["a"]
+
+
+def test_taken_tasks_are_given_back_when_their_worker_is_gone_or_their_retry_is_over():
+    at = timezone.now()
+    WorkerHeartbeat.objects.create(host="here", cluster="sessions", pid=os.getpid(), beat_at=at)
+    WorkerHeartbeat.objects.create(host="there", cluster="sessions", pid=7, beat_at=at - timedelta(minutes=6))
+    for key, payload in (("sessions", "any host"), ("sessions@here", "this host")):
+        put(key, payload)
+    broker = HostBroker("sessions")
+    assert take(broker) == ["this host", "any host"]
+    put("sessions@there##7", "its worker is gone", 3600)
+    put("sessions@there#8", "its worker never beat", 3600)
+    put("default", "sent before the clock was set back", 3600)
+    assert tasks.give_back_taken(at) == 3
+    rows = dict(OrmQ.objects.values_list("payload", "key"))
+    assert rows == {
+        "any host": f"sessions@here##{os.getpid()}",
+        "this host": f"sessions@here#{os.getpid()}",
+        "its worker is gone": "sessions",
+        "its worker never beat": "sessions@there",
+        "sent before the clock was set back": "default",
+    }
+    broker.hold_until(at - timedelta(seconds=1))  # a worker that starts with the pid of the one before
+    assert tasks.give_back_taken(at) == 2
+    assert take(HostBroker("sessions")) == ["this host", "any host", "its worker is gone"]
+    late = at + timedelta(days=1)
+    assert tasks.depths(at)[0].waiting == 1
+    WorkerHeartbeat.objects.update(beat_at=late)
+    assert tasks.give_back_taken(late) == 3  # theirs: no longer than `retry`, also when the worker lives
+    assert not OrmQ.objects.filter(key__contains=tasks.TAKEN).exists()

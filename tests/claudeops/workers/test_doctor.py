@@ -196,8 +196,8 @@ class TestTheQueue:
         ]
 
     def test_tasks_that_nobody_takes_are_a_warning_wakeups_of_sessions_are_not(self):
-        tasks.send_reap("here")
-        tasks.send_run(1)
+        tasks.send(tasks.REAP, host="here")
+        tasks.send(tasks.RUN, 1, cluster=tasks.SESSIONS)
         OrmQ.objects.update(lock=AT - timedelta(minutes=6))
         assert {f.text: f.level for f in found("tasks")} == {
             "1 tasks waiting in the queue default@here, the oldest for 6 min": WARNING,

@@ -115,12 +115,17 @@ class TestSync:
 
     def test_another_rhythm_moves_the_next_run_of_that_one_alone(self):
         sync_schedules(AT)
-        Schedule.objects.update(next_run=AT + timedelta(days=9))
+        Schedule.objects.update(next_run=AT - timedelta(days=9))
         Schedule.objects.filter(name="claudeops:sweep").update(minutes=5)
         assert sync_schedules(AT) == Synced(changed=("sweep",))
         times = dict(Schedule.objects.values_list("name", "next_run"))
         assert times.pop("claudeops:sweep") == datetime(2026, 3, 10, 13, 7, tzinfo=UTC)
-        assert set(times.values()) == {AT + timedelta(days=9)}
+        assert set(times.values()) == {AT - timedelta(days=9)}
+
+    def test_a_clock_that_was_set_back_leaves_no_schedule_waiting_for_hours(self):
+        sync_schedules(AT + timedelta(hours=5))
+        assert "tick" in sync_schedules(AT).changed
+        assert Schedule.objects.get(name="claudeops:tick").next_run <= AT + timedelta(minutes=1)
 
     def test_another_function_leaves_the_next_run_where_it_is(self):
         sync_schedules(AT)

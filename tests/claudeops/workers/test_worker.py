@@ -15,6 +15,7 @@ from django.utils import timezone
 from django_q.models import OrmQ, Schedule, Task
 from django_q.tasks import async_task
 
+from claudeops.overview import health
 from memories.files import storage, watch
 from memories.files.sync import sync_file
 from memories.lifecycle import verbs
@@ -170,7 +171,7 @@ def test_a_task_that_is_killed_costs_no_other_and_is_delivered_again(log):
         async_task("sessions_app.tasks.prune", cluster="default")
         until(lambda: done() == 1, "the next task was not run")
     assert not Task.objects.filter(func="time.sleep").exists()
-    assert OrmQ.objects.get(key="default").lock > timezone.now()  # until the queue's retry
+    assert OrmQ.objects.get(key__startswith="default@").lock > timezone.now()  # until the queue's retry
 
 
 @pytest.fixture
@@ -181,6 +182,31 @@ def session():
 def running(session: Session) -> bool:
     session.refresh_from_db()
     return session.status == Status.RUNNING and session.pid is not None and Event.objects.exists()
+
+
+@linux
+@pytest.mark.usefixtures("busy")
+def test_what_killed_workers_had_taken_is_given_back_and_their_heartbeats_go(log, tmp_path, session):
+    cli = {"CLAUDEOPS_CLAUDE_BIN": str(slow_cli(tmp_path)), "CLAUDEOPS_HOST": "here"}
+    taken = OrmQ.objects.filter(key__contains="#")
+
+    def sleeps(worker) -> bool:
+        return taken.filter(key=f"default@here##{worker.pid}").exists()
+
+    for _ in range(2):
+        with started("runworker", log=log, **cli) as worker:
+            until(lambda worker=worker: running(session) and sleeps(worker), f"not both run:\n{worker.output()}")
+            os.kill(worker.pid, signal.SIGKILL)
+            worker.wait(SECONDS)
+    os.kill(session.pid, signal.SIGKILL)
+    assert taken.filter(lock__gt=timezone.now() + timedelta(minutes=10)).exists()
+    with started("runworker", log=log, **cli) as worker:
+        until(
+            lambda: sleeps(worker) and not taken.exclude(key__endswith=f"#{worker.pid}").exists(),
+            f"tasks of the killed workers stay:\n{worker.output()}",
+        )
+        assert set(WorkerHeartbeat.objects.values_list("pid", flat=True)) == {worker.pid}
+        assert [one.silent for one in health.read().queues] == [(), ()]
 
 
 def test_a_session_outlives_its_worker_and_is_followed_by_the_next_one(log, tmp_path, session):
@@ -226,7 +252,7 @@ def test_a_killed_worker_leaves_the_cli_of_its_session_running(log, tmp_path, se
 def test_an_idle_worker_takes_a_session_whose_wakeup_died_with_another_worker(log, tmp_path, session):
     own = {"CLAUDEOPS_CLAUDE_BIN": str(slow_cli(tmp_path)), "CLAUDEOPS_HOST": "here"}
     now = timezone.now()
-    OrmQ.objects.update(lock=now + timedelta(hours=2))  # taken by a worker that was killed
+    OrmQ.objects.update(key=f"sessions@here##{2**22 - 1}", lock=now + timedelta(hours=2))  # its worker was killed
     Session.objects.update(dispatched_at=now - timedelta(seconds=31))
     with started("runworker", "--cluster", "sessions", "--on-stop", "stop", log=log, **own) as worker:
         until(lambda: running(session), f"the session does not run:\n{worker.output()}", SECONDS)

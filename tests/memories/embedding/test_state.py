@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 from memories import embedding
@@ -45,6 +47,14 @@ def test_from_nothing_to_the_first_answer_without_a_restart(published, models_di
 def test_without_memories_semantic_search_is_on_after_the_first_backfill(tiny):
     backfill()
     assert embedding.off_reason() is None
+
+
+def test_a_model_that_is_released_is_kept_by_nobody_and_loaded_again_when_it_is_needed(tiny):
+    backfill()
+    loaded = weakref.ref(embedding.current())
+    state.release()
+    assert loaded() is None
+    assert embedding.current().name == state.LOCAL.identity
 
 
 def test_a_model_that_disappears_is_off_at_once_and_back_when_it_is(tiny, tmp_path):

@@ -64,8 +64,8 @@ def test_workers_that_were_silent_for_a_day_are_forgotten():
 
 
 def test_the_daily_task_also_forgets_failed_tasks_and_what_was_sent_to_hosts_that_are_gone():
-    queue_tasks.send_reap("gone")
-    queue_tasks.send_run(1)
+    queue_tasks.send(queue_tasks.REAP, host="gone")
+    queue_tasks.send(queue_tasks.RUN, 1, cluster=queue_tasks.SESSIONS)
     old = timezone.now() - timedelta(days=31)
     OrmQ.objects.update(lock=old)
     for name, success in (("bad", False), ("good", True)):

@@ -12,7 +12,6 @@ from uuid import uuid4
 
 import hypothesis
 import pytest
-from django.db import OperationalError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +25,7 @@ from sessions_app.runner.raw_log import log_path
 from tests.sessions_app.runner.test_importer import chunked, everything, files, stamped
 from tests.sessions_app.runner.test_odd_input import mutated
 from tests.support.factories import SessionFactory
+from tests.support.outages import fill_database
 from tests.support.streams import START, init, line, result, stamp, text, write
 
 NOTE = "[MEMORY:timing:db] Takes 20 seconds to start after a restart"
@@ -401,13 +401,11 @@ def test_a_full_disk_of_the_database_is_said_too(monkeypatch, long_log, small_ba
 
     def full(*arguments, **named):
         calls.append(1)
-        if len(calls) == 3:
-            raise OperationalError("database or disk is full")
-        return ingest(*arguments, **named)
+        return fill_database() if len(calls) == 3 else ingest(*arguments, **named)
 
     with monkeypatch.context() as patched:
         patched.setattr(import_target, "ingest", full)
-        with pytest.raises(CannotStore, match="the database cannot be written: database or disk is full"):
+        with pytest.raises(CannotStore, match="to its end: A disk is full: "):
             import_log(long_log, by="anna")
     assert outcomes(import_log(long_log, by="anna")) == ["continued"]
     whole(long_log)

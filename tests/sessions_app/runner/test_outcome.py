@@ -18,6 +18,14 @@ def test_exit_code_0_with_a_result_without_error_is_good():
     assert status_and_reason(result=GOOD) == (Status.COMPLETED, "")
 
 
+def test_a_full_disk_is_the_reason_of_a_process_that_could_not_write_and_of_one_that_was_ended_for_it():
+    full = "The disk of the data folder is full: 0 bytes free, 100.0 MB needed."
+    ended = (Status.FAILED, f"Ended: {full}")
+    assert status_and_reason(exit_code=120, full_disk=full) == ended
+    assert status_and_reason(exit_code=143, full_disk=full, ended_by=EndedBy.FULL_DISK, result=GOOD) == ended
+    assert status_and_reason(full_disk=full, result=GOOD) == (Status.COMPLETED, "")
+
+
 def test_an_api_error_calls_itself_success_and_is_none():
     result = LastResult("success", is_error=True, text="API Error: 500 stub", api_error_status=500)
     status, reason = status_and_reason(exit_code=1, result=result)

@@ -21,8 +21,8 @@ PLACES = [
     ("return", "django.db.models.query", "update"),
     ("call", "memories.observe.parts", "add_part"),
     ("return", "memories.observe.parts", "add_part"),
-    ("call", "sessions_app.queue.tasks", "send_observe"),
-    ("return", "sessions_app.queue.tasks", "send_observe"),
+    ("call", "sessions_app.queue.tasks", "send"),
+    ("return", "sessions_app.queue.tasks", "send"),
     ("return", "sessions_app.transcripts.arrivals", "_store"),
 ]
 
