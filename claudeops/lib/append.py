@@ -10,9 +10,8 @@ from itertools import groupby
 
 from django.db import DatabaseError, connection, models, transaction
 
-from claudeops.lib.outage import is_locked
-
 from claudeops.lib.insert import insert
+from claudeops.lib.outage import is_locked
 
 logger = logging.getLogger(__name__)
 
