@@ -90,6 +90,8 @@ def belongs_here(item: pytest.Item) -> bool:
     """Whether a run without a choice of tests, on this database, has the test."""
     if has_marker(item, "smoke"):
         return not POSTGRESQL
+    if has_marker(item, "slow"):
+        return False
     if has_marker(item, "processes", "real_cli"):
         return POSTGRESQL
     if POSTGRESQL:

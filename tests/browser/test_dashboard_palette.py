@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sessions_app.models import Session
-from tests.support.factories import AgentFactory, MemoryFactory
+from tests.support.factories import AgentFactory, MemoryFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -34,13 +34,14 @@ def chosen(page: Any) -> str:
 
 @pytest.mark.smoke
 def test_control_k_finds_a_session_by_its_number_and_enter_opens_it(operators_window, house):
+    session = SessionFactory(pk=990_171, agent=house.agent)  # a number that no other text holds
     page = opened(operators_window().open("/memories"))
     assert page.evaluate("document.activeElement.id") == "palette-text"
     assert page.evaluate("document.querySelector(':modal').id") == "palette"  # the page behind is inert
-    typed(page, str(house.pk))
-    assert chosen(page).startswith(f"#{house.pk} homelab-watch")
+    typed(page, str(session.pk))
+    assert chosen(page).startswith(f"#{session.pk} homelab-watch")
     page.keyboard.press("Enter")
-    page.wait_for_url(f"**/sessions/{house.pk}")
+    page.wait_for_url(f"**/sessions/{session.pk}")
 
 
 def test_the_arrows_choose_and_escape_leaves_the_page_as_it_was(operators_window):

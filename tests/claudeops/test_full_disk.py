@@ -21,6 +21,7 @@ from tests.support.processes import manage
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
+    pytest.mark.slow,
     pytest.mark.skipif(os.environ.get("TEST_DATABASE") == "postgresql", reason="SQLite is on the same disk"),
 ]
 

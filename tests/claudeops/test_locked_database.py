@@ -86,6 +86,7 @@ def test_a_command_says_it_and_exits_with_1(house):
     assert Memory.objects.count() == 0
 
 
+@pytest.mark.slow
 def test_a_session_that_runs_meanwhile_is_followed_to_its_end(house, settings, tmp_path):
     settings.CLAUDEOPS_CLAUDE_BIN = str(slow_cli(tmp_path))
     settings.CLAUDEOPS_CLAUDE_HOME = settings.CLAUDEOPS_WORK_DIR = str(tmp_path)

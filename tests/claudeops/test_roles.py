@@ -221,7 +221,7 @@ def test_there_are_routes_to_try():
     assert len(found) > 90
 
 
-@pytest.mark.one_database
+@pytest.mark.slow
 def test_a_viewer_changes_nothing_by_any_route(house, someone, bare_refusals):
     client = someone(roles.VIEWER)
     before = everything()

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memories.curate.triage import names_more, triage
+from memories.llm import calls
 from memories.llm.backends import Failure
 from memories.models import ModelCall, Proposal, ProposalState, TelemetryRecord, Tier, Trust
 from tests.memories.curate.triaging import ENTRY, FACT, THEIRS, a_proposal
@@ -177,7 +178,8 @@ def test_one_bad_text_does_not_spoil_the_answer_about_others(file, triager, sett
     assert {outcome(row)[0] for row in rows} == {"rejected"}
 
 
-def test_without_an_answer_they_wait_and_the_run_says_why(file, triager):
+def test_without_an_answer_they_wait_and_the_run_says_why(file, triager, monkeypatch):
+    monkeypatch.setattr(calls, "FIRST_PAUSE", 0.0)
     row = a_proposal(file, VAGUE)
     triager.served.status = 503
     done = triage(AT, most_calls=1)
