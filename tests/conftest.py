@@ -30,7 +30,6 @@ settings.load_profile(PROFILE)
 BENCHMARKS = Path(__file__).parent / "benchmarks"
 POSTGRESQL = os.environ.get("TEST_DATABASE") == "postgresql"
 
-
 SQL = re.compile(
     r"tests/(claudeops/(backups|lib|purge|secret_scan|test_(database|migrations|odd|plans|polls|times))"
     r"|memories/(candidates|embedding|evaluation|injection|lifecycle|matching|models|queries|recall|telemetry|test_)"
@@ -104,12 +103,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         add_markers(item)
     chosen = chosen_by(config)
     keeps_thorough = chosen == "paths" or "thorough" in config.option.markexpr
-    kept = [
-        item
-        for item in items
-        if (keeps_thorough or not has_marker(item, "thorough")) and (chosen or belongs_here(item))
-    ]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    kept, left = [], []
+    for item in items:
+        belongs = (keeps_thorough or not has_marker(item, "thorough")) and (chosen or belongs_here(item))
+        (kept if belongs else left).append(item)
+    config.hook.pytest_deselected(items=left)
     items[:] = kept
 
 
