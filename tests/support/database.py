@@ -27,8 +27,10 @@ PATIENCE = 60.0
 
 
 def key() -> str:
-    """Return what a migrated database depends on: the migrations, and the versions of all that has some."""
+    """Return what a migrated database depends on: the migrations, the versions of all that has some, and the triggers
+    that are made once; the others are brought up to date after each `migrate`."""
     paths = [BASE_DIR / "requirements.txt", *sorted(BASE_DIR.glob("[!.]*/**/migrations/*.py"))]
+    paths += [BASE_DIR / "memories" / "recall" / name for name in ("keyword_index.py", "narratives.py")]
     contents = b"\0".join(path.read_bytes() for path in paths)
     return hashlib.sha256(contents + sqlite3.sqlite_version.encode()).hexdigest()[:16]
 
