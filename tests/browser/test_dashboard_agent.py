@@ -66,11 +66,14 @@ def test_without_a_script_it_is_paused_resumed_and_its_tabs_are_read(window, ope
     one = window(java_script_enabled=False, often=False)
     one.enter(operator)
     page = one.open(f"/agents/{watch.slug}")
-    page.click("#agent-switch")
+    with page.expect_navigation():
+        page.click("#agent-switch")
     assert "paused" in page.text_content("#state")
-    page.click("#agent-switch")
+    with page.expect_navigation():
+        page.click("#agent-switch")
     assert "enabled" in page.text_content("#state")
-    page.click("#tab-prompt")
+    with page.expect_navigation():
+        page.click("#tab-prompt")
     assert "Look at" in page.text_content(".agent-prompt")
 
 

@@ -67,7 +67,8 @@ def test_without_a_script_the_bar_and_the_columns_work(operators_window):
     page.wait_for_url("**/events?level=warning&text=certificate")
     page.click("#columns summary")
     page.uncheck("#columns [value=agent]")
-    page.click("#columns .b-main")
+    with page.expect_navigation():
+        page.click("#columns .b-main")
     page.wait_for_url("**/events?level=warning&text=certificate")
     assert page.locator(".cell-agent").count() == 0
     assert page.locator("#event-rows > tr").count() == 1

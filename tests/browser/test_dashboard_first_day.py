@@ -54,8 +54,10 @@ def test_the_first_steps_need_no_javascript(window, operator):
     one = window(java_script_enabled=False)
     one.enter(operator)
     page = one.open("/")
-    page.get_by_role("button", name="Create the agent backup-check").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Create the agent backup-check").click()
     assert Agent.objects.get().slug == "backup-check"
-    page.click("#first-day-hide")
+    with page.expect_navigation():
+        page.click("#first-day-hide")
     assert page.text_content("h1") == "Overview"
     assert page.locator("#first-day").count() == 0

@@ -312,22 +312,26 @@ def test_without_a_script_it_can_be_added_edited_and_deleted(chromium, live_serv
     page.click("button[type=submit]")
     page.click("#add summary")
     page.fill("#add [name=observation]", "Said without a script")
-    page.click("#add [type=submit]")
+    with page.expect_navigation():
+        page.click("#add [type=submit]")
     made = Memory.objects.latest("pk")
     assert made.observation == "Said without a script"
     page.click(f"#memory-{made.pk}-more > summary")
     page.click(f"#memory-{made.pk}-edit")
     page.fill("#edit [name=observation]", "Edited without a script")
-    page.click("#edit [type=submit]")
+    with page.expect_navigation():
+        page.click("#edit [type=submit]")
     assert Memory.objects.get(pk=made.pk).observation == "Edited without a script"
     page.goto("/memories")
     page.click(f"#memory-{made.pk} .row-more summary")
     page.click(f"#memory-{made.pk}-delete")
-    page.click("#delete .button-bad")
+    with page.expect_navigation():
+        page.click("#delete .button-bad")
     assert not Memory.objects.filter(pk=made.pk).exists()
     page.goto("/memories")
     page.check("#memory-1-pick")
-    page.click("#bulk [value=deactivate]")
+    with page.expect_navigation():
+        page.click("#bulk [value=deactivate]")
     assert not Memory.objects.get(pk=1).active
     context.close()
 

@@ -207,12 +207,15 @@ def test_without_a_script_a_state_is_compared_and_had_again(chromium, live_serve
     page.goto(f"/memories/{memory.pk}")
     page.click(".change >> nth=-1 >> summary")
     page.click(".entry-links a >> nth=-1")
-    page.click("text=Roll back to this version")
+    with page.expect_navigation():
+        page.click("text=Roll back to this version")
     assert page.text_content("h1") == "Caddy takes 60 s to start"
-    page.click("#toasts .toast-undo button")
+    with page.expect_navigation():
+        page.click("#toasts .toast-undo button")
     assert page.text_content("h1") == "Caddy takes 90 s to start"
     page.goto("/memories/preview")
     page.fill("#preview-budget", "30")
-    page.click("#preview button[type=submit]")
+    with page.expect_navigation():
+        page.click("#preview button[type=submit]")
     assert page.locator("text=of 30 tokens").count() >= 1
     context.close()

@@ -171,14 +171,17 @@ def test_everything_works_without_a_script(operators_window, conflict, data):
     page = one.open(PAGE)
     page.locator(".both > summary").click()
     page.locator(".both textarea").fill("The restic check runs at 07:00")
-    page.get_by_role("button", name="Take this text").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Take this text").click()
     assert "1 approved." in page.locator("#toasts").text_content()
     files.promote_due()
     assert "runs at 07:00" in text_of(data)
     one.open(f"{PAGE}?tab=history")
-    page.get_by_role("button", name="Revert").first.click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Revert").first.click()
     assert "is reverted" in page.locator("#toasts").text_content()
     one.open(f"{PAGE}?tab=edit")
     page.locator("#file-text").fill("# Memory\n")
-    page.get_by_role("button", name="Save the file").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Save the file").click()
     assert text_of(data) == "# Memory\n"

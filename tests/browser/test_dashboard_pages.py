@@ -177,7 +177,8 @@ def test_on_a_telephone_the_menu_opens_with_the_keyboard_and_needs_no_script(ope
     page.focus("#nav-open")
     page.keyboard.press("Space")
     assert page.is_visible(".side-nav")
-    page.click(".side-nav a >> text=Admin")
+    with page.expect_navigation():
+        page.click(".side-nav a >> text=Admin")
     assert page.url.endswith("/admin/")
     assert not page.is_visible(".side-nav")
 

@@ -110,22 +110,27 @@ def test_without_a_script_a_project_and_a_memory_are_made_and_settings_saved(win
     page.fill("#project-slug", "web")
     page.fill("#project-path", "/srv/web")
     page.fill("#project-expire_warning", "soon")
-    page.click("#add button[type=submit]")
+    with page.expect_navigation():
+        page.click("#add button[type=submit]")
     assert "days, never, or nothing." in page.text_content("#add")
     one.complaints.clear()  # the 422, which is meant
     page.fill("#project-expire_warning", "9")
-    page.click("#add button[type=submit]")
+    with page.expect_navigation():
+        page.click("#add button[type=submit]")
     assert page.text_content("h1") == "web"
     page.fill("#add-observation", "Port 80 is taken")
     page.select_option("#add-category", "warning")
     page.fill("#add-tags", "port, src/**")
-    page.click("#add button[type=submit]")
+    with page.expect_navigation():
+        page.click("#add button[type=submit]")
     assert "in 8 days" in page.text_content("tr[data-row] .cell-fades")
-    page.click("tr[data-row] >> text=+30")
+    with page.expect_navigation():
+        page.click("tr[data-row] >> text=+30")
     assert "in 38 days" in page.text_content("tr[data-row] .cell-fades")
     page.click("#project-settings")
     page.fill("#project-memories_in_prompt", "3")
-    page.click("main form button[type=submit]")
+    with page.expect_navigation():
+        page.click("main form button[type=submit]")
     assert Project.objects.get(slug="web").memories_in_prompt == 3
 
 

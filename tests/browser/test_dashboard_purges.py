@@ -59,9 +59,11 @@ def test_it_works_without_a_script(operators_window, three):
     one = operators_window(java_script_enabled=False)
     page = one.open(f"/purges/{three[0].pk}")
     page.fill("#id_number", "7")
-    page.click("#confirm-purge")
+    with page.expect_navigation():
+        page.click("#confirm-purge")
     assert "Type 1, the number of memories that would be removed." in page.content()
     one.complaints.clear()  # of the answer 422, which was wanted
     page.fill("#id_number", "1")
-    page.click("#confirm-purge")
+    with page.expect_navigation():
+        page.click("#confirm-purge")
     assert Purge.objects.get(pk=three[0].pk).state == PurgeState.RUNNING

@@ -122,13 +122,16 @@ def test_keys_alone_lead_to_the_neighbours_to_the_comparison_and_run_it_again(op
 def test_without_javascript_tabs_neighbours_and_actions_work(operators_window, night):
     one = operators_window(java_script_enabled=False)
     page = one.open(f"/sessions/{night.pk}")
-    page.click("#tab-injected")
+    with page.expect_navigation():
+        page.click("#tab-injected")
     assert page.url.endswith("?tab=injected#tabs")
     assert page.locator("#tabs .injected").is_visible()
-    page.click("#compare-link")
+    with page.expect_navigation():
+        page.click("#compare-link")
     assert page.locator("#prompt-title").is_visible()
     page.go_back()
-    page.click("text=Hand over to tier 2")
+    with page.expect_navigation():
+        page.click("text=Hand over to tier 2")
     assert Session.objects.filter(parent=night, tier=2).exists()
     assert "goes first" in page.text_content("#toasts")
 

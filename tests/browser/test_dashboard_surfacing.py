@@ -41,11 +41,13 @@ def test_without_a_script_a_window_is_set_and_stands_in_the_list(operators_windo
     one = operators_window(java_script_enabled=False)
     page = one.open(f"/memories/{memory.pk}?edit")
     page.fill("[name=surface]", "every full moon")
-    page.press("[name=surface]", "Enter")
+    with page.expect_navigation():
+        page.press("[name=surface]", "Enter")
     assert "Allowed are 2026-12-01" in page.text_content(".errorlist")
     one.complaints.clear()  # that it was refused is on the console
     page.fill("[name=surface]", f"{timezone.now().date()}..{timezone.now().date() + timedelta(days=2)}")
-    page.press("[name=surface]", "Enter")
+    with page.expect_navigation():
+        page.press("[name=surface]", "Enter")
     assert "Told until" in page.text_content("#facts")
     page.goto("/memories/surfacing")
     assert page.text_content(f"[data-row='{memory.pk}'] strong") == "told now"

@@ -51,7 +51,8 @@ def test_folds_open_lines_are_linked_and_slash_goes_to_the_search(window, operat
     assert page.locator("#log-lines details:not([open])").count() == 0
     page.click("#log-unfold")
     assert page.locator("#log-lines details[open]").count() == 0
-    page.locator("#line-1150 .log-number").click()
+    with page.expect_navigation():
+        page.locator("#line-1150 .log-number").click()
     assert page.url.endswith(f"/sessions/{session.pk}?line=1150#line-1150")
     assert "is-line" in page.get_attribute("#line-1150", "class")
     one.open(f"/sessions/{session.pk}#line-41")
@@ -67,10 +68,12 @@ def test_without_javascript_folds_kinds_search_and_lines_work(window, operator, 
     page = one.open(f"/sessions/{session.pk}")
     page.click(".fall summary")
     assert page.locator(".folded-rows").is_visible()
-    page.click("#log-kind-errors")
+    with page.expect_navigation():
+        page.click("#log-kind-errors")
     assert page.locator("#log-lines > li.is-bad").count() == 40
     page.fill("#log-q", "nothing of this")
-    page.press("#log-q", "Enter")
+    with page.expect_navigation():
+        page.press("#log-q", "Enter")
     assert "No lines with" in page.text_content("#log-lines")
     one.open(f"/sessions/{session.pk}?line=41")
     assert page.locator("#line-41.is-line").count() == 1

@@ -48,6 +48,7 @@ def test_it_works_without_javascript(operators_window, left_out):
     page = operators_window(java_script_enabled=False).open("/trace")
     page.fill("#trace-q", str(left_out[0]))
     page.select_option("#trace-session", str(left_out[1]))
-    page.click("main form[role=search] >> text=Ask")
+    with page.expect_navigation():
+        page.click("main form[role=search] >> text=Ask")
     assert page.locator(".way > li").count() == 8
     assert page.locator(".ranks .is-it").count() == 1

@@ -77,7 +77,8 @@ def test_without_a_script_a_view_narrows_the_list_and_a_failed_part_is_sent_agai
     page.click(".views >> text=Failed")
     page.wait_for_url("**/transcripts?state=failed")
     page.click("[data-row] a[data-open]")
-    page.click("text=Try again")
+    with page.expect_navigation():
+        page.click("text=Try again")
     assert "waits again" in page.inner_text("#toasts")
     assert "Call is next." in page.inner_text(".part-says")
     assert page.locator("text=Try again").count() == 0
