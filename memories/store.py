@@ -21,7 +21,7 @@ from memories.capture.statement import Provenance, Statement
 from memories.capture.text import fold
 from memories.embedding import storage
 from memories.errors import InvalidMemory
-from memories.lifecycle import disagreements, gate_decisions, rules, verbs
+from memories.lifecycle import disagreements, forgotten, gate_decisions, rules, verbs
 from memories.lifecycle.confirmation import is_independent, provisional_reason
 from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import write_lock, writing
@@ -85,12 +85,14 @@ class Remembered:
     """The outcome of a statement: created, reinforced, held, discarded or duplicate.
 
     `memory_id` is the memory it is now part of; `contradicted` the ids it contradicted; `reason` is for a person.
+    `is_forgotten`: it was discarded because a person had the text purged, so that no copy of it is to be kept.
     """
 
     outcome: str
     memory_id: int | None = None
     contradicted: tuple[int, ...] = ()
     reason: str = ""
+    is_forgotten: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +120,15 @@ def remember(
     A person's text skips gate and matching. `at` is when it was said (aware UTC; else the provenance's, else now).
     Without `prepared`, `prepare()` runs before the transaction. What is held or discarded is noted for the gate's
     report. `judgement` is the gate's with a model's word, of a caller who notes it: it counts unless the rules alone
-    are stricter. Raises InvalidMemory for a field that cannot be stored, and for a person's text that is active in the
-    scope already.
+    are stricter. A text that a person had purged is discarded, and noted nowhere. Raises InvalidMemory for a field that
+    cannot be stored, and for a person's text that is active in the scope already or was purged.
     """
     _check_source(provenance)
     when = to_utc(at or provenance.at)
+    if why := forgotten.refusal(statement.observation):
+        if provenance.source == Source.HUMAN:
+            raise InvalidMemory(why, forgotten.FIX)
+        return Remembered("discarded", reason=why, is_forgotten=True)
     if provenance.source == Source.HUMAN:
         return _remember_human(statement, provenance, when)
     given, judgement = judgement, _judge(statement, provenance, judgement)
@@ -165,6 +171,8 @@ def place(statement: Statement, provenance: Provenance, *, at: datetime | None =
     """
     _check_source(provenance)
     when = to_utc(at or provenance.at)
+    if why := forgotten.refusal(statement.observation):
+        return Remembered("discarded", reason=why, is_forgotten=True)
     judgement = Judgement("allow") if provenance.typed else _judge(statement, provenance)
     if judgement.verdict == "discard":
         _note(judgement, statement, provenance, None, when)

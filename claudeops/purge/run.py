@@ -25,6 +25,7 @@ from claudeops.purge.choice import Choice, Chosen, batches, choose
 from claudeops.purge.errors import PurgeError
 from claudeops.purge.texts import Needles
 from claudeops.secret_scan import leftovers
+from memories.lifecycle import forgotten
 from memories.models import Fact, Memory, Transcript
 from memories.recall import keyword_index
 from memories.telemetry.record import record
@@ -222,6 +223,7 @@ def _ready(choice: Choice, *, backups: bool, force: bool) -> tuple[Chosen, dict[
 def _begun(purge: Purge, chosen: Chosen, receipt: dict[str, Any]) -> Purge:
     purge.state, purge.work, purge.receipt = PurgeState.RUNNING, chosen.as_work(), receipt
     purge.save(update_fields=["state", "work", "receipt"])
+    forgotten.forget((needle.text for needle in chosen.needles().all), purge.pk, at=purge.created_at)
     PurgeStep.objects.bulk_create(
         [PurgeStep(purge=purge, name=name, position=place) for place, name in enumerate(STEPS, 1)]
     )

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from memories.capture.text import fold
+from memories.lifecycle.forgotten import MARK
 
-MARK = "[purged]"
 SHORTEST = 8
 """A shorter text stands in many others that have nothing to do with it."""
 HEAD = 24

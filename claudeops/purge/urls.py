@@ -10,4 +10,5 @@ urlpatterns: list[URLPattern] = [
     path("purges/<int:pk>", views.purge, name="purge"),
     path("purges/<int:pk>/live", views.live, name="purge-live"),
     path("purges/<int:pk>/drop", views.drop, name="purge-drop"),
+    path("purges/<int:pk>/allow", views.allow, name="purge-allow"),
 ]

@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.core.paginator import Paginator
+from django.db.models import Count, Max, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -23,6 +24,8 @@ from claudeops.purge.describe import notes, plan_notes
 from claudeops.purge.errors import PurgeError
 from claudeops.purge.forms import ChoiceForm, ConfirmForm
 from memories.errors import MemoriesError
+from memories.lifecycle import forgotten
+from memories.models import ForgottenText
 from memories.web.answers import actor, moved
 from memories.web.memories import matching
 from sessions_app.models import Purge, PurgeState
@@ -112,6 +115,17 @@ def drop(request: HttpRequest, pk: int) -> HttpResponse:
     return moved(request, reverse("purge", args=[pk]), f"Purge {pk} is planned no more.", level=messages.WARNING)
 
 
+@require_POST
+@permission_required(PERMISSION, raise_exception=True)
+def allow(request: HttpRequest, pk: int) -> HttpResponse:
+    """Let a text of a purge be stored again; without one all of them."""
+    text = request.POST.get("text", "").strip()
+    count = forgotten.allow(by=actor(request), text=text, purge_id=pk)
+    if count:
+        return moved(request, reverse("purge", args=[pk]), "What was purged may be stored again.")
+    return moved(request, reverse("purge", args=[pk]), "This text is not refused.", level=messages.WARNING)
+
+
 def _expected(found: Purge) -> int:
     return int(found.receipt.get("plan", {}).get("memories", 0))
 
@@ -136,6 +150,9 @@ def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
         "steps": steps,
         "chosen": chosen_words(found),
         "seen": _state(found),
+        "refused": ForgottenText.objects.filter(purge=found.pk, allowed_at=None).aggregate(
+            texts=Count("id"), times=Sum("refused"), last=Max("refused_at")
+        ),
         "open": found.state == PurgeState.RUNNING or (found.state == PurgeState.PLANNED and not plan),
     }
 

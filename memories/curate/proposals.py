@@ -22,6 +22,7 @@ from memories.capture.gate import judge
 from memories.capture.statement import Statement
 from memories.capture.text import fold
 from memories.errors import AccessDenied, Conflict, InvalidProposal, MemoriesError, ProposalNotFound, TextHeld
+from memories.lifecycle import forgotten
 from memories.models import (
     Memory,
     MemoryFile,
@@ -383,6 +384,8 @@ def checked_text(text: str, section: str) -> str:
         raise InvalidProposal("The text is empty; write what is known, in one sentence.", field="text")
     if len(entry) > LONGEST_TEXT:
         raise InvalidProposal(f"The text has {len(entry):,} characters; at most {LONGEST_TEXT:,} fit.", field="text")
+    if why := forgotten.refusal(entry):
+        raise InvalidProposal(why, forgotten.FIX, field="text")
     return entry
 
 

@@ -18,6 +18,7 @@ from memories.curate.proposals import checked_text
 from memories.curate.reading import UUID
 from memories.curate.working_tree import NAME, OWN_FOLDER, find_spot, place_of
 from memories.errors import MemoriesError
+from memories.lifecycle import forgotten
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why
 from memories.models import (
@@ -108,6 +109,7 @@ def _rebuild(project: Project | None, by: str, at: datetime) -> Rebuilt:
     rows = Memory.objects.filter(taxonomy=KNOWLEDGE.slug, project=project)
     with writing():
         known = {text.casefold() for text in rows.values_list("observation", flat=True)}
+        known |= {text.casefold() for text in forgotten.refusals(line.text for line in lines)}
         new = {line.text.casefold(): line for line in lines if line.text.casefold() not in known}
         why = Why(by, at, "It stands in MEMORY.md.", {"channel": "import"})
         insert_all([_memory(line, project) for line in new.values()], why)

@@ -23,6 +23,7 @@ from memories.capture.text import fold
 from memories.curate.document import SECTIONS, parse
 from memories.injection.budget import cut, tokens
 from memories.injection.escape import safe
+from memories.lifecycle import forgotten
 from memories.models import CommitKind, MemoryFile, Project, ProposalState, Verdict
 
 TITLE = "Curated Memory"
@@ -141,8 +142,12 @@ def _entries(file: MemoryFile) -> Iterator[Told | LeftOut]:
     decided = Q(proposal__state=ProposalState.PROMOTED, proposal__commit=F("sha"))
     ours = set(file.commits.filter(decided, kind=CommitKind.PROMOTION).values_list("pk", flat=True))
     promoted = frozenset(line for line, commit in enumerate(file.blame) if commit in ours)
-    for one in _read(file.text, promoted):
-        if one.held:
+    entries = _read(file.text, promoted)
+    purged = forgotten.refusals([one.shown for one in entries], is_counted=False)
+    for one in entries:
+        if one.shown in purged:
+            yield LeftOut(file.pk, one.line, forgotten.MARK, purged[one.shown])
+        elif one.held:
             yield LeftOut(file.pk, one.line, one.shown, one.held)
         else:
             yield Told(file, one.line, one.section, one.day, one.shown)

@@ -7,7 +7,7 @@ Each row is signed: only what this installation exported, unchanged, keeps its s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -26,7 +26,7 @@ from memories.capture.statement import Provenance, Statement
 from memories.capture.text import fold
 from memories.errors import InvalidMemory
 from memories.exchange import signature
-from memories.lifecycle import gate_decisions
+from memories.lifecycle import forgotten, gate_decisions
 from memories.lifecycle.confirmation import joined, provisional_reason
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why, json_value
@@ -52,7 +52,8 @@ TIMES = ("created_at", "updated_at", "expires_at", "approved_at", "decayed_until
 class Imported:
     """What became of the lines of a file, each counted once. `projects` are the slugs of projects that were created.
 
-    `judged` counts those of `created` and `held` that had no valid signature and went through the gate as imports.
+    `judged` counts those of `created` and `held` that had no valid signature and went through the gate as imports,
+    `purged` those whose text a person had purged here: they are left out.
     """
 
     created: int = 0
@@ -61,6 +62,7 @@ class Imported:
     same_text: int = 0
     discarded: int = 0
     judged: int = 0
+    purged: int = 0
     projects: tuple[str, ...] = ()
 
 
@@ -89,7 +91,7 @@ def import_lines(
     why = Why(by, to_utc(at), reason or "Imported.", {"channel": "import"})
     parsed, judged = _parse(lines, why.at, trust=trust)
     with writing():
-        found = _Found(parsed)
+        found = _Found(parsed, forgotten.refusals(memory.observation for memory, _, _ in parsed))
         fresh = [(memory, slug, into) for memory, slug, into in parsed if found.is_new(memory, slug)]
         for memory, slug, _ in fresh:
             memory.project_id = found.project_id(slug)
@@ -105,6 +107,7 @@ def import_lines(
         known=found.known,
         same_text=found.same_text,
         discarded=found.discarded,
+        purged=found.purged,
         judged=sum(memory.uuid in judged for memory, _, _ in fresh),
         projects=tuple(found.made),
     )
@@ -126,8 +129,9 @@ def _decision(memory: Memory, judgement: Judgement, by: str, at: datetime) -> Ga
 
 
 class _Found:
-    def __init__(self, parsed: list[Line]) -> None:
-        self.known = self.same_text = self.discarded = 0
+    def __init__(self, parsed: list[Line], refusals: Collection[str]) -> None:
+        self.known = self.same_text = self.discarded = self.purged = 0
+        self.refusals = refusals
         self.discards: list[Memory] = []
         self.made: list[str] = []
         self.projects = dict(Project.objects.values_list("slug", "pk"))
@@ -147,6 +151,8 @@ class _Found:
         text = hash((*scope, memory.observation.lower()))
         if memory.uuid in self.uuids:
             self.known += 1
+        elif memory.observation in self.refusals:
+            self.purged += 1
         elif memory.active and text in self.texts:
             self.same_text += 1
         elif memory.verdict == "discard":

@@ -26,7 +26,7 @@ from memories.capture import fields
 from memories.capture.gate import Judgement, judge
 from memories.capture.statement import Provenance, Statement
 from memories.errors import InvalidMemory, TextHeld
-from memories.lifecycle import gate_decisions, verbs
+from memories.lifecycle import forgotten, gate_decisions, verbs
 from memories.lifecycle.confirmation import provisional_reason
 from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import writing
@@ -110,7 +110,8 @@ class Difference:
     """What an import would do, each memory of the pack in one list; `missing` are ids that the pack lacks (they stay).
 
     `conflicts` has, by the UUID of a new memory, the ids of active memories that it contradicts. `held` has the gate's
-    reason by UUID: a new memory is stored for review, a changed one keeps its text; `judgements` has it whole.
+    reason by UUID: a new memory is stored for review, a changed one keeps its text; `judgements` has it whole. `purged`
+    has why texts that a person had purged here are left out.
     """
 
     same: list[int] = field(default_factory=list)
@@ -120,6 +121,7 @@ class Difference:
     conflicts: dict[UUID, list[int]] = field(default_factory=dict)
     held: dict[UUID, str] = field(default_factory=dict)
     judgements: dict[UUID, Judgement] = field(default_factory=dict)
+    purged: dict[UUID, str] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -128,13 +130,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Counts of an import. `left` kept their text, because the gate holds the pack's."""
+    """Counts of an import. `left` kept their text, because the gate holds the pack's; `purged` were left out."""
 
     created: int
     held: int
     changed: int
     left: int
     same: int
+    purged: int
 
 
 def make_pack(project: Project) -> dict[str, Any]:
@@ -237,9 +240,14 @@ def difference(pack: Pack, project: Project, *, relate: bool = True) -> Differen
     by_text = {(row.category, row.observation.lower()): row.pk for row in mine.active().only("category", "observation")}
     found = Difference()
     met: set[int] = set()
+    texts = {one.uuid: fields.checked_observation(one.observation) for one in pack.memories}
+    purged = forgotten.refusals(texts.values(), is_counted=False)
     for one in pack.memories:
-        text = fields.checked_observation(one.observation)
-        row = by_uuid.get(one.uuid)
+        text, row = texts[one.uuid], by_uuid.get(one.uuid)
+        if text in purged and (row is None or row.observation != text):
+            found.purged[one.uuid] = purged[text]
+            met.update([row.pk] if row else [])
+            continue
         twin = by_text.get((one.category, text.lower()))
         if row is not None:
             met.add(row.pk)
@@ -316,7 +324,7 @@ def apply_pack(pack: Pack, project: Project, *, by: str, approve: bool = False, 
             for row in Memory.objects.active().allowed().filter(pk__in=ids, approved_at=None).order_by("pk"):
                 verbs.approve(row.pk, by=by, at=when, reason=why.reason)
     held = sum(row.verdict == Verdict.HOLD for row in created)
-    return Applied(len(created) - held, held, changed, left, len(found.same))
+    return Applied(len(created) - held, held, changed, left, len(found.same), len(found.purged))
 
 
 def _known_by_uuid(pack: Pack, project: Project) -> dict[UUID, Memory]:

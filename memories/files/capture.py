@@ -19,7 +19,7 @@ from memories.capture.agent_id import agent_id
 from memories.capture.learned import Learned, Learning, Refused, learned
 from memories.capture.statement import Provenance
 from memories.errors import MemoriesError
-from memories.lifecycle import verbs
+from memories.lifecycle import forgotten, verbs
 from memories.lifecycle.lock import writing
 from memories.models import AgentCapture, By, CaptureOutcome, Exposure, Memory, MemoryChange, Project, Source
 from memories.models.memory import MemoryQuerySet
@@ -88,7 +88,7 @@ def note(
         at,
         form=one.form,
         category=one.category,
-        text=one.statement.observation,
+        text=forgotten.MARK if remembered.is_forgotten else one.statement.observation,
         outcome=OUTCOMES[remembered.outcome],
         reason=remembered.reason[:300],
         memory_id=remembered.memory_id,

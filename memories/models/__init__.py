@@ -28,6 +28,7 @@ from memories.models.curating import (
 )
 from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, DisagreementKind, DisagreementState
 from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
+from memories.models.forgotten import ForgottenText
 from memories.models.highest import highest, moment_of
 from memories.models.maintenance import MaintenanceRun, MaintenanceStep, RunState
 from memories.models.memory import (
@@ -96,6 +97,7 @@ __all__ = [
     "FactKind",
     "FactOutcome",
     "FileState",
+    "ForgottenText",
     "GateDecision",
     "GateThreshold",
     "Inactive",

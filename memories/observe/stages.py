@@ -14,7 +14,7 @@ from django.db.models import Max
 from memories.capture.gate import Judgement, Word, judge
 from memories.capture.reasons import Reason
 from memories.capture.statement import Provenance, Statement
-from memories.lifecycle import gate_decisions
+from memories.lifecycle import forgotten, gate_decisions
 from memories.lifecycle.lock import writing
 from memories.lifecycle.thresholds import current
 from memories.llm import Answer, Unavailable, ask
@@ -317,7 +317,10 @@ def _store(work: Work, fact: Fact) -> None:
         GateDecision.objects.filter(fact=fact).update(memory=found.memory_id)
         fact.stored_at = provenance.at
         fact.reason = fact.reason or found.reason[:500]
-        fact.save(update_fields=["outcome", "memory", "stored_at", "reason"])
+        if found.is_forgotten:
+            fact.text, fact.excerpt = forgotten.MARK, ""
+            GateDecision.objects.filter(fact=fact).update(text="", words="")
+        fact.save(update_fields=["outcome", "memory", "stored_at", "reason", "text", "excerpt"])
 
 
 STAGES: Mapping[StageName, Callable[[Work], Made]] = {

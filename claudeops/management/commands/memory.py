@@ -10,6 +10,7 @@ from claudeops.lib.cli import NextAction, Refusal, Result, Verb, current_user, t
 from claudeops.purge import describe, run
 from claudeops.purge.choice import Choice
 from claudeops.purge.errors import PurgeError
+from memories.lifecycle import forgotten
 from memories.lifecycle.projects import find_project
 from memories.management import arguments
 from memories.management.commands.memory import Command as MemoryCommand
@@ -93,10 +94,15 @@ class Command(MemoryCommand):
         resume: bool,
         backups: bool,
         force: bool,
+        allow: str,
         **given: Any,
     ) -> Result:
         """Purge texts; with --inactive-days delete old memories, whose history stays."""
         chosen = bool(ids) or any(value not in ("", None, False) for value in given.values())
+        if allow:
+            if chosen or resume or inactive_days is not None:
+                raise Refusal("usage", "--allow stands alone: it names a text that may be stored again.")
+            return self._allowed(allow, by or current_user())
         if inactive_days is not None and not (chosen or resume):
             return self.purge(ids, inactive_days, erase, yes, by, reason)
         if inactive_days is not None or erase:
@@ -109,6 +115,11 @@ class Command(MemoryCommand):
             return Result({"purged": False, "plan": asdict(planned)}, describe.plan_text(planned))
         purge = run.begin(choice, by=by or current_user(), backups=backups, force=force)
         return self._carried_out([purge.pk])
+
+    def _allowed(self, text: str, by: str) -> Result:
+        if not forgotten.allow(by=by, text=text):
+            raise Refusal("not_purged", "This text is not refused: no purge removed it, or it was allowed again.")
+        return Result({"allowed": 1}, "The text may be stored again.")
 
     def _resumed(self, chosen: bool) -> Result:
         if chosen:
@@ -142,6 +153,7 @@ def _of_purge(parser: ArgumentParser) -> None:
     parser.add_argument("--backups", action="store_true", help="also remove the backups that may hold the texts")
     parser.add_argument("--short", action="store_true", help="also look for texts of less than 8 characters")
     parser.add_argument("--force", action="store_true", help="although a session runs that knows it")
+    parser.add_argument("--allow", default="", metavar="TEXT", help="let a purged text be stored again")
     parser.add_argument("--resume", action="store_true", help="go on with what was interrupted")
 
 

@@ -319,6 +319,7 @@ class Command(VerbCommand):
             "known": "known already",
             "same_text": "say what an active memory says",
             "discarded": "say nothing",
+            "purged": "left out, since a person had their texts purged here",
         }
         counts = [f"{getattr(done, name):,} {text}" for name, text in words.items() if getattr(done, name)]
         text = ", ".join(counts) or "There was no memory in it"

@@ -85,6 +85,8 @@ class Command(VerbCommand):
         text = f"{done.created:,} new, {done.changed:,} changed, {done.held:,} held for review, {done.same:,} the same."
         if done.left:
             text += f" {done.left:,} kept their text, because the gate holds the pack's."
+        if done.purged:
+            text += f" {done.purged:,} were left out, since a person had their texts purged here."
         see = [NextAction(f"manage.py memory list --project {into} --held", "see what waits for review")]
         return Result(asdict(done), text, see if done.held else ())
 
@@ -122,6 +124,7 @@ def _data(pack: Pack, found: Difference) -> dict[str, Any]:
             for edited in found.changed
         ],
         "missing": found.missing,
+        "purged": [str(uuid) for uuid in found.purged],
     }
 
 
@@ -144,6 +147,8 @@ def _text(pack: Pack, found: Difference, into: str) -> str:
         if reason := found.held.get(edited.packed.uuid):
             lines.append(f"    keeps its text: {reason}")
     lines += _more(len(found.changed), "changed")
+    if found.purged:
+        lines.append(f"{len(found.purged):,} left out, since a person had their texts purged here.")
     return "\n".join(lines)
 
 
