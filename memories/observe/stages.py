@@ -9,7 +9,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Max
+from django.db.models import Max, Value
+from django.db.models.functions import Replace
 
 from memories.capture.gate import Judgement, Word, judge
 from memories.capture.reasons import Reason
@@ -318,6 +319,8 @@ def _store(work: Work, fact: Fact) -> None:
         fact.stored_at = provenance.at
         fact.reason = fact.reason or found.reason[:500]
         if found.is_forgotten:
+            answer = Replace("answer", Value(fact.text), Value(forgotten.MARK))
+            TranscriptPart.objects.filter(pk=fact.segment.part_id).update(answer=answer)
             fact.text, fact.excerpt = forgotten.MARK, ""
             GateDecision.objects.filter(fact=fact).update(text="", words="")
         fact.save(update_fields=["outcome", "memory", "stored_at", "reason", "text", "excerpt"])

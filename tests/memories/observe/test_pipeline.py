@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from memories.errors import Conflict
+from memories.lifecycle import forgotten
 from memories.models import (
     Fact,
     FactOutcome,
@@ -24,6 +25,7 @@ from memories.models import (
 from memories.observe import pipeline
 from memories.observe.parts import send_again
 from memories.observe.turns import PartTurns, TurnKind
+from sessions_app.models import Purge
 from tests.memories.observe.conftest import ASKED, AT, FACT, HOST, answer, turns
 from tests.support.factories import MemoryFactory
 
@@ -51,6 +53,18 @@ def test_a_fact_becomes_a_memory_with_its_context(world):
     assert part.answer == answer(FACT)
     assert part.call == ModelCall.objects.get()
     assert GateDecision.objects.get().memory_id == memory.pk
+
+
+def test_a_fact_that_a_person_had_purged_is_stored_nowhere(world):
+    forgotten.forget([TEXT], Purge.objects.create(by="ops").pk, at=AT)
+    part = world.add(turns((USER, ASKED), (AGENT, "Done: the backup is moved.")), answer(FACT))
+    assert world.drain() == pipeline.Drained(done=1)
+    part.refresh_from_db()
+    fact = Fact.objects.get()
+    assert (fact.outcome, fact.text, fact.excerpt) == (FactOutcome.DISCARDED, forgotten.MARK, "")
+    assert "purged" in fact.reason
+    assert not Memory.objects.exists() and not GateDecision.objects.exclude(text="").exists()
+    assert TEXT not in part.answer
 
 
 def test_a_part_that_is_done_is_not_observed_again(world):
