@@ -41,6 +41,9 @@ BESIDE = ("-wal", "-shm", "-journal")
 NOT_RESTORED = "Nothing was restored"
 UP_LOCK = "up.lock"
 
+SETTLE = 5
+"""Seconds that PostgreSQL is given to end the connections of processes that are gone, as it takes itself."""
+
 LINK, MOVE, REPLACE, SWAP = "link", "move", "replace", "swap"
 Step = tuple[str, str, str]
 
@@ -130,16 +133,26 @@ def _require_nothing_runs() -> None:
             for beat in WorkerHeartbeat.objects.filter(beat_at__gte=timezone.now() - ALIVE):
                 if beat.host != settings.CLAUDEOPS_HOST or psutil.pid_exists(beat.pid):
                     raise _runs(f"A worker runs on {beat.host} (process {beat.pid})")
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
-            if others := cursor.fetchone()[0]:
-                raise _runs(f"The database is in use by {others} other connections")
+    if connection.vendor == "postgresql" and (others := _other_connections()):
+        raise _runs(f"The database is in use by {others} other connections")
     connection.close()
     for process, name in _users():
         raise _runs(f"Process {process.pid} has {name} open")
+
+
+def _other_connections() -> int:
+    """Count the other clients of the database, after SETTLE seconds for those that just left."""
+    with connection.cursor() as cursor:
+        for _ in range(SETTLE * 10):
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+                "AND backend_type = 'client backend'"
+            )
+            others = int(cursor.fetchone()[0])
+            if not others:
+                return 0
+            cursor.execute("SELECT pg_sleep(0.1)")
+    return others
 
 
 def _users() -> Iterator[tuple[psutil.Process, str]]:

@@ -83,7 +83,8 @@ def standing(page: Any) -> list[int]:
 def earlier(page: Any) -> None:
     """Ask for the page of lines above the first one."""
     first = page.evaluate(STANDING)[1][1]
-    page.locator("#log-lines > .log-more").first.locator("a").click()
+    # By a key: what a poll brings can move the page between the button of the mouse going down and up.
+    page.locator("#log-lines > .log-more").first.locator("a").press("Enter")
     page.wait_for_selector(f"#line-{max(1, first - PAGE)}", state="attached")
 
 
