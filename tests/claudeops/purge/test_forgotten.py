@@ -123,7 +123,7 @@ def test_the_page_says_how_often_it_came_again_and_allows_it(client, operator):
     purge = purged()
     remember(Statement("behavior", TEXT), Provenance(Source.RUN, "agent:a"))
     page = client.get(reverse("purge", args=[purge.pk])).content.decode()
-    assert "1 text of it is refused" in page and "That happened 1 time" in page
+    assert "1 text, known by its keyed digest" in page and "Refused 1 time" in page
     address = reverse("purge-allow", args=[purge.pk])
     client.post(address, {"text": "something else"})
     assert ForgottenText.objects.filter(allowed_at=None).count() == 1
