@@ -142,6 +142,7 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "memories.TelemetryCount": {"name"},
         "memories.TelemetryCursor": {"name"},
         "memories.Fact": {"category", "reasons", "said_gate", "source", "verdict"},
+        "memories.ForgottenText": {"allowed_by", "digest"},
         "memories.GateDecision": {
             *("actor", "agent", "category", "channel", "key", "labelled_by", "model", "reasons", "said_gate"),
             *("service", "taxonomy", "verdict"),
