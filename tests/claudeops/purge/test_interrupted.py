@@ -16,6 +16,7 @@ from sessions_app.models import Purge, PurgeState, PurgeStep, Session, Status
 from sessions_app.runner.launch import folder_of
 from tests.claudeops.purge.house import OTHER, TEXT, furnish, places_of
 from tests.support.commands import document, run
+from tests.support.factories import MemoryFactory
 from tests.support.processes import killed
 from tests.support.thorough import one_of
 
@@ -69,6 +70,33 @@ def test_two_at_once_carry_it_out_once():
     with pytest.raises(PurgeError) as refused:
         purging.carry_out(purge.pk)
     assert refused.value.code == "busy" and Memory.objects.filter(pk=memory.pk).exists()
+
+
+def test_a_plan_that_is_confirmed_meanwhile_is_neither_counted_nor_confirmed_again(monkeypatch):
+    real_plan, real_ready = purging.plan, purging._ready
+
+    def confirm_first(pk, problem):
+        monkeypatch.undo()
+        purging.confirm(pk, by="ann")
+        if problem:
+            raise PurgeError("usage", problem)
+
+    for problem in ("", "No."):
+        memory = MemoryFactory()
+        planned = purging.ask(Choice(ids=(memory.pk,)), by="bob")
+        monkeypatch.setattr(
+            purging, "plan", lambda choice, pk=planned.pk, why=problem: (confirm_first(pk, why), real_plan(choice))[1]
+        )
+        purging.count(planned.pk)
+        planned.refresh_from_db()
+        assert ("plan" in planned.receipt, planned.problem, planned.by) == (False, "", "ann"), problem
+    planned = purging.ask(Choice(ids=(memory.pk,)), by="bob")
+    monkeypatch.setattr(
+        purging, "_ready", lambda choice, **asked: (confirm_first(planned.pk, ""), real_ready(choice, **asked))[1]
+    )
+    with pytest.raises(PurgeError, match="confirmed or dropped already"):
+        purging.confirm(planned.pk, by="bob")
+    assert PurgeStep.objects.filter(purge=planned).count() == len(purging.STEPS)
 
 
 def test_a_session_that_runs_and_knows_it_keeps_the_purge_from_being_done():

@@ -87,6 +87,7 @@ def test_a_given_judgement_is_no_weaker_than_the_rules(text, outcome):
 
 def test_a_fact_leaves_one_row_whatever_the_verdict_and_takes_its_memory_later():
     fact, judgement = FactFactory(), Judgement("allow", "", (), 0.9, Word("allow", 0.9, "haiku"))
+    other = GateDecisionFactory()
     done = stated(CLEAN)
     for memory in (None, done.memory_id, None):
         row = gate_decisions.note(
@@ -101,6 +102,8 @@ def test_a_fact_leaves_one_row_whatever_the_verdict_and_takes_its_memory_later()
     row = GateDecision.objects.get(pk=row.pk)
     assert (row.fact, row.memory_id, row.said_gate, row.said_confidence) == (fact, done.memory_id, "allow", 0.9)
     assert (row.model, row.verdict) == ("haiku", "allow")
+    other.refresh_from_db()
+    assert other.memory_id is None
 
 
 @pytest.fixture
@@ -157,11 +160,14 @@ def test_discards_are_kept_for_fourteen_days():
     fact = FactFactory(outcome="discarded", stored_at=NOW - timedelta(days=15))
     labelled = GateDecisionFactory(at=NOW - timedelta(days=15), fact=fact)
     held = GateDecisionFactory(at=NOW - timedelta(days=400), verdict="hold", text="")
-    for row in (read, labelled):
+    purged = GateDecisionFactory(at=NOW - timedelta(days=15), text="", fact=FactFactory(outcome="discarded"))
+    for row in (read, labelled, purged):
         gate_decisions.label(row, "discarded", by="ann", at=NOW)
     assert gate_decisions.prune(NOW) == 1
     left = {row.pk: row.text for row in GateDecision.objects.all()}
-    assert left == {new.pk: new.text, read.pk: "", labelled.pk: "", held.pk: ""}
+    assert left == {new.pk: new.text, read.pk: "", labelled.pk: "", held.pk: "", purged.pk: ""}
+    Fact.objects.filter(stored_at=None).update(stored_at=NOW - timedelta(days=15))
+    gate_decisions.prune(NOW)
     assert not Fact.objects.exists()
     assert gate_decisions.prune(NOW) == 0
     assert old.pk not in left

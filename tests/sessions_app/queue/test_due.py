@@ -11,6 +11,7 @@ from django.db import connection
 
 from sessions_app import queue
 from sessions_app.models import Agent, Session, Status
+from sessions_app.queue import due
 from tests.sessions_app.queue.support import AT, snapshot, woken
 from tests.support.factories import AgentFactory, SessionFactory
 
@@ -89,6 +90,18 @@ class TestTick:
         assert queue.tick(at=AT) == 0
         agent.refresh_from_db()
         assert agent.next_run_at is None
+        assert not Session.objects.exists()
+
+    def test_an_agent_that_is_disabled_or_fired_meanwhile_does_not_fire(self, monkeypatch):
+        for fields in ({"enabled": False}, {"next_run_at": AT + HOUR}):
+            agent, real = hourly(), due._next
+            monkeypatch.setattr(due, "_next", lambda one, **given: (change(), real(one, **given))[1])
+
+            def change(pk=agent.pk, fields=fields):
+                Agent.objects.filter(pk=pk).update(**fields)
+
+            assert queue.tick(at=AT) == 0, fields
+            monkeypatch.undo()
         assert not Session.objects.exists()
 
     def test_an_agent_made_without_a_next_time_is_given_one(self):
