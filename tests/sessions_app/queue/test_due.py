@@ -93,8 +93,9 @@ class TestTick:
         assert not Session.objects.exists()
 
     def test_an_agent_that_is_disabled_or_fired_meanwhile_does_not_fire(self, monkeypatch):
+        real = due._next
         for fields in ({"enabled": False}, {"next_run_at": AT + HOUR}):
-            agent, real = hourly(), due._next
+            agent = hourly()
             monkeypatch.setattr(due, "_next", lambda one, **given: (change(), real(one, **given))[1])
 
             def change(pk=agent.pk, fields=fields):
