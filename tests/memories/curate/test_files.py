@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from memories.curate import files, proposals
+from memories.curate import files, promotion, proposals
 from memories.curate.state import alone
 from memories.errors import Conflict, MemoriesError
 from memories.models import (
@@ -40,6 +40,19 @@ AT = datetime(2026, 11, 24, 23, 30, tzinfo=UTC)
 
 def read() -> MemoryFile:
     return files.read(files.file_of(None))
+
+
+def test_a_proposal_that_was_taken_back_meanwhile_keeps_no_problem_of_its_promotion(data, monkeypatch):
+    proposal = approved(files.file_of(None))
+
+    def fail(*arguments):
+        Proposal.objects.filter(pk=proposal.pk).update(state=ProposalState.WAITING)
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(promotion, "_promote", fail)
+    assert "the disk is full" in files.promote_due(at=AT).waiting[0]
+    proposal.refresh_from_db()
+    assert (proposal.state, proposal.problem) == (ProposalState.WAITING, "")
 
 
 def test_a_promotion_makes_the_repository_and_one_commit(data):
