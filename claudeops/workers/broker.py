@@ -66,7 +66,7 @@ class HostBroker(ORM):
         if task is None:
             return []
         taken = self._taken_keys()[task.key == own]
-        if not rows.filter(pk=task.pk, lock=task.lock).update(key=taken, lock=self.timeout(task)):
+        if not rows.filter(pk=task.pk).update(key=taken, lock=self.timeout(task)):
             return []
         if task.key != own:
             self._taken.append(monotonic())

@@ -102,7 +102,7 @@ def give_back_taken(at: datetime) -> int:
         own = head.removesuffix(TAKEN)
         if lock < at or (own, pid) not in living:
             before = own if own == head else queue_of(own)
-            given += taken.filter(pk=pk, key=key, lock=lock).update(key=before, lock=at)
+            given += taken.filter(pk=pk, lock=lock).update(key=before, lock=at)
     return given
 
 

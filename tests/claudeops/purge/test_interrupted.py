@@ -119,6 +119,9 @@ def test_what_is_written_again_before_the_end_is_found(monkeypatch):
     memory = furnish()
     purge = purging.begin(Choice(ids=(memory.pk,)), by="ann")
     PurgeStep.objects.filter(position__lte=5).update(done_at=timezone.now())
+    done = Purge.objects.create(by="ann", state=PurgeState.DONE)
+    PurgeStep.objects.create(purge=done, name=purging.AGAIN[0], position=1, done_at=timezone.now())
     with pytest.raises(PurgeError, match=r"Texts are left"):
         purging.carry_out(purge.pk)
+    assert not done.steps.filter(done_at=None).exists()
     assert run("memory", "purge", "--resume")[0] == 0

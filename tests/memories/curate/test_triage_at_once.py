@@ -11,7 +11,8 @@ from django.db import connection
 from django.utils import timezone
 
 from memories.curate import proposals
-from memories.curate.triage import CLAIM, triage
+from memories.curate.rules import Ruling
+from memories.curate.triage import CLAIM, _carry_out_ruling, triage
 from memories.models import Proposal, ProposalDecision, Tier
 from tests.memories.curate.triaging import a_file, a_proposal
 from tests.support.processes import call, killed
@@ -54,6 +55,15 @@ def test_what_a_person_edits_while_the_model_is_asked_waits_for_the_person(triag
     assert not triage().said
     row.refresh_from_db()
     assert (row.state, row.tier, row.text) == ("waiting", Tier.PERSON, f"{VAGUE}, about an hour.")
+
+
+def test_what_a_person_decides_while_the_rules_look_is_not_passed_on(triager):
+    row = a_proposal(a_file(), f"{VAGUE}.")
+    proposals.reject(row.pk, by="ann")
+    Proposal.objects.filter(pk=row.pk).update(tier=Tier.RULES)
+    _carry_out_ruling(row, Ruling("", "vague", "no rule applies"), timezone.now())
+    row.refresh_from_db()
+    assert (row.state, row.tier, row.decided_by) == ("rejected", Tier.RULES, "ann")
 
 
 def test_what_a_person_decides_while_the_model_is_asked_stays(triager):

@@ -11,7 +11,16 @@ from django.db import connection
 from memories.files import conflicts
 from memories.files.sync import sync_file, sync_project
 from memories.lifecycle import verbs
-from memories.models import AgentFile, AgentFileConflict, ConflictKind, FileState, Memory, MemoryChange, Project
+from memories.models import (
+    AgentFile,
+    AgentFileConflict,
+    AgentFileEntry,
+    ConflictKind,
+    FileState,
+    Memory,
+    MemoryChange,
+    Project,
+)
 from tests.memories.files.conftest import Repository
 
 Learn = Callable[..., Memory]
@@ -144,7 +153,10 @@ def test_both_changed_is_a_conflict_until_a_person_answers(
     conflict = AgentFileConflict.objects.get()
     assert (conflict.kind, conflict.base_text, conflict.author) == (ConflictKind.EDITED, SUITE, "file")
     assert line(repository, "The suite takes 5 minutes")
+    elsewhere = AgentFile.objects.create(project=project, agent="other")
+    AgentFileEntry.objects.create(file=elsewhere, memory=memory, section="S", text=SUITE)
     conflicts.answer(conflict, choice, by="operator")
+    assert elsewhere.entries.count() == 1  # the answer is about one file
     done = synced(project)
     memory.refresh_from_db()
     assert memory.observation == known

@@ -53,11 +53,15 @@ def test_a_file_beyond_its_limits_is_shortened_and_its_memories_stay(project: Pr
     found = tidy.optimize(of(project))
     assert found.exceeded == ["4 items in Common Mistakes to Avoid, at most 2"] and len(found.leaving) == 2
     assert all(fact in repository.text() for fact in facts)
+    other = AgentFile.objects.create(project=project, agent="other")
+    for row in list(AgentFileEntry.objects.all()):
+        AgentFileEntry.objects.create(file=other, memory=row.memory, section=row.section, text=row.text)
     tidy.carry_out(found, of(project), by="ada")
     assert sum(fact in repository.text() for fact in facts) == 2
     assert "Prose of a person.\n" in repository.text()
     assert Memory.objects.filter(active=True).count() == 4
     left = AgentFileEntry.objects.exclude(left_because="")
+    assert {row.file.agent for row in left} == {"research"}
     assert {row.left_because for row in left} == {"more than 2 items in Common Mistakes to Avoid"}
     assert of(project).state == "ok" and not tidy.optimize(of(project))
     assert not sync_file(project, "research").changed

@@ -250,6 +250,13 @@ class TestTheLine:
         queue.give_back(session.pk)
         assert queue.dispatch(at=AT + timedelta(seconds=1)).sent == 1
 
+    def test_a_session_that_began_meanwhile_keeps_its_wakeup(self):
+        session = queued(dispatched_at=AT)
+        Session.objects.filter(pk=session.pk).update(status=Status.RUNNING)
+        queue.give_back(session.pk)
+        session.refresh_from_db()
+        assert session.dispatched_at == AT
+
 
 class TestFollowing:
     def test_the_wakeup_goes_to_the_host_that_has_the_process(self):

@@ -16,7 +16,7 @@ from sessions_app.models import Event, LogEntry, Runner, Session, Status, Trigge
 from sessions_app.runner import handover, run
 from sessions_app.runner.launch import folder_of, handoff_file
 from sessions_app.runner.run import close, run_session
-from tests.support.factories import AgentFactory, MemoryFactory
+from tests.support.factories import AgentFactory, MemoryFactory, SessionFactory
 from tests.support.processes import wait_for
 from tests.support.streams import init, result, text, write
 
@@ -202,6 +202,17 @@ def test_a_process_that_stays_silent_after_its_result_is_ended(stream, settings,
     session = ran(path)
     assert session.status == Status.COMPLETED
     assert "after its result, because it did not exit by itself" in session.status_reason
+
+
+def test_a_session_that_another_process_closed_meanwhile_is_not_closed_again(monkeypatch):
+    session = SessionFactory(status=Status.RUNNING)
+
+    def close_first(*arguments, **named):
+        Session.objects.filter(pk=session.pk).update(status=Status.LOST)
+        return {}
+
+    monkeypatch.setattr(run.escalation, "escalate", close_first)
+    assert close(session.pk, Status.COMPLETED, "") is None
 
 
 def test_an_escalation_starts_one_child_a_tier_higher_with_the_context(stream):
