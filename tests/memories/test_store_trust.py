@@ -79,7 +79,14 @@ def test_an_independent_session_confirms_on_another_day():
     assert "It confirms the memory" in MemoryChange.objects.get(kind="reinforced").reason
 
 
-@pytest.mark.parametrize("other", [said, lambda: said(OTHER)], ids=["unexposed", "another source"])
+OBSERVED = "transcript-1"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [said, lambda: said(OTHER), lambda: replace(said(), session_id=None, origin=OBSERVED)],
+    ids=["unexposed", "another source", "an observed transcript without a session of ours"],
+)
 def test_another_source_is_independent(other):
     stated(CREDENTIALS, said(LOG))
     assert stated(CREDENTIALS, other(), at=TOMORROW).confirmed_at == TOMORROW

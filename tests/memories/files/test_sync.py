@@ -166,7 +166,7 @@ def test_both_changed_is_a_conflict_until_a_person_answers(
     assert active == set(inside)
 
 
-@pytest.mark.parametrize(("choice", "stays"), [("file", True), ("other", False)])
+@pytest.mark.parametrize(("choice", "stays"), [("file", True), ("other", False), ("both", True)])
 def test_a_line_changed_in_the_file_and_deactivated_here(
     project: Project, repository: Repository, learn: Learn, choice: str, stays: bool
 ) -> None:

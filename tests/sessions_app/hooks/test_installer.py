@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sessions_app.errors import InvalidSettings
 from sessions_app.hooks.installer import EMPTY, install, installed, uninstall, warnings
 from sessions_app.hooks.json_text import parse
+from sessions_app.hooks.settings_file import open_to_others
 from sessions_app.runner.agent_hooks import AGENTS, COOLDOWNS, OBSERVE, SETS, groups
 
 URL, TOKEN = "http://127.0.0.1:8000", "$CLAUDEOPS_HOOK_TOKEN"
@@ -18,6 +19,15 @@ URL, TOKEN = "http://127.0.0.1:8000", "$CLAUDEOPS_HOOK_TOKEN"
 
 def hooks(*names: str, **options):
     return [one for name in names for one in groups(name, url=URL, token=TOKEN, **options)]
+
+
+def test_a_file_is_open_to_others_when_its_group_or_all_may_read_it(tmp_path):
+    path = tmp_path / "settings.json"
+    assert not open_to_others(path)
+    path.write_text("{}")
+    for mode, is_open in ((0o600, False), (0o700, False), (0o620, False), (0o640, True), (0o604, True)):
+        path.chmod(mode)
+        assert open_to_others(path) is is_open, oct(mode)
 
 
 THEIRS = """\
