@@ -73,6 +73,19 @@ def test_an_edit_between_a_kill_and_the_next_run_is_kept(settings, data, tmp_pat
     assert "Mine" not in git(path.parent, "show", "HEAD:MEMORY.md")
 
 
+def test_a_merge_that_began_between_a_kill_and_the_next_run_is_left_alone(settings, data, tmp_path):
+    path = make(tmp_path / "notes", "# Memory\n\n## Operations\n\n- (2026-10-01) Known\n")
+    settings.CLAUDEOPS_MEMORY_FILE = str(path)
+    approved(files.file_of(None), "The first")
+    more = {"CLAUDEOPS_MEMORY_FILE": str(path)}
+    processes.killed(PROMOTE, "return", GIT, "move_branch", nth=1, more=more)
+    (path.parent / ".git" / "MERGE_HEAD").write_text(git(path.parent, "rev-parse", "HEAD~1") + "\n")
+    before = path.read_text(), git(path.parent, "ls-files", "--stage")
+    files.promote_due()
+    assert (path.read_text(), git(path.parent, "ls-files", "--stage")) == before
+    assert git(path.parent, "show", "HEAD:MEMORY.md").count("The first") == 1
+
+
 def test_two_processes_at_once_commit_each_proposal_once(data):
     file = files.file_of(None)
     for number in range(6):

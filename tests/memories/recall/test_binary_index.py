@@ -32,6 +32,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "another model, with a right hash": lambda whole: hashed(whole[65:].replace(b"sketched@test", b"sketched@tent")),
     "fewer rows, with a right hash": lambda whole: hashed(whole[65:].replace(b'"rows": 30', b'"rows": 15')),
     "no header, with a right hash": lambda whole: hashed(b"[]\n" + whole[65:].partition(b"\n")[2]),
+    "shorter vectors, with a right hash": lambda whole: hashed(whole[65 : -8 * 30]),
 }
 
 
