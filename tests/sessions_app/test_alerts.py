@@ -422,3 +422,15 @@ def test_the_same_alert_from_many_at_once_makes_one_session(agent):
     session = Session.objects.get()
     assert {answer.json()["session"] for answer in answers} == {session.pk}
     assert session.coalesced == 3
+
+
+def test_a_form_is_known_by_more_than_one_field():
+    for given, form in (
+        ({"title": "x", "alerts": 3}, "generic"),
+        ({"title": "x", "receiver": "mail"}, "generic"),
+        ({"title": "x", "heartbeat": "60 s"}, "generic"),
+        ({"alerts": [], "receiver": "mail"}, "group"),
+        ({"alerts": [], "groupKey": "{}"}, "group"),
+        ({"heartbeat": None, "monitor": None}, "uptime-kuma"),
+    ):
+        assert form_of(given) == form, given

@@ -28,7 +28,7 @@ from memories.models import (
 )
 from sessions_app import tasks
 from sessions_app.models import WorkerHeartbeat
-from tests.memories.curate.repositories import approved, git, messages, promote, status
+from tests.memories.curate.repositories import approved, git, make, messages, promote, status
 from tests.support.factories import ProjectFactory, ProposalEvidenceFactory, ProposalFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.processes]
@@ -53,6 +53,16 @@ def test_a_proposal_that_was_taken_back_meanwhile_keeps_no_problem_of_its_promot
     assert "the disk is full" in files.promote_due(at=AT).waiting[0]
     proposal.refresh_from_db()
     assert (proposal.state, proposal.problem) == (ProposalState.WAITING, "")
+
+
+def test_a_change_is_about_its_own_entry_where_that_stands_again_after_a_conflict(settings, tmp_path):
+    path = make(tmp_path / "notes", f"# Memory\n\n## Operations\n\n- {PRUNE}\n- {CADDY}\n")
+    settings.CLAUDEOPS_MEMORY_FILE = str(path)
+    new = "The restic prune takes four hours"
+    approved(files.file_of(None), new, kind=ProposalKind.CHANGE, target=PRUNE, conflict={"theirs": CADDY})
+    promote(files.file_of(None))
+    text = path.read_text()
+    assert (text.count(new), text.count(CADDY), text.count(PRUNE)) == (1, 1, 0)
 
 
 def test_a_promotion_makes_the_repository_and_one_commit(data):
