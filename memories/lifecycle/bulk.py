@@ -49,6 +49,7 @@ class BulkAction:
     """One action. `verb(queryset, why, **params)` returns (changed, unchanged, description in words).
 
     `adds_up`: sent twice, it changes twice. Its verb takes `drawn`, the time of the page that it was sent from.
+    `of_review`: it does a part of what an approval does, so a token needs the scope review for it.
     """
 
     name: str
@@ -58,6 +59,7 @@ class BulkAction:
     confirm: bool = False
     params: tuple[Param, ...] = ()
     adds_up: bool = False
+    of_review: bool = False
 
     def run(
         self,
@@ -100,6 +102,7 @@ def _changing(
     columns: Callable[..., dict[str, Any]],
     *,
     params: tuple[Param, ...] = (),
+    of_review: bool = False,
 ) -> BulkAction:
     """Make an action that gives every memory the columns `columns(row, at, **params)`, as a verb does."""
 
@@ -108,7 +111,7 @@ def _changing(
         changed, unchanged = change_all(queryset, kind, why, lambda row: columns(row, why.at, **given))
         return changed, unchanged, f"{_memories(changed)} {done.format(**given)}"
 
-    return BulkAction(name, label, kind, verb, params=params)
+    return BulkAction(name, label, kind, verb, params=params, of_review=of_review)
 
 
 def _checked(param: Param, value: Any) -> Any:
@@ -143,7 +146,7 @@ def _approve(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
     """Approve `queryset`, held or unconfirmed. Only a person does."""
     if why.provenance is None or not why.provenance.typed:
         raise InvalidMemory("Only a person approves.", "Approve them in the dashboard, the admin or the command line.")
-    user, lifetimes = verbs.user_id(why.by), Lifetimes()
+    user, lifetimes = verbs.user_id(why.by), Lifetimes(queryset)
     changed, unchanged = change_all(
         queryset, Change.APPROVED, why, lambda row: verbs.approved(row, why.at, user, lifetimes)
     )
@@ -151,7 +154,7 @@ def _approve(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
 
 
 def _reactivate(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
-    lifetimes = Lifetimes()
+    lifetimes = Lifetimes(queryset)
     changed, unchanged = change_all(
         queryset, Change.REACTIVATED, why, lambda row: verbs.reactivated(row, why.at, lifetimes)
     )
@@ -159,7 +162,7 @@ def _reactivate(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
 
 
 def _set_persistent(queryset: QuerySet[Memory], why: Why, *, persistent: bool) -> tuple[int, int, str]:
-    lifetimes = Lifetimes()
+    lifetimes = Lifetimes(queryset)
     changed, unchanged = change_all(
         queryset, Change.PERSISTENT_SET, why, lambda row: verbs.persistence(row, persistent, why.at, lifetimes)
     )
@@ -273,10 +276,12 @@ BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
             _changing(
                 "deactivate", "Deactivate", Change.DEACTIVATED, "deactivated", lambda row, at: verbs.deactivated(row)
             ),
-            BulkAction("reactivate", "Reactivate", Change.REACTIVATED, _reactivate),
+            BulkAction("reactivate", "Reactivate", Change.REACTIVATED, _reactivate, of_review=True),
             BulkAction("promote", "Promote to all projects", Change.EDITED, _promote, confirm=True),
-            BulkAction("renew", "Renew (expires later)", Change.EDITED, _renew),
-            BulkAction("extend", f"Renew by {EXTENDED_DAYS} days", Change.EDITED, _extend, adds_up=True),
+            BulkAction("renew", "Renew (expires later)", Change.EDITED, _renew, of_review=True),
+            BulkAction(
+                "extend", f"Renew by {EXTENDED_DAYS} days", Change.EDITED, _extend, adds_up=True, of_review=True
+            ),
             _changing(
                 "set_confidence",
                 "Set confidence",
@@ -284,15 +289,21 @@ BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
                 "set to {confidence:g}",
                 lambda row, at, confidence: verbs.at_confidence(row, confidence, at),
                 params=(CONFIDENCE,),
+                of_review=True,
             ),
             BulkAction(
                 "mark_persistent",
                 "Mark persistent (never decays)",
                 Change.PERSISTENT_SET,
                 partial(_set_persistent, persistent=True),
+                of_review=True,
             ),
             BulkAction(
-                "unmark_persistent", "Resume decay", Change.PERSISTENT_SET, partial(_set_persistent, persistent=False)
+                "unmark_persistent",
+                "Resume decay",
+                Change.PERSISTENT_SET,
+                partial(_set_persistent, persistent=False),
+                of_review=True,
             ),
             BulkAction("merge", "Merge", Change.MERGED, _merge, confirm=True, params=(TARGET, TEXT)),
             BulkAction("delete", "Delete", Change.DELETED, _delete, confirm=True),
