@@ -60,9 +60,16 @@ VALUE_NOUNS = words(
 
 LABEL_NOUNS = words(
     """port uid gid pid vlan version node disk database channel step line error code status http https raid udp tcp id
-    ticket release slot shard rack partition queue index page rule phase tier zone worker server site"""
+    ticket release slot shard rack partition queue index page rule phase tier zone worker server site gpu
+    thread floor room bay"""
 )
 """After one of these a number is always a label."""
+
+RANKED = words("level priority replica")
+"""Of VALUE_NOUNS, those that name their like by number: "level 2 alerts", but "the level is 2"."""
+
+EVENT_NOUNS = words("run build test probe check scan report release record import export backup update pass call query")
+"""Verbs that are nouns as well, numbered in turn: "run 41 ended"."""
 
 WEEKDAYS = words("monday tuesday wednesday thursday friday saturday sunday")
 

@@ -103,6 +103,70 @@ def test_a_lone_letter_is_part_of_the_name(known, new, cosine):
     assert relation(known, new, cosine=cosine).kind == OTHER
 
 
+SIBLINGS = """
+Race probe number {} about the ledger file | The race probe number {} waits for the lock | Probe no. {} is slow
+PR #{} waits for review | Node {} is slow after a reboot | Step {} takes ten minutes | Run {} ended with a timeout
+Build {} fails on arm | Camera {} records at night | Replica {} lags behind the leader | Level {} alerts go to the chat
+Priority {} tickets page the on-call | Probe {} writes to the ledger | PR {} broke the build | Thread {} deadlocks
+Migration {} locks the orders table | GPU {} overheats under load | Check {} fails without IPv6 | API v{} returns XML
+The probe with number {} waits | Line {} of the config is ignored | The printer on floor {} jams often
+The cable of rack {} is loose | After step {} the cache is empty | Python 3.1{} images lack the timezone data
+Ticket ABC-1{} is about the disk | Table orders_{} is partitioned | Version {} of the API needs a token
+The 202{} report is in the archive | The 202{} certificates are archived | The 0{}:00 job rotates logs
+The {} o'clock run imports orders | The v{} API needs a token | node-{} has 32 GB of memory
+"""
+"""A thing in the place of {}, by number."""
+
+
+def test_what_numbers_or_names_the_subject_is_no_value_of_it(subtests):
+    frames = [frame.strip() for line in SIBLINGS.strip().splitlines() for frame in line.split("|")]
+    pairs = [(frame.format(one), frame.format(other)) for frame in frames for one, other in ((5, 6), (2, 3))]
+    pairs += [
+        (frame.format(one), frame.format(other))
+        for frame, one, other in (
+            ("Slot {} holds the spare disk", "five", "six"),
+            ("Sensor {} reads too low", "seven", "eight"),
+            ("Zone {} is drained at night", "A", "B"),
+            ("Team {} deploys on Mondays", "red", "blue"),
+            ("{}'s backup is incremental", "Monday", "Tuesday"),
+            ("The {} replica lags behind", "second", "third"),
+            ("The {} cluster runs nightly builds", "dev", "prod"),
+        )
+    ]
+    pairs.append(("Probe 5 takes 10 s", "Probe 6 takes 20 s"))
+    for known, new in pairs:
+        with subtests.test(str(known)):
+            assert [relation(known, new, cosine=cosine).kind for cosine in (None, 0.97)] == [OTHER, OTHER]
+
+
+def test_a_value_of_the_same_subject_that_changed_is_a_contradiction(subtests):
+    for frame, one, other in [
+        ("The port of the proxy is {}", 8443, 9443),
+        ("A restart takes {} s", 60, 90),
+        ("Node 1 takes {} s to start", 60, 90),
+        ("Probe number 5 runs every {} minutes", 10, 20),
+        ("The 02:00 job takes {} minutes", 5, 9),
+        ("Camera 4 records at {} frames per second", 10, 20),
+        ("The service has {} replicas", 3, 5),
+        ("{} workers serve the queue", "Two", "Five"),
+        ("The database runs on a {} node cluster", 3, 5),
+        ("Allow {} restarts per hour", 3, 5),
+        ("Send {} reports to the team", 5, 6),
+        ("Keep {} copies of each dump", 3, 5),
+        ("The scheduler makes {} retries", 3, 5),
+        ("The array can lose only {}", "one disk", "two disks"),
+        ("The number of workers is {}", 5, 6),
+        ("The log level is {}", 3, 4),
+        ("The backup starts at {}", "02:00", "03:00"),
+        ("{} nodes form the quorum", 3, 5),
+        ("MTU {} fixed the stalls", 1380, 1280),
+    ]:
+        with subtests.test(frame):
+            assert kind(frame.format(one), frame.format(other)) == AGAINST
+    assert kind("Slot five holds the spare disk", "Slot 5 holds the spare disk") == SAME
+    assert kind("Probe no. 5 waits for the lock", "Probe number 5 waits for the lock") == SAME
+
+
 def test_an_article_is_no_letter_of_a_name():
     assert kind("Restart the node a minute after the upgrade", "Restart node a minute after upgrade") == SAME
     assert kind("The e-mail relay is slow", "The email relay is slow") == SAME
