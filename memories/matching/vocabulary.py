@@ -37,7 +37,7 @@ LIGHT_NOUNS = words(
 
 DENYING_VERBS = words(
     """disable deactivate forbid deny disallow refuse reject prohibit block ban retire decommission deprecate fail break
-    decrease reduce lower shrink lose drop discard unlock unmount umount uninstall unload"""
+    decrease reduce lower shrink lose drop discard skip omit forget prevent unlock unmount umount uninstall unload"""
 )
 """Verbs that always deny; "no" adjectives deny only as predicates ("login is disabled", not "disabled users")."""
 
@@ -64,6 +64,11 @@ LABEL_NOUNS = words(
     thread floor room bay"""
 )
 """After one of these a number is always a label."""
+
+MANNERS = words(
+    "synchronous automatic sequential static state root wired verbose quick local remote same public internal"
+)
+"""Of OPPOSITE, names of manners: who says "asynchronously" denies nothing that does not speak of it."""
 
 RANKED = words("level priority replica")
 """Of VALUE_NOUNS, those that name their like by number: "level 2 alerts", but "the level is 2"."""

@@ -103,6 +103,111 @@ def test_a_lone_letter_is_part_of_the_name(known, new, cosine):
     assert relation(known, new, cosine=cosine).kind == OTHER
 
 
+AGREEING = """
+Use the async runtime for the importer | Do not forget to use the async runtime for the importer
+Drain the node before a reboot | Do not forget to drain the node before a reboot
+Drain the node before a reboot | Never forget to drain the node before a reboot
+Rotate the keys each month | Don't forget to rotate the keys each month
+Run the checks after each deploy | Never skip the checks after each deploy
+Disable the cache before the import | Remember not to skip disabling the cache before the import
+Disable the cache before the import | Make sure not to skip disabling the cache before the import
+Restart the worker if it hangs | Do not hesitate to restart the worker if it hangs
+Check the certificate first | Do not fail to check the certificate first
+Check the certificate first | Never neglect to check the certificate first
+The backup works | The backup no longer fails
+Do not restart the gateway | Refrain from restarting the gateway
+The cache must stay disabled | Never enable the cache
+It is possible to restore a single table | It is not impossible to restore a single table
+Flush the queue before stopping | You should never forget to flush the queue before stopping
+The daemon must not be running | Make sure the daemon is not running
+"""
+COMPATIBLE = """
+Verify the checksum | Do not omit verifying the checksum
+Verify the checksum | Never forget verifying the checksum
+The feature is disabled in production | Leave the feature disabled in production
+The swap must be disabled | Leave the swap disabled
+Do not enable the swap | Leave the swap disabled
+The old node must be offline | Keep the old node offline
+The standby must not be online | Keep the standby offline
+Do not disable the firewall | Keep the firewall enabled
+The firewall must stay on | Do not disable the firewall
+The exporter needs the socket | Without the socket the exporter does not start
+The importer needs the queue | The importer cannot work without the queue
+Mails are sent by the worker | Mails are sent asynchronously by the worker
+The importer runs at night | The importer runs asynchronously
+Use the client for uploads | Use the asynchronous client for uploads
+Writes are buffered for five seconds | Writes are asynchronous
+Do not send mails synchronously | Mails are sent asynchronously
+Lock the vault at night | Never leave the vault unlocked at night
+"""
+DENIED = """
+Do not forget to drain the node before a reboot | Do not drain the node before a reboot
+Don't forget to rotate the keys each month | Never rotate the keys each month
+Run the checks after each deploy | Skip the checks after each deploy
+Use the async runtime for the importer | Do not use the async runtime for the importer
+The import runs asynchronously | The import runs synchronously
+Leave the feature disabled in production | Leave the feature enabled in production
+Keep the old node offline | Keep the old node online
+Make sure that the daemon is running | Make sure that the daemon is not running
+Der Dienst darf neu gestartet werden | Der Dienst darf nicht neu gestartet werden
+Der Knoten hat eine Sicherung | Der Knoten hat keine Sicherung
+Den Dienst immer neu starten | Den Dienst niemals neu starten
+不要重启网关 | 可以重启网关
+禁止在备份期间重启数据库 | 允许在备份期间重启数据库
+必须加密备份 | 不必加密备份
+备份已加密 | 备份未加密
+El servicio puede reiniciarse | El servicio no puede reiniciarse
+Nunca reiniciar el servicio | Reiniciar el servicio
+Le service peut être redémarré | Le service ne peut pas être redémarré
+La passerelle n'est pas redémarrée | La passerelle est redémarrée
+バックアップ中に再起動してよい | バックアップ中に再起動してはいけない
+ゲートウェイは再起動できる | ゲートウェイは再起動できない
+백업 중에 재시작해도 된다 | 백업 중에 재시작하면 안 된다
+Сервис можно перезапускать | Сервис нельзя перезапускать
+O serviço pode ser reiniciado | O serviço não pode ser reiniciado
+De dienst mag herstart worden | De dienst mag niet herstart worden
+ห้ามรีสตาร์ทเกตเวย์ | รีสตาร์ทเกตเวย์ได้
+"""
+
+
+def pairs_of(table: str) -> list[tuple[str, str]]:
+    """Each line both ways round."""
+    lines = [line.split(" | ") for line in table.strip().splitlines()]
+    return [(known, new) for known, new in lines] + [(new, known) for known, new in lines]
+
+
+def test_a_negation_has_a_scope_and_two_of_them_agree(subtests):
+    for known, new in pairs_of(AGREEING):
+        with subtests.test(new):
+            assert [relation(known, new, cosine=cosine).kind for cosine in (None, 0.9)] == [SAME, SAME]
+    for known, new in pairs_of(COMPATIBLE):
+        with subtests.test(new):
+            assert AGAINST not in [relation(known, new, cosine=cosine).kind for cosine in (None, 0.7, 0.8, 0.9)]
+
+
+def test_one_denial_is_a_contradiction_in_other_languages_too(subtests):
+    for known, new in pairs_of(DENIED):
+        with subtests.test(new):
+            assert [relation(known, new, cosine=cosine).kind for cosine in (None, 0.6, 0.95)] == [AGAINST] * 3
+
+
+def test_a_denial_in_other_words_is_a_question_and_no_restatement():
+    for known, new in [
+        ("备份期间不要重启数据库", "可以在备份期间重启数据库"),
+        ("Der Dienst darf neu gestartet werden", "Der Dienst muss nicht neu gestartet werden"),
+    ]:
+        found = relation(known, new)
+        assert (found.kind, matching.may_be_one(found.evidence)) == (OTHER, True)
+        assert relation(known, new, cosine=0.99).kind == OTHER
+    for known, new in [
+        ("不要重启节点1", "可以重启节点2"),
+        ("不要重启网关", "备份每天运行"),
+        ("Das Backup darf nicht gelöscht werden", "Das Backup darf geprüft werden"),
+    ]:
+        found = relation(known, new)
+        assert (found.kind, matching.may_be_one(found.evidence)) == (OTHER, False), new
+
+
 SIBLINGS = """
 Race probe number {} about the ledger file | The race probe number {} waits for the lock | Probe no. {} is slow
 PR #{} waits for review | Node {} is slow after a reboot | Step {} takes ten minutes | Run {} ended with a timeout
