@@ -211,6 +211,15 @@ def test_what_a_token_said_counts_once_after_it_was_merged_into_another():
     assert reads(target.pk) == (0.7, True, "")
 
 
+def test_a_memory_that_is_confirmed_through_one_merged_into_it_is_not_lowered_as_well():
+    target = known(AFTER_WIREGUARD)
+    merged = known(INDEPENDENTLY, active=False, inactive_reason=Inactive.MERGED, superseded_by=target)
+    again = remember(dependency(INDEPENDENTLY), said(SessionFactory()), at=NOW)
+    assert again == Remembered("reinforced", target.pk)
+    assert (reads(target.pk)[0], reads(merged.pk)[0]) == (0.8, 0.7)
+    assert not MemoryChange.objects.filter(kind=Change.CONTRADICTED).exists()
+
+
 def test_a_token_contradicts_a_memory_once_however_often_it_says_so():
     old, token = known(AFTER_WIREGUARD, 0.9), Provenance("run", "token ci", channel="api")
     first = remember(dependency(INDEPENDENTLY), token, at=NOW)
