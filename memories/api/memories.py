@@ -15,7 +15,7 @@ from memories.access.permissions import changeable_memories, changeable_memory, 
 from memories.api import serializers, shapes
 from memories.errors import AccessDenied, MemoryNotFound
 from memories.lifecycle import verbs
-from memories.lifecycle.bulk import BULK_ACTIONS
+from memories.lifecycle.bulk import BULK_ACTIONS, OF_REVIEW
 from memories.models import Memory, MemoryChange, Scope
 from memories.queries import list as listing
 from memories.queries.filters import MemoryFilterSet
@@ -92,7 +92,7 @@ def bulk(request: HttpRequest, given: shapes.BulkIn) -> dict[str, Any]:
         allowed = f"Allowed are: {', '.join(BULK_ACTIONS)}."
         raise Refused(422, "unknown_action", f"action is {given.action!r}.", allowed, field="action")
     params = {param.name: getattr(given, param.name) for param in action.params}
-    if action.of_review and None not in params.values():  # what is missing is named below
+    if action.name in OF_REVIEW and None not in params.values():  # what is missing is named below
         access.require(Scope.REVIEW)
     if params.get("target") is not None:
         changeable_memory(access, params["target"])

@@ -49,7 +49,6 @@ class BulkAction:
     """One action. `verb(queryset, why, **params)` returns (changed, unchanged, description in words).
 
     `adds_up`: sent twice, it changes twice. Its verb takes `drawn`, the time of the page that it was sent from.
-    `of_review`: it does a part of what an approval does, so a token needs the scope review for it.
     """
 
     name: str
@@ -59,7 +58,6 @@ class BulkAction:
     confirm: bool = False
     params: tuple[Param, ...] = ()
     adds_up: bool = False
-    of_review: bool = False
 
     def run(
         self,
@@ -102,7 +100,6 @@ def _changing(
     columns: Callable[..., dict[str, Any]],
     *,
     params: tuple[Param, ...] = (),
-    of_review: bool = False,
 ) -> BulkAction:
     """Make an action that gives every memory the columns `columns(row, at, **params)`, as a verb does."""
 
@@ -111,7 +108,7 @@ def _changing(
         changed, unchanged = change_all(queryset, kind, why, lambda row: columns(row, why.at, **given))
         return changed, unchanged, f"{_memories(changed)} {done.format(**given)}"
 
-    return BulkAction(name, label, kind, verb, params=params, of_review=of_review)
+    return BulkAction(name, label, kind, verb, params=params)
 
 
 def _checked(param: Param, value: Any) -> Any:
@@ -276,12 +273,10 @@ BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
             _changing(
                 "deactivate", "Deactivate", Change.DEACTIVATED, "deactivated", lambda row, at: verbs.deactivated(row)
             ),
-            BulkAction("reactivate", "Reactivate", Change.REACTIVATED, _reactivate, of_review=True),
+            BulkAction("reactivate", "Reactivate", Change.REACTIVATED, _reactivate),
             BulkAction("promote", "Promote to all projects", Change.EDITED, _promote, confirm=True),
-            BulkAction("renew", "Renew (expires later)", Change.EDITED, _renew, of_review=True),
-            BulkAction(
-                "extend", f"Renew by {EXTENDED_DAYS} days", Change.EDITED, _extend, adds_up=True, of_review=True
-            ),
+            BulkAction("renew", "Renew (expires later)", Change.EDITED, _renew),
+            BulkAction("extend", f"Renew by {EXTENDED_DAYS} days", Change.EDITED, _extend, adds_up=True),
             _changing(
                 "set_confidence",
                 "Set confidence",
@@ -289,24 +284,20 @@ BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
                 "set to {confidence:g}",
                 lambda row, at, confidence: verbs.at_confidence(row, confidence, at),
                 params=(CONFIDENCE,),
-                of_review=True,
             ),
             BulkAction(
                 "mark_persistent",
                 "Mark persistent (never decays)",
                 Change.PERSISTENT_SET,
                 partial(_set_persistent, persistent=True),
-                of_review=True,
             ),
             BulkAction(
-                "unmark_persistent",
-                "Resume decay",
-                Change.PERSISTENT_SET,
-                partial(_set_persistent, persistent=False),
-                of_review=True,
+                "unmark_persistent", "Resume decay", Change.PERSISTENT_SET, partial(_set_persistent, persistent=False)
             ),
             BulkAction("merge", "Merge", Change.MERGED, _merge, confirm=True, params=(TARGET, TEXT)),
             BulkAction("delete", "Delete", Change.DELETED, _delete, confirm=True),
         )
     }
 )
+OF_REVIEW = frozenset(("reactivate", "renew", "extend", "set_confidence", "mark_persistent", "unmark_persistent"))
+"""Those that do a part of what an approval does: a token needs the scope review."""

@@ -27,18 +27,12 @@ _WORD = re.compile(r"\w[\w\u0300-\u036f\u0e31-\u0e4e]*")
 
 def likeness_but_for_a_denial(known: str, new: str) -> float | None:
     """Return how alike two texts are (0..1) of which one denies; None where both or neither do, or a number differs."""
-    if known.isascii() and new.isascii() and not (_denials(known) or _denials(new)):
-        return None
     one, other = _read(known), _read(new)
     if one[0] % 2 == other[0] % 2 or re.findall(r"\d+", known) != re.findall(r"\d+", new):
         return None
     here, there = (Counter(pairwise(f" {content} ")) for _, _, content in (one, other))
     alike = 2 * (here & there).total() / (here.total() + there.total())
     return alike if one[1] <= other[1] or other[1] <= one[1] else min(alike, 0.9)  # "may" beside "need not"
-
-
-def _denials(text: str) -> bool:
-    return any(word in _DENYING for word in text.lower().split())
 
 
 @lru_cache(maxsize=4_096)

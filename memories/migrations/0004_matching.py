@@ -7,6 +7,6 @@ QUEUE = "INSERT INTO memory_terms_due (memory_id) SELECT id FROM memories WHERE 
 
 
 class Migration(migrations.Migration):
-    dependencies = [("memories", "0002_initial")]
+    dependencies = [("memories", "0003_forgotten_texts")]
 
     operations = [migrations.RunSQL(QUEUE, migrations.RunSQL.noop)]
