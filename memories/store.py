@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import Q, QuerySet
 
 from claudeops.lib.insert import insert as new_row
 from memories.candidates.generate import same_text
@@ -23,7 +24,7 @@ from memories.embedding import storage
 from memories.errors import InvalidMemory
 from memories.lifecycle import disagreements, forgotten, gate_decisions, rules, verbs
 from memories.lifecycle.confirmation import is_independent, provisional_reason
-from memories.lifecycle.lifetimes import Lifetimes
+from memories.lifecycle.lifetimes import OWN_END, Lifetimes
 from memories.lifecycle.lock import write_lock, writing
 from memories.lifecycle.write import Why, change_of, whole_row
 from memories.matching import Kind, Relation, relation
@@ -518,11 +519,9 @@ def _write(
 ) -> Remembered:
     if decision.reinforced is not None:
         memory, found = decision.reinforced
-        earlier = _of_session(memory, provenance)
-        if any(change.evidence.get("channel") != provenance.channel for change in earlier):
-            return Remembered("duplicate", memory.pk, reason="this session said so over its other channel")
-        if earlier and statement.policy.merges:
-            return Remembered("duplicate", memory.pk, reason="this session said so already, in other words")
+        if _of_voice(provenance, memory, Change.CREATED, Change.REINFORCED).exists():
+            whose = provenance.actor if _is_token(provenance) else "this session"
+            return Remembered("duplicate", memory.pk, reason=f"{whose} said so already, which counts once")
         echo = memory.pk in provenance.told
         confirms = memory.confirmed_at is None and is_independent(
             memory, statement, provenance, at, said_by=_transcripts_of(memory) if provenance.origin else ()
@@ -555,7 +554,6 @@ def _write(
         rows = _scope_rows(statement, provenance)
         return Remembered(outcome, memory.pk, () if weak else _supersede_all(rows, memory, provenance, at))
     lowered = []
-    objected = _contradicted_by_session(provenance) if decision.contradicted else ()
     for row, found in decision.contradicted:
         disagreements.note(row, memory, DisagreementKind.CONTRADICTION, at=at, evidence=found.evidence)
         why: dict[str, Any] = {
@@ -569,7 +567,7 @@ def _write(
             if weak or not _may_supersede(row, memory, provenance, at):
                 continue
             disagreements.supersede(row, memory, **why)
-        elif weak or row.pk in objected:
+        elif weak or _of_voice(provenance, row, Change.CONTRADICTED).exists():
             continue
         else:
             verbs.contradict(row, **why)
@@ -613,28 +611,32 @@ def _may_supersede(older: Memory, newer: Memory, provenance: Provenance, at: dat
     return not MemoryChange.objects.filter(memory=older, by=By.PEOPLE).exclude(kind=Change.CREATED).exists()
 
 
-def _of_session(memory: Memory, provenance: Provenance) -> list[MemoryChange]:
-    """Return the changes by which this session, or its transcript, made or confirmed the memory."""
-    if provenance.session_id is None and not provenance.origin:
-        return []
-    said = MemoryChange.objects.filter(memory=memory, kind__in=(Change.CREATED, Change.REINFORCED))
+def _of_voice(provenance: Provenance, memory: Memory, *kinds: Change) -> QuerySet[MemoryChange]:
+    """Return what this voice (a session, its transcript, a token, a nameless client) did to the memory, or to one that
+    was merged into it: the same voice counts once, in whatever words and by whichever door.
+    """
+    voice = Q()
     if provenance.session_id is not None:
-        return list(said.filter(session=provenance.session_id))
-    return [change for change in said if change.evidence.get("origin") == provenance.origin]
+        voice |= Q(session=provenance.session_id)
+    if provenance.origin:
+        voice |= Q(evidence__origin=provenance.origin)
+    if _is_token(provenance):
+        voice |= Q(actor=provenance.actor)
+    elif not voice:
+        voice = Q(actor=provenance.actor, session=None)
+    merged = Q(superseded_by=memory.pk, inactive_reason=Inactive.MERGED)
+    rows = Memory.objects.filter(Q(pk=memory.pk) | merged).order_by().values("pk")
+    return MemoryChange.objects.filter(voice, memory__in=rows, kind__in=kinds)
+
+
+def _is_token(provenance: Provenance) -> bool:
+    return provenance.actor.startswith("token ")
 
 
 def _transcripts_of(memory: Memory) -> set[str]:
     """Return the transcripts that made or confirmed a memory."""
     said = MemoryChange.objects.filter(memory=memory, kind__in=(Change.CREATED, Change.REINFORCED))
     return {str(origin) for evidence in said.values_list("evidence", flat=True) if (origin := evidence.get("origin"))}
-
-
-def _contradicted_by_session(provenance: Provenance) -> Collection[int | None]:
-    """Return what this session contradicted already: a reworded contradiction counts once."""
-    if provenance.session_id is None:
-        return ()
-    earlier = MemoryChange.objects.filter(session=provenance.session_id, kind=Change.CONTRADICTED)
-    return set(earlier.values_list("memory_id", flat=True))
 
 
 def _new(
@@ -674,7 +676,9 @@ def _new(
         confirmed_at=at if provenance.typed else None,
     )
     memory.expires_at = Lifetimes().end(memory, at) if statement.expires_at == "by type" else statement.expires_at
-    runs = {"runs": list(provenance.runs)} if provenance.runs else {}
+    runs: dict[str, Any] = {"runs": list(provenance.runs)} if provenance.runs else {}
+    if statement.expires_at != "by type" and (statement.expires_at or provenance.typed):
+        runs[OWN_END] = True
     evidence = {"channel": provenance.channel, **_origin(provenance), **runs, **evidence}
     key = _session_key(statement, provenance)
     return insert(memory, Why(provenance.actor, at, reason, evidence, provenance.session_id, key))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -64,6 +65,17 @@ class Access:
             exposure=Exposure.OUTSIDE,
             exposed_to=(f"client: {self.actor}"[:80],),
         )
+
+    def check_change(self, row: Memory, new: Mapping[str, Any]) -> None:
+        """Raises AccessDenied without the scope review for `new` columns that do a part of what an approval does.
+
+        It raises the confidence, reactivates, lets the memory live longer, or exempts it from decay.
+        """
+        end = new.get("expires_at", row.expires_at)
+        lasts = row.expires_at is not None and (end is None or end > row.expires_at)
+        raised = (name for name in ("confidence", "active", "persistent") if new.get(name, 0) > getattr(row, name))
+        if lasts or any(raised):
+            self.require(Scope.REVIEW)
 
     def require(self, scope: str) -> None:
         """Raises AccessDenied without the scope."""

@@ -15,7 +15,7 @@ from memories.access.permissions import changeable_memories, changeable_memory, 
 from memories.api import serializers, shapes
 from memories.errors import AccessDenied, MemoryNotFound
 from memories.lifecycle import verbs
-from memories.lifecycle.bulk import BULK_ACTIONS
+from memories.lifecycle.bulk import BULK_ACTIONS, OF_REVIEW
 from memories.models import Memory, MemoryChange, Scope
 from memories.queries import list as listing
 from memories.queries.filters import MemoryFilterSet
@@ -52,8 +52,8 @@ def memories(request: HttpRequest) -> dict[str, Any]:
     "/memories", **needs(Scope.WRITE, {201: shapes.Stored, 200: shapes.Stored, 202: shapes.Stored}), summary="Remember"
 )
 def add(request: HttpRequest, given: shapes.MemoryIn) -> Status:
-    """The statement passes the gate and is matched within its project. 201: stored; 200: known, reinforced; 202: held
-    for review; 422: discarded.
+    """The statement passes the gate and is matched within its project. 201: stored; 200: known, reinforced or a
+    duplicate; 202: held for review; 422: discarded.
     """
     access = access_in(request)
     project = project_of(access, given.project)
@@ -92,6 +92,8 @@ def bulk(request: HttpRequest, given: shapes.BulkIn) -> dict[str, Any]:
         allowed = f"Allowed are: {', '.join(BULK_ACTIONS)}."
         raise Refused(422, "unknown_action", f"action is {given.action!r}.", allowed, field="action")
     params = {param.name: getattr(given, param.name) for param in action.params}
+    if action.name in OF_REVIEW and None not in params.values():  # what is missing is named below
+        access.require(Scope.REVIEW)
     if params.get("target") is not None:
         changeable_memory(access, params["target"])
     rows = _chosen(request, given.ids, given.filter)
@@ -133,8 +135,15 @@ def change(request: HttpRequest, memory_id: str, given: shapes.MemoryChangeIn) -
         raise Refused(422, "invalid_memory", said, "Like 2026-12-31T00:00:00Z.", field="expires_at")
     if not fields:
         raise Refused(422, "nothing_to_change", "No field was sent.", "Send the fields to change.")
-    origin = access.provenance(CHANNEL)
-    verbs.edit(row.pk, by=access.actor, reason=given.reason, expected_change=given.seen, provenance=origin, **fields)
+    verbs.edit(
+        row.pk,
+        by=access.actor,
+        reason=given.reason,
+        expected_change=given.seen,
+        provenance=access.provenance(CHANNEL),
+        check=access.check_change,
+        **fields,
+    )
     return serializers.as_data(memory_of(access, row.pk))
 
 

@@ -254,7 +254,7 @@ class ProjectMemoryChangeIn(Change):
 
 
 class ProjectMemoryStored(ProjectMemoryOut):
-    """The memory that the statement is now part of, with the outcome: created, reinforced or held, and why."""
+    """The memory that the statement is now part of, and the outcome: created, reinforced, duplicate or held."""
 
     outcome: str
     reason: str

@@ -116,8 +116,8 @@ def memories(request: HttpRequest, project: str, asked: Query[shapes.MemoriesAsk
     summary="Add a memory to a project",
 )
 def remember(request: HttpRequest, project: str, given: shapes.ProjectMemoryIn, response: HttpResponse) -> Status:
-    """It has the source run, passes the gate and is matched. 201: stored; 200: known, and reinforced; 202: held for
-    review; 422 `discarded`: not stored.
+    """It has the source run, passes the gate and is matched. 201: stored; 200: known, reinforced or a
+    duplicate; 202: held for review; 422 `discarded`: not stored.
     """
     access = access_in(request)
     within = project_named(access, project)
@@ -177,6 +177,7 @@ def edit(
             by=access.actor,
             expected_change=_expected(request, row),
             provenance=access.provenance(CHANNEL),
+            check=access.check_change,
             **columns,
         )
     return _shown(access, within, str(row.pk), response)

@@ -103,7 +103,7 @@ class MemoryIn(Given):
 
 
 class Stored(Schema):
-    """The outcome: created, reinforced, held (for review) or discarded, and why."""
+    """The outcome: created, reinforced, duplicate (this voice said so before), held for review or discarded."""
 
     outcome: str
     reason: str

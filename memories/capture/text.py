@@ -14,6 +14,8 @@ INVISIBLE = re.compile(
 )
 # Line breaks of every kind, tabs and control characters become one space with the spaces around them.
 SPACE = re.compile("[\\s\x00-\x1f\x7f-\x9f]+")
+WITHOUT_BLANKS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+"""A range of characters whose words stand without blanks: Thai, Lao, Burmese, Khmer, kana, Chinese; and Hangul."""
 SURROGATE = re.compile("[\ud800-\udfff]")  # a lone surrogate: no database can store it
 
 THINGS = frozenset(

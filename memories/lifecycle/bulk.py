@@ -143,7 +143,7 @@ def _approve(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
     """Approve `queryset`, held or unconfirmed. Only a person does."""
     if why.provenance is None or not why.provenance.typed:
         raise InvalidMemory("Only a person approves.", "Approve them in the dashboard, the admin or the command line.")
-    user, lifetimes = verbs.user_id(why.by), Lifetimes()
+    user, lifetimes = verbs.user_id(why.by), Lifetimes(queryset)
     changed, unchanged = change_all(
         queryset, Change.APPROVED, why, lambda row: verbs.approved(row, why.at, user, lifetimes)
     )
@@ -151,7 +151,7 @@ def _approve(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
 
 
 def _reactivate(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
-    lifetimes = Lifetimes()
+    lifetimes = Lifetimes(queryset)
     changed, unchanged = change_all(
         queryset, Change.REACTIVATED, why, lambda row: verbs.reactivated(row, why.at, lifetimes)
     )
@@ -159,7 +159,7 @@ def _reactivate(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
 
 
 def _set_persistent(queryset: QuerySet[Memory], why: Why, *, persistent: bool) -> tuple[int, int, str]:
-    lifetimes = Lifetimes()
+    lifetimes = Lifetimes(queryset)
     changed, unchanged = change_all(
         queryset, Change.PERSISTENT_SET, why, lambda row: verbs.persistence(row, persistent, why.at, lifetimes)
     )
@@ -299,3 +299,5 @@ BULK_ACTIONS: Mapping[str, BulkAction] = MappingProxyType(
         )
     }
 )
+OF_REVIEW = frozenset(("reactivate", "renew", "extend", "set_confidence", "mark_persistent", "unmark_persistent"))
+"""Those that do a part of what an approval does: a token needs the scope review."""

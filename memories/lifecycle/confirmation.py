@@ -38,7 +38,7 @@ def is_independent(
     It is another session, on another day, was not told the memory, has read no outside text from the same source, and
     speaks of everything for which the memory is provisional: a loose match confirms nothing.
     """
-    if provenance.session_id is None and not provenance.origin:
+    if provenance.session_id is None and (not provenance.origin or provenance.channel == "hook"):
         return False
     if provenance.session_id is not None and provenance.session_id == memory.session_id:
         return False

@@ -88,7 +88,8 @@ def merge(
             count += 1
             provisional.add(other.provisional)
             trusts.add(other.trust)
-            confidence = max(confidence, other.confidence)
+            if provenance is None or provenance.typed:  # who does not approve raises nothing
+                confidence = max(confidence, other.confidence)
             fresh = max(fresh, other.updated_at)
             if count <= MOST_NAMED:
                 named.append({"id": other.pk, "observation": other.observation})

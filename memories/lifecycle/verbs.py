@@ -6,7 +6,7 @@ when nothing changed. It raises MemoryNotFound, or InvalidMemory for a value tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from memories.capture.statement import Provenance
 from memories.errors import Conflict, InvalidMemory
 from memories.lifecycle import rules
 from memories.lifecycle.confirmation import after_edit
-from memories.lifecycle.lifetimes import Lifetimes
+from memories.lifecycle.lifetimes import OWN_END, Lifetimes
 from memories.lifecycle.lock import writing
 from memories.lifecycle.merge import delete, merge
 from memories.lifecycle.new_text import checked_text
@@ -150,6 +150,7 @@ def edit(
     active: bool | Unset = UNSET,
     expected_change: int | None = None,
     provenance: Provenance | None = None,
+    check: Callable[[Memory, dict[str, Any]], None] | None = None,
 ) -> MemoryChange | None:
     """Change the given columns and confirm the memory.
 
@@ -158,8 +159,9 @@ def edit(
     (`lifecycle.confirmation`). A confidence is clamped to 0..1; from the threshold on it reactivates, below it
     deactivates. A new text passes the gate unless `provenance` says that a person typed it (raises TextHeld).
     `expected_change` is the latest change the person saw (0: none): raises Conflict when another one came since.
+    `check` gets the locked memory and its new columns, and raises for what the caller may not change.
     """
-    why = Why(by, to_utc(at), reason)
+    why = Why(by, to_utc(at), reason, None if isinstance(expires_at, Unset) else {OWN_END: True})
     with writing():
         row = locked(memory)
         if expected_change is not None:
@@ -175,10 +177,10 @@ def edit(
             new["tags"] = fields.checked_tags(tags)
         if not isinstance(confidence, Unset):
             new |= at_confidence(row, confidence, why.at)
-        if not isinstance(expires_at, Unset):
-            new["expires_at"] = expires_at and fields.checked_end(expires_at)
+        end = {} if isinstance(expires_at, Unset) else {"expires_at": expires_at and fields.checked_end(expires_at)}
         if not isinstance(persistent, Unset):
             new |= persistence(row, persistent, why.at)
+        new |= end
         new |= _further_columns(row, project, agent, relevance_score, surface)
         if any(getattr(row, name) != value for name, value in new.items()):
             text = str(new.get("observation", row.observation))
@@ -187,7 +189,9 @@ def edit(
         if not isinstance(active, Unset) and active != row.active:
             if not difference(row, new)[1]:
                 kind = Change.REACTIVATED if active else Change.DEACTIVATED
-            new |= _switched(row, active, new.get("confidence", row.confidence), why.at)
+            new |= _switched(row, active, new.get("confidence", row.confidence), why.at) | end
+        if check is not None:
+            check(row, new)
         return apply(row, kind, new, why, caller=memory)
 
 
@@ -375,7 +379,8 @@ def said_to_all(row: Memory) -> int | None:
 
 def renewed(row: Memory, at: datetime, lifetimes: Lifetimes | None = None) -> dict[str, Any]:
     """Return the columns that begin the life of an active memory anew; {} for one without a lifetime."""
-    return _new_end(row, at, lifetimes) if row.active else {}
+    end = (lifetimes or Lifetimes()).end(row, at) if row.active else None
+    return {} if end is None else {"expires_at": end}
 
 
 def extended(row: Memory, at: datetime, days: int) -> dict[str, Any]:
@@ -386,9 +391,11 @@ def extended(row: Memory, at: datetime, days: int) -> dict[str, Any]:
 
 
 def _new_end(row: Memory, at: datetime, lifetimes: Lifetimes | None = None) -> dict[str, Any]:
-    """Return a new `expires_at` where type or project set a lifetime; an end that a person set otherwise stays."""
-    end = (lifetimes or Lifetimes()).end(row, at)
-    return {} if end is None else {"expires_at": end}
+    """Return a new `expires_at` where type or project set a lifetime; an end to come that a person set stays."""
+    lifetimes = lifetimes or Lifetimes()
+    end = lifetimes.end(row, at)
+    stays = end is None or ((row.expires_at is None or row.expires_at > at) and lifetimes.is_own(row))
+    return {} if stays else {"expires_at": end}
 
 
 def reinforced(
@@ -443,7 +450,8 @@ def at_confidence(row: Memory, confidence: float, at: datetime) -> dict[str, Any
 def persistence(row: Memory, persistent: bool, at: datetime, lifetimes: Lifetimes | None = None) -> dict[str, Any]:
     """Return the columns that exempt from decay and from the lifetime of a type, or resume both from `at` on."""
     new: dict[str, Any] = {"persistent": persistent}
-    if persistent != row.persistent and (lasts := (lifetimes or Lifetimes()).of(row)) is not None:
+    lifetimes = lifetimes or Lifetimes()
+    if persistent != row.persistent and (lasts := lifetimes.of(row)) is not None and not lifetimes.is_own(row):
         new["expires_at"] = None if persistent else at + lasts
     if row.persistent and not persistent:
         new["decayed_until"] = max(row.decayed_until or at, at)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from .amounts import COUNTED_BY_AN_ARTICLE, amount_at, weekly
 from .clause_types import Clause, Word
+from .content_words import VERB_STEMS
 from .function_words import (
     ARTICLES,
     BE,
@@ -28,9 +29,11 @@ from .quantities import BARE, Quantity, bounded
 from .synonyms import EMPTY, FULL, Meaning, meaning, stem
 from .tokens import A_COMMA, A_NAME, A_NUMBER, A_STOP, A_WORD, Token
 from .units import BOUNDS, NUMBER_WORDS, STARTS_AMOUNT, UNITS
-from .vocabulary import DENYING_VERBS, LABEL_NOUNS, VALUE_NOUNS, VERSIONED, WEEKDAYS
+from .vocabulary import DENYING_VERBS, EVENT_NOUNS, LABEL_NOUNS, RANKED, VALUE_NOUNS, VERSIONED, WEEKDAYS
 
 _NECESSITY = frozenset(map(stem, NECESSITY))
+_AFTER_NO_VERB = ARTICLES | PREPOSITIONS - {"to"}
+_RANKED = frozenset(map(stem, RANKED))
 _LABELS, _VALUES = frozenset(map(stem, LABEL_NOUNS)), frozenset(map(stem, VALUE_NOUNS))
 _EVENTS = {"running": "run", "stopped": "stop"}  # unless a form of be makes them states
 _VERSIONED = frozenset(meaning(word).name for word in VERSIONED)
@@ -156,14 +159,18 @@ class _Reader:
             return False
         before = self._before()
         has_unit = following is not None and following.text in UNITS
-        labelled = token.sort is A_NUMBER and stem(before) in _LABELS and not has_unit
-        found = None if labelled else amount_at(self.tokens, self.at, self._counted)
-        if labelled or (found and found[0].dimension == BARE and self._labels(before)):
-            self._add(token.text, is_name=True)
+        number = f"{NUMBER_WORDS[token.text]:g}" if token.text in NUMBER_WORDS else token.text
+        if stem(before) in _LABELS and not has_unit and number[:1].isdigit():
+            self._add(number, is_name=True)
             return True
+        found = amount_at(self.tokens, self.at, self._counted)
         if found is None:
             return False
         amount, after = found
+        if self._identifies(amount, before, after):
+            self._add(amount.written if amount.dimension == "clock" else number, is_name=True)
+            self.at = self.at if token.text in BOUNDS else after - 1
+            return True
         self._add_amount(amount)
         self.at = after - 1
         return True
@@ -187,6 +194,32 @@ class _Reader:
         if self.clause.amounts:
             self.clause.amounts[-1] = bounded(self.clause.amounts[-1], word)
             self.clause.marks.append(self.clause.amounts[-1].readings)
+
+    def _identifies(self, amount: Quantity, before: str, after: int) -> bool:
+        """Whether a number tells a thing from its like ("probe 5 waits", "the 02:00 job"), and is no value of it."""
+        ahead, beyond = (self._text_at(at) for at in (after, after + 1))
+        goes_on = bool(ahead) and ahead not in FUNCTION_WORDS
+        if amount.dimension == BARE:
+            return before == "number" or (goes_on and stem(before) in _RANKED) or self._labels(before)
+        counted = amount.dimension == f"count {self._counted(ahead)}"
+        if not goes_on or not (counted or amount.dimension == "clock"):
+            return False
+        single = not ahead.endswith("s")
+        if before and before not in _SMALL:  # "camera 4 records", "PR 512 broke", but "allow 3 restarts"
+            acts = stem(before) in VERB_STEMS and not before.endswith("ion")
+            if (acts or before.endswith(("s", "ed", "ing"))) and before not in EVENT_NOUNS:
+                return False
+            inside = self.at > 1 and self._text_at(self.at - 2) in _AFTER_NO_VERB and bool(beyond)
+            return counted and (single or inside or stem(ahead) in VERB_STEMS or meaning(before).name in _VERSIONED)
+        if self.tokens[self.at].sort is not A_NUMBER or (before and before not in ARTICLES):
+            return False
+        ends = not beyond or beyond in FUNCTION_WORDS or stem(beyond) in VERB_STEMS  # not "the 3 node cluster"
+        number = amount.readings[0].low
+        return ends and number != 1 if single else 1990 <= number < 2100
+
+    def _text_at(self, at: int) -> str:
+        token = self.tokens[at] if at < len(self.tokens) else None
+        return token.text if token and token.sort in (A_WORD, A_NAME) else ""
 
     def _labels(self, before: str) -> bool:
         """Whether a bare number after this word is its label ("PHP 8", "on 8080") and no value ("MTU 1380", "is 5")."""

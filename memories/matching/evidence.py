@@ -23,6 +23,9 @@ NEAR, NEAR_IN_WORDS = 0.88, 0.75
 Of operational pairs a tenth of the distinct ones are as close, and nine in ten restatements.
 """
 
+ASKED = 0.8
+"""Least likeness of texts, but for a denial in a language that is not understood, of which a person is asked."""
+
 
 @dataclass(slots=True)
 class Case:
@@ -37,6 +40,7 @@ class Case:
     slot: Slot | None = None
     cosine: float | None = None
     likely: tuple[float, ...] = ()  # of one fact, a contradiction, two facts, by the linear model
+    denied: float | None = None  # how alike they are but for a denial in another language
     apart: str = ""  # why two close texts are two facts
 
     @property
@@ -82,6 +86,8 @@ def evidence_of(case: Case, score: float, why: str) -> dict[str, Any]:
         found["cosine"] = round(case.cosine, 4)
     if case.likely:
         found["likely"] = [round(one, 3) for one in case.likely]
+    if case.denied is not None:
+        found["alike but for a denial"] = round(case.denied, 2)
     if case.apart:
         found["apart"] = case.apart
     if sentences := (*case.order.clashes, *case.order.doubts):
@@ -97,6 +103,8 @@ def may_be_one(evidence: Mapping[str, Any]) -> bool:
         or any(one["verdict"] != "same" for one in evidence.get("quantities", ()))
     ):
         return False
+    if evidence.get("alike but for a denial", 0.0) >= ASKED:
+        return True
     cosine = evidence.get("cosine")
     if cosine is None:
         return bool(evidence.get("similarity", 0.0) >= NEAR_IN_WORDS)

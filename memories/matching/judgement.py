@@ -5,6 +5,7 @@ In doubt distinct, since a merged fact is lost.
 
 from __future__ import annotations
 
+from .denials import likeness_but_for_a_denial
 from .evidence import NEAR_IN_WORDS, Case, evidence_of, listed, similarity
 from .features import features_of
 from .frames import other_value
@@ -47,6 +48,11 @@ class LexicalMatcher:
             kind, why = _paraphrase(case, known, new, why)
         if told is Kind.DISTINCT and kind is not Kind.CONTRADICTS and cosine is not None and cosine >= FAR:
             kind, why = _linear_model(case, known, new, kind, why)
+        case.denied = likeness_but_for_a_denial(known, new)
+        if case.denied == 1:
+            kind, why = Kind.CONTRADICTS, "But for a denial they are one text."
+        elif case.denied is not None and kind is Kind.REINFORCES:
+            kind, why = Kind.DISTINCT, "One of them denies what the other does not."
         score = similarity(case)
         return Relation(kind, score, evidence_of(case, score, why))
 

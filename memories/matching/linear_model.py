@@ -16,6 +16,7 @@ from .model_weights import WEIGHTS
 from .order import rearranged
 from .paraphrase import CLOSER
 from .relations import Kind
+from .vocabulary import MANNERS
 
 SURE_SAME, SURE_AGAINST = 0.6, 0.5
 """Least likelihood of an answer, before the guards."""
@@ -102,6 +103,22 @@ def why_not_same(case: Case, known: str, new: str, weighed: Features, likely: fl
     return apart(case, known, new) if weighed.apart is None else weighed.apart
 
 
+def _only_denials(case: Case, opposed: int) -> str:
+    """Say why what one text denies and the other does not reverses neither; '' when it does."""
+    sides = ((case.known, case.new), (case.new, case.known))
+    how = [turn for form, beside in sides for turn in form.turns if turn in MANNERS and turn not in beside.words]
+    turns = [turn for form, _ in sides for turn in form.turns]
+    if how and len(how) == len(turns) and not (opposed or case.amounts.different):
+        return "Only one of them says how."  # "asynchronously"
+    twice = len(turns) % 2 == 0 and len(case.known.turns) != len(case.new.turns)  # "without the key it does not start"
+    if any(
+        form.tangled or (twice and (form.plain or "without" in form.ordered) and len(form.turns) > 1)
+        for form, _ in sides
+    ):
+        return "Too many negatives to be sure."
+    return ""
+
+
 def why_not_against(case: Case, weighed: Features, likely: float) -> str:
     """Say why two texts that likely contradict may both hold; '' when they cannot."""
     if weighed.heads_apart:
@@ -124,8 +141,8 @@ def why_not_against(case: Case, weighed: Features, likely: float) -> str:
         return "More than one amount differs: they may speak of two cases."
     if case.amounts.unsure:
         return "Their amounts may be the same."
-    if case.known.tangled or case.new.tangled:
-        return "Too many negatives to be sure."
+    if why := _only_denials(case, weighed.opposed):
+        return why
     if weighed.of_a_kind:
         return "They name two things of a kind."
     if weighed.names_apart and weighed.more_than_names:

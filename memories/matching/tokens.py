@@ -58,6 +58,7 @@ _SPELLINGS = tuple(
         (r"\s&\s", " and "),
         (r"(?<=\d)\s?%", " percent "),
         (r"(?<=[kmgt]bit)(?:/s| per second| a second)", ""),
+        (r"\bno\. ?(?=\d)|\bnr\.? ?(?=\d)|(?<!\w)#(?=\d)", "number "),
         (r"\b1st\b", "first"),
         (r"\b2nd\b", "second"),
         (r"\b3rd\b", "third"),
@@ -66,8 +67,8 @@ _SPELLINGS = tuple(
         (r"\bat (\d{1,2}) o'?clock\b", r"at \1:00"),
     )
 )
-_SPELLED = re.compile(r"""[^\x00-\x7f]|["`*~<>&%]""")
-_SPELLED_WORDS = (" am", " pm", "bit/s", "bit ", "1st", "2nd", "3rd", " in the ", "clock")
+_SPELLED = re.compile(r"""[^\x00-\x7f]|["`*~<>&%#]""")
+_SPELLED_WORDS = (" am", " pm", "bit/s", "bit ", "no.", "nr", "1st", "2nd", "3rd", " in the ", "clock")
 """Every text that a spelling changes has one of these; the others are not searched."""
 _OPENING, _CLOSING = "([{'_~", ")]}'_~,;:.!?"
 _ORNAMENTS = frozenset("-#/|\\^")

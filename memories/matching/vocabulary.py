@@ -37,7 +37,7 @@ LIGHT_NOUNS = words(
 
 DENYING_VERBS = words(
     """disable deactivate forbid deny disallow refuse reject prohibit block ban retire decommission deprecate fail break
-    decrease reduce lower shrink lose drop discard unlock unmount umount uninstall unload"""
+    decrease reduce lower shrink lose drop discard skip omit forget prevent unlock unmount umount uninstall unload"""
 )
 """Verbs that always deny; "no" adjectives deny only as predicates ("login is disabled", not "disabled users")."""
 
@@ -60,9 +60,21 @@ VALUE_NOUNS = words(
 
 LABEL_NOUNS = words(
     """port uid gid pid vlan version node disk database channel step line error code status http https raid udp tcp id
-    ticket release slot shard rack partition queue index page rule phase tier zone worker server site"""
+    ticket release slot shard rack partition queue index page rule phase tier zone worker server site gpu
+    thread floor room bay"""
 )
 """After one of these a number is always a label."""
+
+MANNERS = words(
+    "synchronous automatic sequential static state root wired verbose quick local remote same public internal"
+)
+"""Of OPPOSITE, names of manners: who says "asynchronously" denies nothing that does not speak of it."""
+
+RANKED = words("level priority replica")
+"""Of VALUE_NOUNS, those that name their like by number: "level 2 alerts", but "the level is 2"."""
+
+EVENT_NOUNS = words("run build test probe check scan report release record import export backup update pass call query")
+"""Verbs that are nouns as well, numbered in turn: "run 41 ended"."""
 
 WEEKDAYS = words("monday tuesday wednesday thursday friday saturday sunday")
 

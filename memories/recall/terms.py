@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 
 import snowballstemmer
 
-from memories.capture.text import fold, join_lettered
+from memories.capture.text import WITHOUT_BLANKS, fold, join_lettered
 
 LONGEST_QUERY = 2_000
 """Characters of a query that are read: a longer one is a document."""
@@ -36,6 +38,9 @@ COARSE = re.compile(r"[:/@+#\\]+")
 FINE = re.compile(r"['’._-]+")
 PLAIN = re.compile(r"[a-z]+\Z")
 UNSAFE = re.compile(r"[^a-z0-9]")
+RUN = re.compile(f"(?P<joined>[{WITHOUT_BLANKS}]+)|[^{WITHOUT_BLANKS} ]+")
+JOINTS = re.compile("为什么|什么时候|什么|怎么|如何|哪里|哪个|多少|[的了吗呢はがをのにでと]")
+"""Of STOP_WORDS' kind, in scripts without blanks: what stands beside one of these is no neighbour."""
 
 _stemmer = snowballstemmer.stemmer("english")
 
@@ -65,7 +70,10 @@ def term_of(word: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return normalised words in order, stop words included: each compound whole, then its parts."""
+    """Return normalised words in order, stop words included: each compound whole, then its parts.
+
+    Of a script without blanks each two neighbours are a word: 备份失败 is 备份, 份失, 失败.
+    """
     return list(_words(text) if len(text) <= LONGEST_QUERY else _words.__wrapped__(text))
 
 
@@ -91,7 +99,13 @@ def _words(text: str) -> tuple[str, ...]:
             found.append(piece)
             # 2.1.330 is not found by its 2, but web-01 by web and by 01.
             found += [part for part in fine if len(part) > 1 or not part.isdigit()]
-    return tuple(word for word in found if word)  # /etc/.hidden has nothing before its dot
+    # /etc/.hidden has nothing before its dot
+    return tuple(part for word in found if word for part in ((word,) if word.isascii() else _parts(word)))
+
+
+def _parts(word: str) -> Iterator[str]:
+    for run in RUN.finditer(JOINTS.sub(" ", word)):
+        yield from map("".join, pairwise(run[0])) if run["joined"] and len(run[0]) > 2 else (run[0],)
 
 
 def index_terms(text: str) -> list[str]:

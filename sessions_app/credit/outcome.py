@@ -1,12 +1,14 @@
 """Credit the end of a session to the memories it used, each once.
 
-A session that completed raises the confidence of those whose taxonomy says so, one that failed lowers it; any other end
-does neither. A worker may die between the close and this: the reaper calls `settle_all()`.
+A session that completed raises the confidence of those whose taxonomy says so, one that failed at its work lowers it;
+any other end does neither, an error of the API or the CLI among them. A worker may die between the close and this: the
+reaper calls `settle_all()`.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from datetime import datetime
 
 from django.db import DatabaseError
@@ -22,10 +24,25 @@ from sessions_app.models import OPEN_STATUSES, How, Injected, Session, Status, T
 
 logger = logging.getLogger(__name__)
 
-HELPED = {Status.COMPLETED.value: True, Status.FAILED.value: False}
+NOT_OF_THE_WORK = re.compile(
+    r"Could not be started:|Not started:|Ended: |Given up after |The API or the CLI |The process |The transcript |"
+    r"The session (?:reached its cost limit|was interrupted|gave no valid structured answer)"
+)
+"""How the reasons of sessions begin that failed by their API, model, CLI, host, account or budget."""
 ENDED = {True: "completed", False: "failed"}
 SETTLED_AT_ONCE = 100
 """Sessions of one call."""
+
+
+def judged(status: str, reason: str) -> bool | None:
+    """Return whether the work of a session that ended so succeeded; None where its end says nothing of the work.
+
+    A session that used up its turns failed at its work. Nobody judged one that was stopped, lost, timed out or
+    escalated, nor one that something beside its work ended.
+    """
+    if status == Status.COMPLETED:
+        return True
+    return False if status == Status.FAILED and not NOT_OF_THE_WORK.match(reason) else None
 
 
 def note_injected(session: Session) -> int:
@@ -45,12 +62,12 @@ def settle(session_id: int, *, at: datetime | None = None) -> int:
     """Credit the end of a session and return how many memories changed. Nothing while it is open, or a second time."""
     at = at or timezone.now()
     with writing():
-        session = Session.objects.only("status").filter(pk=session_id).first()
+        session = Session.objects.only("status", "status_reason").filter(pk=session_id).first()
         if session is None or session.status in OPEN_STATUSES:
             return 0
         rows = UsedMemory.objects.filter(session=session_id, credited_at=None)
         ids = list(rows.select_for_update().order_by("memory_id").values_list("memory_id", flat=True))
-        helped = HELPED.get(session.status)
+        helped = judged(session.status, session.status_reason)
         rows.filter(memory_id__in=ids).update(credited_at=at, helped=helped)
         if helped is None or not ids:
             return 0

@@ -125,6 +125,7 @@ def _provenance(call: HookCall, agent: str, heard: Heard) -> Provenance:
         exposure=heard.exposure,
         exposed_to=heard.sources,
         told=frozenset(entry["id"] for entry in receipt.included) if receipt else frozenset(),
+        origin=f"session:{call.payload.cli_session_id}",
     )
 
 

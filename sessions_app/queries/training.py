@@ -11,15 +11,16 @@ from django.db.models import Q
 
 from claudeops.lib.secrets import mask_value
 from memories.models import Project
-from sessions_app.models import InjectionReceipt, Session, Status, UsedMemory
+from sessions_app.credit.outcome import judged
+from sessions_app.models import InjectionReceipt, Session, UsedMemory
 from sessions_app.models.session import OPEN_STATUSES
 
 SCHEMA = 1
 BATCH = 200
 """Sessions in memory at once."""
 
-REWARDS = {Status.COMPLETED: 1.0, Status.FAILED: 0.0}
-"""What a run is worth: it reached its end, or it failed. Who stopped a run, or ran out of its time, judges nothing."""
+REWARDS = {True: 1.0, False: 0.0, None: None}
+"""What a run is worth, by whether its work succeeded; None where nobody judged the work."""
 
 FIELDS = (
     *("id", "uuid", "agent__slug", "tier", "model", "runner", "trigger", "status", "status_reason", "exit_code"),
@@ -77,6 +78,6 @@ def _lines(batch: list[dict[str, Any]], slug: str) -> Iterator[str]:
             "cost_usd": float(row["cost_usd"]),
             "duration_ms": row["duration_ms"],
             **{name: row[name] and row[name].isoformat() for name in ("queued_at", "started_at", "ended_at")},
-            "reward": REWARDS.get(row["status"]),
+            "reward": REWARDS[judged(row["status"], row["status_reason"])],
         }
         yield json.dumps(mask_value(line), ensure_ascii=False)

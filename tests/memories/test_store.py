@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
+from memories.lifecycle import verbs
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
 from memories.store import Provenance, Remembered, Statement, remember
 from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
@@ -78,11 +81,10 @@ def test_what_an_agent_says_becomes_a_memory_at_0_7_with_tier_and_session(sessio
     assert change.reason == f"First said in session {session.pk}."
 
 
-@pytest.mark.parametrize("same_session", [True, False])
-def test_a_restatement_reinforces_and_makes_no_row(session, same_session):
+def test_a_restatement_reinforces_and_makes_no_row(session):
     first = remember(timing(TAKES_60S), said(session), at=NOW)
     other = MemoryFactory(service="caddy", updated_at=NOW)
-    again = remember(timing(TAKES_ABOUT_60S), said(session if same_session else SessionFactory()), at=LATER)
+    again = remember(timing(TAKES_ABOUT_60S), said(SessionFactory()), at=LATER)
     assert again == Remembered("reinforced", first.memory_id)
     memory = Memory.objects.get(pk=first.memory_id)
     assert (memory.confidence, memory.updated_at, memory.created_at) == (0.8, LATER, NOW)
@@ -159,9 +161,10 @@ def test_a_project_and_the_world_are_two_scopes(session):
 def test_general_is_no_service_and_names_are_compared_in_lower_case(session):
     first = remember(timing(TAKES_60S, "General"), said(session), at=NOW)
     assert Memory.objects.get(pk=first.memory_id).service is None
-    assert remember(timing(TAKES_ABOUT_60S, None), said(session), at=NOW).outcome == "reinforced"
+    other = said(SessionFactory())
+    assert remember(timing(TAKES_ABOUT_60S, None), other, at=NOW).outcome == "reinforced"
     assert remember(timing(TAKES_60S, "Jellyfin"), said(session), at=NOW).outcome == "created"
-    assert remember(timing(TAKES_ABOUT_60S, "jellyfin"), said(session), at=NOW).outcome == "reinforced"
+    assert remember(timing(TAKES_ABOUT_60S, "jellyfin"), other, at=NOW).outcome == "reinforced"
 
 
 # Once a session
@@ -174,6 +177,56 @@ def test_the_same_marker_four_times_in_a_session_counts_once(session):
         assert (again.outcome, again.memory_id) == ("duplicate", first.memory_id)
     assert reads(first.memory_id) == (0.7, True, "")
     assert MemoryChange.objects.count() == 1
+
+
+def test_one_voice_six_times_in_any_words_counts_once():
+    voices = {
+        "a token": lambda: Provenance("run", "token ci", channel="api"),
+        "a token that names other sessions": lambda: replace(said(SessionFactory(), "api"), actor="token ci"),
+        "a session": partial(said, SessionFactory()),
+        "a transcript": lambda: Provenance("run", "session:x", channel="transcript", origin="session:x"),
+        "a client of MCP": lambda: Provenance("run", "mcp", channel="mcp"),
+        "an agent's client of MCP": lambda: Provenance("run", "agent:watcher", channel="mcp"),
+    }
+    words = (TAKES_60S, TAKES_ABOUT_60S, TAKES_60S, f"{TAKES_60S}.", TAKES_ABOUT_60S.upper(), TAKES_60S)
+    for service, (name, voice) in enumerate(voices.items()):
+        outcomes = [remember(timing(text, f"s{service}"), voice(), at=LATER) for text in words]
+        assert [one.outcome for one in outcomes] == ["created", *["duplicate"] * 5], name
+        assert reads(outcomes[0].memory_id) == (0.7, True, ""), name
+        # Said by others, it counts once as well, and again by another voice.
+        other = known(TAKES_60S, service=f"o{service}", category="timing")
+        assert [remember(timing(text, f"o{service}"), voice(), at=LATER).outcome for text in words].count(
+            "reinforced"
+        ) == 1, name
+        assert reads(other.pk)[0] == 0.8, name
+        assert remember(timing(TAKES_60S, f"o{service}"), said(SessionFactory()), at=LATER).outcome == "reinforced"
+
+
+def test_what_a_token_said_counts_once_after_it_was_merged_into_another():
+    token = Provenance("run", "token ci", channel="api")
+    mine = remember(timing(TAKES_60S), token, at=NOW)
+    target = known(TAKES_ABOUT_60S, service="jellyfin", category="timing")
+    verbs.merge(target, [mine.memory_id], by="ann", at=NOW)
+    assert remember(timing(TAKES_60S), token, at=LATER).outcome == "duplicate"
+    assert reads(target.pk) == (0.7, True, "")
+
+
+def test_a_memory_that_is_confirmed_through_one_merged_into_it_is_not_lowered_as_well():
+    target = known(AFTER_WIREGUARD)
+    merged = known(INDEPENDENTLY, active=False, inactive_reason=Inactive.MERGED, superseded_by=target)
+    again = remember(dependency(INDEPENDENTLY), said(SessionFactory()), at=NOW)
+    assert again == Remembered("reinforced", target.pk)
+    assert (reads(target.pk)[0], reads(merged.pk)[0]) == (0.8, 0.7)
+    assert not MemoryChange.objects.filter(kind=Change.CONTRADICTED).exists()
+
+
+def test_a_token_contradicts_a_memory_once_however_often_it_says_so():
+    old, token = known(AFTER_WIREGUARD, 0.9), Provenance("run", "token ci", channel="api")
+    first = remember(dependency(INDEPENDENTLY), token, at=NOW)
+    assert first.contradicted == (old.pk,)
+    Memory.objects.filter(pk=first.memory_id).delete()
+    assert remember(dependency(INDEPENDENTLY), token, at=NOW).contradicted == ()
+    assert reads(old.pk)[0] == 0.7
 
 
 def test_replaying_a_session_changes_nothing(session):

@@ -154,6 +154,15 @@ def test_a_session_that_was_never_started_goes_back_into_the_queue(stream):
     assert (session.status, session.attempts, session.started_at) == (Status.QUEUED, 2, None)
 
 
+def test_a_session_that_another_worker_took_over_meanwhile_is_not_queued_again():
+    session, at = unfollowed(), timezone.now()
+    assert reaper.claim(session, at)
+    Session.objects.filter(pk=session.pk).update(heartbeat_at=at + timedelta(seconds=1))  # between claim and requeue
+    assert not reaper._requeue(session, at)
+    session.refresh_from_db()
+    assert session.status == Status.RUNNING
+
+
 def test_a_session_of_a_living_host_is_that_hosts_business():
     session = unfollowed(host="elsewhere", started_at=timezone.now() - timedelta(hours=1))
     WorkerHeartbeat.objects.create(host="elsewhere", cluster="sessions", pid=1)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from claudeops.lib.secrets.masking import PASSES, UNREADABLE, Found, find, label
 from claudeops.lib.secrets.prefilter import may_hold
+from claudeops.lib.secrets.split import split_spans
 
 LITERAL = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 OPENED = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?')
@@ -27,8 +28,11 @@ def mask_bytes(data: bytes) -> tuple[bytes, Counter[str]]:
     """
     text = data.decode("utf-8", "surrogateescape")
     counts: Counter[str] = Counter()
-    if not may_hold(_as_read(text)):
+    split = [Found(start, end, kind) for start, end, kind, _ in split_spans(text)]
+    if not (split or may_hold(_as_read(text))):
         return data, counts
+    # What a break splits may stand in two lines of JSON; its pieces are letters, digits and signs that nothing escapes.
+    text = _replaced(text, split, counts)
     parts = [_masked(part, is_json, counts) for part, is_json in _parts(text)]
     return ("".join(parts).encode("utf-8", "surrogateescape") if counts else data), counts
 

@@ -12,6 +12,7 @@ from claudeops.lib.secrets.prefilter import is_clean, is_disguised, parts
 from claudeops.lib.secrets.rules import KINDS, is_secret_under, spans
 from claudeops.lib.secrets.skeleton import places, skeleton
 from claudeops.lib.secrets.span import HIDDEN, Span
+from claudeops.lib.secrets.split import split_spans
 
 PASSES = 8
 """A mask can bring a new value to light, so masking is repeated; what then still holds one is masked as a whole."""
@@ -85,22 +86,22 @@ def _masked_name(name: str) -> str:
 
 
 def _find(text: str) -> list[Found]:
-    if is_clean(text):
-        return []
     seen = MASKED.sub(lambda match: HIDDEN * len(match[0]), text)
+    if is_clean(text):
+        return _joined(split_spans(seen))
     found = [_moved(span, offset) for offset, part in parts(seen) for span in spans(part)]
     if is_disguised(seen):
         place = places(seen)
         for offset, part in parts(skeleton(seen)):
             for start, end, kind, rank in spans(part):
                 found.append((place(offset + start), place(offset + end - 1) + 1, kind, rank))
-    return _joined(found)
+    return _joined([*found, *split_spans(seen)])
 
 
 def _is_clean(text: str) -> bool:
-    """`is_clean`, but no of a text that breaks it."""
+    """Whether a text holds nothing, nor a value that is split; no of one that breaks the look."""
     try:
-        return is_clean(text)
+        return is_clean(text) and next(split_spans(text), None) is None
     except Exception:
         return False
 

@@ -72,7 +72,7 @@ def is_token(value: str, least: int = 8) -> bool:
     if UUID.fullmatch(value):
         return True
     varied = any(c.isdigit() or c.isupper() for c in value)
-    if len(value) >= 16 and varied and _changes(value) >= 0.3:
+    if len(value) >= 16 and varied and changes(value) >= 0.3:
         return True
     if OBJECT_NAME.fullmatch(value):
         return False
@@ -102,7 +102,7 @@ def decoded(value: str) -> str | None:
     return read if all(character.isprintable() or character in "\r\n\t" for character in read) else None
 
 
-def _changes(value: str) -> float:
+def changes(value: str) -> float:
     """The share of neighbours of another class (lower, upper, digit): about 0.6 of random letters and digits."""
     classes = [("d" if c.isdigit() else "u" if c.isupper() else "l") for c in value if c.isalnum()]
     return sum(a != b for a, b in pairwise(classes)) / max(1, len(classes) - 1)
@@ -144,4 +144,4 @@ def _looks_random(value: str) -> bool:
         any(c.islower() for c in value) and any(c.isupper() for c in value) and sum(c.isdigit() for c in value) > 1
     ):
         return False
-    return _changes(value) >= 0.4 and len(set(value)) >= min(18, len(value) // 2)
+    return changes(value) >= 0.4 and len(set(value)) >= min(18, len(value) // 2)

@@ -67,7 +67,7 @@ def test_a_child_that_was_healthy_once_is_never_given_up():
     supervisor = Supervisor(
         [python("import time; time.sleep(0.3); raise SystemExit(1)")],
         say=said.append,
-        backoff=Backoff(first=0.01, longest=0.01, healthy=0.05, tries=2),
+        backoff=Backoff(first=0.01, longest=10, healthy=0.05, tries=2),  # deaths in a row would double the wait
     )
     code = supervisor.run(while_running=lambda: supervisor.ask_to_stop() if len(said) >= 4 else None)
     assert code == 0

@@ -204,8 +204,11 @@ def test_a_life_of_its_own_and_one_without_an_end(caller, web):
 
 def test_what_is_known_is_reinforced_and_what_the_gate_holds_waits(caller, web):
     first = caller.post("/api/projects/web/memories", NEW).json()
-    again = caller.post("/api/projects/web/memories", NEW)
-    assert (again.status_code, again.json()["id"], again.json()["confidence"]) == (200, first["id"], 0.6)
+    for _ in range(5):
+        again = caller.post("/api/projects/web/memories", NEW)
+        assert (again.status_code, again.json()["id"], again.json()["confidence"]) == (200, first["id"], 0.5)
+    other = bearer("write", name="other").post("/api/projects/web/memories", NEW)
+    assert (other.status_code, other.json()["id"], other.json()["confidence"]) == (200, first["id"], 0.6)
     held = caller.post("/api/projects/web/memories", NEW | {"content": HOSTILE})
     assert (held.status_code, held.json()["outcome"], held.json()["active"]) == (202, "held", False)
     assert held.json()["reason"]
@@ -388,6 +391,46 @@ def test_an_approval_needs_the_scope_review(web):
     answer = bearer("read", "write", "run").patch(f"/api/projects/web/memories/{row.pk}/approve")
     assert problem(answer) == (403, "forbidden")
     assert stored() == before
+
+
+def test_what_does_a_part_of_an_approval_needs_the_scope_review_at_every_door(web):
+    end = timezone.now() + timedelta(days=5)
+    row = known(web, confidence=0.5, expires_at=end)
+    off = known(web, confidence=0.5, active=False, inactive_reason="operator")
+    sure = known(web, confidence=1.0)
+    path, ours = f"/api/projects/web/memories/{row.pk}", f"/api/memories/{row.pk}"
+    before = stored()
+    writer = bearer("read", "write", "run")
+    refused = [
+        *(writer.patch(path, {"confidence": value}) for value in (1.0, 0.51)),
+        *(writer.patch(path, {"expiresAt": value}) for value in (None, (end + timedelta(days=1)).isoformat())),
+        writer.patch(path, {"content": "Deploys need the VPN and a key", "confidence": 0.9}),
+        writer.patch(f"/api/projects/web/memories/{off.pk}", {"active": True}),
+        *(writer.put(ours, body) for body in ({"confidence": 1.0}, {"expires_at": None}, {"persistent": True})),
+        writer.put(f"/api/memories/{off.pk}", {"active": True}),
+    ]
+    for action in ("set_confidence", "reactivate", "renew", "extend", "mark_persistent", "unmark_persistent"):
+        body = {"action": action, "ids": [row.pk, off.pk]} | ({"confidence": 1} if action == "set_confidence" else {})
+        refused.append(writer.post("/api/memories/bulk", body))
+    for answer in refused:
+        assert problem(answer) == (403, "forbidden")
+        assert "needs the scope review; token caller has read, run, write" in answer.json()["error"]["message"]
+    assert stored() == before
+    # A merge raises nothing either, and what lowers or corrects needs no review.
+    merged = {"action": "merge", "ids": [row.pk, sure.pk], "target": row.pk}
+    assert writer.post("/api/memories/bulk", merged).json()["changed"] == 2
+    assert Memory.objects.get(pk=row.pk).confidence == 0.5
+    sent = {
+        "content": "Deploys need the VPN and a key",
+        "tags": ["vpn"],
+        "confidence": 0.4,
+        "expiresAt": end.isoformat(),
+    }
+    assert writer.patch(path, sent).json()["content"] == sent["content"]
+    reviewer = bearer("read", "write", "review", name="reviewer")
+    answer = reviewer.patch(path, {"confidence": 1.0, "expiresAt": None}).json()
+    assert (answer["confidence"], answer["expiresAt"]) == (1.0, None)
+    assert reviewer.post("/api/memories/bulk", {"action": "reactivate", "ids": [off.pk]}).json()["changed"] == 1
 
 
 @pytest.mark.parametrize("place", ["other", "ops", "global", "nowhere"])

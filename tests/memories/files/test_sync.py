@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import connection
 
-from memories.files import conflicts
+from memories.files import conflicts, sync
 from memories.files.sync import sync_file, sync_project
 from memories.lifecycle import verbs
 from memories.models import (
@@ -66,6 +67,26 @@ def test_a_line_of_a_person_who_committed_is_that_person_s_memory(
     added = Memory.objects.get(observation="Run `make lint` before each push")
     assert (added.category, added.source, added.confidence, added.verdict) == ("mistake", "human", 1.0, "allow")
     assert MemoryChange.objects.get(memory=added).actor == "git:Ada"
+
+
+def test_a_line_that_is_saved_before_the_file_is_written_is_read_and_not_overwritten(
+    project: Project, repository: Repository, learn: Learn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn(QUEUE)
+    synced(project)
+    learn(SUITE, "learning")
+    decide, left = sync.next_document, [f"- {QUEUE}\n- {CACHE}\n"]
+
+    def saved_meanwhile(*given: Any) -> Any:
+        found = decide(*given)
+        if left:
+            repository.change(f"- {QUEUE}\n", left.pop())
+        return found
+
+    monkeypatch.setattr(sync, "next_document", saved_meanwhile)
+    sync_file(project, "research")
+    assert line(repository, CACHE) and line(repository, SUITE)
+    assert Memory.objects.filter(observation=CACHE).exists()
 
 
 def test_an_uncommitted_line_passes_the_gate_and_is_confirmed_by_its_commit(

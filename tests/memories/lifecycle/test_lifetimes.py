@@ -88,6 +88,52 @@ def test_reactivating_and_renewing_begin_its_life_anew(project):
     assert verbs.renew(of_project(project, active=False), by="ann", at=NOW) is None
 
 
+def test_an_end_that_a_person_set_stays(project):
+    person = Provenance.typed_by("ann")
+    for end in (NOW + timedelta(days=300), NOW + timedelta(days=21), None):
+        rows = [of_project(project, confidence=0.5, expires_at=NOW + timedelta(days=7)) for _ in range(8)]
+        for row in rows[:-1]:
+            verbs.edit(row, by="ann", at=NOW, expires_at=end, provenance=person)
+        made = Statement("context", f"The build needs node 20 until {end}", taxonomy="project", expires_at=end)
+        said = Provenance("human", "ann", project_id=project.pk, channel="human")
+        rows[-1] = Memory.objects.get(pk=remember(made, said, at=NOW).memory_id)
+        verbs.approve(rows[0], by="ann", at=LATER)
+        verbs.deactivate(rows[1], by="ann", at=LATER)
+        verbs.reactivate(rows[1], by="ann", at=LATER)
+        verbs.reinforce(rows[2], by="agent:x", at=LATER, session_id=None)
+        verbs.set_confidence(rows[3], 0.1, by="ann", at=LATER)
+        verbs.set_confidence(rows[3], 0.9, by="ann", at=LATER)
+        verbs.mark_persistent(rows[4], by="ann", at=LATER)
+        verbs.mark_persistent(rows[4], False, by="ann", at=LATER)
+        verbs.deactivate(rows[5], by="ann", at=LATER)
+        verbs.edit(rows[5], by="ann", at=LATER, active=True, tags=["new"], provenance=person)
+        verbs.deactivate(rows[6], by="ann", at=LATER)
+        chosen = Memory.objects.filter(pk__in=[rows[6].pk, rows[7].pk])
+        for action in ("reactivate", "approve"):
+            BULK_ACTIONS[action].run(chosen, by="ann", at=LATER, provenance=person)
+        assert [end_of(row) for row in rows] == [end] * len(rows)
+        assert all(Memory.objects.get(pk=row.pk).active for row in rows)
+
+
+def test_an_end_that_a_person_gives_while_reactivating_is_the_one_that_holds(project):
+    row = of_project(project, active=False, inactive_reason=Inactive.OPERATOR, expires_at=NOW)
+    verbs.edit(row, by="ann", at=LATER, active=True, expires_at=LATER + timedelta(days=2))
+    assert end_of(row) == LATER + timedelta(days=2)
+    verbs.approve(row, by="ann", at=LATER)
+    assert end_of(row) == LATER + timedelta(days=2)
+
+
+def test_an_end_that_followed_from_a_lifetime_begins_anew_and_so_does_one_that_is_over(project):
+    row = of_project(project, active=False, inactive_reason=Inactive.OPERATOR, confidence=0.5)
+    verbs.edit(row, by="ann", at=NOW, active=True, tags=["new"])
+    verbs.approve(row, by="ann", at=LATER)
+    assert end_of(row) == LATER + timedelta(days=7)
+    verbs.edit(row, by="ann", at=NOW, expires_at=LATER + timedelta(days=1))
+    verbs.deactivate(row, by="ann", at=LATER)
+    verbs.reactivate(row, by="ann", at=LATER + timedelta(days=2))
+    assert end_of(row) == LATER + timedelta(days=9)
+
+
 def test_a_persistent_memory_does_not_expire_by_its_type(project):
     memory = of_project(project, expires_at=NOW + timedelta(days=1))
     verbs.mark_persistent(memory, by="ann", at=NOW)

@@ -103,6 +103,175 @@ def test_a_lone_letter_is_part_of_the_name(known, new, cosine):
     assert relation(known, new, cosine=cosine).kind == OTHER
 
 
+AGREEING = """
+Use the async runtime for the importer | Do not forget to use the async runtime for the importer
+Drain the node before a reboot | Do not forget to drain the node before a reboot
+Drain the node before a reboot | Never forget to drain the node before a reboot
+Rotate the keys each month | Don't forget to rotate the keys each month
+Run the checks after each deploy | Never skip the checks after each deploy
+Disable the cache before the import | Remember not to skip disabling the cache before the import
+Disable the cache before the import | Make sure not to skip disabling the cache before the import
+Restart the worker if it hangs | Do not hesitate to restart the worker if it hangs
+Check the certificate first | Do not fail to check the certificate first
+Check the certificate first | Never neglect to check the certificate first
+The backup works | The backup no longer fails
+Do not restart the gateway | Refrain from restarting the gateway
+The cache must stay disabled | Never enable the cache
+It is possible to restore a single table | It is not impossible to restore a single table
+Flush the queue before stopping | You should never forget to flush the queue before stopping
+The daemon must not be running | Make sure the daemon is not running
+"""
+COMPATIBLE = """
+Verify the checksum | Do not omit verifying the checksum
+Verify the checksum | Never forget verifying the checksum
+The feature is disabled in production | Leave the feature disabled in production
+The swap must be disabled | Leave the swap disabled
+Do not enable the swap | Leave the swap disabled
+The old node must be offline | Keep the old node offline
+The standby must not be online | Keep the standby offline
+Do not disable the firewall | Keep the firewall enabled
+The firewall must stay on | Do not disable the firewall
+The exporter needs the socket | Without the socket the exporter does not start
+The importer needs the queue | The importer cannot work without the queue
+Mails are sent by the worker | Mails are sent asynchronously by the worker
+The importer runs at night | The importer runs asynchronously
+Use the client for uploads | Use the asynchronous client for uploads
+Writes are buffered for five seconds | Writes are asynchronous
+Do not send mails synchronously | Mails are sent asynchronously
+Lock the vault at night | Never leave the vault unlocked at night
+"""
+DENIED = """
+Do not forget to drain the node before a reboot | Do not drain the node before a reboot
+Don't forget to rotate the keys each month | Never rotate the keys each month
+Run the checks after each deploy | Skip the checks after each deploy
+Use the async runtime for the importer | Do not use the async runtime for the importer
+The import runs asynchronously | The import runs synchronously
+Leave the feature disabled in production | Leave the feature enabled in production
+Keep the old node offline | Keep the old node online
+Make sure that the daemon is running | Make sure that the daemon is not running
+Der Dienst darf neu gestartet werden | Der Dienst darf nicht neu gestartet werden
+Der Knoten hat eine Sicherung | Der Knoten hat keine Sicherung
+Den Dienst immer neu starten | Den Dienst niemals neu starten
+不要重启网关 | 可以重启网关
+禁止在备份期间重启数据库 | 允许在备份期间重启数据库
+必须加密备份 | 不必加密备份
+备份已加密 | 备份未加密
+El servicio puede reiniciarse | El servicio no puede reiniciarse
+Nunca reiniciar el servicio | Reiniciar el servicio
+Le service peut être redémarré | Le service ne peut pas être redémarré
+La passerelle n'est pas redémarrée | La passerelle est redémarrée
+バックアップ中に再起動してよい | バックアップ中に再起動してはいけない
+ゲートウェイは再起動できる | ゲートウェイは再起動できない
+백업 중에 재시작해도 된다 | 백업 중에 재시작하면 안 된다
+Сервис можно перезапускать | Сервис нельзя перезапускать
+O serviço pode ser reiniciado | O serviço não pode ser reiniciado
+De dienst mag herstart worden | De dienst mag niet herstart worden
+ห้ามรีสตาร์ทเกตเวย์ | รีสตาร์ทเกตเวย์ได้
+"""
+
+
+def pairs_of(table: str) -> list[tuple[str, str]]:
+    """Each line both ways round."""
+    lines = [line.split(" | ") for line in table.strip().splitlines()]
+    return [(known, new) for known, new in lines] + [(new, known) for known, new in lines]
+
+
+def test_a_negation_has_a_scope_and_two_of_them_agree(subtests):
+    for known, new in pairs_of(AGREEING):
+        with subtests.test(new):
+            assert [relation(known, new, cosine=cosine).kind for cosine in (None, 0.9)] == [SAME, SAME]
+    for known, new in pairs_of(COMPATIBLE):
+        with subtests.test(new):
+            assert AGAINST not in [relation(known, new, cosine=cosine).kind for cosine in (None, 0.7, 0.8, 0.9)]
+
+
+def test_one_denial_is_a_contradiction_in_other_languages_too(subtests):
+    for known, new in pairs_of(DENIED):
+        with subtests.test(new):
+            assert [relation(known, new, cosine=cosine).kind for cosine in (None, 0.6, 0.95)] == [AGAINST] * 3
+
+
+def test_a_denial_in_other_words_is_a_question_and_no_restatement():
+    for known, new in [
+        ("备份期间不要重启数据库", "可以在备份期间重启数据库"),
+        ("Der Dienst darf neu gestartet werden", "Der Dienst muss nicht neu gestartet werden"),
+    ]:
+        found = relation(known, new)
+        assert (found.kind, matching.may_be_one(found.evidence)) == (OTHER, True)
+        assert relation(known, new, cosine=0.99).kind == OTHER
+    for known, new in [
+        ("不要重启节点1", "可以重启节点2"),
+        ("不要重启网关", "备份每天运行"),
+        ("Das Backup darf nicht gelöscht werden", "Das Backup darf geprüft werden"),
+    ]:
+        found = relation(known, new)
+        assert (found.kind, matching.may_be_one(found.evidence)) == (OTHER, False), new
+
+
+SIBLINGS = """
+Race probe number {} about the ledger file | The race probe number {} waits for the lock | Probe no. {} is slow
+PR #{} waits for review | Node {} is slow after a reboot | Step {} takes ten minutes | Run {} ended with a timeout
+Build {} fails on arm | Camera {} records at night | Replica {} lags behind the leader | Level {} alerts go to the chat
+Priority {} tickets page the on-call | Probe {} writes to the ledger | PR {} broke the build | Thread {} deadlocks
+Migration {} locks the orders table | GPU {} overheats under load | Check {} fails without IPv6 | API v{} returns XML
+The probe with number {} waits | Line {} of the config is ignored | The printer on floor {} jams often
+The cable of rack {} is loose | After step {} the cache is empty | Python 3.1{} images lack the timezone data
+Ticket ABC-1{} is about the disk | Table orders_{} is partitioned | Version {} of the API needs a token
+The 202{} report is in the archive | The 202{} certificates are archived | The 0{}:00 job rotates logs
+The {} o'clock run imports orders | The v{} API needs a token | node-{} has 32 GB of memory
+"""
+"""A thing in the place of {}, by number."""
+
+
+def test_what_numbers_or_names_the_subject_is_no_value_of_it(subtests):
+    frames = [frame.strip() for line in SIBLINGS.strip().splitlines() for frame in line.split("|")]
+    pairs = [(frame.format(one), frame.format(other)) for frame in frames for one, other in ((5, 6), (2, 3))]
+    pairs += [
+        (frame.format(one), frame.format(other))
+        for frame, one, other in (
+            ("Slot {} holds the spare disk", "five", "six"),
+            ("Sensor {} reads too low", "seven", "eight"),
+            ("Zone {} is drained at night", "A", "B"),
+            ("Team {} deploys on Mondays", "red", "blue"),
+            ("{}'s backup is incremental", "Monday", "Tuesday"),
+            ("The {} replica lags behind", "second", "third"),
+            ("The {} cluster runs nightly builds", "dev", "prod"),
+        )
+    ]
+    pairs.append(("Probe 5 takes 10 s", "Probe 6 takes 20 s"))
+    for known, new in pairs:
+        with subtests.test(str(known)):
+            assert [relation(known, new, cosine=cosine).kind for cosine in (None, 0.97)] == [OTHER, OTHER]
+
+
+def test_a_value_of_the_same_subject_that_changed_is_a_contradiction(subtests):
+    for frame, one, other in [
+        ("The port of the proxy is {}", 8443, 9443),
+        ("A restart takes {} s", 60, 90),
+        ("Node 1 takes {} s to start", 60, 90),
+        ("Probe number 5 runs every {} minutes", 10, 20),
+        ("The 02:00 job takes {} minutes", 5, 9),
+        ("Camera 4 records at {} frames per second", 10, 20),
+        ("The service has {} replicas", 3, 5),
+        ("{} workers serve the queue", "Two", "Five"),
+        ("The database runs on a {} node cluster", 3, 5),
+        ("Allow {} restarts per hour", 3, 5),
+        ("Send {} reports to the team", 5, 6),
+        ("Keep {} copies of each dump", 3, 5),
+        ("The scheduler makes {} retries", 3, 5),
+        ("The array can lose only {}", "one disk", "two disks"),
+        ("The number of workers is {}", 5, 6),
+        ("The log level is {}", 3, 4),
+        ("The backup starts at {}", "02:00", "03:00"),
+        ("{} nodes form the quorum", 3, 5),
+        ("MTU {} fixed the stalls", 1380, 1280),
+    ]:
+        with subtests.test(frame):
+            assert kind(frame.format(one), frame.format(other)) == AGAINST
+    assert kind("Slot five holds the spare disk", "Slot 5 holds the spare disk") == SAME
+    assert kind("Probe no. 5 waits for the lock", "Probe number 5 waits for the lock") == SAME
+
+
 def test_an_article_is_no_letter_of_a_name():
     assert kind("Restart the node a minute after the upgrade", "Restart node a minute after upgrade") == SAME
     assert kind("The e-mail relay is slow", "The email relay is slow") == SAME

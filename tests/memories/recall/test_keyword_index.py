@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 
 from memories.capture.statement import Provenance, Statement
 from memories.checks import check_recall_index
@@ -17,6 +18,7 @@ from memories.store import remember
 from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
+INDEX_ANEW = next(one for (_, name), one in MigrationLoader(None).disk_migrations.items() if name.endswith("_matching"))
 
 
 @pytest.fixture(params=["indexed", "not indexed yet"])
@@ -39,6 +41,42 @@ def test_a_memory_is_found_when_it_was_created(settle):
     said = remember(Statement("timing", "The tunnel wg0 needs a minute", "vpn"), Provenance("human", "operator"))
     settle()
     assert found("wg0 tunnel") == [said.memory_id]
+
+
+def test_a_text_without_blanks_is_found_by_its_parts(settle):
+    said = {
+        text: MemoryFactory(observation=text, service=None).pk
+        for text in (
+            "每天的备份在凌晨失败了",
+            "网关的证书每年更新",
+            "バックアップは毎晩二時に動きます",
+            "서버를 재시작하면 캐시가 비워집니다",
+            "ห้ามรีสตาร์ทเกตเวย์ระหว่างสำรองข้อมูล",
+        )
+    }
+    settle()
+    for query, text in (
+        ("备份", "每天的备份在凌晨失败了"),
+        ("备份失败", "每天的备份在凌晨失败了"),
+        ("证书什么时候更新?", "网关的证书每年更新"),
+        ("バックアップ", "バックアップは毎晩二時に動きます"),
+        ("毎晩", "バックアップは毎晩二時に動きます"),
+        ("서버", "서버를 재시작하면 캐시가 비워집니다"),
+        ("เกตเวย์", "ห้ามรีสตาร์ทเกตเวย์ระหว่างสำรองข้อมูล"),
+    ):
+        assert found(query)[:1] == [said[text]], query
+    assert found("打印机") == []
+
+
+def test_an_index_of_an_earlier_version_is_made_anew():
+    row = MemoryFactory(observation="每天的备份在凌晨失败了", service=None)
+    keyword_index.catch_up()
+    MemoryTerms.objects.filter(memory_id=row.pk).update(terms="_6bcf__5929__7684__5907__4efd_", length=1)
+    assert found("备份") == []
+    with connection.cursor() as cursor:
+        cursor.execute(INDEX_ANEW.operations[0].sql)
+    keyword_index.catch_up()
+    assert found("备份") == [row.pk]
 
 
 def test_an_edited_memory_is_found_by_its_new_words_alone(settle):

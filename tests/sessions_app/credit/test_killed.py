@@ -41,7 +41,7 @@ def memory(project) -> Memory:
 def stream(memory, tmp_path) -> Path:
     """A run that uses the memory and fails."""
     said = [text(f"As [m{memory.pk}] says."), tool_use("pytest -q"), tool_result(ERROR, is_error=True)]
-    return write(tmp_path / "stream.jsonl", init(), *said, result(subtype="error_during_execution", is_error=True))
+    return write(tmp_path / "stream.jsonl", init(), *said, result(subtype="error_max_turns", is_error=True))
 
 
 def run(stream: Path) -> str:

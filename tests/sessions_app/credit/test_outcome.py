@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
@@ -18,7 +19,9 @@ from sessions_app.credit import outcome
 from sessions_app.credit.notes import note
 from sessions_app.credit.outcome import settle, settle_all
 from sessions_app.models import How, Injected, Session, Status, Trigger, UsedMemory
+from sessions_app.queries.training import training_lines
 from sessions_app.runner import run
+from sessions_app.runner.outcome import EndedBy
 from tests.sessions_app.runner.test_ingest import a_session, feed
 from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
 from tests.support.streams import init, result, text, tool_use
@@ -165,6 +168,67 @@ def test_each_end_of_a_session_counts_as_it_should(status, after, helped):
     row = UsedMemory.objects.get()
     assert row.helped is helped
     assert row.credited_at is not None
+
+
+NOT_LOGGED_IN = result("Not logged in · Please run /login", is_error=True)
+OVERLOADED = result("API Error: 529 overloaded_error", is_error=True, api_error_status=529)
+ENDINGS = {
+    "a refused request": ([result("API Error: 400", is_error=True, api_error_status=400)], {"exit_code": 1}),
+    "an unknown model": ([result("API Error: 404 model", is_error=True, api_error_status=404)], {"exit_code": 1}),
+    "a rate limit": ([result("API Error: 429", is_error=True, api_error_status=429)], {"exit_code": 1}),
+    "a usage limit": ([result("Claude AI usage limit reached|1700000000", is_error=True)], {"exit_code": 1}),
+    "an overloaded service": ([OVERLOADED], {"exit_code": 1}),
+    "a login that is refused": ([NOT_LOGGED_IN], {"exit_code": 1}),
+    "the same with nobody to see its exit code": ([NOT_LOGGED_IN], {"exit_code": None}),
+    "the budget of a session": ([result(subtype="error_max_budget_usd", is_error=True)], {"exit_code": 1}),
+    "an answer without form": (
+        [result(subtype="error_max_structured_output_retries", is_error=True)],
+        {"exit_code": 1},
+    ),
+    "an interrupt": ([result(subtype="error_during_execution", is_error=True)], {"exit_code": 1}),
+    "an interrupt without a result": ([], {"exit_code": 0}),
+    "a crash of the CLI": ([], {"exit_code": 1}),
+    "a crash after the result": ([result()], {"exit_code": 134}),
+    "a kill": ([], {"exit_code": -9}),
+    "a full disk": ([], {"exit_code": 1, "full_disk": "The disk of the data folder is full."}),
+    "a stop": ([], {"exit_code": 143, "ended_by": EndedBy.STOP, "stopped_by": "ann"}),
+    "a time limit": ([], {"exit_code": 143, "ended_by": EndedBy.DEADLINE}),
+    "a worker that is lost": ([], {"exit_code": None}),
+}
+
+
+def test_what_ended_a_session_beside_its_work_says_nothing_of_the_memories_it_used():
+    for why, (lines, ending) in ENDINGS.items():
+        session, memory = in_project()
+        feed(session, init(), text(f"As [m{memory.pk}] says."), *lines)
+        assert run.finish(session.pk, **ending) not in (Status.COMPLETED, None), why
+        assert (confidence(memory), UsedMemory.objects.get(session=session).helped) == (0.5, None), why
+        [line] = training_lines(session.project)
+        assert json.loads(line)["reward"] is None, why
+
+
+def test_a_session_that_could_not_start_or_was_given_up_says_nothing_of_the_memories_it_used():
+    for reason in (
+        "Could not be started: The CLI was not found.",
+        "Given up after 12 attempts to follow it; its log was ingested up to byte 7.",
+    ):
+        session, memory = in_project(used_means=UsedMeans.INJECTED)
+        run.close(session.pk, Status.FAILED, reason)
+        assert confidence(memory) == 0.5, reason
+
+
+def test_a_session_that_used_up_its_turns_failed_at_its_work():
+    session, memory = in_project()
+    feed(session, init(), text(f"As [m{memory.pk}] says."), result(subtype="error_max_turns", is_error=True))
+    assert run.finish(session.pk, exit_code=1) == Status.FAILED
+    assert (confidence(memory), UsedMemory.objects.get().helped) == (0.4, False)
+
+
+def test_an_imported_log_credits_nothing_where_all_that_was_injected_counts_as_used():
+    session, memory = in_project(used_means=UsedMeans.INJECTED)
+    Session.objects.filter(pk=session.pk).update(trigger=Trigger.IMPORT)
+    run.close(session.pk, Status.COMPLETED, "Done.")
+    assert (uses(session), confidence(memory)) == ({}, 0.5)
 
 
 def test_an_escalated_session_counts_neither_way():

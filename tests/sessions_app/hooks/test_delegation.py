@@ -108,6 +108,14 @@ def test_what_a_subagent_learned_is_stored_once_and_written_into_its_file(stop: 
     assert f"- {QUEUE}\n" in (Path(project.path) / ".claude-mpm/memories/data_engineer_agent.md").read_text()
 
 
+def test_what_the_subagents_of_one_session_say_again_counts_once(stop: Call) -> None:
+    for number in range(4):
+        stop(agent_id=f"a{number}")
+    assert Memory.objects.get().confidence == 0.7
+    stop(session_id="another", agent_id="b")
+    assert Memory.objects.get().confidence == 0.8
+
+
 def test_without_its_transcript_a_subagent_counts_as_having_read_outside_text(stop: Call) -> None:
     stop(agent_transcript_path="/etc/passwd")
     memory = Memory.objects.get()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
+from importlib import import_module
 
 import pytest
 from django.db import connection
@@ -18,6 +19,7 @@ from tests.sessions_app.queue.support import AT, snapshot, wakeups, woken
 from tests.support.factories import AgentFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
+dispatching = import_module("sessions_app.queue.dispatch")  # the package has a function of this name
 
 
 def queued(**fields):
@@ -135,6 +137,31 @@ def test_a_session_that_is_held_after_its_wakeup_was_sent_gets_another_one_later
     assert waiting.dispatched_at is None
     Session.objects.filter(pk=running.pk).update(status=Status.COMPLETED)
     assert queue.dispatch(at=AT + timedelta(minutes=2)).sent == 1
+
+
+def test_a_session_that_another_dispatch_woke_since_it_was_read_is_not_woken_again():
+    read = queued()
+    assert queue.dispatch(at=AT).sent == 1
+    assert not dispatching._send(read, AT + timedelta(seconds=1))
+    assert woken() == [read.pk]
+    read.refresh_from_db()
+    assert read.dispatched_at == AT
+
+
+def test_a_session_that_was_claimed_since_it_was_read_gets_no_hold(monkeypatch):
+    agent = AgentFactory()
+    SessionFactory(agent=agent, status=Status.RUNNING)
+    waiting = queued(agent=agent)
+    hold = dispatching._hold
+
+    def claimed_meanwhile(ids, reason):
+        Session.objects.filter(pk=waiting.pk).update(status=Status.STOPPED, dispatched_at=AT)
+        hold(ids, reason)
+
+    monkeypatch.setattr(dispatching, "_hold", claimed_meanwhile)
+    queue.dispatch(at=AT)
+    waiting.refresh_from_db()
+    assert (waiting.hold_reason, waiting.dispatched_at) == ("", AT)
 
 
 class TestTheDaysBudget:

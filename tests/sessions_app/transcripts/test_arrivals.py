@@ -92,6 +92,22 @@ def test_a_log_of_the_same_session_with_other_content_adds_nothing_and_says_so(t
     assert Transcript.objects.get().problem == ""
 
 
+def test_a_file_of_another_host_in_the_same_place_is_another_file(tmp_path):
+    path = write(tmp_path, *FIRST)
+    by_command(path)
+    Transcript.objects.update(host="elsewhere")
+    write(tmp_path, *THEN)
+    assert by_command(path).outcome is Outcome.OTHER  # of the same session; not a change of that host's file
+    assert Transcript.objects.get().problem == ""
+    note = tmp_path / "notes.txt"
+    note.write_text("user: Never restart the database by day\n")
+    first = by_command(note).transcript
+    Transcript.objects.filter(pk=first.pk).update(host="elsewhere")
+    note.write_text(note.read_text() + "user: And tell anna first\n")
+    grown = by_command(note)
+    assert (grown.outcome, grown.transcript == first) == (Outcome.NEW, False)
+
+
 def test_a_file_whose_beginning_changed_is_a_problem_and_nothing_is_lost(tmp_path):
     path = write(tmp_path, *FIRST)
     see(path, arrived_by=ArrivedBy.HOOK)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from claudeops.lib.secrets import mask, mask_bytes, mask_counted, mask_value
 from tests.claudeops.lib.secrets.test_find import CASES, PIECES
-from tests.claudeops.lib.secrets.values import Maker
+from tests.claudeops.lib.secrets.values import ALNUM, DIGITS, UPPER, Maker
 
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -214,3 +214,73 @@ def test_a_long_repetition_hides_no_value_behind_it(subtests):
             masked = mask(f"{long}\n\npassword: Tr0ub4dor&3x\n\n{long}")
             assert "Tr0ub4dor" not in masked
             assert mask(masked) == masked
+
+
+SPLITS = {
+    "a line break": "{}\n{}",
+    "a line break and an indentation": "the token is {}\n        {} and it expires",
+    "a line break of another system": "{}\r\n{}",
+    "a backslash at the end of the line": "{}\\\n{}",
+    "two strings": '"{}"\n"{}"',
+    "two strings in brackets": "key = ('{}'\n       '{}')",
+    "a sum": 'key = "{}" + "{}"',
+    "a sum over two lines": 'key = "{}" +\n    "{}"',
+    "strings and a backslash": '"{}" \\\n   "{}"',
+    "an escape": '{{"text": "{}\\n{}"}}',
+    "an escape within an escape": '{{"text": "{{\\"t\\": \\"{}\\\\n{}\\"}}"}}',
+    "HTML": "<p>{}<br>{}</p>",
+    "a quotation": "> {}\n> {}",
+    "a comment": "# {}\n# {}",
+}
+
+
+def tokens(seed: int) -> list[str]:
+    m = Maker(seed)
+    return [
+        "ghp_" + m.of(ALNUM, 36),
+        "glpat-" + m.of(ALNUM, 20),
+        "AKIA" + m.of(UPPER + DIGITS, 16),
+        "sk_live_" + m.of(ALNUM, 32),
+    ]
+
+
+def test_a_token_that_is_split_is_masked_whole():
+    """But for fewer than eight characters, and one in thirty rests that look like a word or a number by chance."""
+    whole = missed = 0
+    for name, form in SPLITS.items():
+        for token in [token for seed in range(3) for token in tokens(seed)]:
+            for cut in range(8, len(token) - 7):
+                data = form.format(token[:cut], token[cut:]).encode()
+                masked, (covered, _) = mask(data.decode()), mask_bytes(data)
+                assert mask(masked) == masked
+                assert len(covered) == len(data)
+                assert [at for at, byte in enumerate(covered) if byte in b"\r\n"] == [
+                    at for at, byte in enumerate(data) if byte in b"\r\n"
+                ]
+                if name.startswith("an escape"):
+                    json.loads(covered)
+                left = [half in text for half in (token[:cut], token[cut:]) for text in (masked, covered.decode())]
+                whole, missed = whole + 1, missed + any(left)
+    assert whole > 2_500
+    assert missed <= whole / 30
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        """is was then restart Restart the web01 host-7 GitHub JavaScript v1beta1 2026-11-27T10:00:00Z 12:30 10.0.0.5
+        fix 9fceb02 3f2a9c1b7d44 sha256sum python3 /var/lib/x deploy-7d9f-x2k4p README.md ERROR HTTP/1.1 --force -v
+        CI_JOB_ID user_name userName x86_64 0x7ffee4b2 1.2.3 eth0 80/tcp info: MEMORY nightly""".split()  # noqa: SIM905
+    ),
+    min_size=1,
+    max_size=6,
+).map(" ".join)
+
+
+@given(st.integers(1, 50), st.sampled_from(sorted(SPLITS)), WORDS)
+def test_the_text_after_a_token_stays(seed, name, words):
+    for token in tokens(seed):
+        text = SPLITS[name].format(token, words)
+        masked = mask(text)
+        assert words in masked, text
+        assert token not in masked
+        assert words.encode() in mask_bytes(text.encode())[0]
