@@ -132,10 +132,15 @@ def read(path: Path) -> Stored:
 def read_document(path: Path) -> tuple[Stored, Document]:
     """Read a file and what it says. Raises Unusable, also for a content that cannot be read."""
     stored = read(path)
-    document = parse(stored.data)
+    return stored, checked(parse(stored.data), path)
+
+
+def checked(document: Document, name: object, what: str = "read") -> Document:
+    """Return a document that could be read. Raises Unusable."""
     if document.unreadable:
-        raise Unusable(FileState.UNREADABLE, f"{path} cannot be read: {document.unreadable}.")
-    return stored, document
+        state = FileState.CONFLICT if document.conflict else FileState.UNREADABLE
+        raise Unusable(state, f"{name} cannot be {what}: {document.unreadable}.")
+    return document
 
 
 def look(path: Path) -> tuple[int, int] | None:

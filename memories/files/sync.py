@@ -289,13 +289,12 @@ def _older(context: Context, stored: Stored) -> Document | None:
         return None
     if not files:
         return None
+    for name, data in files:
+        storage.checked(parse(data), name, "taken in")
     name = file.project.name or file.project.slug
     made = convert(files, file.agent, name, context.sections, context.limits.as_dict(), context.at)
-    if problem := next((report.problem for report in made.reports if report.problem), ""):
-        raise Unusable(FileState.UNREADABLE, f"{problem}.")
-    if problem := parse(made.document.to_bytes()).unreadable:  # numbered lines that are entries now, several files
-        names = ", ".join(name for name, _ in files)
-        raise Unusable(FileState.UNREADABLE, f"{names} cannot be taken in: {problem}.")
+    # Numbered lines are entries now, and there are several files.
+    storage.checked(parse(made.document.to_bytes()), ", ".join(name for name, _ in files), "taken in")
     context.older, context.older_paths = made, tuple(path for _, path in found)
     return made.document
 
@@ -308,10 +307,7 @@ def _document(context: Context, stored: Stored) -> Document:
     if stored.missing:
         name = file.project.name or file.project.slug
         return new_document(file.agent, name, context.sections, context.limits.as_dict(), context.at)
-    document = parse(stored.data)
-    if document.unreadable:
-        raise Unusable(FileState.UNREADABLE, f"{context.path} cannot be read: {document.unreadable}.")
-    return document
+    return storage.checked(parse(stored.data), context.path)
 
 
 def _mark_left(context: Context, leaving: Mapping[int, str]) -> None:

@@ -108,6 +108,8 @@ def told_to(agent: str, project_id: int | None) -> Told:
 def told(file: AgentFile) -> Told:
     """Return what the agent of `file` is told, whether it is on or off."""
     document = parse(file.text.encode())
+    if document.unreadable:  # an earlier version took a merge conflict as it was
+        return Told(file=file.pk, path=file.path)
     conflicts = set(file.conflicts.filter(answered_at=None).values_list("memory_id", flat=True)) - {None}
     lines: list[_Line] = []
     left: list[tuple[str, Memory | None, str]] = []

@@ -19,6 +19,10 @@ class Trouble:
 
 STATES = {
     FileState.UNREADABLE: ("cannot be read", "Mend or move it; nothing is written to it meanwhile."),
+    FileState.CONFLICT: (
+        "is in a merge conflict",
+        "Resolve it in the file: it is read again by itself. Until then its agent is told the last text without one.",
+    ),
     FileState.UNWRITABLE: ("cannot be written", "Let the user of the worker write there; the next sync writes it."),
     FileState.NO_REPOSITORY: ("has no repository", "Correct the project's repository path, or switch the file off."),
     FileState.FULL: ("is larger than its limits", "Nothing is added to it or cut. Shorten it, or raise its limits."),

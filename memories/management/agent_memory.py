@@ -31,7 +31,7 @@ from memories.models import AgentFile, CaptureOutcome, FileState, Project
 from memories.models.project import limits_of
 from memories.taxonomy import AGENT
 
-BROKEN = {FileState.UNREADABLE, FileState.UNWRITABLE, FileState.NO_REPOSITORY}
+BROKEN = {FileState.UNREADABLE, FileState.CONFLICT, FileState.UNWRITABLE, FileState.NO_REPOSITORY}
 MOST_REASONS = 3
 
 

@@ -10,6 +10,8 @@ from django.db import connection
 
 from memories.files import conflicts
 from memories.files.sync import sync_file, sync_project
+from memories.files.told import told_to
+from memories.files.trouble import troubled
 from memories.lifecycle import verbs
 from memories.models import (
     AgentFile,
@@ -515,3 +517,45 @@ def test_what_is_learned_again_does_not_answer_the_question_about_a_line_that_wa
         assert synced(project).conflicts == 1
     again.refresh_from_db()
     assert again.pk != memory.pk and again.active and line(repository, SUITE)
+
+
+def test_a_merge_conflict_waits_for_a_person_and_the_text_of_before_is_told(
+    project: Project, repository: Repository, learn: Learn, settled: None
+) -> None:
+    """In the working tree, and committed as well: neither side comes in, and no side of a memory leaves."""
+    learn(QUEUE)
+    synced(project)
+    before, good = told_to("research", project.pk).text, repository.text()
+    assert QUEUE in before
+    sides = f"<<<<<<< HEAD\n- {QUEUE}\n||||||| base\n- {SUITE}\n=======\n- {CACHE}\n>>>>>>> laptop\n"
+    for commits in (False, True):
+        repository.save(good.replace(f"- {QUEUE}\n", sides))
+        if commits:
+            repository.commit("Merge it, or not")
+        done = sync_file(project, "research")
+        assert (done.state, done.changed) == (FileState.CONFLICT, False)
+        assert "a merge conflict begins in line" in done.problem
+        assert told_to("research", project.pk).text == before
+        assert Memory.objects.filter(active=True).count() == 1
+        (trouble,) = troubled(10)
+        assert "research in shop is in a merge conflict" in trouble.text and "Resolve it" in trouble.advice
+        assert sync_project(project)[0].state == FileState.CONFLICT and sides in repository.text()
+    repository.save(good.replace(f"- {QUEUE}\n", f"- {QUEUE}\n- {CACHE}\n"))
+    repository.commit("Resolve it")
+    assert sync_project(project)[0].state == FileState.OK and troubled(10) == []
+    assert CACHE in told_to("research", project.pk).text
+
+
+def test_a_file_that_is_in_conflict_from_its_first_day_is_told_to_nobody(
+    project: Project, repository: Repository
+) -> None:
+    """Under its own name, under an older one, and as an earlier version took it into the database."""
+    text = f"# Merge Memory\n\n## Common Mistakes to Avoid\n<<<<<<< a\n- {QUEUE}\n=======\n- {SUITE}\n>>>>>>> b\n"
+    repository.save(text)
+    (repository.file().parent / "qa_memories.md").write_text(text)
+    for agent in ("research", "qa"):
+        assert sync_file(project, agent, create=True).state == FileState.CONFLICT
+        assert told_to(agent, project.pk).text == ""
+        AgentFile.objects.filter(agent=agent).update(text=text)
+        assert told_to(agent, project.pk).text == ""
+    assert not Memory.objects.exists() and repository.text() == text
