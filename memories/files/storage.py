@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +24,9 @@ from memories.models import FileState, Project
 
 LOCKS = "agent-files"
 """The folder of the locks, in the data folder: nothing of ours but the files stands in a person's repository."""
+
+SPELLING = re.compile(r"[^\s/.]+")
+"""How a file may spell its agent: Claude Code writes hyphens, we write underscores, both write no blank."""
 
 SEARCH = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
 """Open a folder to look for names in it, which needs no right to list them."""
@@ -56,15 +61,41 @@ def relative_path(project: Project, agent: str) -> str:
 
 
 def relative_to_folder(project: Project, agent: str) -> str:
-    return project.files_pattern.replace("{agent}", agent)
+    """Return the name of an agent's file: of the one that is there, however it spells the agent, else by its id."""
+    named = project.files_pattern.replace("{agent}", agent)
+    try:
+        return min(_names_by_agent(project).get(agent, [named]), key=lambda name: (name != named, name))
+    except Unusable:  # whoever reads or writes it says so
+        return named
 
 
 def location(project: Project, agent: str) -> Path:
-    """Return where the file of an agent is, or would be. Raises Unusable.
+    """Return where the file of an agent is, or would be. Raises Unusable, also for two files of one agent.
 
     A symbolic link is followed within the repository; one that leads out of it is refused.
     """
-    return inside(project, relative_path(project, agent))
+    path = inside(project, relative_path(project, agent))
+    names = _names_by_agent(project).get(agent, [])
+    if len(names) > 1:
+        both = " and ".join(sorted(names))
+        raise Unusable(
+            FileState.UNREADABLE, f"{both} are files of one agent, {agent}: put both into one, and remove the other."
+        )
+    return path
+
+
+def _names_by_agent(project: Project) -> dict[str, list[str]]:
+    """Return the files in the folder that have the pattern's name, by agent, however they spell it. Raises Unusable."""
+    folder = inside(project, project.files_folder)
+    before, _, behind = project.files_pattern.partition("{agent}")
+    found: dict[str, list[str]] = {}
+    for path in folder.glob(f"{before}*{behind}"):
+        relative = path.relative_to(folder).as_posix()
+        name = unicodedata.normalize("NFC", relative.removeprefix(before).removesuffix(behind))
+        agent = agent_id(name) if SPELLING.fullmatch(name) else ""
+        if agent and agent not in older.NO_AGENTS:
+            found.setdefault(agent, []).append(relative)
+    return found
 
 
 def inside(project: Project, relative: str) -> Path:
@@ -184,18 +215,14 @@ def older_files(project: Project, agent: str) -> list[tuple[str, Path]]:
 def older_names(project: Project) -> list[tuple[str, str]]:
     """Return the files in the folder that have older names, with the agent each would be of. Raises Unusable."""
     found = [(name, older.agent_of(name)[0]) for name in _names(inside(project, project.files_folder))]
-    return [(name, agent) for name, agent in found if agent and name != relative_to_folder(project, agent)]
+    present = {name for names in _names_by_agent(project).values() for name in names}
+    return [(name, agent) for name, agent in found if agent and name not in present]
 
 
 def agents_on_disk(project: Project) -> list[str]:
     """Return the agents that have a file in the folder, of a present or an older name that says so. Raises Unusable."""
-    folder = inside(project, project.files_folder)
-    before, _, behind = project.files_pattern.partition("{agent}")
-    paths = (path.relative_to(folder).as_posix() for path in folder.glob(f"{before}*{behind}"))
-    found = {path.removeprefix(before).removesuffix(behind) for path in paths}
-    # A file of another name than the agent's id is not read: "Research_agent.md" is none of research.
-    agents = {name for name in found if agent_id(name) == name and name not in older.NO_AGENTS}
-    return sorted(agents | {agent for agent, sure in map(older.agent_of, _names(folder)) if agent and sure})
+    older_ones = map(older.agent_of, _names(inside(project, project.files_folder)))
+    return sorted({*_names_by_agent(project), *(agent for agent, sure in older_ones if agent and sure)})
 
 
 def _names(folder: Path) -> list[str]:
@@ -212,12 +239,12 @@ def locks_folder() -> Path:
 
 
 def put_beside(project: Project, name: str, data: bytes) -> bool:
-    """Write a file into the folder of agent files, unless something of that name is there. Raises Unusable."""
-    path = inside(project, project.files_folder) / name
+    """Write a file into the folder of agent files or below, unless something of its name is there. Raises Unusable."""
+    path = inside(project, f"{project.files_folder}/{Path(name).parent}") / Path(name).name
     try:
         with _folder_of(path, make=True) as folder:
             # Never over a file or through a link.
-            descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
+            descriptor = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
     except FileExistsError:
