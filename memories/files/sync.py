@@ -360,7 +360,7 @@ def _settle(
         done.conflicts = file.conflicts.filter(answered_at=None).count()
         done.left = file.entries.exclude(left_because="").count()
         done.state = FileState.FULL if over else FileState.OK
-        done.problem = f"{'; '.join(over)}. Nothing is added to it." if over else ""
+        done.problem = f"{'; '.join(over)}." if over else ""
         file.path, file.state, file.problem = done.path, done.state, done.problem[:500]
         file.text, file.sha256 = after.to_bytes().decode(), stored.sha256
         file.seen_change = context.seen

@@ -25,7 +25,11 @@ STATES = {
     ),
     FileState.UNWRITABLE: ("cannot be written", "Let the user of the worker write there; the next sync writes it."),
     FileState.NO_REPOSITORY: ("has no repository", "Correct the project's repository path, or switch the file off."),
-    FileState.FULL: ("is larger than its limits", "Nothing is added to it or cut. Shorten it, or raise its limits."),
+    FileState.FULL: (
+        "is larger than its limits",
+        "Nothing of it is cut, and what has no room in it is told all the same. Shorten it, such as by `agent-memory "
+        "optimize`, or raise its limits by `agent-memory limits`.",
+    ),
 }
 FAILED = ("could not be synced", "It is tried again within five minutes; the log of the worker says more.")
 
@@ -36,7 +40,12 @@ def troubled(most: int) -> list[Trouble]:
     return [_trouble(file) for file in rows.only("agent", "state", "problem", "project__slug")[:most]]
 
 
+def words_of(file: AgentFile) -> tuple[str, str]:
+    """Return what is wrong with a file that has a problem, and what to do about it."""
+    return STATES.get(FileState(file.state), FAILED)
+
+
 def _trouble(file: AgentFile) -> Trouble:
-    what, advice = STATES.get(FileState(file.state), FAILED)
+    what, advice = words_of(file)
     why = f": {file.problem.rstrip('.')}" if file.problem else ""
     return Trouble(f"The memory file of {file.agent} in {file.project} {what}{why}", advice)

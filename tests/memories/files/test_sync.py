@@ -10,8 +10,8 @@ from django.db import connection
 
 from memories.files import conflicts
 from memories.files.sync import sync_file, sync_project
-from memories.files.told import told_to
-from memories.files.trouble import troubled
+from memories.files.told import IN_FILE, NOT_IN_FILE, told_to
+from memories.files.trouble import troubled, words_of
 from memories.lifecycle import verbs
 from memories.models import (
     AgentFile,
@@ -251,22 +251,40 @@ def test_what_leaves_the_file_stays_in_the_database_and_comes_back_when_there_is
     row = AgentFile.objects.get().entries.exclude(left_because="").get()
     assert (row.memory_id, row.left_because) == (memories[1].pk, "more than 2 items in Recent Learnings")
     assert done.left == 1 and Memory.objects.get(pk=memories[1].pk).active
+    told = told_to("research", project.pk)
+    assert "bravo" in told.text and [one["reason"] for one in told.included] == [IN_FILE, IN_FILE, NOT_IN_FILE]
     repository.change("- Fact alpha about the build\n", "")
     synced(project)
     assert "bravo" in repository.text()
 
 
-def test_a_file_that_a_person_made_too_large_gets_nothing_and_loses_nothing(
-    project: Project, repository: Repository, learn: Learn
+def test_one_excess_of_a_person_freezes_its_own_section_alone_and_loses_nothing(
+    project: Project, repository: Repository, learn: Learn, subtests
 ) -> None:
-    learn(QUEUE)
-    synced(project)
+    """The default file has ten sections of ten: each kind of excess froze the whole file, and nothing new was told."""
     many = "".join(f"- Note {number} of Ada\n" for number in range(20))
-    repository.change(f"- {QUEUE}\n", f"- {QUEUE}\n{many}")
-    learn(SUITE, "learning")
-    done = sync_file(project, "research")
-    assert done.state == FileState.FULL and "21 items" in done.problem
-    assert many in repository.text() and SUITE not in repository.text()
+    long = f"- {'Ask before touching the tax tables, ' * 5}please\n"
+    kinds = {  # by agent: what a person adds to Common Mistakes, what is said, whether others and its own get in
+        "sections": ("\n## Notes of Ada\n- Ask first\n", "11 sections, at most 10", True, True),
+        "line": (long, "1 line longer than 120 characters", True, True),
+        "items": (many, "21 items in Common Mistakes to Avoid, at most 15", True, False),
+        "kilobytes": ("".join(f"{'prose ' * 20}\n\n" for _ in range(70)), "KB, at most 8", False, False),
+    }
+    for agent, (excess, problem, others, same) in kinds.items():
+        with subtests.test(agent):
+            learn(QUEUE, agent=agent)
+            synced(project, agent)
+            repository.change(f"- {QUEUE}\n", f"- {QUEUE}\n{excess}", agent)
+            learn(SUITE, "learning", agent)
+            learn(CACHE, "mistake", agent)
+            done = synced(project, agent)
+            text = repository.text(agent)
+            assert done.state == FileState.FULL and problem in done.problem
+            assert excess in text and f"- {QUEUE}\n" in text
+            assert (f"- {SUITE}\n" in text, f"- {CACHE}\n" in text) == (others, same)
+            told = told_to(agent, project.pk)
+            assert all(f"- {known}" in told.text for known in (SUITE, CACHE)), told
+            assert "agent-memory limits" in words_of(AgentFile.objects.get(agent=agent))[1]
 
 
 def test_prose_own_sections_and_a_missing_required_one(project: Project, repository: Repository, learn: Learn) -> None:
