@@ -92,6 +92,20 @@ def authors_of(path: Path, document: Document) -> Authors:
     return Authors(lines, _people(folder, {latest} - {""}).get(latest, FILE))
 
 
+def deleted_by(root: Path, name: str) -> str:
+    """Return the person who deleted the file `name` below `root` by a commit; "file": it is staged alone; "" for neither.
+
+    A program deletes nothing for a person, and what git was told to ignore was not deleted, but is no longer kept.
+    """
+    only = f":(literal){name}"
+    if _git(root, "cat-file", "-e", f"HEAD:./{name}") is not None:
+        return FILE if _git(root, "ls-files", "--", only) == b"" else ""
+    commit = _text(root, "log", "-1", "--format=%H", "HEAD", "--", only).strip()
+    if not commit or _git(root, "check-ignore", "-q", "--", name) is not None:
+        return ""
+    return _people(root, {commit}).get(commit, "")
+
+
 def _commits_of_lines(committed: bytes, said: str) -> list[str]:
     """Return the commit of each line as a document has them: git knows no carriage return alone as a line's end."""
     by_row: dict[int, str] = {}

@@ -23,6 +23,10 @@ STATES = {
         "is in a merge conflict",
         "Resolve it in the file: it is read again by itself. Until then its agent is told the last text without one.",
     ),
+    FileState.DELETED: (
+        "was deleted in git",
+        "It stays so; what is learned is told without a file. Put an empty file there to begin anew, or switch it off.",
+    ),
     FileState.UNWRITABLE: ("cannot be written", "Let the user of the worker write there; the next sync writes it."),
     FileState.NO_REPOSITORY: ("has no repository", "Correct the project's repository path, or switch the file off."),
     FileState.FULL: (
@@ -35,8 +39,9 @@ FAILED = ("could not be synced", "It is tried again within five minutes; the log
 
 
 def troubled(most: int) -> list[Trouble]:
-    """Return up to `most` troubles of files that are on, by project and agent."""
+    """Return up to `most` troubles of files that are on, by project and agent. One that a person deleted is none."""
     rows = AgentFile.objects.filter(Q(state__in=STATES) | ~Q(problem=""), enabled=True).select_related("project")
+    rows = rows.exclude(state=FileState.DELETED)
     return [_trouble(file) for file in rows.only("agent", "state", "problem", "project__slug")[:most]]
 
 

@@ -327,6 +327,62 @@ def test_a_file_that_is_gone_is_written_anew_and_nothing_counts_as_removed(
     assert Memory.objects.get().active
 
 
+def test_a_file_that_a_person_deleted_by_git_stays_deleted_and_its_lines_count_as_removed(
+    project: Project, repository: Repository, learn: Learn, settled: None
+) -> None:
+    memory = learn(QUEUE)
+    synced(project)
+    repository.commit()
+    repository.git("rm", "-q", str(repository.file()))
+    for _ in range(2):  # the watcher comes between `git rm` and the commit
+        done = sync_file(project, "research")
+        assert done.state == FileState.DELETED and "waits for its commit" in done.problem
+        assert not repository.file().exists() and QUEUE in told_to("research", project.pk).text
+    repository.git("commit", "-qm", "No memory for research")
+    for taken in (1, 0):
+        done = sync_file(project, "research", create=True)
+        assert (done.state, done.taken, done.written) == (FileState.DELETED, taken, 0)
+        assert done.problem.startswith("Ada deleted .claude-mpm/memories/research_agent.md in git")
+        assert not repository.file().exists()
+    last = MemoryChange.objects.filter(memory=memory).latest("pk")
+    assert (last.kind, last.actor, last.reason) == ("deactivated", "git:Ada", "Removed from the file.")
+    learn(SUITE, "learning")
+    sync_project(project)
+    assert not repository.file().exists() and troubled(10) == []
+    assert told_to("research", project.pk).text == f"### Recent Learnings\n- {SUITE}"
+    repository.git("revert", "--no-edit", "HEAD")
+    synced(project)
+    memory.refresh_from_db()
+    assert memory.active and f"- {SUITE}\n" in repository.text() and f"- {QUEUE}\n" in repository.text()
+
+
+def test_a_file_that_no_person_deleted_by_git_is_written_anew(
+    project: Project, repository: Repository, learn: Learn, settled: None, subtests
+) -> None:
+    by_agent = "Tidy up\n\nCo-Authored-By: Claude <noreply@anthropic.com>"
+    kinds = {  # by agent, what is run in the repository
+        "by_a_program": [("rm", "-q", "{}"), ("commit", "-qm", by_agent)],
+        "on_another_branch": [("checkout", "-q", "first")],
+        "no_longer_kept": [("rm", "-q", "--cached", "{}"), ("commit", "-qam", "Ignore it")],
+    }
+    (repository.path / ".gitignore").write_text("*_kept_agent.md\n")
+    repository.commit()
+    repository.git("branch", "first")
+    for agent, commands in kinds.items():
+        with subtests.test(agent):
+            memory, path = learn(QUEUE, agent=agent), repository.file(agent)
+            synced(project, agent)
+            repository.git("add", "-f", ".")
+            repository.git("commit", "-qm", "Keep it")
+            for command in commands:
+                repository.git(*(str(path) if part == "{}" else part for part in command))
+            path.unlink(missing_ok=True)
+            assert sync_file(project, agent).state == FileState.OK
+            assert f"- {QUEUE}\n" in repository.text(agent)
+            memory.refresh_from_db()
+            assert memory.active
+
+
 def test_a_deleted_memory_takes_its_line_along(project: Project, repository: Repository, learn: Learn) -> None:
     memory = learn(QUEUE)
     synced(project)
