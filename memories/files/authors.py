@@ -93,7 +93,7 @@ def authors_of(path: Path, document: Document) -> Authors:
 
 
 def deleted_by(root: Path, name: str) -> str:
-    """Return the person who deleted the file `name` below `root` by a commit; "file": it is staged alone; "" for neither.
+    """Return the person who deleted the file `name` below `root` by a commit; "file" before the commit; "" for neither.
 
     A program deletes nothing for a person, and what git was told to ignore was not deleted, but is no longer kept.
     """

@@ -10,17 +10,13 @@ from pathlib import Path
 
 from claudeops.lib.whole_file import replace_file, whole_file
 from sessions_app.errors import InvalidSettings
+from sessions_app.transcripts.files import folder_of
 
 LARGEST = 1024 * 1024
 """Bytes of a settings file that is read."""
 
 SHARED, LOCAL = "settings.json", "settings.local.json"
 """A project's settings for everybody, which belong into version control, and those of one person, which do not."""
-
-
-def folder_of(environment: Mapping[str, str]) -> Path:
-    """Return the person's folder of the CLI."""
-    return Path(environment.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
 
 
 def user_file(environment: Mapping[str, str]) -> Path:
