@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
+from claudeops.lib.whole_file import replace_file
 from memories.errors import MemoriesError
 
 SECONDS = 30.0
@@ -392,6 +393,25 @@ def is_filtered(repository: Repository, path: str) -> bool:
     """Say whether the repository passes the file through a program (LFS, an encryption), which is not run here."""
     out = git(repository, "check-attr", "-z", "filter", "--", path).split(b"\0")
     return len(out) > 2 and out[2] not in (b"unspecified", b"unset", b"")
+
+
+def leave_out(repository: Repository, path: str) -> bool:
+    """Have git ignore a file in this clone and its worktrees; False where it is tracked, which no rule changes.
+
+    The rule goes into info/exclude, which is not committed. Raises GitError.
+    """
+    if git(repository, "ls-files", "-z", "--", f":(literal,top){path}"):
+        return False
+    if _try(repository, "check-ignore", "--quiet", "--", path)[0] != 0:
+        file = repository.common / "info" / "exclude"
+        rule = "/" + re.sub(r"([\\*?\[])", r"\\\1", path)
+        try:
+            file.parent.mkdir(exist_ok=True)
+            known = file.read_bytes() if file.exists() else b""
+            replace_file(file, known + (b"" if known.endswith(b"\n") or not known else b"\n") + f"{rule}\n".encode())
+        except OSError as error:
+            raise GitError(f"{file} cannot be written: {_words(error)}.") from None
+    return True
 
 
 def git(
