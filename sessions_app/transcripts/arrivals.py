@@ -194,7 +194,8 @@ def _project_of(found: _File, named: Named) -> tuple[Project | None, str]:
     elif named.session:
         project = named.session.project
     else:
-        project = (project_at(folder) if folder else None) or named.project
+        reader = found.reader
+        project = project_at(folder, branch=reader.branch) or project_at(reader.origin) or named.project
     if project is not None and not project.observed:
         return project, f"The sessions of project {project} are not observed."
     return project, ""

@@ -238,6 +238,20 @@ def test_the_project_is_that_of_the_folder(tmp_path):
     assert see(write(tmp_path, *FIRST), arrived_by=ArrivedBy.SWEEP).project == project
 
 
+def test_a_worktree_has_the_settings_of_its_project_also_when_only_its_transcript_tells_of_it(tmp_path):
+    """It is gone, and git has forgotten it: the CLI's record says where the session came from."""
+    ProjectFactory(slug="shop", path="/srv/shop", observed=False)
+    state = {"originalCwd": "/srv/shop/web", "worktreePath": "/var/trees/x", "worktreeBranch": "x"}
+    record = line("worktree-state", worktreeSession=state, cwd="")
+    inside = typed("Never restart the database by day", cwd="/var/trees/x")
+    assert by_command(write(tmp_path, inside, record)).why == "The sessions of project shop are not observed."
+    for number, state in enumerate((None, [], {"originalCwd": 7}, {"originalCwd": "/srv/other"})):
+        path = write(
+            tmp_path, line("worktree-state", worktreeSession=state, cwd=""), inside, session=f"{SESSION[:-1]}{number}"
+        )
+        assert by_command(path).transcript.project is None
+
+
 def test_a_hook_of_one_project_brings_a_file_of_another_to_that_other(tmp_path):
     own, other = ProjectFactory(), ProjectFactory(path="/srv/shop")
     path = write(tmp_path, *FIRST)
