@@ -19,17 +19,15 @@ def conflict_line(texts: Sequence[str], hidden: Sequence[object]) -> int | None:
     """
     begin, is_shown = None, False
     for at, text in enumerate(texts):
-        found = MARK.match(text.removeprefix("\ufeff"))
-        if found is None:
-            continue
-        sign = found[1][0]
+        mark = MARK.match(text.removeprefix("\ufeff"))
+        sign = mark[1][0] if mark else " "
         if sign in "<>" and not hidden[at]:
             return at if begin is None else begin
         if sign == "<":
             begin, is_shown = at, False
-        elif begin is not None and sign != ">":
+        elif begin is not None and sign in "|=":
             is_shown = is_shown or not hidden[at]
-        elif begin is not None:
+        elif begin is not None and sign == ">":
             if is_shown:
                 return begin
             begin = None

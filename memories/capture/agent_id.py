@@ -11,7 +11,7 @@ MOST_BYTES = 200
 """A file's name may have 255, with what stands around the id."""
 SUFFIX = re.compile(r"_*agent\Z")
 SEPARATORS = re.compile(r"[\s_-]+")
-KEPT = "LMN"
+CATEGORIES = "LMN"
 """The general categories of Unicode that an id keeps: letters, their marks, numbers."""
 
 
@@ -25,9 +25,9 @@ def agent_id(name: str) -> str:
     last = re.split(r"[/\\:]", unicodedata.normalize("NFC", name).strip().rstrip("/\\:"))[-1].lower()
     plain = SEPARATORS.sub("_", last.removesuffix(".md")).strip("_")
     whole = SUFFIX.sub("", plain).strip("_") or plain
-    kept = "".join(one for one in whole if one == "_" or unicodedata.category(one)[0] in KEPT).strip("_")
-    if not kept or (kept == whole and len(kept) <= LONGEST and len(kept.encode()) <= MOST_BYTES):
-        return kept
+    word = "".join(one for one in whole if one == "_" or unicodedata.category(one)[0] in CATEGORIES).strip("_")
+    if not word or (word == whole and len(word) <= LONGEST and len(word.encode()) <= MOST_BYTES):
+        return word
     mark = f"_{hashlib.sha256(whole.encode('utf-8', 'replace')).hexdigest()[:6]}"
-    cut = kept.encode()[: MOST_BYTES - len(mark)].decode("utf-8", "ignore")[: LONGEST - len(mark)]
+    cut = word.encode()[: MOST_BYTES - len(mark)].decode("utf-8", "ignore")[: LONGEST - len(mark)]
     return f"{cut.rstrip('_')}{mark}"

@@ -402,17 +402,17 @@ def checkouts(repository: Repository) -> list[Path]:
     One that was removed by hand is in it until git prunes it. A folder that says itself that it is one is not enough,
     nor is a folder in the place of one whose `.git` is another.
     """
-    found = [repository.common.parent] if repository.common.name == ".git" else []
+    roots = [repository.common.parent] if repository.common.name == ".git" else []
     try:
-        for named in sorted(repository.common.glob("worktrees/*/gitdir")):
-            link = named.parent / named.read_text(encoding="utf-8", errors="replace").strip()
+        for entry in sorted(repository.common.glob("worktrees/*/gitdir")):
+            link = entry.parent / entry.read_text(encoding="utf-8", errors="replace").strip()
             root = link.parent.resolve()
             here = find_repository(root) if link.is_file() else None
-            if not root.exists() or (here is not None and here.git_dir == named.parent.resolve()):
-                found.append(root)
+            if not root.exists() or (here is not None and here.git_dir == entry.parent.resolve()):
+                roots.append(root)
     except (OSError, RuntimeError, ValueError) as error:
         raise GitError(f"The worktrees of {repository.root} cannot be read: {_words(error)}.") from None
-    return found
+    return roots
 
 
 def remotes(repository: Repository) -> set[str]:
@@ -449,8 +449,8 @@ def leave_out(repository: Repository, path: str) -> bool:
         rule = "/" + re.sub(r"([\\*?\[])", r"\\\1", path)
         try:
             file.parent.mkdir(exist_ok=True)
-            known = file.read_bytes() if file.exists() else b""
-            replace_file(file, known + (b"" if known.endswith(b"\n") or not known else b"\n") + f"{rule}\n".encode())
+            before = file.read_bytes().rstrip(b"\n") + b"\n" if file.exists() else b""
+            replace_file(file, before + f"{rule}\n".encode())
         except OSError as error:
             raise GitError(f"{file} cannot be written: {_words(error)}.") from None
     return True

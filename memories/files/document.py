@@ -261,6 +261,7 @@ def one_line(text: str) -> str:
 
 
 FENCED, COMMENT, FRONT = "fenced", "comment", "front"
+UNSEEN = (COMMENT, FRONT)
 
 
 def _classes(lines: Sequence[tuple[str, str]]) -> list[str]:

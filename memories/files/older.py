@@ -39,7 +39,6 @@ class Report:
     dated: int = 0
     sections: tuple[str, ...] = ()
     prose: tuple[str, ...] = ()
-    problem: str = ""
 
     def __str__(self) -> str:
         parts = [_count(self.entries, "entry", "entries"), _count(len(self.sections), "section", "sections")]
@@ -120,17 +119,13 @@ def convert(
     """Return the older files of one agent, by name and bytes, as one in the present shape.
 
     Sections of one name become one, entries before the first section Recent Learnings; a date before an entry becomes
-    its day. Line ends, a byte order mark and front matter are those of the first file. Of a file that cannot be read
-    there is a `problem`.
+    its day. Line ends, a byte order mark and front matter are those of the first file. Each can be read.
     """
     blocks: list[_Block] = []
     reports = []
     end, bom, front = "", False, list[tuple[str, str]]()
     for number, (name, data) in enumerate(files):
         document = parse(data)
-        if document.unreadable:
-            reports.append(Report(name, problem=f"{name} cannot be taken in: {document.unreadable}"))
-            continue
         if not end:
             end, bom = document.line_end, document.bom
             parts = zip(document.lines, document.classes, strict=True)

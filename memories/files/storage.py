@@ -75,12 +75,9 @@ def location(project: Project, agent: str) -> Path:
     A symbolic link is followed within the repository; one that leads out of it is refused.
     """
     path = inside(project, relative_path(project, agent))
-    names = _names_by_agent(project).get(agent, [])
-    if len(names) > 1:
-        both = " and ".join(sorted(names))
-        raise Unusable(
-            FileState.UNREADABLE, f"{both} are files of one agent, {agent}: put both into one, and remove the other."
-        )
+    names = " and ".join(sorted(_names_by_agent(project).get(agent, [])))
+    if " and " in names:
+        raise Unusable(FileState.UNREADABLE, f"{names} are files of one agent, {agent}: make one file of them.")
     return path
 
 
@@ -88,14 +85,14 @@ def _names_by_agent(project: Project) -> dict[str, list[str]]:
     """Return the files in the folder that have the pattern's name, by agent, however they spell it. Raises Unusable."""
     folder = inside(project, project.files_folder)
     before, _, behind = project.files_pattern.partition("{agent}")
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for path in folder.glob(f"{before}*{behind}"):
         relative = path.relative_to(folder).as_posix()
         name = unicodedata.normalize("NFC", relative.removeprefix(before).removesuffix(behind))
         agent = agent_id(name) if SPELLING.fullmatch(name) else ""
         if agent and agent not in older.NO_AGENTS:
-            found.setdefault(agent, []).append(relative)
-    return found
+            names.setdefault(agent, []).append(relative)
+    return names
 
 
 def inside(project: Project, relative: str) -> Path:

@@ -22,7 +22,7 @@ from memories.capture.gate import judge
 from memories.capture.text import fold
 from memories.capture.topics import topics
 from memories.files.comparison import CONTRADICTS
-from memories.files.document import Document, parse
+from memories.files.document import MOST_ENTRIES, Document, parse
 from memories.files.limits import Limits
 from memories.files.sections import RECENT, sections_for
 from memories.files.unchanged import is_well
@@ -38,8 +38,6 @@ IN_CONFLICT = "in conflict: a person decides which text holds"
 NO_ROOM = "no room within the limits of the file"
 MOST_PROSE = 100
 """Lines of prose that are told; a file of notes has few."""
-LAST = 1_000_000
-"""The place in its section of what the file does not have: behind its lines."""
 BETWEEN = "\n\n"
 READ = (
     *("file", "section", "text", "since", "position", "left_because"),
@@ -134,13 +132,11 @@ def told(file: AgentFile) -> Told:
             left.append((text, None, why))
         else:
             lines.append(_line(section, text, order - MOST_PROSE))
-    names, most = (
-        [section.name for section in document.sections],
-        Limits.of(file.limits, file.project.files_limits).bytes,
-    )
-    sections = sections_for(file.agent, file.project.files_sections)
+    names = [section.name for section in document.sections]
+    most = Limits.of(file.limits, file.project.files_limits).bytes
+    section_of = sections_for(file.agent, file.project.files_sections).section_of
     others = [
-        _line(sections.section_of(memory.category), memory.observation, LAST + order, memory, memory.created_at)
+        _line(section_of(memory.category), memory.observation, MOST_ENTRIES + order, memory, memory.created_at)
         for order, memory in enumerate([*outside, *_unwritten(file)])
         if not _why_not(memory, conflicts)
     ]
@@ -152,8 +148,9 @@ def told(file: AgentFile) -> Told:
         sha256=hashlib.sha256(text.encode()).hexdigest() if text else "",
         tokens=tokens(text),
         included=[
-            *(_entry(line.memory, IN_FILE) for line in kept if line.memory is not None),
-            *(_entry(line.memory, NOT_IN_FILE) for line in more if line.memory is not None),
+            _entry(line.memory, IN_FILE if line.order < MOST_ENTRIES else NOT_IN_FILE)
+            for line in (*kept, *more)
+            if line.memory is not None
         ],
         left_out=[_entry(memory, why) for _, memory, why in left if memory is not None],
         untold=[{"text": mask(text)[:400], "reason": why} for text, memory, why in left if memory is None],

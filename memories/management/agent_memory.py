@@ -23,7 +23,7 @@ from memories.files.status import Status, statuses
 from memories.files.suggest import Line
 from memories.files.sync import Synced, agents_of, sync_file
 from memories.files.told import told, told_to
-from memories.files.trouble import words_of
+from memories.files.trouble import trouble_of
 from memories.lifecycle.projects import find_project
 from memories.management import agent_instructions
 from memories.management.file_limits import ALLOWED as LIMITS_ALLOWED
@@ -344,7 +344,7 @@ def _remarks(status: Status) -> list[str]:
         who = f" by {file.enabled_by}" if file.enabled_by else ""
         said.append(f"off since {file.enabled_at:%Y-%m-%d}{who}: {file.enabled_reason or 'no reason given'}")
     if file.problem:
-        said += [file.problem, words_of(file)[1]]
+        said += [file.problem, trouble_of(file).advice]
     if status.conflicts:
         said.append(f"{_number(status.conflicts, 'open conflict')}: a person decides which text holds")
     if status.left_out:

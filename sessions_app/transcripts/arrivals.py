@@ -116,11 +116,11 @@ def see(
     if not settings.CLAUDEOPS_OBSERVE:
         return None
     named = Named(arrived_by, installation, project, session, "", ended, at or timezone.now())
-    found_at = files.known_place(str(path)) if arrived_by == ArrivedBy.HOOK else Path(path)
-    if found_at is None:
+    place = files.known_place(str(path)) if arrived_by == ArrivedBy.HOOK else Path(path)
+    if place is None:
         logger.warning("a hook of %s named a file that is no transcript of a CLI here", installation or "nobody")
         return None
-    found = take_in(found_at, named)
+    found = take_in(place, named)
     if found.why:
         logger.info("%s was not observed: %s", found.transcript or "a file", found.why)
     return found.transcript

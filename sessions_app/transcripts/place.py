@@ -40,11 +40,11 @@ def project_at(folder: str, *, within: int | Literal["any"] | None = ANY_PROJECT
     period = int(time.monotonic() / RESOLVED_FOR)
     paths = {pk: _resolved(path, period) for pk, path in rows.order_by("-pk").values_list("pk", "path")}
     place = _resolved(folder, period)
-    known = {(pk, n): other for pk, path in paths.items() for n, other in enumerate(_worktrees(path, period), 1)}
-    found = nearest(place, known | {(pk, 0): path for pk, path in paths.items()})
-    if found is None and place:
-        found = nearest(place, {(pk, 0): _twin(path, place, branch, period) for pk, path in paths.items()})
-    return None if found is None else Project.objects.filter(pk=found[0]).first()
+    trees = {(pk, n): other for pk, path in paths.items() for n, other in enumerate(_worktrees(path, period), 1)}
+    key = nearest(place, trees | {(pk, 0): path for pk, path in paths.items()})
+    if key is None and place:
+        key = nearest(place, {(pk, 0): _twin(path, place, branch, period) for pk, path in paths.items()})
+    return None if key is None else Project.objects.filter(pk=key[0]).first()
 
 
 def nearest(folder: str, paths: Mapping[K, str]) -> K | None:
@@ -73,11 +73,11 @@ def _worktrees(path: str, period: int) -> tuple[str, ...]:
 def _twin(path: str, folder: str, branch: str, period: int) -> str:
     """Return where the folder `path` is in the clone that holds `folder`, or was in the worktree; "" for neither."""
     try:
-        known, here = _repository(path), _repository(folder)
-        if known is None:
+        ours, here = _repository(path), _repository(folder)
+        if ours is None:
             return ""
-        root = here.root if here and _is_clone(here, known, period) else _gone(Path(folder), branch, known)
-        return str(root / Path(path).relative_to(known.root)) if root else ""
+        root = here.root if here and _is_clone(here, ours, period) else _gone(Path(folder), branch, ours)
+        return str(root / Path(path).relative_to(ours.root)) if root else ""
     except (MemoriesError, OSError, ValueError):
         return ""
 
@@ -85,15 +85,15 @@ def _twin(path: str, folder: str, branch: str, period: int) -> str:
 def _repository(folder: str) -> git.Repository | None:
     """Return the repository that a folder is in; None for one of which its own list of checkouts does not know."""
     try:
-        found = git.find_repository(Path(folder)) if folder else None
-        return found if found and not found.common.is_symlink() and found.root in git.checkouts(found) else None
+        here = git.find_repository(Path(folder)) if folder else None
+        return here if here and not here.common.is_symlink() and here.root in git.checkouts(here) else None
     except MemoriesError:
         return None
 
 
-def _is_clone(here: git.Repository, known: git.Repository, period: int) -> bool:
-    same = _remotes(here, period) & {*_remotes(known, period), str(known.root)}
-    return bool(same) and here.common.stat().st_uid == known.common.stat().st_uid and git.shares_history(here, known)
+def _is_clone(here: git.Repository, ours: git.Repository, period: int) -> bool:
+    same = _remotes(here, period) & {*_remotes(ours, period), str(ours.root)}
+    return bool(same) and here.common.stat().st_uid == ours.common.stat().st_uid and git.shares_history(here, ours)
 
 
 @lru_cache(maxsize=4096)
@@ -101,11 +101,11 @@ def _remotes(repository: git.Repository, period: int) -> set[str]:
     return git.remotes(repository)
 
 
-def _gone(place: Path, branch: str, known: git.Repository) -> Path | None:
+def _gone(place: Path, branch: str, ours: git.Repository) -> Path | None:
     """Return the root of a worktree that is gone: it stood beside the main checkout and began with its name."""
-    main = known.common.parent
+    main = ours.common.parent
     root = next((one for one in (place, *place.parents) if one.parent == main.parent), None)
     if root is None or root.exists() or not re.match(rf"{re.escape(main.name)}[-_.]", root.name):
         return None
-    is_free = branch and git.head(known).branch != branch and git.branch_exists(known, branch)
+    is_free = branch and git.head(ours).branch != branch and git.branch_exists(ours, branch)
     return root if is_free else None

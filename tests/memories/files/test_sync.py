@@ -11,7 +11,7 @@ from django.db import connection
 from memories.files import conflicts
 from memories.files.sync import sync_file, sync_project
 from memories.files.told import IN_FILE, NOT_IN_FILE, told_to
-from memories.files.trouble import troubled, words_of
+from memories.files.trouble import trouble_of, troubled
 from memories.lifecycle import verbs
 from memories.models import (
     AgentFile,
@@ -284,7 +284,7 @@ def test_one_excess_of_a_person_freezes_its_own_section_alone_and_loses_nothing(
             assert (f"- {SUITE}\n" in text, f"- {CACHE}\n" in text) == (others, same)
             told = told_to(agent, project.pk)
             assert all(f"- {known}" in told.text for known in (SUITE, CACHE)), told
-            assert "agent-memory limits" in words_of(AgentFile.objects.get(agent=agent))[1]
+            assert "agent-memory limits" in trouble_of(AgentFile.objects.get(agent=agent)).advice
 
 
 def test_prose_own_sections_and_a_missing_required_one(project: Project, repository: Repository, learn: Learn) -> None:
