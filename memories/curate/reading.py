@@ -45,7 +45,9 @@ def ready(row: MemoryFile, at: datetime, *, may_begin: bool = False) -> Seen:
     row, seen = read_row(row.pk, at)
     gone = seen is not None and seen.working is None and may_begin
     if seen is None or (row.problem and not gone):
-        raise Unusable(row.problem) if row.problem else Unusable(f"{place.folder} is in no repository.", "Run: git init")
+        raise (
+            Unusable(row.problem) if row.problem else Unusable(f"{place.folder} is in no repository.", "Run: git init")
+        )
     check_writable(seen.spot)
     return seen
 

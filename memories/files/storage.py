@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,8 @@ LOCKS = "agent-files"
 
 SPELLING = re.compile(r"[^\s/.]+")
 """How a file may spell its agent: Claude Code writes hyphens, we write underscores, both write no blank."""
+
+Names = Mapping[str, list[str]]
 
 SEARCH = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
 """Open a folder to look for names in it, which needs no right to list them."""
@@ -56,32 +58,36 @@ class Stored:
         return hashlib.sha256(self.data).hexdigest()
 
 
-def relative_path(project: Project, agent: str) -> str:
-    return f"{project.files_folder.rstrip('/')}/{relative_to_folder(project, agent)}"
+def relative_path(project: Project, agent: str, names: Names | None = None) -> str:
+    return f"{project.files_folder.rstrip('/')}/{relative_to_folder(project, agent, names)}"
 
 
-def relative_to_folder(project: Project, agent: str) -> str:
-    """Return the name of an agent's file: of the one that is there, however it spells the agent, else by its id."""
-    named = project.files_pattern.replace("{agent}", agent)
+def relative_to_folder(project: Project, agent: str, names: Names | None = None) -> str:
+    """Return the name of an agent's file: of the one that is there, however it spells the agent, else by its id.
+
+    `names` are those of `names_by_agent`, for whoever looks at many files.
+    """
+    own = project.files_pattern.replace("{agent}", agent)
     try:
-        return min(_names_by_agent(project).get(agent, [named]), key=lambda name: (name != named, name))
+        names = names_by_agent(project) if names is None else names
     except Unusable:  # whoever reads or writes it says so
-        return named
+        return own
+    return min(names.get(agent, [own]), key=lambda name: (name != own, name))
 
 
-def location(project: Project, agent: str) -> Path:
+def location(project: Project, agent: str, names: Names | None = None) -> Path:
     """Return where the file of an agent is, or would be. Raises Unusable, also for two files of one agent.
 
     A symbolic link is followed within the repository; one that leads out of it is refused.
     """
-    path = inside(project, relative_path(project, agent))
-    names = " and ".join(sorted(_names_by_agent(project).get(agent, [])))
-    if " and " in names:
-        raise Unusable(FileState.UNREADABLE, f"{names} are files of one agent, {agent}: make one file of them.")
-    return path
+    names = names_by_agent(project) if names is None else names
+    if len(both := names.get(agent, [])) > 1:
+        said = " and ".join(sorted(both))
+        raise Unusable(FileState.UNREADABLE, f"{said} are files of one agent, {agent}: make one file of them.")
+    return inside(project, relative_path(project, agent, names))
 
 
-def _names_by_agent(project: Project) -> dict[str, list[str]]:
+def names_by_agent(project: Project) -> dict[str, list[str]]:
     """Return the files in the folder that have the pattern's name, by agent, however they spell it. Raises Unusable."""
     folder = inside(project, project.files_folder)
     before, _, behind = project.files_pattern.partition("{agent}")
@@ -212,14 +218,14 @@ def older_files(project: Project, agent: str) -> list[tuple[str, Path]]:
 def older_names(project: Project) -> list[tuple[str, str]]:
     """Return the files in the folder that have older names, with the agent each would be of. Raises Unusable."""
     found = [(name, older.agent_of(name)[0]) for name in _names(inside(project, project.files_folder))]
-    present = {name for names in _names_by_agent(project).values() for name in names}
+    present = {name for names in names_by_agent(project).values() for name in names}
     return [(name, agent) for name, agent in found if agent and name not in present]
 
 
 def agents_on_disk(project: Project) -> list[str]:
     """Return the agents that have a file in the folder, of a present or an older name that says so. Raises Unusable."""
     older_ones = map(older.agent_of, _names(inside(project, project.files_folder)))
-    return sorted({*_names_by_agent(project), *(agent for agent, sure in older_ones if agent and sure)})
+    return sorted({*names_by_agent(project), *(agent for agent, sure in older_ones if agent and sure)})
 
 
 def _names(folder: Path) -> list[str]:
