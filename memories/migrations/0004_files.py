@@ -13,7 +13,7 @@ def read_anew(apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("memories", "0002_initial")]
+    dependencies = [("memories", "0003_forgotten_texts")]
 
     operations = [
         migrations.AlterField(
