@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.db import connection
 
-from memories.files import conflicts
+from memories import migrations
+from memories.files import conflicts, storage
 from memories.files.sync import sync_file, sync_project
 from memories.files.told import IN_FILE, NOT_IN_FILE, told_to
 from memories.files.trouble import trouble_of, troubled
@@ -21,9 +25,11 @@ from memories.models import (
     FileState,
     Memory,
     MemoryChange,
+    MemoryFile,
     Project,
 )
 from tests.memories.files.conftest import Repository
+from tests.support.factories import MemoryFileFactory
 
 Learn = Callable[..., Memory]
 
@@ -618,6 +624,22 @@ def test_a_merge_conflict_waits_for_a_person_and_the_text_of_before_is_told(
     repository.commit("Resolve it")
     assert sync_project(project)[0].state == FileState.OK and troubled(10) == []
     assert CACHE in told_to("research", project.pk).text
+
+
+def test_files_that_an_earlier_version_took_in_with_both_sides_are_read_again(
+    project: Project, repository: Repository, learn: Learn, settled: None
+) -> None:
+    learn(QUEUE)
+    synced(project)
+    text = repository.text().replace(f"- {QUEUE}\n", f"<<<<<<< a\n- {QUEUE}\n=======\n- {SUITE}\n>>>>>>> b\n")
+    repository.save(text)
+    size, modified_ns = storage.look(repository.file()) or (0, 0)
+    AgentFile.objects.update(text=text, size=size, modified_ns=modified_ns, sha256="0" * 64)
+    MemoryFileFactory(text=text, stamp="as it was")
+    assert sync_project(project)[0].state == FileState.OK, "nobody changed it"
+    name = next(Path(migrations.__path__[0]).glob("*_files.py")).stem
+    import_module(f"memories.migrations.{name}").read_anew(apps, None)
+    assert sync_project(project)[0].state == FileState.CONFLICT and MemoryFile.objects.get().stamp == ""
 
 
 def test_a_file_that_is_in_conflict_from_its_first_day_is_told_to_nobody(
