@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from claudeops.lib.detail_page import percent
 from memories.files.authors import BY_GIT
 from memories.files.authors import FILE as UNCOMMITTED
-from memories.files.document import COMMENT, TITLE, Document, Section, parse
+from memories.files.document import TITLE, UNSEEN, Document, Section, parse
 from memories.files.limits import Limits
 from memories.files.told import Told
 from memories.models import AgentFile, AgentFileEntry, Memory
@@ -104,7 +104,7 @@ def _part(
             number = entry.end
             continue
         text = document.lines[number][0]
-        if text.strip() and document.classes[number] != COMMENT and not (section.line < 0 and TITLE.match(text)):
+        if text.strip() and document.classes[number] not in UNSEEN and not (section.line < 0 and TITLE.match(text)):
             lines.append(Line(text, False, untold=by_text.get(text, "")))
         number += 1
     return Part(section.name, lines, len(entries), most)

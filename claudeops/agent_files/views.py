@@ -29,6 +29,7 @@ from memories.files.conflicts import MASKED
 from memories.files.suggest import Join, Line, joins
 from memories.files.sync import Synced, sync_file
 from memories.files.told import told
+from memories.files.trouble import trouble_of
 from memories.files.typed import save_text, take_back
 from memories.lifecycle import verbs
 from memories.models import AgentFile, AgentFileConflict, AgentFileEntry, Memory, MemoryChange, Project, Verdict
@@ -103,6 +104,7 @@ def _page(
     is_told, agents = told(file), agents_of(file)
     context: dict[str, Any] = {
         "file": file,
+        "advice": trouble_of(file).advice,
         "tabs": tabs,
         "told": is_told,
         "clashes": open_clashes(file),

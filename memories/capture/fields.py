@@ -57,8 +57,9 @@ def checked_service(service: str | None) -> str | None:
 def checked_agent(slug: str, taxonomy: str = "") -> str | None:
     """Return the slug of an agent, None for an empty one; in the agent taxonomy its id, by the one rule of ids."""
     given = fold(slug)
-    name = agent_id(given) if taxonomy == AGENT_FILES.slug else given.lower()
-    if (given and not name) or (name and not AGENT.fullmatch(name)):
+    has_file = taxonomy == AGENT_FILES.slug
+    name = agent_id(given) if has_file else given.lower()
+    if (given and not name) or (name and not has_file and not AGENT.fullmatch(name)):
         raise InvalidMemory(
             f"agent is {slug!r}; allowed is a slug of letters, digits, hyphens and underscores.", field="agent"
         )

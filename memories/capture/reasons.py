@@ -32,6 +32,7 @@ class Reason(StrEnum):
 
     # What its session had read, and what people decided before.
     TAINTED = "tainted", "it repeats what its session had read"
+    NO_PROJECT = "no-project", "its session belongs to no project; approved, it is told in all of them"
     ECHO = "echo", "it repeats what its session was told"
     HELD_BEFORE = "held-before", "the same text is held already"
     REJECTED_BEFORE = "rejected-before", "a person deactivated the same text before"

@@ -16,6 +16,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from claudeops.lib.secrets import mask
+from claudeops.lib.tracked_file import conflict_line, front_matter
 from memories.capture.text import fold
 from memories.errors import MemoriesError
 
@@ -118,8 +119,13 @@ class Document:
 
     @cached_property
     def hidden(self) -> tuple[bool, ...]:
-        """Say for each line whether it stands in a code fence or a comment."""
+        """Say for each line whether it stands in a code fence, a comment or front matter."""
         return tuple(_hidden(self.lines))
+
+    @cached_property
+    def conflict(self) -> int | None:
+        """Return the line (from 0) at which a merge conflict begins that nobody has resolved; None without one."""
+        return conflict_line([text for text, _ in self.lines], self.hidden)
 
     @cached_property
     def _headings(self) -> tuple[tuple[int, int, str], ...]:
@@ -304,7 +310,9 @@ def _dated(text: str) -> tuple[date | None, str]:
 
 def _hidden(lines: Sequence[Line]) -> Iterator[bool]:
     fence, comment = "", False
-    for text, _ in lines:
+    data = front_matter([text for text, _ in lines])
+    yield from [True] * data
+    for text, _ in lines[data:]:
         if comment:
             comment = "-->" not in text
             yield True

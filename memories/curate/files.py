@@ -135,6 +135,9 @@ def edit(file: MemoryFile, text: str, *, by: str, seen: str, at: datetime | None
     when, row = to_utc(at), of_this_host(file)
     if find_credentials(text):
         raise Unusable("The text holds what looks like a credential; nothing was saved.", "Take it out.")
+    wanted = parse(text.replace("\r\n", "\n").replace("\r", "\n"))
+    if wanted.conflict is not None:
+        raise Unusable(f"A merge conflict begins in line {wanted.conflict + 1:,}; nothing was saved.", "Resolve it.")
     with alone(row):
         now = ready(row, when, may_begin=True)
         if find_credentials(now.working_text):  # the person saw a mask in its place, and would write that
@@ -145,7 +148,6 @@ def edit(file: MemoryFile, text: str, *, by: str, seen: str, at: datetime | None
         row = MemoryFile.objects.get(pk=row.pk)
         if row.sha256 != seen:
             raise Conflict("MEMORY.md was changed since you opened it; nothing was saved.", current=row)
-        wanted = parse(text.replace("\r\n", "\n").replace("\r", "\n"))
         change = Change(
             lambda old: with_line_ends(wanted, old),
             message(f"Edit {now.spot.path}", [("Edited-by", by)]),

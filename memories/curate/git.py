@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
+from claudeops.lib.whole_file import replace_file
 from memories.errors import MemoriesError
 
 SECONDS = 30.0
@@ -45,6 +46,7 @@ CONFIG = (
     *("core.splitIndex=false", "core.logAllRefUpdates=true", "core.filesRefLockTimeout=1000"),
 )
 SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+SCHEME = re.compile(r"\A(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?", re.IGNORECASE)
 HUNK = re.compile(r"([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?\Z")
 
 
@@ -392,6 +394,66 @@ def is_filtered(repository: Repository, path: str) -> bool:
     """Say whether the repository passes the file through a program (LFS, an encryption), which is not run here."""
     out = git(repository, "check-attr", "-z", "filter", "--", path).split(b"\0")
     return len(out) > 2 and out[2] not in (b"unspecified", b"unset", b"")
+
+
+def checkouts(repository: Repository) -> list[Path]:
+    """Return the folders of a repository's working trees, by its own list; no git is run. Raises GitError.
+
+    One that was removed by hand is in it until git prunes it. A folder that says itself that it is one is not enough,
+    nor is a folder in the place of one whose `.git` is another.
+    """
+    roots = [repository.common.parent] if repository.common.name == ".git" else []
+    try:
+        for entry in sorted(repository.common.glob("worktrees/*/gitdir")):
+            link = entry.parent / entry.read_text(encoding="utf-8", errors="replace").strip()
+            root = link.parent.resolve()
+            here = find_repository(root) if link.is_file() else None
+            if not root.exists() or (here is not None and here.git_dir == entry.parent.resolve()):
+                roots.append(root)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise GitError(f"The worktrees of {repository.root} cannot be read: {_words(error)}.") from None
+    return roots
+
+
+def remotes(repository: Repository) -> set[str]:
+    """Return the addresses of a repository's remotes, each in one form: host/path, or the path on this host."""
+    _, out, _ = _try(repository, "config", "--local", "--get-regexp", r"^remote\..*\.url$")
+    return {_address(line.partition(" ")[2]) for line in out.decode("utf-8", "replace").splitlines()}
+
+
+def _address(url: str) -> str:
+    """Return git@host:path, ssh://git@host:22/path and https://host/path.git as host/path."""
+    plain = SCHEME.sub("", url.strip()).rstrip("/")
+    if plain.startswith("/"):
+        return plain.removesuffix("/.git")
+    host, _, path = re.sub(r":(?:\d+/)?", "/", plain.removesuffix(".git"), count=1).partition("/")
+    return f"{host.lower()}/{path.lstrip('/')}"
+
+
+def shares_history(repository: Repository, other: Repository) -> bool:
+    """Say whether `other` has a commit that is the tip of a branch of `repository`, here or at a remote."""
+    form = ("--format=%(objectname)", f"--count={MOST_COMMITS}")
+    tips = git(repository, "for-each-ref", *form, "refs/heads", "refs/remotes")
+    return b" commit " in git(other, "cat-file", "--batch-check", data=tips)
+
+
+def leave_out(repository: Repository, path: str) -> bool:
+    """Have git ignore a file in this clone and its worktrees; False where it is tracked, which no rule changes.
+
+    The rule goes into info/exclude, which is not committed. Raises GitError.
+    """
+    if git(repository, "ls-files", "-z", "--", f":(literal,top){path}"):
+        return False
+    if _try(repository, "check-ignore", "--quiet", "--", path)[0] != 0:
+        file = repository.common / "info" / "exclude"
+        rule = "/" + re.sub(r"([\\*?\[])", r"\\\1", path)
+        try:
+            file.parent.mkdir(exist_ok=True)
+            before = file.read_bytes().rstrip(b"\n") + b"\n" if file.exists() else b""
+            replace_file(file, before + f"{rule}\n".encode())
+        except OSError as error:
+            raise GitError(f"{file} cannot be written: {_words(error)}.") from None
+    return True
 
 
 def git(

@@ -45,7 +45,9 @@ def ready(row: MemoryFile, at: datetime, *, may_begin: bool = False) -> Seen:
     row, seen = read_row(row.pk, at)
     gone = seen is not None and seen.working is None and may_begin
     if seen is None or (row.problem and not gone):
-        raise Unusable(row.problem or f"{place.folder} is in no git repository.", "Run: git init")
+        raise (
+            Unusable(row.problem) if row.problem else Unusable(f"{place.folder} is in no repository.", "Run: git init")
+        )
     check_writable(seen.spot)
     return seen
 
@@ -59,7 +61,8 @@ def read_row(pk: int, at: datetime) -> tuple[MemoryFile, Seen | None]:
             return row, None
         complete(row, spot, at)
         seen = look(row, spot)
-        if seen.is_edited and spot.is_ours and not _has_new_credential(seen):
+        is_whole = parse(seen.working_text).conflict is None
+        if seen.is_edited and spot.is_ours and is_whole and not _has_new_credential(seen):
             by_hand = Change(lambda _: Document(), message(f"Edit {spot.path} by hand", []), person(BY_HAND))
             commit_as_it_is(row, seen, by_hand, at)
             seen = look(row, spot)
@@ -88,7 +91,9 @@ def _has_new_credential(seen: Seen) -> bool:
 
 def _save(row: MemoryFile, seen: Seen, at: datetime, **columns: Any) -> None:
     """Store what the repository holds, its new commits, and what an edit means for proposals, in one transaction."""
-    text, repository, path = mask(seen.working_text), seen.spot.repository, seen.spot.path
+    texts = (seen.working_text, seen.committed_text, row.text)  # the last one without a conflict is told
+    text = mask(next((text for text in texts if parse(text).conflict is None), ""))
+    repository, path = seen.spot.repository, seen.spot.path
     commits, is_whole = list[git.Commit](), False
     if seen.head.commit and seen.head.commit != row.commit:
         is_whole = not (row.commit and git.is_ancestor(repository, row.commit, seen.head.commit))
@@ -127,6 +132,8 @@ def _save(row: MemoryFile, seen: Seen, at: datetime, **columns: Any) -> None:
 
 def _problem_of(seen: Seen) -> str:
     head = seen.head.commit
+    if seen.conflict:
+        return f"MEMORY.md is in a merge conflict: {seen.conflict}. It is read again when a person has resolved it."
     if seen.working is None and git.has_history(seen.spot.repository, head, seen.spot.path):
         return "MEMORY.md was deleted, and stays so; promotions wait. To begin a new one: manage.py memory-file init"
     if seen.is_edited and seen.spot.is_ours and _has_new_credential(seen):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from claudeops.lib.secrets import mask
 from memories.capture.text import fold
-from memories.files.document import Document, parse
+from memories.files.document import Document, lines_of
 
 FILE = "file"
 """The author of a line that no commit has, and of every line without git: whoever could write the file."""
@@ -82,15 +82,28 @@ def authors_of(path: Path, document: Document) -> Authors:
     )
     if not committed or not said:
         return Authors()
-    before = parse(committed)
     commits = _commits_of_lines(committed, said.decode("utf-8", "replace"))
     people = _people(folder, {*commits} - {""})
-    old, new = [text for text, _ in before.lines], [text for text, _ in document.lines]
+    old, new = _texts(lines_of(_decoded(committed))), _texts(document.lines)
     if len(commits) != len(old):
         return Authors()
     lines = {here: people.get(commits[there], FILE) for there, here in _same_lines(old, new)}
     latest = _text(folder, "log", "-1", "--format=%H", "HEAD", "--", name).strip() if old == new else ""
     return Authors(lines, _people(folder, {latest} - {""}).get(latest, FILE))
+
+
+def deleted_by(root: Path, name: str) -> str:
+    """Return the person who deleted the file `name` below `root` by a commit; "file" before the commit; "" for neither.
+
+    A program deletes nothing for a person, and what git was told to ignore was not deleted, but is no longer kept.
+    """
+    only = f":(literal){name}"
+    if _git(root, "cat-file", "-e", f"HEAD:./{name}") is not None:
+        return FILE if _git(root, "ls-files", "--", only) == b"" else ""
+    commit = _text(root, "log", "-1", "--format=%H", "HEAD", "--", only).strip()
+    if not commit or _git(root, "check-ignore", "-q", "--", name) is not None:
+        return ""
+    return _people(root, {commit}).get(commit, "")
 
 
 def _commits_of_lines(committed: bytes, said: str) -> list[str]:
@@ -101,8 +114,16 @@ def _commits_of_lines(committed: bytes, said: str) -> list[str]:
             by_row[int(row_of[2]) - 1] = row_of[1]
     found: list[str] = []
     for row, content in enumerate(committed.removeprefix(codecs.BOM_UTF8).split(b"\n")):
-        found += [by_row.get(row, "")] * len(parse(content + b"\n").lines)
+        found += [by_row.get(row, "")] * len(lines_of(_decoded(content + b"\n")))
     return found[:-1] if committed.endswith(b"\n") else found
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8-sig", "replace")
+
+
+def _texts(lines: Iterable[tuple[str, str]]) -> list[str]:
+    return [text for text, _ in lines]
 
 
 def _same_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:

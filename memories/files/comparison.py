@@ -37,6 +37,8 @@ class Context:
     older: Converted | None = None
     """What the document was made of, when the agent had a file of an older shape."""
     older_paths: tuple[Path, ...] = ()
+    deleted_by: str = ""
+    """Who deleted the file, by git."""
 
     def since(self, entry: Entry) -> datetime:
         day = self.older.since(entry.start, entry.end) if self.older else None
@@ -44,6 +46,8 @@ class Context:
 
     def authors(self, document: Document) -> Authors:
         """Return who wrote the lines of the document."""
+        if self.deleted_by:
+            return Authors(last=self.deleted_by)
         if self.older is None:
             return authors_of(self.path, document)
         found = [authors_of(path, parse(storage.read(path).data)) for path in self.older_paths]

@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 
 from claudeops.lib.secrets import mask
+from claudeops.lib.tracked_file import conflict_line, front_matter
 from memories.capture.fields import LONGEST_OBSERVATION
 from memories.capture.text import fold
 from memories.files.sections import RECENT, SectionSet
@@ -79,11 +80,15 @@ class Edits:
 
 @dataclass(frozen=True)
 class Document:
-    """The lines of a file as (text, line end). `unreadable` says why it could not be read; it then has no lines."""
+    """The lines of a file as (text, line end). `unreadable` says why it could not be read; it then has no lines.
+
+    `conflict`: that is because it is in a merge conflict.
+    """
 
     lines: tuple[tuple[str, str], ...] = ()
     bom: bool = False
     unreadable: str = ""
+    conflict: bool = False
 
     def to_bytes(self) -> bytes:
         text = "".join(text + end for text, end in self.lines)
@@ -99,12 +104,12 @@ class Document:
 
     @cached_property
     def classes(self) -> Sequence[str]:
-        """Say for each line whether it stands in a fence or an HTML comment; "" for neither."""
+        """Say for each line whether it stands in a fence, an HTML comment or front matter; "" for none of them."""
         return _classes(self.lines)
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        return _sections(self.lines)
+        return _sections(self.lines, self.classes)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -169,9 +174,8 @@ class Document:
     def updated(self, at: datetime, by: str) -> Document:
         """Return the document with its line "Last Updated" renewed; one without such a line stays as it is."""
         line = f"<!-- Last Updated: {at:%Y-%m-%d %H:%M} UTC | Auto-updated by: {one_line(by)} -->"
-        classes = _classes(self.lines)
         for number, (text, end) in enumerate(self.lines):
-            if UPDATED.match(text) and classes[number] != FENCED:
+            if UPDATED.match(text) and self.classes[number] not in (FENCED, FRONT):
                 return Document((*self.lines[:number], (line, end), *self.lines[number + 1 :]), self.bom)
         return self
 
@@ -197,16 +201,23 @@ def parse(data: bytes) -> Document:
         text = data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         return Document(unreadable=f"byte {error.start + 3 * bom:,} is not UTF-8")
+    lines = lines_of(text)
+    document = Document(tuple(lines), bom)
+    begin = conflict_line([text for text, _ in lines], document.classes)
+    if begin is not None:
+        return Document(unreadable=f"a merge conflict begins in line {begin + 1:,}", conflict=True)
+    if len(lines) > MOST_ENTRIES and len(document.entries) > MOST_ENTRIES:
+        return Document(unreadable=f"it has more than {MOST_ENTRIES:,} entries")
+    return document
+
+
+def lines_of(text: str) -> list[tuple[str, str]]:
+    """Return the lines of a text as (text, line end)."""
     lines, start = [], 0
     for found in BREAK.finditer(text):
         lines.append((text[start : found.start()], found[0]))
         start = found.end()
-    if start < len(text):
-        lines.append((text[start:], ""))
-    document = Document(tuple(lines), bom)
-    if len(lines) > MOST_ENTRIES and len(document.entries) > MOST_ENTRIES:
-        return Document(unreadable=f"it has more than {MOST_ENTRIES:,} entries")
-    return document
+    return [*lines, (text[start:], "")] if start < len(text) else lines
 
 
 def new_document(agent: str, project: str, sections: SectionSet, limits: Mapping[str, int], at: datetime) -> Document:
@@ -249,16 +260,17 @@ def one_line(text: str) -> str:
     return fold(text).replace("--", "-").replace("<", "").replace(">", "").replace("|", "/")
 
 
-FENCED, COMMENT = "fenced", "comment"
+FENCED, COMMENT, FRONT = "fenced", "comment", "front"
+UNSEEN = (COMMENT, FRONT)
 
 
 def _classes(lines: Sequence[tuple[str, str]]) -> list[str]:
-    """Say for each line whether it stands in a fence or an HTML comment; "" for neither.
+    """Say for each line whether it stands in a fence, an HTML comment or front matter; "" for none of them.
 
     What is opened and never closed opens nothing: whoever types it has not finished, and the entries below are still
     there.
     """
-    found: list[str] = []
+    found: list[str] = [FRONT] * front_matter([text for text, _ in lines])
     endless: dict[str, int] = {}  # by character, the shortest opening that nothing below closes
     while len(found) < len(lines):
         number = len(found)
@@ -291,8 +303,7 @@ def _closing(lines: Sequence[tuple[str, str]], number: int, opened: str) -> int 
     return None
 
 
-def _sections(lines: Sequence[tuple[str, str]]) -> tuple[Section, ...]:
-    classes = _classes(lines)
+def _sections(lines: Sequence[tuple[str, str]], classes: Sequence[str]) -> tuple[Section, ...]:
     starts = [
         (number, _name(found[1]))
         for number, (text, _) in enumerate(lines)

@@ -40,8 +40,8 @@ class Limits:
 class Item(Generic[K]):
     """An entry that is in the file, or is to come in: what decides who leaves. `since` is aware UTC.
 
-    `stays`: it never leaves, since its line holds what is stored nowhere else. `lines` are those that it has in the
-    file, with their ends; a new one has none yet.
+    `stays`: it never leaves, since its line holds what is stored nowhere else, or a person made the file so. `lines`
+    are those that it has in the file, with their ends; a new one has none yet.
     """
 
     key: K
@@ -109,12 +109,18 @@ def exceeded(document: Document, limits: Limits) -> list[str]:
         for section in named
         if len(section.entries) > limits.items
     ]
-    if long := sum(_longest(document, entry.start, entry.end) > limits.line for entry in document.entries):
+    if long := sum(longest(document, entry.start, entry.end) > limits.line for entry in document.entries):
         found.append(f"{long} line{'s' * (long > 1)} longer than {limits.line} characters")
     return found
 
 
-def _longest(document: Document, start: int, end: int) -> int:
+def has_room(document: Document, limits: Limits) -> bool:
+    """Whether the document has neither too many bytes nor too many sections."""
+    return document.size <= limits.bytes and sum(one.line >= 0 for one in document.sections) <= limits.sections
+
+
+def longest(document: Document, start: int, end: int) -> int:
+    """Return the characters of the longest of these lines."""
     return max(len(text) for text, _ in document.lines[start:end])
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
 from memories.capture.agent_id import agent_id
-from memories.files.document import ENTRY, Document, new_document, parse, same_name
+from memories.files.document import ENTRY, FRONT, Document, new_document, parse, same_name
 from memories.files.sections import RECENT, SectionSet
 
 NAME = re.compile(r"(?P<agent>.+?)(?P<suffix>[ _-]+(?:memories|memory))?\.md\Z", re.IGNORECASE)
@@ -39,7 +39,6 @@ class Report:
     dated: int = 0
     sections: tuple[str, ...] = ()
     prose: tuple[str, ...] = ()
-    problem: str = ""
 
     def __str__(self) -> str:
         parts = [_count(self.entries, "entry", "entries"), _count(len(self.sections), "section", "sections")]
@@ -105,7 +104,8 @@ def is_older(document: Document, sections: SectionSet) -> bool:
         return False
     if any(document.section(name) is not None for name in sections.required):
         return False
-    return [text for text, _ in document.lines] != [line.text for line in _flat(_blocks(document, 0))]
+    rest = [text for (text, _), kind in zip(document.lines, document.classes, strict=True) if kind != FRONT]
+    return rest != [line.text for line in _flat(_blocks(document, 0))]
 
 
 def convert(
@@ -119,17 +119,17 @@ def convert(
     """Return the older files of one agent, by name and bytes, as one in the present shape.
 
     Sections of one name become one, entries before the first section Recent Learnings; a date before an entry becomes
-    its day. Line ends are those of the first file, without a BOM. Of a file that cannot be read there is a `problem`.
+    its day. Line ends, a byte order mark and front matter are those of the first file. Each can be read.
     """
     blocks: list[_Block] = []
     reports = []
-    end = ""
+    end, bom, front = "", False, list[tuple[str, str]]()
     for number, (name, data) in enumerate(files):
         document = parse(data)
-        if document.unreadable:
-            reports.append(Report(name, problem=f"{name} cannot be taken in: {document.unreadable}"))
-            continue
-        end = end or document.line_end
+        if not end:
+            end, bom = document.line_end, document.bom
+            parts = zip(document.lines, document.classes, strict=True)
+            front = [(text, last or end) for (text, last), kind in parts if kind == FRONT]
         found = _blocks(document, number)
         reports.append(_report(name, document, found))
         for block in found:
@@ -139,9 +139,9 @@ def convert(
     while lines and not lines[-1].text.strip():
         lines.pop()
     return Converted(
-        Document(tuple((line.text, end or "\n") for line in lines)),
-        tuple(line.source for line in lines),
-        {number: line.day for number, line in enumerate(lines) if line.day is not None},
+        Document((*front, *((line.text, end or "\n") for line in lines)), bom),
+        (*(None for _ in front), *(line.source for line in lines)),
+        {number: line.day for number, line in enumerate(lines, len(front)) if line.day is not None},
         tuple(reports),
     )
 
@@ -153,6 +153,8 @@ def _blocks(document: Document, number: int) -> list[_Block]:
     level: int | None = None  # how far the entry is indented that the next line may belong to
     blocks = [_Block("")]
     for place, (text, _) in enumerate(document.lines):
+        if document.classes[place] == FRONT:
+            continue
         line = _Line(text, (number, place))
         if document.classes[place]:
             blocks[-1].lines.append(line)

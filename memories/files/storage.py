@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,11 @@ from memories.models import FileState, Project
 
 LOCKS = "agent-files"
 """The folder of the locks, in the data folder: nothing of ours but the files stands in a person's repository."""
+
+SPELLING = re.compile(r"[^\s/.]+")
+"""How a file may spell its agent: Claude Code writes hyphens, we write underscores, both write no blank."""
+
+Names = Mapping[str, list[str]]
 
 SEARCH = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
 """Open a folder to look for names in it, which needs no right to list them."""
@@ -51,20 +58,47 @@ class Stored:
         return hashlib.sha256(self.data).hexdigest()
 
 
-def relative_path(project: Project, agent: str) -> str:
-    return f"{project.files_folder.rstrip('/')}/{relative_to_folder(project, agent)}"
+def relative_path(project: Project, agent: str, names: Names | None = None) -> str:
+    return f"{project.files_folder.rstrip('/')}/{relative_to_folder(project, agent, names)}"
 
 
-def relative_to_folder(project: Project, agent: str) -> str:
-    return project.files_pattern.replace("{agent}", agent)
+def relative_to_folder(project: Project, agent: str, names: Names | None = None) -> str:
+    """Return the name of an agent's file: of the one that is there, however it spells the agent, else by its id.
+
+    `names` are those of `names_by_agent`, for whoever looks at many files.
+    """
+    own = project.files_pattern.replace("{agent}", agent)
+    try:
+        names = names_by_agent(project) if names is None else names
+    except Unusable:  # whoever reads or writes it says so
+        return own
+    return min(names.get(agent, [own]), key=lambda name: (name != own, name))
 
 
-def location(project: Project, agent: str) -> Path:
-    """Return where the file of an agent is, or would be. Raises Unusable.
+def location(project: Project, agent: str, names: Names | None = None) -> Path:
+    """Return where the file of an agent is, or would be. Raises Unusable, also for two files of one agent.
 
     A symbolic link is followed within the repository; one that leads out of it is refused.
     """
-    return inside(project, relative_path(project, agent))
+    names = names_by_agent(project) if names is None else names
+    if len(both := names.get(agent, [])) > 1:
+        said = " and ".join(sorted(both))
+        raise Unusable(FileState.UNREADABLE, f"{said} are files of one agent, {agent}: make one file of them.")
+    return inside(project, relative_path(project, agent, names))
+
+
+def names_by_agent(project: Project) -> dict[str, list[str]]:
+    """Return the files in the folder that have the pattern's name, by agent, however they spell it. Raises Unusable."""
+    folder = inside(project, project.files_folder)
+    before, _, behind = project.files_pattern.partition("{agent}")
+    names: dict[str, list[str]] = {}
+    for path in folder.glob(f"{before}*{behind}"):
+        relative = path.relative_to(folder).as_posix()
+        name = unicodedata.normalize("NFC", relative.removeprefix(before).removesuffix(behind))
+        agent = agent_id(name) if SPELLING.fullmatch(name) else ""
+        if agent and agent not in older.NO_AGENTS:
+            names.setdefault(agent, []).append(relative)
+    return names
 
 
 def inside(project: Project, relative: str) -> Path:
@@ -132,10 +166,15 @@ def read(path: Path) -> Stored:
 def read_document(path: Path) -> tuple[Stored, Document]:
     """Read a file and what it says. Raises Unusable, also for a content that cannot be read."""
     stored = read(path)
-    document = parse(stored.data)
+    return stored, checked(parse(stored.data), path)
+
+
+def checked(document: Document, name: object, what: str = "read") -> Document:
+    """Return a document that could be read. Raises Unusable."""
     if document.unreadable:
-        raise Unusable(FileState.UNREADABLE, f"{path} cannot be read: {document.unreadable}.")
-    return stored, document
+        state = FileState.CONFLICT if document.conflict else FileState.UNREADABLE
+        raise Unusable(state, f"{name} cannot be {what}: {document.unreadable}.")
+    return document
 
 
 def look(path: Path) -> tuple[int, int] | None:
@@ -179,18 +218,14 @@ def older_files(project: Project, agent: str) -> list[tuple[str, Path]]:
 def older_names(project: Project) -> list[tuple[str, str]]:
     """Return the files in the folder that have older names, with the agent each would be of. Raises Unusable."""
     found = [(name, older.agent_of(name)[0]) for name in _names(inside(project, project.files_folder))]
-    return [(name, agent) for name, agent in found if agent and name != relative_to_folder(project, agent)]
+    present = {name for names in names_by_agent(project).values() for name in names}
+    return [(name, agent) for name, agent in found if agent and name not in present]
 
 
 def agents_on_disk(project: Project) -> list[str]:
     """Return the agents that have a file in the folder, of a present or an older name that says so. Raises Unusable."""
-    folder = inside(project, project.files_folder)
-    before, _, behind = project.files_pattern.partition("{agent}")
-    paths = (path.relative_to(folder).as_posix() for path in folder.glob(f"{before}*{behind}"))
-    found = {path.removeprefix(before).removesuffix(behind) for path in paths}
-    # A file of another name than the agent's id is not read: "Research_agent.md" is none of research.
-    agents = {name for name in found if agent_id(name) == name and name not in older.NO_AGENTS}
-    return sorted(agents | {agent for agent, sure in map(older.agent_of, _names(folder)) if agent and sure})
+    older_ones = map(older.agent_of, _names(inside(project, project.files_folder)))
+    return sorted({*names_by_agent(project), *(agent for agent, sure in older_ones if agent and sure)})
 
 
 def _names(folder: Path) -> list[str]:
@@ -207,12 +242,12 @@ def locks_folder() -> Path:
 
 
 def put_beside(project: Project, name: str, data: bytes) -> bool:
-    """Write a file into the folder of agent files, unless something of that name is there. Raises Unusable."""
-    path = inside(project, project.files_folder) / name
+    """Write a file into the folder of agent files or below, unless something of its name is there. Raises Unusable."""
+    path = inside(project, f"{project.files_folder}/{Path(name).parent}") / Path(name).name
     try:
         with _folder_of(path, make=True) as folder:
             # Never over a file or through a link.
-            descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
+            descriptor = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
     except FileExistsError:

@@ -12,11 +12,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 from django.db.models import Max, Q
 
 from memories.capture.agent_id import agent_id
 from memories.files import conflicts, storage
+from memories.files.authors import BY_GIT, FILE, deleted_by
 from memories.files.comparison import Comparison, Context, compare
 from memories.files.document import Document, Entry, new_document, parse
 from memories.files.limits import Limits, exceeded
@@ -223,11 +225,16 @@ def _is_in_step(context: Context, done: Synced) -> bool:
 def _bring_in_step(context: Context, done: Synced) -> bool:
     """Carry out one comparison; False when the file was saved meanwhile and has to be read again."""
     stored = _read(context)
-    document = _older(context, stored) or _document(context, stored)
+    deleted = stored.missing and _is_deleted(context)
+    document = Document() if deleted else _older(context, stored) or _document(context, stored)
     taken, notes = take_in(context, document, compare(context, document))
     done.taken += taken
     done.notes += notes
     found = compare(context, document)
+    if deleted:
+        _settle(context, document, stored, found, (), done)
+        who = context.deleted_by.removeprefix(BY_GIT)
+        raise Unusable(FileState.DELETED, f"{who} deleted {done.path} in git: what stood in it is deactivated.")
     if context.by == BY_ITSELF and found.fresh:
         newest = found.fresh[-1].pk
         context.by = _authors_of([newest])[newest]
@@ -246,6 +253,15 @@ def _bring_in_step(context: Context, done: Synced) -> bool:
         done.notes.append(str(report))
         log.info("memory file of agent %s: %s", context.file.agent, report)
     return True
+
+
+def _is_deleted(context: Context) -> bool:
+    """Whether a person deleted the file by a commit, as their answer to it. Raises Unusable before the commit."""
+    root = Path(context.file.project.path).resolve()
+    context.deleted_by = deleted_by(root, context.path.relative_to(root).as_posix())
+    if context.deleted_by == FILE:
+        raise Unusable(FileState.DELETED, f"{context.path} was removed by `git rm`, which waits for its commit.")
+    return bool(context.deleted_by)
 
 
 def _explain_folder(context: Context) -> None:
@@ -289,13 +305,12 @@ def _older(context: Context, stored: Stored) -> Document | None:
         return None
     if not files:
         return None
+    for name, data in files:
+        storage.checked(parse(data), name, "taken in")
     name = file.project.name or file.project.slug
     made = convert(files, file.agent, name, context.sections, context.limits.as_dict(), context.at)
-    if problem := next((report.problem for report in made.reports if report.problem), ""):
-        raise Unusable(FileState.UNREADABLE, f"{problem}.")
-    if problem := parse(made.document.to_bytes()).unreadable:  # numbered lines that are entries now, several files
-        names = ", ".join(name for name, _ in files)
-        raise Unusable(FileState.UNREADABLE, f"{names} cannot be taken in: {problem}.")
+    # Numbered lines are entries now, and there are several files.
+    storage.checked(parse(made.document.to_bytes()), ", ".join(name for name, _ in files), "taken in")
     context.older, context.older_paths = made, tuple(path for _, path in found)
     return made.document
 
@@ -308,10 +323,7 @@ def _document(context: Context, stored: Stored) -> Document:
     if stored.missing:
         name = file.project.name or file.project.slug
         return new_document(file.agent, name, context.sections, context.limits.as_dict(), context.at)
-    document = parse(stored.data)
-    if document.unreadable:
-        raise Unusable(FileState.UNREADABLE, f"{context.path} cannot be read: {document.unreadable}.")
-    return document
+    return storage.checked(parse(stored.data), context.path)
 
 
 def _mark_left(context: Context, leaving: Mapping[int, str]) -> None:
@@ -364,7 +376,7 @@ def _settle(
         done.conflicts = file.conflicts.filter(answered_at=None).count()
         done.left = file.entries.exclude(left_because="").count()
         done.state = FileState.FULL if over else FileState.OK
-        done.problem = f"{'; '.join(over)}. Nothing is added to it." if over else ""
+        done.problem = f"{'; '.join(over)}." if over else ""
         file.path, file.state, file.problem = done.path, done.state, done.problem[:500]
         file.text, file.sha256 = after.to_bytes().decode(), stored.sha256
         file.seen_change = context.seen

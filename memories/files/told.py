@@ -1,6 +1,7 @@
 """What an agent is told of its memory file: the lines that are trusted, made safe for a prompt, within the limits.
 
-It is not the file as it stands: a line that is held, unconfirmed or in conflict stays in the file and is left out here.
+It is not the file as it stands: a line that is held, unconfirmed or in conflict stays in the file and is left out here,
+and what the agent knows and the file has no room for is told as well, in as many bytes again.
 Reads the database alone, so that it answers while a hook waits.
 """
 
@@ -20,25 +21,28 @@ from memories.capture.agent_id import agent_id
 from memories.capture.gate import judge
 from memories.capture.text import fold
 from memories.capture.topics import topics
-from memories.files.document import Document, parse
+from memories.files.comparison import CONTRADICTS
+from memories.files.document import MOST_ENTRIES, Document, parse
 from memories.files.limits import Limits
-from memories.files.sections import RECENT
+from memories.files.sections import RECENT, sections_for
+from memories.files.unchanged import is_well
 from memories.injection.budget import tokens
 from memories.injection.escape import safe
 from memories.injection.ops import below_threshold, held, inactive
-from memories.models import AgentFile, AgentFileEntry, Memory, Verdict
+from memories.models import AgentFile, FileState, Memory, Verdict
 from memories.models.trust import kept_back
 from memories.taxonomy import AGENT
 
+IN_FILE, NOT_IN_FILE = "in its file", "known to it, and not in its file"
 IN_CONFLICT = "in conflict: a person decides which text holds"
 NO_ROOM = "no room within the limits of the file"
 MOST_PROSE = 100
 """Lines of prose that are told; a file of notes has few."""
 BETWEEN = "\n\n"
 READ = (
-    *("file", "section", "text", "since", "position"),
+    *("file", "section", "text", "since", "position", "left_because"),
     *("memory__uuid", "memory__observation", "memory__category", "memory__confidence", "memory__expires_at"),
-    *("memory__verdict", "memory__verdict_reason", "memory__active", "memory__inactive_reason"),
+    *("memory__created_at", "memory__verdict", "memory__verdict_reason", "memory__active", "memory__inactive_reason"),
     *("memory__provisional", "memory__confirmed_at"),
 )
 """The columns that are read of an entry and of its memory: the hook waits for them."""
@@ -108,13 +112,18 @@ def told_to(agent: str, project_id: int | None) -> Told:
 def told(file: AgentFile) -> Told:
     """Return what the agent of `file` is told, whether it is on or off."""
     document = parse(file.text.encode())
+    if document.unreadable:  # an earlier version took a merge conflict as it was
+        return Told(file=file.pk, path=file.path)
     conflicts = set(file.conflicts.filter(answered_at=None).values_list("memory_id", flat=True)) - {None}
     lines: list[_Line] = []
+    outside: list[Memory] = []
     left: list[tuple[str, Memory | None, str]] = []
-    rows = file.entries.filter(left_because="").select_related("memory").only(*READ).order_by("position", "pk")
-    for order, row in enumerate(rows):
+    rows = file.entries.exclude(left_because=CONTRADICTS).select_related("memory").only(*READ)
+    for order, row in enumerate(rows.order_by("position", "pk")):
         memory = row.memory
-        if why := _why_not(row, memory, conflicts):
+        if row.left_because:
+            outside += [memory] if memory is not None else []
+        elif why := _why_not(memory, conflicts):
             left.append((row.text, memory, why))
         elif memory is not None:
             lines.append(_line(row.section, memory.observation, order, memory, row.since))
@@ -124,14 +133,25 @@ def told(file: AgentFile) -> Told:
         else:
             lines.append(_line(section, text, order - MOST_PROSE))
     names = [section.name for section in document.sections]
-    kept, no_room = _within(lines, Limits.of(file.limits, file.project.files_limits).bytes)
-    left += [(line.text, line.memory, NO_ROOM) for line in no_room]
-    text = mask(_text(kept, names))
+    most = Limits.of(file.limits, file.project.files_limits).bytes
+    section_of = sections_for(file.agent, file.project.files_sections).section_of
+    others = [
+        _line(section_of(memory.category), memory.observation, MOST_ENTRIES + order, memory, memory.created_at)
+        for order, memory in enumerate([*outside, *_unwritten(file)])
+        if not _why_not(memory, conflicts)
+    ]
+    (kept, no_room), (more, none_left) = _within(lines, most), _within(others, most)
+    left += [(line.text, line.memory, NO_ROOM) for line in (*no_room, *none_left)]
+    text = mask(_text([*kept, *more], names))
     return Told(
         text=text,
         sha256=hashlib.sha256(text.encode()).hexdigest() if text else "",
         tokens=tokens(text),
-        included=[_entry(line.memory, "in its file") for line in kept if line.memory is not None],
+        included=[
+            _entry(line.memory, IN_FILE if line.order < MOST_ENTRIES else NOT_IN_FILE)
+            for line in (*kept, *more)
+            if line.memory is not None
+        ],
         left_out=[_entry(memory, why) for _, memory, why in left if memory is not None],
         untold=[{"text": mask(text)[:400], "reason": why} for text, memory, why in left if memory is None],
         file=file.pk,
@@ -139,7 +159,16 @@ def told(file: AgentFile) -> Told:
     )
 
 
-def _why_not(row: AgentFileEntry, memory: Memory | None, conflicts: set[int]) -> str:
+def _unwritten(file: AgentFile) -> list[Memory]:
+    """Return what no sync has noted, because the file cannot be read or written."""
+    if is_well(file) or file.state == FileState.NEW:
+        return []
+    rows = Memory.objects.filter(taxonomy=AGENT.slug, project=file.project_id, agent=file.agent, active=True)
+    known = file.entries.filter(memory__isnull=False).values("memory")
+    return list(rows.exclude(pk__in=known).order_by("created_at", "pk"))
+
+
+def _why_not(memory: Memory | None, conflicts: set[int]) -> str:
     if memory is None:
         return "its memory was deleted"
     if memory.pk in conflicts:

@@ -26,12 +26,12 @@ def is_well(file: AgentFile) -> bool:
     return file.state == FileState.FULL or (file.state == FileState.OK and not file.problem)
 
 
-def looks_the_same(file: AgentFile) -> bool:
+def looks_the_same(file: AgentFile, names: storage.Names | None = None) -> bool:
     """Whether the file is where it was, with the size and the time that it had. Raises Unusable."""
-    path = storage.relative_path(file.project, file.agent)
-    if not file.sha256 or file.path != path:
+    names = storage.names_by_agent(file.project) if names is None else names
+    if not file.sha256 or file.path != storage.relative_path(file.project, file.agent, names):
         return False
-    return storage.look(storage.location(file.project, file.agent)) == (file.size, file.modified_ns)
+    return storage.look(storage.location(file.project, file.agent, names)) == (file.size, file.modified_ns)
 
 
 def unchanged(project: Project, files: Sequence[AgentFile]) -> set[int]:
@@ -51,10 +51,14 @@ def unchanged(project: Project, files: Sequence[AgentFile]) -> set[int]:
         ).values_list("file", flat=True),
     }
     changed = _changed_since(project, min(seen.values()))
+    try:
+        names = storage.names_by_agent(project)
+    except Unusable:
+        return set()
     quiet = {
         pk
         for pk, change in seen.items()
-        if pk not in doubtful and changed.get(found[pk].agent, 0) <= change and _looks_the_same(found[pk])
+        if pk not in doubtful and changed.get(found[pk].agent, 0) <= change and _looks_the_same(found[pk], names)
     }
     # So that the next look begins where this one ended.
     AgentFile.objects.filter(pk__in=quiet, seen_change__lt=last).update(seen_change=last)
@@ -67,8 +71,8 @@ def _changed_since(project: Project, seen: int) -> dict[str, int]:
     return dict(rows.order_by().values_list("memory__agent").annotate(last=Max("pk")))
 
 
-def _looks_the_same(file: AgentFile) -> bool:
+def _looks_the_same(file: AgentFile, names: storage.Names) -> bool:
     try:
-        return looks_the_same(file)
+        return looks_the_same(file, names)
     except Unusable:
         return False

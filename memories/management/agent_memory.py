@@ -22,7 +22,8 @@ from memories.files import storage, tidy
 from memories.files.status import Status, statuses
 from memories.files.suggest import Line
 from memories.files.sync import Synced, agents_of, sync_file
-from memories.files.told import told
+from memories.files.told import told, told_to
+from memories.files.trouble import trouble_of
 from memories.lifecycle.projects import find_project
 from memories.management import agent_instructions
 from memories.management.file_limits import ALLOWED as LIMITS_ALLOWED
@@ -31,7 +32,7 @@ from memories.models import AgentFile, CaptureOutcome, FileState, Project
 from memories.models.project import limits_of
 from memories.taxonomy import AGENT
 
-BROKEN = {FileState.UNREADABLE, FileState.UNWRITABLE, FileState.NO_REPOSITORY}
+BROKEN = {FileState.UNREADABLE, FileState.CONFLICT, FileState.UNWRITABLE, FileState.NO_REPOSITORY}
 MOST_REASONS = 3
 
 
@@ -188,10 +189,10 @@ class Command(VerbCommand):
         stored = add_line(one, name, type, text, by=who)
         done = sync_file(one, name, by=who, create=True)
         said = f"Memory {stored} is stored for {name}."
-        if done.problem:
-            said += f" Its file does not have it: {done.problem}"
-        elif why := _why_not_in_file(one, name, stored):
-            said += f" Its file does not have it: {why}."
+        if why := done.problem if done.state in BROKEN else _why_not_in_file(one, name, stored):
+            said += f" Its file does not have it: {why.rstrip('.')}."
+            is_told = any(entry["id"] == stored for entry in told_to(name, one.pk).included)
+            said += " The agent is told it all the same." if is_told else ""
         else:
             said += f" It is in {done.path}."
         return Result({"memory_id": stored, "agent": name, **_synced(done)}, said, _look(name, project))
@@ -343,11 +344,11 @@ def _remarks(status: Status) -> list[str]:
         who = f" by {file.enabled_by}" if file.enabled_by else ""
         said.append(f"off since {file.enabled_at:%Y-%m-%d}{who}: {file.enabled_reason or 'no reason given'}")
     if file.problem:
-        said.append(file.problem)
+        said += [file.problem, trouble_of(file).advice]
     if status.conflicts:
         said.append(f"{_number(status.conflicts, 'open conflict')}: a person decides which text holds")
     if status.left_out:
-        said.append(f"{_number(status.left_out, 'entry', 'entries')} without room in the file, kept here")
+        said.append(f"{_number(status.left_out, 'entry', 'entries')} without room in the file, and told all the same")
     reasons = sorted(status.refused.items(), key=lambda row: (-row[1], row[0]))
     said += [f"not taken in the last week, {count}×: {why}" for why, count in reasons[:MOST_REASONS]]
     if status.older:

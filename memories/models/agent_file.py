@@ -17,6 +17,8 @@ class FileState(models.TextChoices):
     OK = "ok", "in sync"
     FULL = "full", "larger than its limits"
     UNREADABLE = "unreadable", "cannot be read"
+    CONFLICT = "conflict", "in a merge conflict"
+    DELETED = "deleted", "deleted in git"
     UNWRITABLE = "unwritable", "cannot be written"
     NO_REPOSITORY = "no_repository", "its repository is missing"
 

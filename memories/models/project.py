@@ -30,7 +30,7 @@ FILES_FOLDER = ".claude-mpm/memories"
 FILES_PATTERN = "{agent}_agent.md"
 CLAUDE_CODE = (".claude/agent-memory", "{agent}/MEMORY.md")
 """Folder and pattern of Claude Code's own agent memories: the other named choice."""
-AGENT_ID = re.compile(r"[a-z0-9_]{1,64}")
+AGENT_ID = re.compile(r"\w{1,64}")
 MOST_SECTIONS = 20
 FILE_LIMITS: Mapping[str, tuple[int, int, int]] = MappingProxyType(
     {"kilobytes": (8, 1, 256), "sections": (10, 1, 50), "items": (15, 1, 200), "line": (120, 40, 500)}
@@ -105,7 +105,7 @@ def checked_section_sets(value: Any) -> None:
     if not isinstance(value, Mapping):
         raise ValidationError('Give an object, such as {"research": ["Sources"]}.')
     for agent, names in value.items():
-        if not isinstance(agent, str) or not AGENT_ID.fullmatch(agent):
+        if not isinstance(agent, str) or not AGENT_ID.fullmatch(agent) or agent != agent.lower():
             raise ValidationError(f"{str(agent)[:40]!r} is no agent id: lower case letters, digits and underscores.")
         if not isinstance(names, list) or not 1 <= len(names) <= MOST_SECTIONS:
             raise ValidationError(f"{agent}: give a list of 1 to {MOST_SECTIONS} section names.")

@@ -94,6 +94,11 @@ class Work:
     def transcript(self) -> Transcript:
         return self.part.transcript
 
+    @property
+    def belongs_nowhere(self) -> bool:
+        """Whether it would be told in all projects without a person's word; what our own sessions say may be."""
+        return self.transcript.project_id is None and self.transcript.session_id is None
+
     @cached_property
     def turns(self) -> PartTurns:
         return self._read(self.part)
@@ -243,6 +248,10 @@ def gate(work: Work) -> Made:
         )
         if found.verdict != "discard" and work.repeats_told(fact.text):
             found = replace(found, verdict="discard", reason=Reason.ECHO.words, codes=(Reason.ECHO, *found.codes))
+        if found.verdict == "allow" and work.belongs_nowhere:
+            found = replace(
+                found, verdict="hold", reason=Reason.NO_PROJECT.words, codes=(Reason.NO_PROJECT, *found.codes)
+            )
         judged.append((fact, found))
 
     def write(at: datetime) -> None:

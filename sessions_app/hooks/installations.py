@@ -16,6 +16,7 @@ from sessions_app.errors import InvalidSettings
 from sessions_app.hooks import installer, settings_file
 from sessions_app.hooks.installer import Installed
 from sessions_app.models import HookHeard, TranscriptFolder
+from sessions_app.transcripts.files import transcripts_of
 
 MADE = "hooks: "
 """The beginning of the names of tokens that the installer makes."""
@@ -121,7 +122,7 @@ def watch(environment: Mapping[str, str], folder: str, token: str) -> None:
     found = access_of(_secret(token, environment))
     TranscriptFolder.objects.update_or_create(  # a row that is there keeps its beginning
         host=settings.CLAUDEOPS_HOST,
-        path=_transcripts(environment),
+        path=str(transcripts_of(environment)),
         project_path=folder,
         defaults={"installation": found.actor.removeprefix("token ") if found else ""},
     )
@@ -130,12 +131,8 @@ def watch(environment: Mapping[str, str], folder: str, token: str) -> None:
 def unwatch(environment: Mapping[str, str], folder: str) -> None:
     """Take back `watch`."""
     TranscriptFolder.objects.filter(
-        host=settings.CLAUDEOPS_HOST, path=_transcripts(environment), project_path=folder
+        host=settings.CLAUDEOPS_HOST, path=str(transcripts_of(environment)), project_path=folder
     ).delete()
-
-
-def _transcripts(environment: Mapping[str, str]) -> str:
-    return str((settings_file.folder_of(environment) / "projects").resolve())
 
 
 def _digests(secrets: Iterable[str]) -> list[str]:

@@ -9,18 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from claudeops.lib.whole_file import replace_file, whole_file
+from memories.curate import git
+from memories.errors import MemoriesError
 from sessions_app.errors import InvalidSettings
+from sessions_app.transcripts.files import folder_of
 
 LARGEST = 1024 * 1024
 """Bytes of a settings file that is read."""
 
 SHARED, LOCAL = "settings.json", "settings.local.json"
 """A project's settings for everybody, which belong into version control, and those of one person, which do not."""
-
-
-def folder_of(environment: Mapping[str, str]) -> Path:
-    """Return the person's folder of the CLI."""
-    return Path(environment.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
 
 
 def user_file(environment: Mapping[str, str]) -> Path:
@@ -99,6 +97,19 @@ def token_in(path: Path) -> str:
         return path.read_text().strip()
     except (OSError, UnicodeDecodeError):
         return ""
+
+
+def keep_from_git(path: Path) -> str:
+    """Have git ignore a file with a token, and say how that stands; "" for one that is in no repository."""
+    try:
+        repository = git.find_repository(path.parent)
+        if repository is None:
+            return ""
+        if git.leave_out(repository, (path.parent.resolve() / path.name).relative_to(repository.root).as_posix()):
+            return f"{path} holds a token: git ignores it."
+        return f"git tracks {path}, so the next commit holds its token. Run: git rm --cached {path}"
+    except MemoriesError as error:
+        return f"{path} holds a token, and git does not ignore it: {error} Keep it out of version control."
 
 
 def open_to_others(path: Path) -> bool:

@@ -116,10 +116,11 @@ def see(
     if not settings.CLAUDEOPS_OBSERVE:
         return None
     named = Named(arrived_by, installation, project, session, "", ended, at or timezone.now())
-    if arrived_by == ArrivedBy.HOOK and files.known_place(str(path)) is None:
+    place = files.known_place(str(path)) if arrived_by == ArrivedBy.HOOK else Path(path)
+    if place is None:
         logger.warning("a hook of %s named a file that is no transcript of a CLI here", installation or "nobody")
         return None
-    found = take_in(path, named)
+    found = take_in(place, named)
     if found.why:
         logger.info("%s was not observed: %s", found.transcript or "a file", found.why)
     return found.transcript
@@ -193,7 +194,8 @@ def _project_of(found: _File, named: Named) -> tuple[Project | None, str]:
     elif named.session:
         project = named.session.project
     else:
-        project = (project_at(folder) if folder else None) or named.project
+        reader = found.reader
+        project = project_at(folder, branch=reader.branch) or project_at(reader.origin) or named.project
     if project is not None and not project.observed:
         return project, f"The sessions of project {project} are not observed."
     return project, ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +15,6 @@ from sessions_app.models import TranscriptFolder
 from sessions_app.runner import log_formats
 from sessions_app.runner.reader import RawLine, complete_lines
 
-FOLDERS = (".claude", "projects")
-"""Where the CLI keeps its transcripts, in whatever home."""
 SUFFIX = ".jsonl"
 SUBAGENTS, SUBAGENT = "subagents", "agent-"
 """The folder beside a transcript in which those of its subagents are, and how their names begin: also older ones, which
@@ -35,19 +34,32 @@ class Head:
     sessions: tuple[str, ...] = ()
 
 
+def folder_of(environment: Mapping[str, str]) -> Path:
+    """Return the person's folder of the CLI."""
+    return Path(environment.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+
+
+def transcripts_of(environment: Mapping[str, str]) -> Path:
+    """Return the real path of the folder in which the CLI keeps its transcripts."""
+    return (folder_of(environment) / "projects").resolve()
+
+
 def known_place(path: str) -> Path | None:
     """Return the real path of a transcript that a hook named; None unless it is where a CLI of this host keeps them.
 
-    That is below `.claude/projects` of whatever home, or in a folder that the sweep looks through. One query at most.
+    That is the home of this process, that of our sessions, and what the sweep looks through, by hooks or by the
+    setting: their real paths. A folder of that name elsewhere is anybody's, as is a file there of another user than the
+    folder's. One query at most.
     """
     found = real_file(path) if path.endswith(SUFFIX) else None
     if found is None or found.suffix != SUFFIX:
         return None
-    parts = found.parts
-    if any(parts[place : place + 2] == FOLDERS for place in range(len(parts))):
-        return found
     rows = TranscriptFolder.objects.filter(host=settings.CLAUDEOPS_HOST).values_list("path", flat=True)
-    return found if any(found.is_relative_to(Path(folder).resolve()) for folder in rows) else None
+    ours = f"{settings.CLAUDEOPS_CLAUDE_HOME or '~'}/.claude/projects"
+    named = (Path(folder).expanduser() for folder in (ours, *settings.CLAUDEOPS_TRANSCRIPT_FOLDERS, *rows))
+    homes = [home for home in (transcripts_of(os.environ), *named) if found.is_relative_to(home.resolve())]
+    owner = found.stat().st_uid
+    return found if any(home.stat().st_uid == owner for home in homes) else None
 
 
 def real_file(path: str) -> Path | None:

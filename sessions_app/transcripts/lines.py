@@ -60,7 +60,8 @@ class Reader:
     """Reads lines; `number` is that of the last turn. `ours`: nobody types into a session of ours.
 
     `spoke`: a person or the agent has said something. `sidechain`: whether all that was said so far is a subagent's;
-    None before anything was said. `first_at` and `last_at` are UTC.
+    None before anything was said. `first_at` and `last_at` are UTC. `branch` is what was checked out in its folder,
+    `origin` the folder from which it went into a worktree.
     """
 
     table: Rules
@@ -71,6 +72,8 @@ class Reader:
     last_at: datetime | None = None
     spoke: bool = False
     sidechain: bool | None = None
+    branch: str = ""
+    origin: str = ""
     results: list[Result] = field(default_factory=list)
     recalled: list[str] = field(default_factory=list)
     _names: dict[str, str] = field(default_factory=dict)
@@ -105,9 +108,12 @@ class Reader:
         if line.at:
             self.first_at, self.last_at = self.first_at or line.at, line.at
         self._circumstances(line)
-        raw = accept.load(data, []) if line.type in ("user", "attachment") else None
+        raw = accept.load(data, []) if line.type in ("user", "attachment", "worktree-state") else None
         if raw and not self.reading.folder:  # the line of an attachment may come first
             self.reading.folder = accept.text(raw, "cwd", [])
+        if raw:
+            self.branch = self.branch or accept.text(raw, "gitBranch", [])
+            self.origin = self.origin or accept.text(accept.mapping(raw, "worktreeSession", []), "originalCwd", [])
         turns = list(self._turns(line, raw or {}))
         self.spoke = self.spoke or any(is_word(turn) for turn in turns)
         return turns

@@ -106,7 +106,7 @@ def test_status_of_a_file_beyond_its_limits_says_so(project: Project, repository
     sync_file(project, "qa", force=True)
     (qa,) = result("status")
     assert (qa["state"], qa["exceeded"]) == ("full", ["2 items in Recent Learnings, at most 1"])
-    assert "Nothing is added to it." in run("status")[1]
+    assert "raise its limits by `agent-memory limits`" in run("status")[1]
 
 
 def test_status_asks_as_often_for_six_agents_as_for_three(
@@ -147,8 +147,10 @@ def test_what_a_person_adds_is_in_the_file_at_once(project: Project, repository:
 
 def test_what_is_too_long_for_a_line_is_stored_and_the_answer_says_where_it_is_not(project: Project) -> None:
     _, out, _ = run("add", "qa", "mistake", "word " * 30, "--project", "shop")
-    assert "Its file does not have it: longer than 120 characters." in out
+    assert "Its file does not have it: longer than 120 characters. The agent is told it all the same." in out
     assert Memory.objects.count() == 1
+    assert f"- {'word ' * 30}".strip() in run("view", "qa", "--project", "shop", "--told")[1]
+    assert "1 entry without room in the file, and told all the same" in run("status")[1]
 
 
 def test_view_shows_what_the_agent_is_told_and_what_is_left_out(project: Project, repository: Repository) -> None:
@@ -285,4 +287,4 @@ def test_a_project_without_a_repository_says_so(project: Project, settings: Any)
     code, _, err = run("sync", "--project", "bare")
     assert code == 1 and "Project bare has no repository path." in err
     _, out, _ = run("add", "qa", "mistake", QUEUE, "--project", "bare")
-    assert "Its file does not have it: Project bare has no repository path." in out
+    assert out.endswith("Its file does not have it: Project bare has no repository path.\n")

@@ -140,7 +140,8 @@ class Command(VerbCommand):
         data = {"file": str(path), "hooks": names, "url": address, "difference": difference, "written": False}
         if before == after and secret is not None:
             self._observe(names, secret, beside, project)  # a file or a row may be missing
-            return Result(data, "The hooks are installed already.")
+            said = ["The hooks are installed already.", *_of_the_secret(path, secret, beside, bool(project))]
+            return Result(data | {"warnings": said[1:]}, "\n".join(said))
         if not self.agreed(difference, dry_run, yes):
             return Result(data, unchanged(difference, dry_run))
         if secret is None:
@@ -155,7 +156,8 @@ class Command(VerbCommand):
         else:
             settings_file.write(path, before, after)
         self._observe(names, secret, beside, project)
-        said = [f"Installed in {path}.", *installer.warnings(after), *_of_the_secret(path, secret, bool(project))]
+        warnings = [*installer.warnings(after), *_of_the_secret(path, secret, beside, bool(project))]
+        said = [f"Installed in {path}.", *warnings]
         return Result(data | {"written": True, "warnings": said[1:]}, "\n".join(said), [STATUS])
 
     def _observe(self, names: list[str], secret: str, beside: Path, project: str | None) -> None:
@@ -249,11 +251,13 @@ def _folder(project: str | None) -> str:
     return str(Path(project).expanduser().resolve()) if project else ""
 
 
-def _of_the_secret(path: Path, secret: str, of_project: bool) -> list[str]:
-    """Say how the token that is in the file is kept from others."""
+def _of_the_secret(path: Path, secret: str, beside: Path, of_project: bool) -> list[str]:
+    """Keep the token that is in the file, and perhaps in the one beside it, out of git, and say how it is kept."""
     if secret.startswith("$"):
         return [f"The CLI takes the token from the variable {secret[1:]}: export it where the CLI is started."]
-    said = ["The file holds a token: keep it out of version control."] if of_project else []
+    said = [words for file in (path, beside) if file.exists() and (words := settings_file.keep_from_git(file))]
+    if not said and of_project:
+        said = ["The file holds a token: keep it out of version control."]
     if settings_file.open_to_others(path):
         said.append(f"Others on this machine can read the file, and the token in it: chmod 600 {path}")
     return said

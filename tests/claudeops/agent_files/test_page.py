@@ -44,6 +44,20 @@ def conflict(project: Project, repository: Repository, learn: Learn) -> AgentFil
     return AgentFileConflict.objects.get()
 
 
+def test_an_agent_of_any_script_has_its_page_and_a_merge_conflict_is_said_on_it(
+    signed_in: Client, project: Project, repository: Repository, learn: Learn
+) -> None:
+    learn(LOCKS, agent="ünïcode")
+    sync_file(project, "Ünïcode Agent", create=True)
+    repository.save(f"<<<<<<< a\n- {LOCKS}\n=======\n- {OTHER}\n>>>>>>> b\n", "ünïcode")
+    sync_file(project, "ünïcode")
+    tab = signed_in.get("/projects/shop?tab=files").content.decode()
+    address = re.search(r'href="(/projects/shop/agents/[^"/]+)"', tab)[1]
+    html = signed_in.get(address).content.decode()
+    assert "In a merge conflict" in html and "begins in line 1" in html and LOCKS in html and OTHER not in html
+    assert signed_in.post(f"{address}/switch", {"on": "0"}).status_code == 302
+
+
 def test_the_page_shows_the_lines_by_section_with_their_authors_and_the_limits(
     signed_in: Client, project: Project, repository: Repository, learn: Learn
 ) -> None:

@@ -15,6 +15,7 @@ from django_q.models import OrmQ
 
 from memories.curate import files, promotion, proposals
 from memories.curate.state import alone
+from memories.curate.told import select_curated
 from memories.errors import Conflict, MemoriesError
 from memories.models import (
     CommitKind,
@@ -276,6 +277,48 @@ def test_a_persons_deletion_holds_and_promotions_wait(theirs, commits):
     proposal.refresh_from_db()
     assert (proposal.state, "was deleted" in proposal.problem) == (ProposalState.APPROVED, True)
     assert (file.text, (theirs / "MEMORY.md").exists()) == ("", False)
+
+
+def test_a_merge_conflict_waits_for_a_person_and_the_text_of_before_is_told(theirs):
+    """In the working tree, and committed as well. Promotions wait, and go on when a person has resolved it."""
+    read()
+    path, before = theirs / "MEMORY.md", select_curated(None).text
+    good = path.read_text()
+    assert CADDY in before
+    MemoryFile.objects.all().delete()  # the first reading finds it so, and what is committed is good
+    sides = f"<<<<<<< HEAD\n- {CADDY}\n=======\n- Caddy binds 10.8.0.9\n>>>>>>> laptop\n"
+    for commits in (False, True):
+        path.write_text(f"{good}{sides}")
+        if commits:
+            git(theirs, "commit", "-qam", "Merge it, or not")
+        file = read()
+        proposal = approved(file)
+        assert "is in a merge conflict: it begins in line 6." in promote(file).problem
+        assert select_curated(None).text == before and path.read_text().endswith(sides)
+        with pytest.raises(MemoriesError, match="resolved it"):
+            files.edit(file, "- Something\n", by="ada", seen=file.sha256)
+        proposal.delete()
+    approved(file)
+    path.write_text(good)
+    assert "of the last commit" in promote(file).problem  # a promotion would commit both sides
+    git(theirs, "commit", "-qam", "Resolve it")
+    assert promote(file).problem == "" and PRUNE in path.read_text()
+
+
+def test_a_conflict_that_a_person_left_in_our_repository_is_not_committed(data):
+    file = files.init(None)
+    approved(file)
+    promote(file)
+    before, good = select_curated(None).text, (data / "MEMORY.md").read_text()
+    (data / "MEMORY.md").write_text(f"{good}<<<<<<< a\n- Port 8443\n=======\n- Port 9443\n>>>>>>> b\n")
+    assert "merge conflict" in read().problem and "8443" not in git(data, "show", "HEAD:MEMORY.md")
+    assert select_curated(None).text == before
+    git(data, "commit", "-qam", "Both sides")  # as an earlier version did
+    assert "merge conflict" in read().problem and select_curated(None).text == before
+    (data / "MEMORY.md").write_text(f"{good}- Port 9443\n")
+    assert read().problem == "" and "Port 9443" in select_curated(None).text
+    with pytest.raises(MemoriesError, match="A merge conflict begins in line 3; nothing was saved"):
+        files.edit(read(), "# Memory\n\n<<<<<<< a\n=======\n>>>>>>> b\n", by="ada", seen=read().sha256)
 
 
 def test_a_deletion_in_our_repository_is_committed_and_init_begins_anew(data):

@@ -19,7 +19,9 @@ from memories.files.older import Converted
 from memories.files.sections import sections_for
 from memories.files.storage import agents_on_disk
 from memories.files.sync import sync_file
+from memories.files.told import told_to
 from memories.models import AgentFile, AgentFileEntry, Memory, Project
+from memories.models.project import CLAUDE_CODE
 from tests.memories.files.conftest import Repository
 
 FOLDER = Path(__file__).parent / "older"
@@ -221,6 +223,41 @@ def test_an_older_file_in_the_place_of_the_new_one_is_copied(project: Project, r
     copies = list(repository.file().parent.glob("research_agent.md.older-*"))
     assert [path.read_text() for path in copies] == ["1. Orders live in Postgres\n2. Deploys run from the tag\n"]
     assert not sync_file(project, "research", create=True).changed
+
+
+def in_claude_code(project: Project, repository: Repository, name: str, text: str) -> Path:
+    """Let the CLI write an agent's file in its own layout."""
+    Project.objects.update(files_folder=CLAUDE_CODE[0], files_pattern=CLAUDE_CODE[1])
+    project.refresh_from_db()
+    path = repository.path / ".claude" / "agent-memory" / name / "MEMORY.md"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text.encode())
+    return path
+
+
+@pytest.mark.django_db
+def test_a_file_of_claude_code_without_our_sections_is_taken_in_where_it_is(
+    project: Project, repository: Repository
+) -> None:
+    front = "\ufeff---\r\nname: ops-memory\r\ntags:\r\n- none of ours\r\n---\r\n"
+    for name, begin, end in (("ops", "", "\n"), ("web-ui", front, "\r\n")):
+        text = f"{begin}- Use tabs in Makefiles{end}"
+        path = in_claude_code(project, repository, name, text)
+        done = sync_file(project, name, create=True)
+        assert (done.state, done.problem) == ("ok", "")
+        written = path.read_bytes().decode()
+        assert written.startswith(begin) and f"## Recent Learnings{end}- Use tabs in Makefiles{end}" in written
+        assert [one.read_bytes().decode() for one in path.parent.glob("MEMORY.md.older-*")] == [text]
+        assert told_to(name, project.pk).text == "### Recent Learnings\n- Use tabs in Makefiles"
+        assert not sync_file(project, name, create=True).changed
+
+
+def test_front_matter_of_the_first_of_several_older_files_stays_and_no_other_s() -> None:
+    made = converted(
+        ("a.md", b"+++\r\nname = 1\r\n+++\r\n- one\r\n"), ("b.md", b"---\nname: b\ntags:\n- x\n---\n- two\n")
+    )
+    assert text_of(made).startswith("+++\r\nname = 1\r\n+++\r\n# Research Memory - Shop\r\n")
+    assert [entry.text for entry in made.document.entries] == ["one", "two"] and "name: b" not in text_of(made)
 
 
 @pytest.mark.django_db

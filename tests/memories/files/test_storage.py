@@ -7,15 +7,19 @@ import shutil
 import stat
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
 from claudeops.env import BASE_DIR
 from memories.files import storage
+from memories.files.status import statuses
 from memories.files.storage import Unusable
-from memories.files.sync import sync_file
+from memories.files.sync import sync_file, sync_project
+from memories.files.told import told_to
 from memories.models import AgentFile, FileState, Memory, Project
 from tests.memories.files.conftest import Repository
 
@@ -146,11 +150,63 @@ def test_a_file_that_became_a_link_since_it_was_looked_at_is_replaced_and_not_fo
     assert not path.is_symlink()
 
 
+# How a file spells its agent.
+
+
+def test_the_file_that_is_there_is_read_and_written_however_it_spells_its_agent(
+    project: Project, repository: Repository, learn: Learn, settled: None, subtests
+) -> None:
+    """Claude Code writes hyphens, claude-mpm has files of any spelling: no second one is made beside."""
+    layouts = ((".claude/agent-memory", "{agent}/MEMORY.md"), (".claude-mpm/memories", "{agent}_agent.md"))
+    spellings = (
+        ("code-reviewer", "code_reviewer"),
+        ("Data_Engineer", "data_engineer"),
+        ("QA-Agent", "qa"),
+        ("Gr\u00f6\u00dfe-Pr\u00fcfer", "gr\u00f6\u00dfe_pr\u00fcfer"),
+        (unicodedata.normalize("NFD", "\u00fcn\u00efcode"), "\u00fcn\u00efcode"),
+        ("plain", "plain"),
+    )
+    for folder, pattern in layouts:
+        Project.objects.update(files_folder=folder, files_pattern=pattern)
+        project.refresh_from_db()
+        paths = {spelling: f"{folder}/{pattern.replace('{agent}', spelling)}" for spelling, _ in spellings}
+        for spelling, agent in spellings:
+            path = repository.path / paths[spelling]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("# Memory\n\n## Common Mistakes to Avoid\n- Stale flags in tests\n")
+            learn(f"{SUITE}, {paths[spelling]}", agent=agent)
+        assert storage.agents_on_disk(project) == sorted(agent for _, agent in spellings)
+        done = {one.agent: one for one in sync_project(project)}
+        shown = {one.file.agent: one.as_data()["path"] for one in statuses(project, timezone.now())}
+        for spelling, agent in spellings:
+            with subtests.test(pattern, agent=agent):
+                assert (done[agent].state, done[agent].path, shown[agent]) == ("ok", paths[spelling], paths[spelling])
+                assert f"- {SUITE}, {paths[spelling]}\n" in (repository.path / paths[spelling]).read_text()
+                assert SUITE in told_to(spelling, project.pk).text
+                assert not sync_file(project, spelling, create=True).changed
+        here = [path for path in (repository.path / folder).rglob("*.md") if path.name != "README.md"]
+        assert len(here) == len(spellings)
+
+
+def test_two_files_of_one_agent_wait_for_a_person(project: Project, repository: Repository, settled: None) -> None:
+    Project.objects.update(files_folder=".claude/agent-memory", files_pattern="{agent}/MEMORY.md")
+    project.refresh_from_db()
+    paths = [
+        repository.path / ".claude/agent-memory" / name / "MEMORY.md" for name in ("code-reviewer", "code_reviewer")
+    ]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        path.write_text("## Common Mistakes to Avoid\n- Stale flags in tests\n")
+    refused(project, "unreadable", "are files of one agent, code_reviewer", agent="code_reviewer")
+    paths[1].unlink()
+    assert sync_file(project, "code_reviewer").path == ".claude/agent-memory/code-reviewer/MEMORY.md"
+
+
 # The same through a sync.
 
 
-def refused(project: Project, state: str, reason: str) -> None:
-    done = sync_file(project, "research", create=True)
+def refused(project: Project, state: str, reason: str, agent: str = "research") -> None:
+    done = sync_file(project, agent, create=True)
     assert (done.state, reason in done.problem) == (state, True), done.problem
     file = AgentFile.objects.get()
     assert (file.state, file.problem) == (state, done.problem)

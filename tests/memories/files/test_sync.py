@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db import connection
 
-from memories.files import conflicts, sync
+from memories import migrations
+from memories.files import conflicts, storage, sync
 from memories.files.sync import sync_file, sync_project
+from memories.files.told import IN_FILE, NOT_IN_FILE, told_to
+from memories.files.trouble import trouble_of, troubled
 from memories.lifecycle import verbs
 from memories.models import (
     AgentFile,
@@ -20,9 +26,11 @@ from memories.models import (
     FileState,
     Memory,
     MemoryChange,
+    MemoryFile,
     Project,
 )
 from tests.memories.files.conftest import Repository
+from tests.support.factories import MemoryFileFactory
 
 Learn = Callable[..., Memory]
 
@@ -270,22 +278,40 @@ def test_what_leaves_the_file_stays_in_the_database_and_comes_back_when_there_is
     row = AgentFile.objects.get().entries.exclude(left_because="").get()
     assert (row.memory_id, row.left_because) == (memories[1].pk, "more than 2 items in Recent Learnings")
     assert done.left == 1 and Memory.objects.get(pk=memories[1].pk).active
+    told = told_to("research", project.pk)
+    assert "bravo" in told.text and [one["reason"] for one in told.included] == [IN_FILE, IN_FILE, NOT_IN_FILE]
     repository.change("- Fact alpha about the build\n", "")
     synced(project)
     assert "bravo" in repository.text()
 
 
-def test_a_file_that_a_person_made_too_large_gets_nothing_and_loses_nothing(
-    project: Project, repository: Repository, learn: Learn
+def test_one_excess_of_a_person_freezes_its_own_section_alone_and_loses_nothing(
+    project: Project, repository: Repository, learn: Learn, subtests
 ) -> None:
-    learn(QUEUE)
-    synced(project)
+    """The default file has ten sections of ten: each kind of excess froze the whole file, and nothing new was told."""
     many = "".join(f"- Note {number} of Ada\n" for number in range(20))
-    repository.change(f"- {QUEUE}\n", f"- {QUEUE}\n{many}")
-    learn(SUITE, "learning")
-    done = sync_file(project, "research")
-    assert done.state == FileState.FULL and "21 items" in done.problem
-    assert many in repository.text() and SUITE not in repository.text()
+    long = f"- {'Ask before touching the tax tables, ' * 5}please\n"
+    kinds = {  # by agent: what a person adds to Common Mistakes, what is said, whether others and its own get in
+        "sections": ("\n## Notes of Ada\n- Ask first\n", "11 sections, at most 10", True, True),
+        "line": (long, "1 line longer than 120 characters", True, True),
+        "items": (many, "21 items in Common Mistakes to Avoid, at most 15", True, False),
+        "kilobytes": ("".join(f"{'prose ' * 20}\n\n" for _ in range(70)), "KB, at most 8", False, False),
+    }
+    for agent, (excess, problem, others, same) in kinds.items():
+        with subtests.test(agent):
+            learn(QUEUE, agent=agent)
+            synced(project, agent)
+            repository.change(f"- {QUEUE}\n", f"- {QUEUE}\n{excess}", agent)
+            learn(SUITE, "learning", agent)
+            learn(CACHE, "mistake", agent)
+            done = synced(project, agent)
+            text = repository.text(agent)
+            assert done.state == FileState.FULL and problem in done.problem
+            assert excess in text and f"- {QUEUE}\n" in text
+            assert (f"- {SUITE}\n" in text, f"- {CACHE}\n" in text) == (others, same)
+            told = told_to(agent, project.pk)
+            assert all(f"- {known}" in told.text for known in (SUITE, CACHE)), told
+            assert "agent-memory limits" in trouble_of(AgentFile.objects.get(agent=agent)).advice
 
 
 def test_prose_own_sections_and_a_missing_required_one(project: Project, repository: Repository, learn: Learn) -> None:
@@ -326,6 +352,62 @@ def test_a_file_that_is_gone_is_written_anew_and_nothing_counts_as_removed(
     sync_file(project, "research")
     assert repository.text() == before
     assert Memory.objects.get().active
+
+
+def test_a_file_that_a_person_deleted_by_git_stays_deleted_and_its_lines_count_as_removed(
+    project: Project, repository: Repository, learn: Learn, settled: None
+) -> None:
+    memory = learn(QUEUE)
+    synced(project)
+    repository.commit()
+    repository.git("rm", "-q", str(repository.file()))
+    for _ in range(2):  # the watcher comes between `git rm` and the commit
+        done = sync_file(project, "research")
+        assert done.state == FileState.DELETED and "waits for its commit" in done.problem
+        assert not repository.file().exists() and QUEUE in told_to("research", project.pk).text
+    repository.git("commit", "-qm", "No memory for research")
+    for taken in (1, 0):
+        done = sync_file(project, "research", create=True)
+        assert (done.state, done.taken, done.written) == (FileState.DELETED, taken, 0)
+        assert done.problem.startswith("Ada deleted .claude-mpm/memories/research_agent.md in git")
+        assert not repository.file().exists()
+    last = MemoryChange.objects.filter(memory=memory).latest("pk")
+    assert (last.kind, last.actor, last.reason) == ("deactivated", "git:Ada", "Removed from the file.")
+    learn(SUITE, "learning")
+    sync_project(project)
+    assert not repository.file().exists() and troubled(10) == []
+    assert told_to("research", project.pk).text == f"### Recent Learnings\n- {SUITE}"
+    repository.git("revert", "--no-edit", "HEAD")
+    synced(project)
+    memory.refresh_from_db()
+    assert memory.active and f"- {SUITE}\n" in repository.text() and f"- {QUEUE}\n" in repository.text()
+
+
+def test_a_file_that_no_person_deleted_by_git_is_written_anew(
+    project: Project, repository: Repository, learn: Learn, settled: None, subtests
+) -> None:
+    by_agent = "Tidy up\n\nCo-Authored-By: Claude <noreply@anthropic.com>"
+    kinds = {  # by agent, what is run in the repository
+        "by_a_program": [("rm", "-q", "{}"), ("commit", "-qm", by_agent)],
+        "on_another_branch": [("checkout", "-q", "first")],
+        "no_longer_kept": [("rm", "-q", "--cached", "{}"), ("commit", "-qam", "Ignore it")],
+    }
+    (repository.path / ".gitignore").write_text("*_kept_agent.md\n")
+    repository.commit()
+    repository.git("branch", "first")
+    for agent, commands in kinds.items():
+        with subtests.test(agent):
+            memory, path = learn(QUEUE, agent=agent), repository.file(agent)
+            synced(project, agent)
+            repository.git("add", "-f", ".")
+            repository.git("commit", "-qm", "Keep it")
+            for command in commands:
+                repository.git(*(str(path) if part == "{}" else part for part in command))
+            path.unlink(missing_ok=True)
+            assert sync_file(project, agent).state == FileState.OK
+            assert f"- {QUEUE}\n" in repository.text(agent)
+            memory.refresh_from_db()
+            assert memory.active
 
 
 def test_a_deleted_memory_takes_its_line_along(project: Project, repository: Repository, learn: Learn) -> None:
@@ -536,3 +618,61 @@ def test_what_is_learned_again_does_not_answer_the_question_about_a_line_that_wa
         assert synced(project).conflicts == 1
     again.refresh_from_db()
     assert again.pk != memory.pk and again.active and line(repository, SUITE)
+
+
+def test_a_merge_conflict_waits_for_a_person_and_the_text_of_before_is_told(
+    project: Project, repository: Repository, learn: Learn, settled: None
+) -> None:
+    """In the working tree, and committed as well: neither side comes in, and no side of a memory leaves."""
+    learn(QUEUE)
+    synced(project)
+    before, good = told_to("research", project.pk).text, repository.text()
+    assert QUEUE in before
+    sides = f"<<<<<<< HEAD\n- {QUEUE}\n||||||| base\n- {SUITE}\n=======\n- {CACHE}\n>>>>>>> laptop\n"
+    for commits in (False, True):
+        repository.save(good.replace(f"- {QUEUE}\n", sides))
+        if commits:
+            repository.commit("Merge it, or not")
+        done = sync_file(project, "research")
+        assert (done.state, done.changed) == (FileState.CONFLICT, False)
+        assert "a merge conflict begins in line" in done.problem
+        assert told_to("research", project.pk).text == before
+        assert Memory.objects.filter(active=True).count() == 1
+        (trouble,) = troubled(10)
+        assert "research in shop is in a merge conflict" in trouble.text and "Resolve it" in trouble.advice
+        assert sync_project(project)[0].state == FileState.CONFLICT and sides in repository.text()
+    repository.save(good.replace(f"- {QUEUE}\n", f"- {QUEUE}\n- {CACHE}\n"))
+    repository.commit("Resolve it")
+    assert sync_project(project)[0].state == FileState.OK and troubled(10) == []
+    assert CACHE in told_to("research", project.pk).text
+
+
+def test_files_that_an_earlier_version_took_in_with_both_sides_are_read_again(
+    project: Project, repository: Repository, learn: Learn, settled: None
+) -> None:
+    learn(QUEUE)
+    synced(project)
+    text = repository.text().replace(f"- {QUEUE}\n", f"<<<<<<< a\n- {QUEUE}\n=======\n- {SUITE}\n>>>>>>> b\n")
+    repository.save(text)
+    size, modified_ns = storage.look(repository.file()) or (0, 0)
+    AgentFile.objects.update(text=text, size=size, modified_ns=modified_ns, sha256="0" * 64)
+    MemoryFileFactory(text=text, stamp="as it was")
+    assert sync_project(project)[0].state == FileState.OK, "nobody changed it"
+    name = next(Path(migrations.__path__[0]).glob("*_files.py")).stem
+    import_module(f"memories.migrations.{name}").read_anew(apps, None)
+    assert sync_project(project)[0].state == FileState.CONFLICT and MemoryFile.objects.get().stamp == ""
+
+
+def test_a_file_that_is_in_conflict_from_its_first_day_is_told_to_nobody(
+    project: Project, repository: Repository
+) -> None:
+    """Under its own name, under an older one, and as an earlier version took it into the database."""
+    text = f"# Merge Memory\n\n## Common Mistakes to Avoid\n<<<<<<< a\n- {QUEUE}\n=======\n- {SUITE}\n>>>>>>> b\n"
+    repository.save(text)
+    (repository.file().parent / "qa_memories.md").write_text(text)
+    for agent in ("research", "qa"):
+        assert sync_file(project, agent, create=True).state == FileState.CONFLICT
+        assert told_to(agent, project.pk).text == ""
+        AgentFile.objects.filter(agent=agent).update(text=text)
+        assert told_to(agent, project.pk).text == ""
+    assert not Memory.objects.exists() and repository.text() == text

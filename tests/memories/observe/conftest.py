@@ -15,7 +15,7 @@ from memories.observe.parts import add_part
 from memories.observe.prepare import prepare
 from memories.observe.turns import PartTurns, Turn, TurnKind
 from tests.memories.llm.conftest import Recordings, recordings  # noqa: F401  # a fixture
-from tests.support.factories import TranscriptFactory
+from tests.support.factories import ProjectFactory, TranscriptFactory
 
 HOST = "here"
 AT = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
@@ -82,4 +82,4 @@ def repeats(text: str, texts: Sequence[tuple[str, str]]) -> str:
 
 @pytest.fixture
 def world(db, recordings) -> World:  # noqa: F811
-    return World(TranscriptFactory(host=HOST, last_at=AT), recordings)
+    return World(TranscriptFactory(host=HOST, last_at=AT, project=ProjectFactory()), recordings)

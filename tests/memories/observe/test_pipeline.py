@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from memories.desk import KINDS
 from memories.errors import Conflict
 from memories.lifecycle import forgotten
 from memories.models import (
@@ -26,8 +27,8 @@ from memories.observe import pipeline
 from memories.observe.parts import send_again
 from memories.observe.turns import PartTurns, TurnKind
 from sessions_app.models import Purge
-from tests.memories.observe.conftest import ASKED, AT, FACT, HOST, answer, turns
-from tests.support.factories import MemoryFactory
+from tests.memories.observe.conftest import ASKED, AT, FACT, HOST, World, answer, turns
+from tests.support.factories import MemoryFactory, SessionFactory, TranscriptFactory
 
 USER, AGENT, RESULT = TurnKind.USER, TurnKind.AGENT, TurnKind.RESULT
 TEXT = "The photos volume is unmounted before a snapshot is taken"
@@ -65,6 +66,21 @@ def test_a_fact_that_a_person_had_purged_is_stored_nowhere(world):
     assert "purged" in fact.reason
     assert not Memory.objects.exists() and not GateDecision.objects.exclude(text="").exists()
     assert TEXT not in part.answer
+
+
+def test_a_fact_of_a_session_in_no_project_waits_at_the_inbox_and_one_of_ours_is_told_in_all(world):
+    """Whatever the model is sure of: else each project would be told what was said in any folder."""
+    own = {"project": None, "session": SessionFactory()}
+    for fields, verdict in (({"project": None}, "hold"), (own, "allow")):
+        Memory.objects.all().delete()
+        transcript = TranscriptFactory(host=HOST, last_at=AT, **fields)
+        one = World(transcript, world.recordings)
+        one.add(turns((USER, ASKED), (AGENT, "Done.")), answer(FACT))
+        one.drain()
+        memory, decision = Memory.objects.get(), GateDecision.objects.latest("pk")
+        assert (memory.verdict, memory.project, decision.verdict) == (verdict, None, verdict)
+        assert ("belongs to no project" in memory.verdict_reason) == (verdict == "hold")
+        assert KINDS["held"].waiting().exists() == (verdict == "hold")  # type: ignore[attr-defined]
 
 
 def test_a_part_that_is_done_is_not_observed_again(world):
@@ -145,12 +161,10 @@ def test_segments_are_numbered_through_the_transcript(world):
 
 
 def test_the_same_fact_of_another_transcript_merges(world, recordings):
-    from tests.memories.observe.conftest import World
-    from tests.support.factories import TranscriptFactory
-
     world.add(turns((USER, ASKED), (AGENT, "Done.")), answer(FACT))
     world.drain()
-    other = World(TranscriptFactory(host=HOST, last_at=AT + timedelta(days=2)), recordings)
+    project = world.transcript.project
+    other = World(TranscriptFactory(host=HOST, last_at=AT + timedelta(days=2), project=project), recordings)
     other.add(turns((USER, ASKED), (AGENT, "Done.")), answer(FACT))
     other.drain()
     memory = Memory.objects.get()

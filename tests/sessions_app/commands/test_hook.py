@@ -15,6 +15,7 @@ from memories.access.tokens import add_token
 from memories.models import ApiToken
 from sessions_app.hooks import settings_file
 from sessions_app.models import HookHeard, TranscriptFolder
+from tests.memories.curate.repositories import git, make
 from tests.support.factories import ProjectFactory
 
 pytestmark = pytest.mark.django_db
@@ -193,6 +194,39 @@ def test_a_projects_hooks_are_in_its_local_settings_with_a_token_for_it_alone(ho
     assert ApiToken.objects.get().project == project
     run("uninstall", "--project", str(repository), "--yes")
     assert not list((repository / ".claude").iterdir())
+
+
+def test_git_ignores_the_file_with_the_token_or_the_installer_says_that_it_does_not(home, tmp_path, subtests):
+    """In a repository, a worktree, a folder of it with odd signs, and a home that is a repository."""
+    local = ".claude/settings.local.json"
+    git(home, "init", "-q")
+    make(tmp_path / "shop", "# Memory\n")
+    git(tmp_path / "shop", "worktree", "add", "-q", str(tmp_path / "shop-v1"))
+    folders = {"main": "shop", "worktree": "shop-v1", "below": "shop/a [b] *c"}
+    for name, place in folders.items():
+        with subtests.test(name):
+            folder = tmp_path / place
+            folder.mkdir(exist_ok=True)
+            _, out, _ = run("install", "--project", str(folder), "--agents", "--observe", "--yes")
+            assert f"{folder}/{local} holds a token: git ignores it." in out
+            assert git(folder, "check-ignore", str(folder / local)) and git(folder, "status", "--porcelain") == ""
+            rules = (tmp_path / "shop/.git/info/exclude").read_text()
+            _, out, _ = run("install", "--project", str(folder), "--agents", "--observe", "--yes")
+            assert "installed already" in out and "git ignores it" in out
+            assert (tmp_path / "shop/.git/info/exclude").read_text() == rules
+    ignoring = make(tmp_path / "ignoring", "# Memory\n").parent
+    (ignoring / ".gitignore").write_text("*.local.json\n")
+    rules = (ignoring / ".git/info/exclude").read_text()
+    assert "git ignores it" in run("install", "--project", str(ignoring), "--agents", "--yes")[1]
+    assert (ignoring / ".git/info/exclude").read_text() == rules
+    tracking = make(tmp_path / "tracking", "# Memory\n").parent
+    (tracking / ".claude").mkdir()
+    (tracking / local).write_text("{}\n")
+    git(tracking, "add", "-f", local)
+    _, out, _ = run("install", "--project", str(tracking), "--agents", "--yes")
+    assert f"git tracks {tracking}/{local}, so the next commit holds its token. Run: git rm --cached" in out
+    _, out, _ = run("install", "--observe", "--yes")
+    assert out.count("git ignores it") == 2 and git(home, "status", "--porcelain") == ""
 
 
 def test_with_the_name_of_a_variable_a_projects_hooks_are_shared_and_hold_no_secret(home, repository):

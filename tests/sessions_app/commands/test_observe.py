@@ -61,6 +61,7 @@ def observing(settings):
 
 def test_it_observes_a_transcript_once_and_says_what_came_of_it(said, tmp_path):
     path = write(tmp_path, *LINES)
+    ProjectFactory(path="/srv/shop", name="")
     code, out, err = run(path, "--yes")
     assert code == 0, err
     assert "Observed: 1 of 1 parts, 1 fact (1 stored as a new memory)." in out

@@ -1,9 +1,13 @@
-"""What the tests of the door share: calls as the CLI makes them, and a door that remembers nothing of other tests."""
+"""What the tests of the door share: calls as the CLI makes them, and a door that remembers nothing of other tests.
+
+The home of the CLI is the test's.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +20,8 @@ Call = Callable[..., Any]
 
 
 @pytest.fixture(autouse=True)
-def fresh_door(monkeypatch: pytest.MonkeyPatch) -> None:
+def fresh_door(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / ".claude"))
     monkeypatch.setattr(callers, "RATE", callers.Rate(callers.MOST_A_SECOND))
     monkeypatch.setattr(heard, "TALLY", heard.Tally())
 

@@ -11,6 +11,7 @@ from memories.models import ArrivedBy, Stage, StageState, Transcript, Transcript
 from sessions_app.models import Session, TranscriptFolder, Trigger
 from sessions_app.transcripts import cutting
 from sessions_app.transcripts.arrivals import Named, Outcome, see, take_in
+from sessions_app.transcripts.files import known_place
 from tests.support.factories import ProjectFactory, SessionFactory
 from tests.support.processes import call, wait_for
 from tests.support.streams import init, result, text
@@ -194,6 +195,35 @@ def test_a_hook_cannot_name_a_file_outside_of_the_folders_of_transcripts(tmp_pat
     assert not Transcript.objects.exists()
 
 
+def test_a_folder_of_that_name_outside_of_the_configured_homes_is_anybody_s(tmp_path, settings, monkeypatch, subtests):
+    """In the repository, in another home, below a home of the same beginning, by a link, or another user's file."""
+    home = write(tmp_path, *FIRST).parents[1]
+    other = write(tmp_path / "home", *FIRST)
+    repository = write(tmp_path / "shop", *FIRST)
+    beside = tmp_path / ".claude" / "projects-2" / "x.jsonl"
+    beside.parent.mkdir()
+    beside.write_text("".join(FIRST))
+    (home / "link").symlink_to(other.parent)
+    (home / "up.jsonl").symlink_to(repository)
+    foreign = write(tmp_path, *FIRST).with_name("foreign.jsonl")
+    foreign.write_text("".join(FIRST))
+    places = [other, repository, beside, home / "link" / other.name, home / "up.jsonl", home / ".." / beside.name]
+    if os.geteuid() == 0:  # only root gives files away
+        os.chown(foreign, 65534, 65534)
+        places.append(foreign)
+    for path in places:
+        with subtests.test(str(path.relative_to(tmp_path))):
+            assert known_place(str(path)) is None and see(path, arrived_by=ArrivedBy.HOOK) is None
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    settings.CLAUDEOPS_CLAUDE_HOME = ""
+    (tmp_path / "linked").symlink_to(tmp_path / "shop" / ".claude")
+    settings.CLAUDEOPS_TRANSCRIPT_FOLDERS = [str(tmp_path / "linked" / "projects")]
+    assert known_place(str(other)) == other, "the home of this process"
+    assert known_place(str(repository)) == repository, "a link that the setting names is its owner's"
+    assert known_place(str(home / "x.jsonl")) is None
+
+
 def test_a_hook_may_name_a_file_in_a_folder_for_which_hooks_were_installed(tmp_path, settings):
     path = tmp_path / "kept" / f"{SESSION}.jsonl"
     path.parent.mkdir()
@@ -222,6 +252,20 @@ def test_nothing_arrives_while_observation_is_off(tmp_path, settings):
 def test_the_project_is_that_of_the_folder(tmp_path):
     project = ProjectFactory(path="/srv/shop")
     assert see(write(tmp_path, *FIRST), arrived_by=ArrivedBy.SWEEP).project == project
+
+
+def test_a_worktree_has_the_settings_of_its_project_also_when_only_its_transcript_tells_of_it(tmp_path):
+    """It is gone, and git has forgotten it: the CLI's record says where the session came from."""
+    ProjectFactory(slug="shop", path="/srv/shop", observed=False)
+    state = {"originalCwd": "/srv/shop/web", "worktreePath": "/var/trees/x", "worktreeBranch": "x"}
+    record = line("worktree-state", worktreeSession=state, cwd="")
+    inside = typed("Never restart the database by day", cwd="/var/trees/x")
+    assert by_command(write(tmp_path, inside, record)).why == "The sessions of project shop are not observed."
+    for number, state in enumerate((None, [], {"originalCwd": 7}, {"originalCwd": "/srv/other"})):
+        path = write(
+            tmp_path, line("worktree-state", worktreeSession=state, cwd=""), inside, session=f"{SESSION[:-1]}{number}"
+        )
+        assert by_command(path).transcript.project is None
 
 
 def test_a_hook_of_one_project_brings_a_file_of_another_to_that_other(tmp_path):

@@ -23,6 +23,7 @@ from memories.observe.prepare import prepare
 from sessions_app import tasks
 from sessions_app.transcripts import arrivals
 from sessions_app.transcripts.turns import turns_of
+from tests.support.factories import ProjectFactory
 from tests.support.processes import killed
 from tests.support.thorough import one_of
 
@@ -61,6 +62,7 @@ def transcript(settings, tmp_path, recordings) -> Transcript:
         },
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    ProjectFactory(path="/srv/shop", name="")
     seen = arrivals.see(path, arrived_by=ArrivedBy.COMMAND, ended=True)
     assert seen is not None
     part = seen.parts.get()

@@ -155,11 +155,11 @@ def test_by_hook_by_the_command_and_by_a_backfill_it_is_observed_once(
     settings,
     client,
 ):
+    settings.CLAUDEOPS_TRANSCRIPT_FOLDERS = [str(path.parent)]
     transcript = arrivals.see(path, arrived_by=ArrivedBy.HOOK, installation="laptop", ended=True)
     assert transcript is not None
     say(recordings, transcript, ANSWER)
     tasks.observe_here()
-    settings.CLAUDEOPS_TRANSCRIPT_FOLDERS = [str(path.parent)]
     for _ in range(2):
         call_command("observe", str(path), "--yes")
         call_command("observe", str(path.parent), "--backfill", "--yes")
