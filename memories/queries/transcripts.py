@@ -60,8 +60,8 @@ class TranscriptFilterSet(django_filters.FilterSet):
 
     project (slug, or `none`), arrived_by (session, hook, sweep, command), state (waiting, failed, unreadable, done),
     exposure (what the session had read by the end of what was observed), agent (slug), session (id of ours), during
-    (when it was last seen, as `24h`, `7d`, `30d`, `90d`, or two times with `..` between, the first one included), and text (every word of
-    it in a narrative, the folder, the installation or the CLI's session id).
+    (when it was last seen, as `24h`, `7d`, `30d`, `90d`, or two times with `..` between, the first one included), and
+    text (every word of it in a narrative, the folder, the installation or the CLI's session id).
 
     Text is looked for in the newest SEARCHED of the transcripts that the other filters leave.
     """
