@@ -44,12 +44,10 @@ def _preview(scope: Project | None) -> Result:
     choice, row = runs.preview(scope)
     count = len(choice.memories)
     tokens = len(row["text"]) // 4
-    since = f" after {exact(choice.since)}" if choice.since else ""
-    text = f"{count:,} observations confirmed{since} up to {exact(choice.until)}, about {tokens:,} tokens."
+    text = f"{count:,} observations that no reflection has shown, up to {exact(choice.until)}, about {tokens:,} tokens."
     text += " More wait for the next one." if choice.more else ""
     data = {
         "observations": row["observations"],
-        "since": choice.since,
         "until": choice.until,
         "more": choice.more,
         "tokens": tokens,

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memories', '0003_observe'),
+        ('memories', '0002_initial'),
         ('sessions_app', '0001_initial'),
     ]
 

@@ -21,7 +21,7 @@ from django.db.models import F, Max, Q
 
 from memories.curate import document, files, proposals
 from memories.curate.reflection.answer import FoundProposal, Parsed, parse
-from memories.curate.reflection.choose import Choice, choose, due, section_of, shown, usable
+from memories.curate.reflection.choose import Choice, choose, due, note_shown, section_of, shown, usable
 from memories.curate.reflection.evidence import evidence_of
 from memories.curate.reflection.message import INSTRUCTIONS, ShownEntry, entries_of, framed, message
 from memories.curate.repeats import Repeats
@@ -153,7 +153,6 @@ def _asked(file: MemoryFile | None, choice: Choice) -> dict[str, Any]:
     shown_entries = [ShownEntry(one.section, f"{one.date or ''}", one.text) for one in entries]
     text, target = message([shown(one) for one in choice.memories], shown_entries, most_entries=document.MOST)
     return {
-        "since": choice.since,
         "until": choice.until,
         "observations": [one.pk for one in choice.memories],
         "text": text,
@@ -204,6 +203,7 @@ def _carry_out(pk: int, name: str, at: datetime, begun: float, source: str) -> D
         row = rows.filter(pk=pk, state=ReflectionState.ANSWERED).first()
         if row is None:
             return Done(name, BUSY, "another worker has ended it", pk)
+        note_shown(row)
         making = _Making(row, at)
         parsed = parse(row.answer)
         making.make(parsed)

@@ -13,6 +13,7 @@ from memories.curate import files, proposals
 from memories.curate.reflection import reflect, reflect_due
 from memories.curate.reflection.runs import CLAIM, TRIES
 from memories.models import (
+    Memory,
     Proposal,
     ProposalState,
     Reflection,
@@ -293,6 +294,34 @@ def test_a_memory_that_is_committed_late_is_reflected_on_once(reflector):
     assert reflect(None, at=LATER + timedelta(minutes=20)).outcome == "done"
     assert Reflection.objects.latest("number").observations == [late.pk]
     assert reflect(None, at=LATER + timedelta(minutes=21)).outcome == "nothing"
+
+
+def test_a_fact_that_is_observed_long_after_its_turn_is_reflected_on(reflector):
+    observed(BACKUP)
+    reflect(None, at=LATER)
+    # A long session, a late sweep, a backfill: the turn is hours, days, months before the last reflection.
+    late = [observed(f"Host h{hours} has 7 disks.", at=LATER - timedelta(hours=hours)).pk for hours in (1, 30, 2_000)]
+    assert reflect(None, at=LATER + timedelta(hours=1)).outcome == "done"
+    assert Reflection.objects.latest("number").observations == late
+    assert reflect(None, at=LATER + timedelta(hours=2)).outcome == "nothing"
+
+
+def test_what_is_made_edited_or_released_while_the_reflector_is_asked_is_new_for_the_next(reflector):
+    shown, edited = observed(BACKUP), observed("db_main has 3 replicas.")
+    held = observed("db_main has 4 tables.", verdict="hold")
+
+    def meanwhile(asked):
+        observed("Host late has 7 disks.", at=AT - timedelta(days=3))
+        Memory.objects.filter(pk=edited.pk).update(observation="db_main has 5 replicas.", updated_at=later)
+        Memory.objects.filter(pk=held.pk).update(verdict="allow")
+        return "<proposals></proposals>"
+
+    later = LATER + timedelta(seconds=1)
+    reflector.answer = meanwhile
+    assert reflect(None, at=LATER).outcome == "done"
+    reflector.answer = None
+    assert reflect(None, at=LATER + timedelta(hours=1)).counts["observations"] == 3
+    assert shown.pk not in Reflection.objects.latest("number").observations
 
 
 def test_an_observation_that_is_confirmed_again_is_new(reflector):
