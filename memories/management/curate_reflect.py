@@ -35,7 +35,8 @@ def _said(done: Done) -> list[str]:
     counts = done.counts
     return [
         f"Reflection {done.number}: {counts['observations']:,} observations became {counts['made']:,} proposals; "
-        f"{counts['repeated']:,} repeated earlier ones, {counts['gone']:,} had lost their evidence.",
+        f"{counts['repeated']:,} repeated earlier ones, {counts['gone']:,} had lost their evidence, "
+        f"{counts.get('rejected', 0):,} were rejected because their evidence does not carry them.",
         *(f"Not read: {what}." for what in done.unread),
     ]
 
