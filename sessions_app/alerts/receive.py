@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, QuerySet, Value
+from django.db.models.functions import Replace
 from django.utils import timezone
 
 from claudeops.lib.secrets import mask
@@ -77,7 +78,7 @@ def receive(
                     alert_key=key,
                     at=at,
                 )
-                _note(made, alert.parts, at, told_by=made, mark="")
+                _note(made, alert.parts, at, mark="", is_told=True)
         except IntegrityError:
             if attempt == ATTEMPTS - 1:
                 raise
@@ -96,36 +97,29 @@ def _join(key: str, alert: Alert, at: datetime) -> Received | None:
             return None
         session = _open(key).get()
         waits = session.status == Status.QUEUED
-        new = _note(session, alert.parts, at, told_by=session if waits else None)
-        if new and waits:
-            joined = _alerts(session).filter(fingerprint__endswith=JOINED)
+        number = _note(session, alert.parts, at, mark=JOINED, is_told=waits)
+        if number and waits:
             task = session.task.partition(f"\n\n{SINCE}")[0]
-            Session.objects.filter(pk=session.pk).update(task=mask(f"{task}\n\n{_listed(SINCE, joined)}"))
-    to = "it" if waits else "it, or to the next session"
-    told = f" New or changed: {len(new):,}, told to {to}." if new else ""
+            task = f"{task}\n\n{_listed(SINCE, _alerts(session).filter(fingerprint__endswith=JOINED))}"
+            Session.objects.filter(pk=session.pk).update(task=mask(task))
+    told = f" New or changed: {number:,}, told to it{'' if waits else ', or to the next session'}." if number else ""
     if not alert.starts:
         return Received("ignored", session, f"{alert.why} No session was started.{told}")
     return Received("joined", session, f"Session {session.pk} is open for this alert.{told}")
 
 
-def untold(session: Session) -> list[Event]:
-    """Return the alerts that joined a session and that no session was told yet, in their order."""
-    return list(_alerts(session).filter(acknowledged_at=None))
+def news_of(session: Session) -> tuple[str, QuerySet[Event]]:
+    """Return what a running session is to be told of alerts that joined it, "" for nothing, and their events."""
+    new = list(_alerts(session).filter(acknowledged_at=None))
+    text = _listed(f"Alerts that came since this session began. {OUTSIDE}", new) if new else ""
+    return text, Event.objects.filter(pk__in=[one.pk for one in new])  # and none that joins meanwhile
 
 
-def _alerts(session: Session) -> QuerySet[Event]:
-    return session.events.filter(fingerprint__startswith=MARK).order_by("pk")
-
-
-def news_of(events: Sequence[Event]) -> str:
-    """Return what a running session is told of alerts that joined it."""
-    return _listed(f"Alerts that came since this session began. {OUTSIDE}", events)
-
-
-def mark_told(events: Iterable[Event], session: Session, at: datetime) -> None:
-    """Note that these alerts were told to a session."""
-    rows = Event.objects.filter(pk__in=[one.pk for one in events], acknowledged_at=None)
-    rows.update(acknowledged_at=at, acknowledged_by=f"session {session.pk}", touched_at=at)
+def mark_told(events: QuerySet[Event], session: Session, at: datetime) -> None:
+    """Note that these alerts were told to a session, or are over before one was: they are its events from now on."""
+    known = Replace("fingerprint", Value(JOINED), Value(""))
+    name = f"session {session.pk}"
+    events.update(session=session, acknowledged_at=at, acknowledged_by=name, touched_at=at, fingerprint=known)
 
 
 def hand_on(session: Session, *, at: datetime) -> None:
@@ -133,13 +127,11 @@ def hand_on(session: Session, *, at: datetime) -> None:
 
     Runs in the transaction that has closed the session. What cannot be queued stays open as events.
     """
-    new = untold(session) if session.alert_key else []
-    still = [one for one in _latest(new) if _state(one)[1] != OVER]
+    new = _alerts(session).filter(acknowledged_at=None) if session.alert_key else Event.objects.none()
+    still = [one.pk for one in _latest(new) if _state(one)[1] != OVER]
     if not still:
-        return
-    head = (
-        f"Alerts that came while session {session.pk} was at work and was not told of them. {OUTSIDE} Find the cause."
-    )
+        return mark_told(new, session, at)
+    head = f"Alerts that came while session {session.pk} was at work, which was not told of them."
     try:
         with transaction.atomic():
             made = request_session(
@@ -147,20 +139,18 @@ def hand_on(session: Session, *, at: datetime) -> None:
                 trigger=Trigger.ALERT,
                 by=session.requested_by,
                 tier=session.tier,
-                prompt_task=_listed(head, still),
+                prompt_task=_listed(f"{head} {OUTSIDE} Find the cause.", new.filter(pk__in=still)),
                 project=session.project,
                 alert_key=session.alert_key,
                 at=at,
             )
+            mark_told(new, made, at)
     except (SessionsError, IntegrityError) as error:
         logger.warning("session %s: the alerts that joined it were not handed on: %s", session.pk, error)
-        return
-    mark_told(new, made, at)
-    for number, one in enumerate(still):  # so that the same alert again is known there
-        one.pk, one.session, one.created_at = None, made, at
-        one.acknowledged_at, one.acknowledged_by = at, f"session {made.pk}"
-        one.fingerprint = f"{MARK}{':'.join(_state(one))}:{number}"
-    Event.objects.bulk_create(still)
+
+
+def _alerts(session: Session) -> QuerySet[Event]:
+    return Event.objects.filter(session=session, fingerprint__startswith=MARK).order_by("pk")
 
 
 def _latest(events: Iterable[Event]) -> list[Event]:
@@ -174,32 +164,22 @@ def _listed(head: str, events: Iterable[Event]) -> str:
     return "\n".join([head, "", *(f"- [{one.level}] {one.message}" for one in found[:LISTED]), *more])
 
 
-def _note(
-    session: Session, parts: Iterable[Part], at: datetime, *, told_by: Session | None, mark: str = JOINED
-) -> list[Event]:
-    """Store those of `parts` that are new to a session, say something else, or are over by now; return them."""
+def _note(session: Session, parts: Iterable[Part], at: datetime, *, mark: str, is_told: bool) -> int:
+    """Store those of `parts` that are new to a session, say something else, or are over by now; return how many."""
     stored = list(_alerts(session))
-    known = dict(map(_state, stored))
-    number, new = len(stored), list[Event]()
+    known, new = dict(map(_state, stored)), list[Event]()
+    told = {"acknowledged_at": at, "acknowledged_by": f"session {session.pk}"} if is_told else {}
     for part in parts:
         key, state = _digest(part.key), _digest(part.text) if part.firing else OVER
         if known.get(key) == state or (state == OVER and key not in known):
             continue
         known[key] = state
-        new.append(
-            Event(
-                session=session,
-                level=_level(part),
-                service=part.service,
-                message=part.text if part.firing else f"Resolved: {part.text}",
-                created_at=at,
-                fingerprint=f"{MARK}{key}:{state}:{number + len(new)}{mark}",
-                acknowledged_at=at if told_by else None,
-                acknowledged_by=f"session {told_by.pk}" if told_by else "",
-            )
-        )
+        text = part.text if part.firing else f"Resolved: {part.text}"
+        name = f"{MARK}{key}:{state}:{len(stored) + len(new)}{mark}"
+        of = {"level": _level(part), "service": part.service, "message": text, "fingerprint": name}
+        new.append(Event(session=session, created_at=at, **of, **told))
     Event.objects.bulk_create(new)
-    return new
+    return len(new)
 
 
 def _level(part: Part) -> Level:

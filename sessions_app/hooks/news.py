@@ -62,9 +62,10 @@ def sessions_of(project: Project, at: datetime) -> list[Line]:
 
 def of_alerts(call: HookCall) -> HookAnswer | None:
     """Tell a session of ours the alerts that joined it since it began."""
-    if call.session is None or not call.session.alert_key or not (new := alerts.untold(call.session)):
+    if call.session is None or not call.session.alert_key:
         return None
-    return HookAnswer(context=alerts.news_of(new), keep=partial(alerts.mark_told, new, call.session, call.at))
+    text, new = alerts.news_of(call.session)
+    return HookAnswer(context=text, keep=partial(alerts.mark_told, new, call.session, call.at)) if text else None
 
 
 HANDLERS["PreToolUse"].append(of_alerts)

@@ -190,7 +190,7 @@ def _mark_copied(found: _File, row: Transcript | None, named: Named) -> None:
     """Leave out what another transcript had: a fork or a resume copies it. A session of ours copies nothing."""
     records = found.new_records(row.observed_to if row else 0, found.size)
     if not named.session and (others := copied.known_elsewhere(row, records)):
-        found.pieces[:] = [one.as_copied if one.record in others else one for one in found.pieces]
+        found.pieces[:] = [cutting.Piece(one.end, 0, False) if one.record in others else one for one in found.pieces]
 
 
 def _project_of(found: _File, named: Named) -> tuple[Project | None, str]:

@@ -26,11 +26,6 @@ class Piece:
     speaks: bool
     record: int | None = None
 
-    @property
-    def as_copied(self) -> Piece:
-        """The line as one that another transcript had: nothing of it is new."""
-        return Piece(self.end, 0, False)
-
 
 def piece_of(end: int, turns: Iterable[Turn], record: int | None = None) -> Piece:
     turns = list(turns)
