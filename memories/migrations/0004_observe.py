@@ -14,7 +14,7 @@ def note_shown(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memories', '0002_initial'),
+        ('memories', '0003_forgotten_texts'),
     ]
 
     operations = [
