@@ -178,8 +178,8 @@ def _unreadable_parts() -> Iterator[Alarm]:
     given_up = Count("pk", filter=Q(stages__name=StageName.CALL, stages__state=StageState.FAILED))
     found = rows.aggregate(number=Count("pk", distinct=True), given_up=given_up, since=Min("created_at"))
     if number := found["number"]:
-        some = "One part" if number == 1 else f"{number:,} parts"
-        text = f"{some} of transcripts cannot be observed: the observer's answer could not be read."
+        some = "One part of a transcript" if number == 1 else f"{number:,} parts of transcripts"
+        text = f"{some} cannot be observed: the observer's answer could not be read."
         again = f"{number - found['given_up']:,} will be tried again by itself, {found['given_up']:,} will not."
         advice = f"{again} Observe again on the page of the transcript, or `manage.py observe FILE`, tries it now."
         where = f"{reverse('transcripts')}?state=unreadable"
