@@ -60,7 +60,9 @@ class Alert:
     def alone(self, severity: str = "", service: str | None = None, *said: str) -> Alert:
         """Return it with itself as its only part, of which `said` is all that may change."""
         text = line("; ".join(filter(None, [self.title, *said])))
-        return replace(self, parts=(Part(self.key, text, severity, service, self.starts),))
+        return replace(
+            self, parts=(Part(self.key, text, severity, line(service, LONGEST_SERVICE) or None, self.starts),)
+        )
 
     @property
     def task(self) -> str:
