@@ -14,7 +14,6 @@ from typing import Any
 from memories.models import Transcript
 from sessions_app.models import KnownRecord, Session
 
-BATCH = 500
 FLAGS = ("isSidechain", "isMeta", "isCompactSummary")
 """Fields that decide whose words a record's are."""
 
@@ -38,22 +37,15 @@ def digest_of(record: Mapping[str, Any], owner: type[Session] | type[Transcript]
 
 
 def known_elsewhere(owner: Session | Transcript | None, digests: Collection[int]) -> set[int]:
-    """Return which of these records another log (or transcript) than `owner` had. A query for each BATCH."""
+    """Return which of these records another log (or transcript) than `owner` had."""
     rows = KnownRecord.objects.exclude(**_owned(owner)) if owner is not None else KnownRecord.objects.all()
-    found: set[int] = set()
-    wanted = list(digests)
-    for start in range(0, len(wanted), BATCH):
-        some = rows.filter(digest__in=wanted[start : start + BATCH])
-        found.update(some.values_list("digest", flat=True))
-    return found
+    return set(rows.in_bulk(list(digests)))
 
 
 def keep(owner: Session | Transcript, digests: Collection[int]) -> set[int]:
     """Note these records as the owner's, in the transaction that stores what they say; return those of others."""
-    if not digests:
-        return set()
-    rows = [KnownRecord(digest=digest, **_owned(owner)) for digest in sorted(set(digests))]
-    KnownRecord.objects.bulk_create(rows, batch_size=BATCH, ignore_conflicts=True)
+    rows = [KnownRecord(digest=digest, **_owned(owner)) for digest in sorted(digests)]
+    KnownRecord.objects.bulk_create(rows, ignore_conflicts=True)
     return known_elsewhere(owner, digests)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -73,23 +73,24 @@ def _why(asked: frozenset[str], row: Transcript, turn: Turn) -> str:
     part = row.parts.filter(start__lt=turn.end, end__gte=turn.end).first()
     if part is None:
         return row.problem.rstrip(".") or "what was observed of the session does not reach so far yet"
-    stage = part.stages.exclude(state=StageState.DONE).order_by("position").first()
     if part.state != PartState.DONE:
+        stage = part.stages.exclude(state=StageState.DONE).order_by("position").first()
         return f"part {part.number} is {part.get_state_display()}" + (f": {stage.problem}" if stage else "")
-    if fact := _best(asked, Fact.objects.filter(segment__part=part)):
-        return _became(fact)
-    if dropped := next((line for line in part.unread if share(asked, str(line)) >= SHARED), ""):
+    if why := _fact_of(asked, part):
+        return why
+    if dropped := _line(asked, "\n".join(map(str, part.unread))):
         return f"the observer's answer about it could not be read: {dropped}"
     if _line(asked, part.answer):
         return "the observer's answer says it, but it was kept as no fact"
     return f"the observer found nothing to remember in it (part {part.number})"
 
 
-def _best(asked: frozenset[str], rows: Iterable[Fact]) -> Fact | None:
-    return max((row for row in rows if share(asked, row.text) >= SHARED), key=lambda row: row.pk, default=None)
-
-
-def _became(fact: Fact) -> str:
+def _fact_of(asked: frozenset[str], part: TranscriptPart) -> str:
+    """Say what became of the fact of a part that says it; empty when there is none."""
+    facts = Fact.objects.filter(segment__part=part).order_by("-pk")
+    fact = next((one for one in facts if share(asked, one.text) >= SHARED), None)
+    if fact is None:
+        return ""
     became = fact.get_outcome_display() or "not stored yet"
     return f"the observer made a fact of it, which was {became}" + (f": {fact.reason}" if fact.reason else "")
 
@@ -103,7 +104,6 @@ def _answered(asked: frozenset[str], text: str, scope: Filters) -> Said | None:
     rows = TranscriptPart.objects.filter(says, transcript__in=transcripts_within(scope)).select_related("transcript")
     for part in rows.order_by("-pk")[:MOST_FOUND]:
         if line := _line(asked, part.answer):
-            fact = _best(asked, Fact.objects.filter(segment__part=part))
-            why = _became(fact) if fact else f"part {part.number} is {part.get_state_display()}: no fact was kept of it"
+            why = _fact_of(asked, part) or f"part {part.number} is {part.get_state_display()}: no fact was kept of it"
             return Said(part.transcript, "The observer answered it", line, why, part.done_at or part.created_at)
     return None
